@@ -47,8 +47,7 @@ the move counts; any other is an error. The loop accepts or rejects, carries out
 
 from .core.compile.jit import jit
 from .mcmc.edits.carry_over import log_raw_forms, raw_forms
-from .mcmc.edits.grow import attach_children, growth, pruning
-from .mcmc.edits.grow import guessed_score_ratio as split_gain
+from .mcmc.edits.grow import attach_children, growth, pruning, split_gain
 from .mcmc.edits.proposal import Proposal, made, nothing, refused, taken, withdrawn
 from .mcmc.edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
 from .mcmc.moves.base import Move

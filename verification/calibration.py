@@ -118,7 +118,7 @@ def ranks_of(names, engine, n, seed):
     """Ranks (n, quantities) of ``n`` replications of a combination."""
     rng = np.random.default_rng(seed)
     template = model_of(*names, extra_rows=[POINT])
-    with mock.patch.object(_stored, "CELL_BYTES", CELL_BYTES):
+    with mock.patch.object(_stored, "MAX_STORED_BYTES", CELL_BYTES):
         return np.array([replicate(names, template, engine, rng) for _ in range(n)])
 
 

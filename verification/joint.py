@@ -143,7 +143,7 @@ def successive(sampler, names, starts, n, seed):
     out = np.empty((len(starts), n, len(QUANTITIES)))
     room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_ROOM
     with (
-        mock.patch.object(code.module("mcmc.state.stored"), "CELL_BYTES", CELL_BYTES),
+        mock.patch.object(code.module("mcmc.state.stored"), "MAX_STORED_BYTES", CELL_BYTES),
         mock.patch.object(code.module("mcmc.chain.chain"), "FIRST_ROOM", room),
         np.errstate(over="ignore"),  # plain hashes wrap around
     ):
@@ -185,7 +185,7 @@ PLANTED = {
     "variance drawn from half the misfit": (
         "grow-prune",
         "shared variance",
-        Bug("", "", (("mcmc.state.noise", "misfit_of", half),)),
+        Bug("", "", (("mcmc.state.noise", "noise_sums", half),)),
     ),
 }
 """Kernel, problem, and the error, planted in the plain code unless it is one of the data."""

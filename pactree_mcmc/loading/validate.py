@@ -17,8 +17,8 @@ from ..files.calls import Call
 from ..mcmc.chain.snapshot import ARRAYS, Replica, Snapshot
 from ..mcmc.kernel import STEPS, Kernel
 from ..mcmc.run.checkpoint import Unfinished
-from ..mcmc.state.scratch import NAMES
-from ..mcmc.state.tree import ChainState, sizes_of
+from ..mcmc.state.scratch import SCRATCH_NAMES
+from ..mcmc.state.tree import ChainState, axis_sizes
 from ..model import TreeModel
 from ..model.data import Units
 from ..posterior.draws import draws_of
@@ -259,13 +259,13 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
     require(len(replica.state) == len(ARRAYS), "the state of a chain is incomplete")
     lowered, scratch = model.lowered, kernel.scratch
     n_nodes = len(replica.state[ARRAYS.index("node")])
-    sizes = sizes_of(lowered, n_nodes, len(kernel.moves), scratch) | {"params": len(lowered.leaf.params)}
+    sizes = axis_sizes(lowered, n_nodes, len(kernel.moves), scratch) | {"params": len(lowered.leaf.params)}
     own = {name: sizes[name] for name in ("features", "weights", "params")}
     check_declared(replica, Replica, "the state of a chain", own)
     for name, array in zip(ARRAYS, replica.state, strict=True):
         hint = DECLARED[name]
-        if name in NAMES and name not in scratch:
-            # an array that no move of the kernel needs has one entry, see `records.new_group`
+        if name in SCRATCH_NAMES and name not in scratch:
+            # an array that no move of the kernel needs has one entry, see `records.allocate_group`
             kind, dtype, *axes = get_args(hint)
             hint = Annotated[(kind, dtype, *[1] * len(axes))]
         check_declared(array, hint, f"{name} of a chain", sizes)

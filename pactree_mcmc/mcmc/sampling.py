@@ -29,7 +29,7 @@ from .run.stop import Stop
 from .run.task import LENGTHS, WORK, Length, Plan
 from .run.workers import Work, draw, fit_steps
 from .schedule import FEWEST, Schedule
-from .state.stored import line_sums
+from .state.stored import n_line_sums
 from .whole.evidence import team_evidences
 from .whole.rounds import default_work, tune_teams, tunes_within
 
@@ -166,7 +166,7 @@ def sample(
         check_count(name, value)
     draws, chains = int(draws), int(chains)
     length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
-    is_line = betas is None and line_sums(model.lowered) > 0
+    is_line = betas is None and n_line_sums(model.lowered) > 0
     names = [name for name in (kernel if isinstance(kernel, Mapping) else [kernel]) if isinstance(name, str)]
     best = "local"
     may_fit = betas is None and not is_line and model.split_prior.is_even

@@ -23,13 +23,13 @@ from ..mcmc.chain.chain import Chain
 from ..mcmc.chain.draw_store import log_prior_of, trimmed
 from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
 from ..mcmc.chain.stopped import cells_named
-from ..mcmc.edits.grow import attach_children, keep_growth
+from ..mcmc.edits.grow import accept_growth, attach_children
 from ..mcmc.kernel import Kernel
 from ..mcmc.run.task import first_draws
 from ..mcmc.state.lists import is_leaf
-from ..mcmc.state.noise import conditional_score
+from ..mcmc.state.noise import log_score_given_noise
 from ..mcmc.state.random import flip
-from ..mcmc.state.records import N_FREE, N_NODES, NONE, SCAN
+from ..mcmc.state.records import N_FREE, N_NODES, NONE, STORED_VERSION
 from ..mcmc.state.splits import draw_split
 from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, Lowered, TreeModel
@@ -95,7 +95,7 @@ def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np
     for i in range(len(walks)):
         walk = walks[i]
         gain[i] = enter_rows(walk.model, walk.state, rows, first, last)
-        walk.state.count[SCAN] = stage
+        walk.state.count[STORED_VERSION] = stage
 
 
 @jit
@@ -129,7 +129,7 @@ def grow_prior(walk: Any, node: int) -> int:
             index = prior_index(model, state.node[node].depth, state.node[node].design)
             if flip(walk.rng, exp(model.prior.table[index].log_split)):
                 attach_children(model, state, node, draw_split(walk.rng, model, state, node))
-                keep_growth(model, state, node)
+                accept_growth(model, state, node)
         node = next_node(state, node, root)
     return NONE
 
@@ -317,7 +317,7 @@ class Stages:
 
     def _best(self) -> Saved:
         """Return the most probable of the current trees."""
-        values = [log_prior_of(self.model, chain.packed) + conditional_score(chain.packed) for chain in self.chains]
+        values = [log_prior_of(self.model, chain.packed) + log_score_given_noise(chain.packed) for chain in self.chains]
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
         chain.save(anew=True)

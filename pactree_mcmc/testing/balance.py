@@ -254,7 +254,7 @@ class _BalanceCheck:
         """Return a text on the ratios of a proposal that differ from the model's, "" if both are right."""
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
-        if proposal.edit in (edits.TAKE, edits.MADE):
+        if proposal.edit in (edits.TAKE, edits.KEEP_CHANGE):
             return ""
         # a proposal does not contain the prior factor of the number of leaves, which `decide` adds
         ratio = self.log_prior[j] - self.log_by_leaves[j] - self.log_prior[i] + self.log_by_leaves[i]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..mcmc.moves.base import Move
-from ..mcmc.state.records import CHANGED
+from ..mcmc.state.records import TREE_CHANGED
 from ..model import TreeModel
 from ..posterior.joining import join_chains
 from .plain import Records, plain_function, plain_package, with_records
@@ -154,7 +154,7 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
     if isinstance(only, Move):
         kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
-    with set_names(stored, CELL_BYTES=CELL_BYTES), np.errstate(over="ignore"):
+    with set_names(stored, MAX_STORED_BYTES=CELL_BYTES), np.errstate(over="ignore"):
         chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
     while len(chain.state.node) < room:
         chain.enlarge()
@@ -215,7 +215,7 @@ class Stepper:
 
     def __init__(self, move: Move | str) -> None:
         plain = plain_package()
-        self.decide = plain.module("mcmc.moves.base").decide
+        self.decide = plain.module("mcmc.moves.base").decide_proposal
         self.proposal_class = plain.module("mcmc.edits.proposal").Proposal
         self.subgraph = plain.module("mcmc.moves.subgraph")
         is_own = isinstance(move, Move)
@@ -268,7 +268,7 @@ class Stepper:
             return key
 
         row: dict = {}
-        with set_names(self.subgraph, EXPECTED=EXPECTED), np.errstate(over="ignore"):
+        with set_names(self.subgraph, EXPECTED_SAMPLE_SIZES=EXPECTED), np.errstate(over="ignore"):
             for probability, key in all_outcomes(run):
                 row[key] = row.get(key, 0.0) + probability
         return row
@@ -296,7 +296,7 @@ class ReachedTrees:
             self.number[key] = len(self.number)
             self.keys.append(key)
             self.snapshots.append(Snapshot(self.chain.state))
-            self.chain.state.count[CHANGED] = 1
+            self.chain.state.count[TREE_CHANGED] = 1
             self.chain.save()
         elif len(key) < len(self.keys[len(self.rows)]):
             self.after_pruning[self.number[key]] = Snapshot(self.chain.state)

@@ -14,7 +14,7 @@ from pactree_mcmc.files.encoding import CODEC, Encoded
 from pactree_mcmc.files.store import digest, encoded, read, write
 from pactree_mcmc.loading.validate import InvalidFile
 from pactree_mcmc.loading.validate_model import check_parts
-from pactree_mcmc.mcmc.state.records import NODE
+from pactree_mcmc.mcmc.state.records import CHAIN_NODE
 from tests import ROOT
 from tests.problems.runs import assert_same, draw
 
@@ -213,7 +213,7 @@ def test_description_that_makes_no_sense(what, path):
 
 def test_chains_of_another_release(saved, path):
     """The draws are there whatever chains have become; only going on is not possible."""
-    layout = str(NODE.descr)
+    layout = str(CHAIN_NODE.descr)
     with_content(path, lambda content: content._replace(text=content.text.replace(layout, layout[:-1] + "?")))
     with pytest.warns(UserWarning, match=r"run\.nc cannot be continued by this release"):
         again = pt.load(path)

@@ -17,7 +17,7 @@ from pactree_mcmc.mcmc.chain.start import load_tree
 from pactree_mcmc.mcmc.kernel import FEWEST_PROPOSALS, MOST_LEARNED, STEP_ROWS, WHOLE, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.schedule import even_indices
-from pactree_mcmc.mcmc.state.records import GROWING, NONE
+from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE
 from pactree_mcmc.mcmc.state.terms import next_node
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc.run.test_executors import SPAWN
@@ -225,7 +225,7 @@ def test_after_a_failed_verdict_each_graph_contains_the_draws_of_the_other_team(
     old, new = graphs_of(first), graphs_of(second)
     assert second.course.teams == first.course.teams and len(new) == 2
     for team in (0, 1):
-        assert cells(old[team]) < cells(new[team]) and new[team].used[GROWING] == 0
+        assert cells(old[team]) < cells(new[team]) and new[team].used[IS_GROWING] == 0
         assert drawn[0] | drawn[1] <= cells(new[team])
     # the other team has found something before
     assert any(drawn[1 - team] - cells(old[team]) for team in (0, 1))

@@ -8,7 +8,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import STEPS
-from pactree_mcmc.mcmc.moves.base import leaves_ratio
+from pactree_mcmc.mcmc.moves.base import log_leaf_count_ratio
 from pactree_mcmc.testing.plain import plain_package
 from tests.posterior.spaces import MODELS, all_trees, probabilities
 
@@ -112,9 +112,9 @@ def test_a_wrong_ratio_is_seen(monkeypatch):
     """planted: the factor of the old number of leaves is left out, or the whole ratio."""
     model = small_model(pt.LeafCountPrior([0, 0.2, 0.4, 0.3, 0.1]))
     base = plain_package().module("mcmc.moves.base")
-    assert base.leaves_ratio is not leaves_ratio
+    assert base.log_leaf_count_ratio is not log_leaf_count_ratio
     for wrong in (lambda *args: 0.0, lambda model, state, proposal: float(model.prior.by_leaves[1])):
-        monkeypatch.setattr(base, "leaves_ratio", wrong)
+        monkeypatch.setattr(base, "log_leaf_count_ratio", wrong)
         with pytest.raises(pt.testing.BalanceError, match="not in balance"):
             pt.testing.check_balance("grow-prune", model)
 

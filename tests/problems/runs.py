@@ -6,7 +6,7 @@ import numpy as np
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.snapshot import ARRAYS, Replica
-from pactree_mcmc.mcmc.state.records import N_FREE, NONE, ROWS
+from pactree_mcmc.mcmc.state.records import N_FREE, N_VISITED_ROWS, NONE
 
 LISTS = ("growable", "prunable", "internal", "free")
 
@@ -92,7 +92,7 @@ def clean(replica):
     for name in state["node"].dtype.names:
         if name not in LISTS:
             state["node"][name][free] = 0
-    state["stats"][free], state["box"][free], state["count"][ROWS] = 0.0, 0, 0
+    state["stats"][free], state["box"][free], state["count"][N_VISITED_ROWS] = 0.0, 0, 0
     leaf = state["node"]["left"] == NONE
     for name in ("cut", "upper", "categories", "log_rule", "default_left"):
         state["node"][name][leaf] = 0

@@ -164,15 +164,15 @@ def test_a_way_too_many_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "wrong", "words"),
     [
-        ("mass_of", one_more, "mass .* of coordinate"),
+        ("split_mass_of_codes", one_more, "mass .* of coordinate"),
         ("_draw_split_of", lambda right: lambda *a: right(*a)._replace(log_rule=-1.0), "log_rule -1.0"),
         ("pick", lambda right: lambda rng, n: 0 * right(rng, n), "drawn with probability"),
         ("is_splittable", lambda right: lambda *a: False, "splittable False compiled"),
-        ("_narrow_boxes", lambda right: lambda *a: None, "other children compiled"),
+        ("_set_child_boxes", lambda right: lambda *a: None, "other children compiled"),
     ],
 )
 def test_compiled_code_that_disagrees_is_named(name, wrong, words, monkeypatch):
-    module = plain_package().module("mcmc.edits.grow" if name == "_narrow_boxes" else "mcmc.state.splits")
+    module = plain_package().module("mcmc.edits.grow" if name == "_set_child_boxes" else "mcmc.state.splits")
     monkeypatch.setattr(module, name, wrong(getattr(module, name)))
     if name == "is_splittable":
         chain = plain_package().module("mcmc.chain.chain")

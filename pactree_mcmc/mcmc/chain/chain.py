@@ -13,15 +13,15 @@ from ...core.compile.pack import pack
 from ...model import Lowered
 from ...model.data import add_unit
 from ...model.split_prior.geometry import parts_rows
-from ..edits.grow import grow_as_given, place_leaf, side_hash
+from ..edits.grow import box_hash_term, grow_by_split, init_leaf
 from ..kernel import Kernel
 from ..state.lists import list_growable
-from ..state.noise import follow_noise, redraw_noise
-from ..state.records import CHANGED, N_FREE, N_NODES, NONE, ROWS
+from ..state.noise import redraw_noise, update_noise_guess
+from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED
 from ..state.splits import is_splittable
 from ..state.stored import Graph
 from ..state.terms import score_node
-from ..state.tree import ChainState, enlarged, new_state
+from ..state.tree import ChainState, new_state, with_double_capacity
 from ..state.weights import redraw_weights
 from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
 
@@ -86,7 +86,7 @@ class Chain:
 
     def enlarge(self) -> None:
         """Double the room for nodes."""
-        self.state = enlarged(self.state)
+        self.state = with_double_capacity(self.state)
         self._pack()
 
     def take(self, graph: Graph) -> None:
@@ -94,21 +94,21 @@ class Chain:
         self.state = self.state._replace(graph=graph)
         self._pack()
 
-    def grow_as_given(self, node: int, feature: int, cut: int, categories: int) -> None:
+    def grow_by_split(self, node: int, feature: int, cut: int, categories: int) -> None:
         """Grow a splittable leaf by the split of its cell that separates the rows as the given one does."""
         if self.state.count[N_FREE] < 2:
             self.enlarge()
-        grow_as_given(self.model, self.packed, node, feature, cut, categories)
+        grow_by_split(self.model, self.packed, node, feature, cut, categories)
 
     def make(self, step: int, n: int) -> None:
         """Make ``n`` proposals of the kernel's move with index ``step``. Add them and the rows visited to ``cost``."""
-        before, left = int(self.state.count[ROWS]), n
+        before, left = int(self.state.count[N_VISITED_ROWS]), n
         run, first = self.steps[step].run, self.firsts[step]
         while left > 0:
             left -= run(self.walk, left, first)
             if left > 0:
                 self.enlarge()
-        self.cost[:, step] += n, int(self.state.count[ROWS]) - before
+        self.cost[:, step] += n, int(self.state.count[N_VISITED_ROWS]) - before
 
     def proceed(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals, divided among the moves by the kernel, and draw unknown weights and
@@ -130,7 +130,7 @@ class Chain:
             if not self.lowered.leaf.is_fixed:
                 redraw_noise(self.walk)
                 if self.tuning:
-                    follow_noise(self.model, self.packed)
+                    update_noise_guess(self.model, self.packed)
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
         """Make ``n_blocks`` blocks of tuning, whose proposals are not counted. A `Ladder` uses the other arguments."""
@@ -155,7 +155,7 @@ class Chain:
         With ``anew`` store a new copy of the tree even if it is the same as at the last draw.
         """
         if anew:
-            self.state.count[CHANGED] = 1
+            self.state.count[TREE_CHANGED] = 1
         missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)
         if missing > 0:
             self.saved = with_more_nodes(self.saved, missing)
@@ -171,9 +171,9 @@ def plant_root(model: Lowered, state: ChainState) -> None:
         state.node[i].free = cap - 1 - i
     for i in range(len(state.count)):
         state.count[i] = 0
-    state.count[N_FREE], state.count[N_NODES], state.count[CHANGED] = cap - 1, 1, 1
+    state.count[N_FREE], state.count[N_NODES], state.count[TREE_CHANGED] = cap - 1, 1, 1
     root = np.int64(0)
-    place_leaf(state, root, np.int64(NONE), root, root, len(state.order))
+    init_leaf(state, root, np.int64(NONE), root, root, len(state.order))
     state.node[0].hash, state.node[0].open = 0, -1
     units, rule = model.units, model.split_prior
     for u in range(len(state.order)):
@@ -186,7 +186,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
             state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)
         else:
             state.box[0, k, 1] = rule.feature[k].n_codes
-        state.node[0].hash += side_hash(state, np.int64(0), k)
+        state.node[0].hash += box_hash_term(state, np.int64(0), k)
     score_node(model, state, root)
     state.node[0].splittable = is_splittable(model, state, root)
     list_growable(state, root)

@@ -12,11 +12,11 @@ from ...model.leaf.codes import SHARED_NORMAL
 from ...tree.coded import CODED_NODE, whole
 from ...tree.drawn import SAVED_TREE, Saved
 from ..state.lists import is_leaf
-from ..state.noise import log_score_of
-from ..state.records import CHANGED, N_INTERNAL, NONE
-from ..state.terms import next_node, stop_at, subtree_log_prior
+from ..state.noise import tree_log_score
+from ..state.records import N_INTERNAL, NONE, TREE_CHANGED
+from ..state.terms import next_node, raise_not_finite, subtree_log_prior
 from ..state.tree import ChainState
-from ..state.weights import is_weighed, subtree_tilt
+from ..state.weights import has_drawn_weights, stored_tilt
 
 DRAWS, TREES, NODES = range(3)
 """Indices of the entries of `Saved.used`."""
@@ -110,16 +110,16 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0."""
     used = saved.used
     draw = used[DRAWS]
-    if state.count[CHANGED] == 1 or used[TREES] == 0:
+    if state.count[TREE_CHANGED] == 1 or used[TREES] == 0:
         save_tree(model, state, saved)
     saved.tree_of_draw[draw] = used[TREES] - 1
     saved.noise[draw] = model.leaf.params[0] if model.leaf.kind == SHARED_NORMAL else np.nan
-    if is_weighed(state):
+    if has_drawn_weights(state):
         p = len(state.weights) - 1
         for k in range(p):
             saved.weights[draw, k] = exp(state.weights[k])
         saved.weights[draw, p] = state.weights[p]
-        saved.weights[draw, p + 1] = log_prior_of(model, state) + subtree_tilt(state, np.int64(0))
+        saved.weights[draw, p + 1] = log_prior_of(model, state) + stored_tilt(state, np.int64(0))
     for j in range(state.moves.shape[1]):
         for i in range(2):
             saved.moves[draw, i, j] = state.moves[i, j]
@@ -160,9 +160,9 @@ def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
         node = next_node(state, node, root)
     used[NODES] = at
     tree = saved.tree[used[TREES]]
-    tree.log_prior, tree.log_score = log_prior_of(model, state), log_score_of(model, state)
+    tree.log_prior, tree.log_score = log_prior_of(model, state), tree_log_score(model, state)
     if not isfinite(tree.log_score):
-        stop_at(state, root, False)
+        raise_not_finite(state, root, False)
     used[TREES] += 1
     saved.tree[used[TREES]].start = at
-    state.count[CHANGED] = 0
+    state.count[TREE_CHANGED] = 0

@@ -18,11 +18,11 @@ from ...model.plain import draw_prior
 from ...posterior.joining import join_chains
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
-from ..edits.grow import attach_children, keep_growth
+from ..edits.grow import accept_growth, attach_children
 from ..kernel import read_kernel
 from ..state.lists import is_leaf
 from ..state.random import flip
-from ..state.records import N_FREE, N_INTERNAL, NONE, SCAN
+from ..state.records import N_FREE, N_INTERNAL, NONE, STORED_VERSION
 from ..state.terms import next_node, node_log_split, node_log_stop
 from ..sums.split_sums import draw_scanned, draw_scanned_about, log_lookahead, scanned
 from .chain import Chain
@@ -81,15 +81,15 @@ def may_grow(start: Any) -> bool:
 def grow_apart(chain: Chain, start: Dispersed) -> None:
     """Grow a tree by the likelihood to the power ``start.power``, with the root feature at ``start.place``."""
     state = chain.state
-    beta, number = float(state.beta[0]), int(state.count[SCAN])
-    state.beta[0], state.count[SCAN] = start.power * beta, PASSING
+    beta, number = float(state.beta[0]), int(state.count[STORED_VERSION])
+    state.beta[0], state.count[STORED_VERSION] = start.power * beta, PASSING
     sums = np.full(len(state.scratch.feature_weight), -np.inf)
     if root_sums_into(sums, chain.walk):
         split_root(chain.walk, feature_at(sums, start.place))
     grow_tree(chain)
     # growing may have replaced the arrays
     state = chain.state
-    state.beta[0], state.count[SCAN] = beta, number
+    state.beta[0], state.count[STORED_VERSION] = beta, number
     state.stored.cell.scan[:] = NONE
 
 
@@ -128,7 +128,7 @@ def split_root(walk: Any, k: int) -> None:
     """Split the root of a stump by a split on feature ``k``, drawn in proportion to R exp(gain in score)."""
     model, state, root = walk.model, walk.state, np.int64(0)
     attach_children(model, state, root, draw_scanned_about(walk.rng, model, state, root, k))
-    keep_growth(model, state, root)
+    accept_growth(model, state, root)
 
 
 def grow_tree(chain: Chain) -> None:
@@ -153,7 +153,7 @@ def grow_from(walk: Any, node: int) -> int:
             stop = node_log_stop(model, state, node) - log_lookahead(model, state, node)
             if not flip(walk.rng, exp(min(stop, 0.0))):
                 attach_children(model, state, node, draw_scanned(walk.rng, model, state, node))
-                keep_growth(model, state, node)
+                accept_growth(model, state, node)
         node = next_node(state, node, root)
     return NONE
 
@@ -173,7 +173,7 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
                 raise ValueError(
                     f"node {number} of the start tree sends its smallest category right; swap its children."
                 )
-        chain.grow_as_given(node, k, split.cut, categories)
+        chain.grow_by_split(node, k, split.cut, categories)
         grown = chain.state.node[node]
         todo += [(right, int(grown.right)), (left, int(grown.left))]
 

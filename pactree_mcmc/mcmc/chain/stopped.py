@@ -35,7 +35,7 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
 def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
     """Return the error about the cell that stopped this chain, or None if no cell did."""
     state = chain.state
-    node, below = int(state.scratch.stopped[0]), bool(state.scratch.stopped[1])
+    node, below = int(state.scratch.failed_node[0]), bool(state.scratch.failed_node[1])
     if not 0 <= node < len(state.node):
         return None
     here = state.node[node]

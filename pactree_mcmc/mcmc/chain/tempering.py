@@ -17,8 +17,8 @@ from ...core.checks import in_words, read_numbers
 from ...files.encoding import kept
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.noise import SIGMA2, conditional_score, guess_noise
-from ..state.records import N_NODES, SCAN
+from ..state.noise import SIGMA2, log_score_given_noise, set_noise_guess
+from ..state.records import N_NODES, STORED_VERSION
 from .chain import Chain
 from .draw_store import DRAWS
 
@@ -26,7 +26,7 @@ CURVATURE = 3.0
 """Exponent of the first ladder, whose steps of the third root of beta are equal, since small betas matter most."""
 ADAPTATIONS = 8
 """Number of adaptations of the ladder during tuning."""
-FEWEST_LEVELS, MOST_LEVELS = 2, 10_000
+MIN_LADDER_LEVELS, MAX_LADDER_LEVELS = 2, 10_000
 """Bounds on the number of levels."""
 
 
@@ -61,16 +61,16 @@ def first_ladder(n: int) -> np.ndarray:
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
     """Check ``betas``. Return the first ladder, and True if tuning may adapt it: ``betas`` is a number of levels."""
     if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
-        if not FEWEST_LEVELS <= int(betas) <= MOST_LEVELS:
-            allowed = f"{FEWEST_LEVELS} to {MOST_LEVELS:,} levels, or a ladder"
+        if not MIN_LADDER_LEVELS <= int(betas) <= MAX_LADDER_LEVELS:
+            allowed = f"{MIN_LADDER_LEVELS} to {MAX_LADDER_LEVELS:,} levels, or a ladder"
             raise ValueError(f"betas={in_words(betas)} is too few or too many; give {allowed}.")
         return first_ladder(int(betas)), True
     try:
         ladder = read_numbers("betas", betas)
     except ValueError as error:
         raise TypeError(f"betas is {in_words(betas)}; give how many, or a ladder decreasing from 1.") from error
-    if ladder.ndim != 1 or len(ladder) < FEWEST_LEVELS:
-        raise ValueError(f"betas={in_words(betas)}; give how many, or a ladder of at least {FEWEST_LEVELS}.")
+    if ladder.ndim != 1 or len(ladder) < MIN_LADDER_LEVELS:
+        raise ValueError(f"betas={in_words(betas)}; give how many, or a ladder of at least {MIN_LADDER_LEVELS}.")
     if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(ladder[1:] >= ladder[:-1]):
         raise ValueError(
             f"betas={in_words(ladder.tolist())} is not a ladder; give powers of the score that decrease from 1."
@@ -169,7 +169,7 @@ class Ladder:
 
     def _scores(self) -> np.ndarray:
         """Return the log score of the tree at each level, not tempered, (n,)."""
-        return np.array([conditional_score(chain.packed) for chain in self.replicas])
+        return np.array([log_score_given_noise(chain.packed) for chain in self.replicas])
 
     def _exchange(self) -> None:
         """Propose to exchange each pair (i, i + 1) with i even, or odd the next time."""
@@ -205,9 +205,9 @@ class Ladder:
         state.beta[0] = self.betas[i]
         if self.replicas[i].lowered.leaf.is_fixed:
             # stored sums of this level of this ladder remain valid
-            state.count[SCAN] = self.generation * len(self.betas) + i
+            state.count[STORED_VERSION] = self.generation * len(self.betas) + i
         else:
-            state.count[SCAN] += 1
+            state.count[STORED_VERSION] += 1
 
     def _number_levels(self) -> None:
         """Give all replicas the betas of their levels."""
@@ -235,4 +235,4 @@ def exchange_guesses(a: Chain, b: Chain) -> None:
     """Exchange the guesses of the noise variance of two chains that have exchanged their levels."""
     guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
     for chain, guess in zip((a, b), guesses, strict=True):
-        guess_noise(chain.model, chain.packed, guess)
+        set_noise_guess(chain.model, chain.packed, guess)

@@ -15,10 +15,10 @@ from ...core.bits import all_bits, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, least_rows, parts_box, parts_rows
-from ..state.codes import codes_about
+from ..state.codes import neighbouring_codes
 from ..state.random import flip, pick, pick_subset
 from ..state.records import NONE
-from ..state.splits import Split, fixed_split, log_rule_of, span
+from ..state.splits import Split, box_range, fixed_split, log_rule_of
 from ..state.tree import ChainState
 
 MIDPOINT = -2
@@ -40,7 +40,7 @@ class RawForms(NamedTuple):
     """True if exchanging the sides gives another raw form."""
 
 
-class Raw(NamedTuple):
+class RawForm(NamedTuple):
     """Raw form of a split, a threshold or a set of categories that can be applied to any cell."""
 
     cut: int
@@ -71,14 +71,14 @@ def fit_split(
         cut = upper = np.int64(-1)
     elif parts_rows(rule):
         n_codes = rule.feature[feature].n_codes
-        low, upper = codes_about(model, state, node, feature, cut)
+        low, upper = neighbouring_codes(model, state, node, feature, cut)
         if not has_empty_sides(rule):
             possible = low >= 0 and upper < n_codes
             if possible and rule.min_leaf > 1:
-                possible = leaves_rows(model, state, node, feature, low, np.int64(-1))
+                possible = has_min_rows(model, state, node, feature, low, np.int64(-1))
         cut = low if upper < n_codes else n_codes - 1
     else:
-        low, high = span(model, state, node, feature)
+        low, high = box_range(model, state, node, feature)
         middle = (low + high) // 2 - 1
         if cut == MIDPOINT:
             cut = middle
@@ -98,45 +98,45 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
     be made.
     """
     rule = model.split_prior
-    present = cell_bits(model, state, node, k)
+    present = cell_categories(model, state, node, k)
     left = categories & present
     if has_empty_sides(rule) and (left == 0 or left == present):
-        everything = left == present
-        return all_bits(rule.feature[k].n_codes) if everything else np.int64(0), False, True
+        all_left = left == present
+        return all_bits(rule.feature[k].n_codes) if all_left else np.int64(0), False, True
     if left == 0 or left == present:
         return left, False, False
     swapped = left & present & -present == 0
     if swapped:
         left = present & ~left
     if least_rows(rule) > 1:
-        return left, swapped, leaves_rows(model, state, node, k, np.int64(0), left)
+        return left, swapped, has_min_rows(model, state, node, k, np.int64(0), left)
     return left, swapped, True
 
 
 @jit
-def leaves_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> bool:
+def has_min_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> bool:
     """Return True if a split leaves at least ``min_leaf`` rows of the node on both sides."""
-    units, left = model.units, np.int64(0)
+    codes, rows, rows_left = model.units.codes, model.units.rows, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
-        left += goes_left(np.int64(units.codes[k, u]), cut, categories) * units.rows[u & units.rows_all]
-    return min(left, state.node[node].rows - left) >= model.split_prior.min_leaf
+        rows_left += goes_left(np.int64(codes[k, u]), cut, categories) * rows[u & model.units.rows_all]
+    return min(rows_left, state.node[node].rows - rows_left) >= model.split_prior.min_leaf
 
 
 @jit
-def cell_bits(model: Lowered, state: ChainState, node: int, k: int) -> int:
+def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Return the bits of the categories of feature ``k`` in a node's cell: those of its box under grid cuts, else those
     of its rows.
     """
     if parts_box(model.split_prior):
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
-    seen, every = np.int64(0), all_bits(model.split_prior.feature[k].n_codes)
+    categories, every = np.int64(0), all_bits(model.split_prior.feature[k].n_codes)
     for i in range(state.node[node].start, state.node[node].stop):
-        seen |= np.int64(1) << np.int64(codes[k, order[i]])
-        if seen == every:
+        categories |= np.int64(1) << np.int64(codes[k, order[i]])
+        if categories == every:
             break
-    return seen
+    return categories
 
 
 @jit
@@ -149,7 +149,7 @@ def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
     if follows_design(rule):
         return RawForms(here.cut, np.int64(1), np.int64(0), False)
     if here.categories >= 0:
-        present = cell_bits(model, state, node, k)
+        present = cell_categories(model, state, node, k)
         left = here.categories & present
         swaps = left != 0 and left != present
         return RawForms(here.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
@@ -162,31 +162,31 @@ def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
 
 
 @jit
-def log_raw_forms(free: RawForms) -> float:
-    """Return the log of the number of raw forms ``free``, the cuts or category sets that divide the cell alike."""
-    return log(float(free.n)) + LOG_2 * (n_bits(free.free) + free.swaps)
+def log_raw_forms(forms: RawForms) -> float:
+    """Return the log of the number of raw forms ``forms``, the cuts or category sets that divide the cell alike."""
+    return log(float(forms.n)) + LOG_2 * (n_bits(forms.free) + forms.swaps)
 
 
 @jit
-def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Raw:
+def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> RawForm:
     """Draw a raw form of an internal node's split, with equal probabilities."""
-    free, here = raw_forms(model, state, node), state.node[node]
+    forms, here = raw_forms(model, state, node), state.node[node]
     if here.categories < 0:
-        cut = free.first + pick(rng, free.n) if free.n > 1 else free.first
-        return Raw(cut, np.int64(-1), False, log_raw_forms(free))
-    categories = (here.categories & ~free.free) | pick_subset(rng, free.free)
+        cut = forms.first + pick(rng, forms.n) if forms.n > 1 else forms.first
+        return RawForm(cut, np.int64(-1), False, log_raw_forms(forms))
+    categories = (here.categories & ~forms.free) | pick_subset(rng, forms.free)
     swapped = False
-    if free.swaps and flip(rng, 0.5):
+    if forms.swaps and flip(rng, 0.5):
         categories = all_bits(model.split_prior.feature[here.feature].n_codes) & ~categories
         swapped = True
-    return Raw(np.int64(-1), categories, swapped, log_raw_forms(free))
+    return RawForm(np.int64(-1), categories, swapped, log_raw_forms(forms))
 
 
 @jit
-def one_way(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
+def undivided_side(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
     """Return 0 if a split sends the whole cell of a node left, 1 if it sends all right, -1 if it divides the cell."""
     if categories >= 0:
-        present = cell_bits(model, state, node, k)
+        present = cell_categories(model, state, node, k)
         if categories & present == present:
             return 0
         return 1 if categories & present == 0 else NONE

@@ -21,7 +21,7 @@ from ..state.lists import (
     unlist_internal,
     unlist_prunable,
 )
-from ..state.records import CHANGED, N_FREE, N_NODES, N_PRUNABLE, NONE, ROWS
+from ..state.records import N_FREE, N_NODES, N_PRUNABLE, N_VISITED_ROWS, NONE, TREE_CHANGED
 from ..state.splits import Split, absent_categories, is_splittable
 from ..state.terms import next_node, node_log_split, node_log_stop, score_node
 from ..state.tree import ChainState
@@ -30,7 +30,7 @@ from .proposal import GROW, PRUNE, Proposal
 
 
 @jit
-def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
+def log_growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log prior of the tree in which the children of ``node`` are leaves, minus that of the tree in which
     ``node`` is a leaf.
     """
@@ -40,7 +40,7 @@ def growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
 
 
 @jit
-def growth_score_ratio(state: ChainState, node: int) -> float:
+def log_growth_score_ratio(state: ChainState, node: int) -> float:
     """Return the log score of the children of ``node`` as leaves minus that of ``node`` as a leaf, times the inverse
     temperature.
     """
@@ -49,11 +49,11 @@ def growth_score_ratio(state: ChainState, node: int) -> float:
 
 
 @jit
-def guessed_score_ratio(state: ChainState, node: int) -> float:
+def split_gain(state: ChainState, node: int) -> float:
     """Return the gain in log score by the split of a node whose children are leaves, times the inverse temperature.
 
     `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. The gain is that of
-    stored sums. It differs from `growth_score_ratio` only if the leaves share an unknown variance.
+    stored sums. It differs from `log_growth_score_ratio` only if the leaves share an unknown variance.
     """
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
@@ -62,14 +62,14 @@ def guessed_score_ratio(state: ChainState, node: int) -> float:
 @jit
 def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
     """Return the proposal to grow ``node``, whose children stay in the state until the decision."""
-    prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
+    prior, score = log_growth_prior_ratio(model, state, node), log_growth_score_ratio(state, node)
     return Proposal(np.int64(GROW), which, node, np.int64(NONE), prior, score, log_proposal_ratio, 0.0)
 
 
 @jit
 def pruning(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
     """Return the proposal to remove both leaves below ``node``, which becomes a leaf."""
-    prior, score = growth_prior_ratio(model, state, node), growth_score_ratio(state, node)
+    prior, score = log_growth_prior_ratio(model, state, node), log_growth_score_ratio(state, node)
     return Proposal(np.int64(PRUNE), which, node, np.int64(NONE), -prior, -score, log_proposal_ratio, 0.0)
 
 
@@ -77,7 +77,7 @@ def pruning(model: Lowered, state: ChainState, which: int, node: int, log_propos
 def attach_children(model: Lowered, state: ChainState, node: int, split: Split) -> None:
     """Give a leaf the two children of ``split``, with their statistics and scores.
 
-    Do not change the lists of leaves and nodes, which `keep_growth` updates.
+    Do not change the lists of leaves and nodes, which `accept_growth` updates.
     """
     here = state.node[node]
     left = state.node[state.count[N_FREE] - 1].free
@@ -86,9 +86,9 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
     here.left, here.right, here.feature = left, right, split.feature
     here.cut, here.upper, here.categories = split.cut, split.upper, split.categories
     here.log_rule = split.log_rule
-    middle = part_range(model, state, node)
-    place_leaf(state, left, node, here.depth + 1, here.start, middle)
-    place_leaf(state, right, node, here.depth + 1, middle, here.stop)
+    middle = divide_rows(model, state, node)
+    init_leaf(state, left, node, here.depth + 1, here.start, middle)
+    init_leaf(state, right, node, here.depth + 1, middle, here.stop)
     state.node[right].rows = here.rows - state.node[left].rows
     state.node[right].hash = here.hash - state.node[left].hash
     state.node[left].open = state.node[right].open = here.open & model.split_prior.feature[split.feature].groups
@@ -97,14 +97,14 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
         state.node[right].design = model.split_prior.design[here.design].right
         state.node[left].hash = state.node[left].design
         state.node[right].hash = state.node[right].design
-    _narrow_boxes(model, state, node)
+    _set_child_boxes(model, state, node)
     for child in (left, right):
         score_node(model, state, child)
         state.node[child].splittable = is_splittable(model, state, child)
 
 
 @jit
-def part_range(model: Lowered, state: ChainState, node: int) -> int:
+def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
     """Move the units that go left to the front of the node's range, and sum the statistics of both children.
 
     Write rows and hash of the left child. Return the index in ``order`` at which the right side begins.
@@ -120,7 +120,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
     hashes = parts_rows(model.split_prior)
     hash_left = np.int64(0)
     start = state.node[node].start
-    state.count[ROWS] += state.node[node].stop - start
+    state.count[N_VISITED_ROWS] += state.node[node].stop - start
     for i in range(start, state.node[node].stop):
         u = order[i]
         right = 1 - goes_left(np.int64(codes[k, u]), cut, categories)
@@ -142,7 +142,7 @@ def part_range(model: Lowered, state: ChainState, node: int) -> int:
 
 
 @jit
-def place_leaf(state: ChainState, node: int, parent: int, depth: int, start: int, stop: int) -> None:
+def init_leaf(state: ChainState, node: int, parent: int, depth: int, start: int, stop: int) -> None:
     """Make a free node a leaf with the units ``order[start:stop]``, on no list."""
     new = state.node[node]
     new.parent, new.depth, new.start, new.stop = parent, depth, start, stop
@@ -152,7 +152,7 @@ def place_leaf(state: ChainState, node: int, parent: int, depth: int, start: int
 
 
 @jit
-def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
+def _set_child_boxes(model: Lowered, state: ChainState, node: int) -> None:
     """Set the boxes of both children of a node, and their hashes, if cells are boxes."""
     if has_box(model.split_prior):
         left, right, k = state.node[node].left, state.node[node].right, state.node[node].feature
@@ -165,19 +165,19 @@ def _narrow_boxes(model: Lowered, state: ChainState, node: int) -> None:
         else:
             state.box[left, k, 1] = state.node[node].cut + 1
             state.box[right, k, 0] = state.node[node].cut + 1
-        without = state.node[node].hash - side_hash(state, node, k)
-        state.node[left].hash = without + side_hash(state, left, k)
-        state.node[right].hash = without + side_hash(state, right, k)
+        without = state.node[node].hash - box_hash_term(state, node, k)
+        state.node[left].hash = without + box_hash_term(state, left, k)
+        state.node[right].hash = without + box_hash_term(state, right, k)
 
 
 @jit
-def side_hash(state: ChainState, node: int, k: int) -> int:
+def box_hash_term(state: ChainState, node: int, k: int) -> int:
     """Return the summand of feature ``k`` in the hash of a node's box."""
     return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
 
 
 @jit
-def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
+def accept_growth(model: Lowered, state: ChainState, node: int) -> None:
     """Make the new children of ``node`` part of the tree, by updating the lists and the number of nodes."""
     unlist_growable(state, node)
     if state.node[node].parent != NONE:
@@ -186,13 +186,13 @@ def keep_growth(model: Lowered, state: ChainState, node: int) -> None:
     list_internal(state, node)
     list_growable(state, state.node[node].left)
     list_growable(state, state.node[node].right)
-    set_default(model, state, node)
+    set_default_side(model, state, node)
     state.count[N_NODES] += 2
-    state.count[CHANGED] = 1
+    state.count[TREE_CHANGED] = 1
 
 
 @jit
-def set_default(model: Lowered, state: ChainState, node: int) -> None:
+def set_default_side(model: Lowered, state: ChainState, node: int) -> None:
     """Set the side of unknown values at an internal node to that of most training rows, left if both have as many."""
     here = state.node[node]
     here.default_left = 2 * state.node[here.left].rows >= here.rows
@@ -201,7 +201,7 @@ def set_default(model: Lowered, state: ChainState, node: int) -> None:
 
 
 @jit
-def drop_children(state: ChainState, node: int) -> None:
+def remove_children(state: ChainState, node: int) -> None:
     """Remove both children, which are leaves, of a node and return them to the pool. Do not change the lists."""
     state.node[state.count[N_FREE]].free = state.node[node].right
     state.node[state.count[N_FREE] + 1].free = state.node[node].left
@@ -217,41 +217,41 @@ def prune(state: ChainState, node: int) -> None:
     unlist_growable(state, state.node[node].right)
     unlist_prunable(state, node)
     unlist_internal(state, node)
-    drop_children(state, node)
+    remove_children(state, node)
     list_growable(state, node)
     other = sibling(state, node)
     if other != NONE and is_leaf(state, other):
         list_prunable(state, state.node[node].parent)
     state.count[N_NODES] -= 2
-    state.count[CHANGED] = 1
+    state.count[TREE_CHANGED] = 1
 
 
 @jit
-def cut_down(state: ChainState) -> None:
+def prune_all(state: ChainState) -> None:
     """Make the present tree a stump."""
     while state.count[N_PRUNABLE] > 0:
         prune(state, state.node[0].prunable)
 
 
 @jit
-def grow_as_given(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
+def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
     """Grow a splittable leaf by the split of its cell that separates the rows as the given feature, cut and categories
     do.
     """
     attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
-    keep_growth(model, state, node)
+    accept_growth(model, state, node)
 
 
 @jit
-def grow_into(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
+def restore_saved_tree(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
     """Make ``nodes[start:stop]``, a saved tree in preorder, the present tree. Return False if there is no room."""
-    cut_down(state)
+    prune_all(state)
     node = np.int64(0)
     for at in range(start, stop):
         saved = nodes[at]
         if saved.feature != LEAF:
             if state.count[N_FREE] < 2:
                 return False
-            grow_as_given(model, state, node, np.int64(saved.feature), np.int64(saved.cut), np.int64(saved.categories))
+            grow_by_split(model, state, node, np.int64(saved.feature), np.int64(saved.cut), np.int64(saved.categories))
         node = next_node(state, node, np.int64(0))
     return True

@@ -14,22 +14,22 @@ from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import count_internal
 from ..state.tree import ChainState
-from .carry_over import cell_bits, code_range
+from .carry_over import cell_categories, code_range
 from .replace_subtree import plan_copy, plan_node
 
-MOST_MERGED = 10
+MAX_MERGED_LEAVES = 10
 """Largest number of leaves that two subtrees to be merged may have in all."""
 
 
 @jit
-def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
+def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
     """Return two flags for the root split of a, placed above a and b: if it can send the whole cell of b left, and if
     it can send that cell right.
     """
     here = state.node[a]
     if here.categories >= 0:
-        present = cell_bits(model, state, a, here.feature)
-        other = cell_bits(model, state, b, here.feature)
+        present = cell_categories(model, state, a, here.feature)
+        other = cell_categories(model, state, b, here.feature)
         return other & present & ~here.categories == 0, other & present & here.categories == 0
     if parts_rows(model.split_prior):
         low, high = code_range(model, state, b, here.feature)
@@ -41,20 +41,20 @@ def sides_of(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, b
 
 
 @jit
-def halves(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
+def can_join_roots(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
     """Return two flags for a split of both cells whose restrictions to them are the root splits of a and b: if there is
     one that sends both left sides the same way, and if there is one that sends them opposite ways.
     """
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False
-    one, other = state.node[a], state.node[b]
-    if one.feature != other.feature:
+    node_a, node_b = state.node[a], state.node[b]
+    if node_a.feature != node_b.feature:
         return False, False
-    if one.categories < 0:
-        return max(one.cut, other.cut) < min(one.upper, other.upper), False
-    both = cell_bits(model, state, a, one.feature) & cell_bits(model, state, b, one.feature)
-    apart = (one.categories ^ other.categories) & both
-    return apart == 0, apart == both
+    if node_a.categories < 0:
+        return max(node_a.cut, node_b.cut) < min(node_a.upper, node_b.upper), False
+    shared = cell_categories(model, state, a, node_a.feature) & cell_categories(model, state, b, node_a.feature)
+    opposite = (node_a.categories ^ node_b.categories) & shared
+    return opposite == 0, opposite == shared
 
 
 @jit
@@ -66,26 +66,26 @@ def plan_root(
     The flags say if the whole cell of b goes left or right. If neither, the root split of b is the other half of the
     split, with its sides exchanged if ``swapped``.
     """
-    here, other = state.node[a], state.node[b]
-    k, cut, categories = here.feature, here.cut, np.int64(-1)
-    if here.categories >= 0:
-        categories = here.categories & cell_bits(model, state, a, k)
-        of_b = cell_bits(model, state, b, k)
+    node_a, node_b = state.node[a], state.node[b]
+    k, cut, categories = node_a.feature, node_a.cut, np.int64(-1)
+    if node_a.categories >= 0:
+        categories = node_a.categories & cell_categories(model, state, a, k)
+        of_b = cell_categories(model, state, b, k)
         if not (b_goes_left or b_goes_right):
-            of_b &= ~other.categories if swapped else other.categories
+            of_b &= ~node_b.categories if swapped else node_b.categories
         if not b_goes_right:
             categories |= of_b
     elif b_goes_left and parts_rows(model.split_prior):
         cut = max(cut, code_range(model, state, b, k)[1])
     elif not (b_goes_left or b_goes_right):
-        cut = max(cut, other.cut)
+        cut = max(cut, node_b.cut)
     plan_node(state, at, k, cut, categories)
 
 
 @jit
-def too_large(state: ChainState, a: int, b: int) -> bool:
-    """Return True if two subtrees have more than `MOST_MERGED` leaves in all, and are therefore not merged."""
-    return count_internal(state, a) + count_internal(state, b) + 2 > MOST_MERGED
+def is_too_large_to_merge(state: ChainState, a: int, b: int) -> bool:
+    """Return True if two subtrees have more than `MAX_MERGED_LEAVES` leaves in all, and are therefore not merged."""
+    return count_internal(state, a) + count_internal(state, b) + 2 > MAX_MERGED_LEAVES
 
 
 @jit
@@ -95,35 +95,35 @@ def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
         return np.int64(2)
     total = np.int64(1)
     if not is_leaf(state, a):
-        left, right = sides_of(model, state, a, b)
+        left, right = undivided_sides(model, state, a, b)
         if left:
             total += n_merges(model, state, state.node[a].left, b)
         if right:
             total += n_merges(model, state, state.node[a].right, b)
     if not is_leaf(state, b):
-        left, right = sides_of(model, state, b, a)
+        left, right = undivided_sides(model, state, b, a)
         if left:
             total += n_merges(model, state, a, state.node[b].left)
         if right:
             total += n_merges(model, state, a, state.node[b].right)
-    straight, crossed = halves(model, state, a, b)
-    one, other = state.node[a], state.node[b]
-    if straight:
-        total += n_merges(model, state, one.left, other.left) * n_merges(model, state, one.right, other.right)
-    if crossed:
-        total += n_merges(model, state, one.left, other.right) * n_merges(model, state, one.right, other.left)
+    is_straight, is_crossed = can_join_roots(model, state, a, b)
+    node_a, node_b = state.node[a], state.node[b]
+    if is_straight:
+        total += n_merges(model, state, node_a.left, node_b.left) * n_merges(model, state, node_a.right, node_b.right)
+    if is_crossed:
+        total += n_merges(model, state, node_a.left, node_b.right) * n_merges(model, state, node_a.right, node_b.left)
     return total
 
 
 @jit
-def plan_parted(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
+def plan_split_above(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
     """Plan the split of node v above the subtrees a and b, from plan record ``at`` on. Return the first free record."""
     here = state.node[v]
     plan_node(state, at, here.feature, here.cut, here.categories)
-    behind = plan_copy(state, a, at + 1)
-    after = plan_copy(state, b, behind)
-    state.plan[at].left, state.plan[at].right = (at + 1, behind) if a_is_left else (behind, at + 1)
-    return after
+    at_b = plan_copy(state, a, at + 1)
+    free_record = plan_copy(state, b, at_b)
+    state.plan[at].left, state.plan[at].right = (at + 1, at_b) if a_is_left else (at_b, at + 1)
+    return free_record
 
 
 @jit
@@ -133,50 +133,50 @@ def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: in
     Return the first free record. Merges are numbered as `n_merges` counts them.
     """
     if number == 0:
-        return plan_parted(state, at, v, a, b, a_is_left)
+        return plan_split_above(state, at, v, a, b, a_is_left)
     if is_leaf(state, a) and is_leaf(state, b):
         plan_node(state, at, np.int64(NONE), np.int64(0), np.int64(NONE))
         return at + 1
     number -= 1
-    for turn in range(2):
-        x, y = (a, b) if turn == 0 else (b, a)
+    for side in range(2):
+        x, y = (a, b) if side == 0 else (b, a)
         if is_leaf(state, x):
             continue
-        left, right = sides_of(model, state, x, y)
+        left, right = undivided_sides(model, state, x, y)
         for goes_right in range(2):
             if not (right if goes_right else left):
                 continue
             inner = state.node[x].right if goes_right else state.node[x].left
-            ways = n_merges(model, state, inner, y) if turn == 0 else n_merges(model, state, y, inner)
-            if number < ways:
+            n_below = n_merges(model, state, inner, y) if side == 0 else n_merges(model, state, y, inner)
+            if number < n_below:
                 plan_root(model, state, at, x, y, goes_right == 0, goes_right == 1, False)
                 if goes_right:
-                    behind = plan_copy(state, state.node[x].left, at + 1)
-                    state.plan[at].left, state.plan[at].right = at + 1, behind
+                    next_record = plan_copy(state, state.node[x].left, at + 1)
+                    state.plan[at].left, state.plan[at].right = at + 1, next_record
                 else:
-                    behind = at + 1
-                    state.plan[at].left = behind
-                if turn == 0:
-                    after = plan_merge(model, state, behind, v, inner, y, a_is_left, number)
+                    next_record = at + 1
+                    state.plan[at].left = next_record
+                if side == 0:
+                    free_record = plan_merge(model, state, next_record, v, inner, y, a_is_left, number)
                 else:
-                    after = plan_merge(model, state, behind, v, y, inner, a_is_left, number)
+                    free_record = plan_merge(model, state, next_record, v, y, inner, a_is_left, number)
                 if goes_right:
-                    return after
-                state.plan[at].right = after
-                return plan_copy(state, state.node[x].right, after)
-            number -= ways
-    straight = halves(model, state, a, b)[0]
-    one, other = state.node[a], state.node[b]
+                    return free_record
+                state.plan[at].right = free_record
+                return plan_copy(state, state.node[x].right, free_record)
+            number -= n_below
+    is_straight = can_join_roots(model, state, a, b)[0]
+    node_a, node_b = state.node[a], state.node[b]
     for crossed in range(2):
-        if crossed == 0 and not straight:
+        if crossed == 0 and not is_straight:
             continue
-        to_left, to_right = (other.right, other.left) if crossed else (other.left, other.right)
-        ways_left = n_merges(model, state, one.left, to_left)
-        ways = ways_left * n_merges(model, state, one.right, to_right)
-        if number < ways or crossed == 1:
+        to_left, to_right = (node_b.right, node_b.left) if crossed else (node_b.left, node_b.right)
+        n_left = n_merges(model, state, node_a.left, to_left)
+        n_below = n_left * n_merges(model, state, node_a.right, to_right)
+        if number < n_below or crossed == 1:
             plan_root(model, state, at, a, b, False, False, crossed == 1)
-            behind = plan_merge(model, state, at + 1, v, one.left, to_left, a_is_left, number % ways_left)
-            state.plan[at].left, state.plan[at].right = at + 1, behind
-            return plan_merge(model, state, behind, v, one.right, to_right, a_is_left, number // ways_left)
-        number -= ways
+            next_record = plan_merge(model, state, at + 1, v, node_a.left, to_left, a_is_left, number % n_left)
+            state.plan[at].left, state.plan[at].right = at + 1, next_record
+            return plan_merge(model, state, next_record, v, node_a.right, to_right, a_is_left, number // n_left)
+        number -= n_below
     return at

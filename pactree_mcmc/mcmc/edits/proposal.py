@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 
-NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, ROTATE, MADE = range(9)
+NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, ROTATE, KEEP_CHANGE = range(9)
 """Kinds of changes, explained at `Proposal.edit`."""
 
 
@@ -36,7 +36,7 @@ class Proposal(NamedTuple):
 
 
 @jit
-def _bare(edit: int, which: int, node: int, top: int) -> Proposal:
+def _without_ratios(edit: int, which: int, node: int, top: int) -> Proposal:
     """Return a proposal whose log ratios are all 0."""
     return Proposal(edit, which, node, top, 0.0, 0.0, 0.0, 0.0)
 
@@ -44,25 +44,25 @@ def _bare(edit: int, which: int, node: int, top: int) -> Proposal:
 @jit
 def nothing() -> Proposal:
     """Return the proposal to change nothing, for a step that has no node to choose from. The loop does not count it."""
-    return _bare(np.int64(NOTHING), np.int64(0), np.int64(-1), np.int64(-1))
+    return _without_ratios(np.int64(NOTHING), np.int64(0), np.int64(-1), np.int64(-1))
 
 
 @jit
 def refused(which: int) -> Proposal:
     """Return a proposal that cannot be made, before anything was built. The loop counts it, without a random number."""
-    return _bare(np.int64(REFUSED), which, np.int64(-1), np.int64(-1))
+    return _without_ratios(np.int64(REFUSED), which, np.int64(-1), np.int64(-1))
 
 
 @jit
 def withdrawn(which: int, node: int, top: int) -> Proposal:
     """Return a proposal that cannot be made, after part of it was built at ``top`` beside ``node``."""
-    return _bare(np.int64(WITHDRAW), which, node, top)
+    return _without_ratios(np.int64(WITHDRAW), which, node, top)
 
 
 @jit
 def taken(which: int, node: int, top: int) -> Proposal:
     """Return the proposal of a Gibbs step, without a decision, to put the subtree at ``top`` in place of ``node``."""
-    return _bare(np.int64(TAKE), which, node, top)
+    return _without_ratios(np.int64(TAKE), which, node, top)
 
 
 @jit
@@ -71,7 +71,7 @@ def made(which: int) -> Proposal:
 
     It is an error if feature weights are drawn.
     """
-    return _bare(np.int64(MADE), which, np.int64(-1), np.int64(-1))
+    return _without_ratios(np.int64(KEEP_CHANGE), which, np.int64(-1), np.int64(-1))
 
 
 @jit
@@ -80,4 +80,4 @@ def made_at(which: int, node: int) -> Proposal:
 
     The step must have used the feature weights if these are drawn.
     """
-    return _bare(np.int64(MADE), which, node, np.int64(-1))
+    return _without_ratios(np.int64(KEEP_CHANGE), which, node, np.int64(-1))

@@ -18,16 +18,16 @@ from ..state.lists import (
     unlist_internal,
     unlist_prunable,
 )
-from ..state.records import CHANGED, N_FREE, N_NODES, NONE
+from ..state.records import N_FREE, N_NODES, NONE, TREE_CHANGED
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
 from ..state.tree import ChainState
-from .carry_over import draw_raw, fit_split, one_way
-from .grow import attach_children, place_leaf, set_default
+from .carry_over import draw_raw, fit_split, undivided_side
+from .grow import attach_children, init_leaf, set_default_side
 from .proposal import REPLACE, Proposal
 
-MOST_INTERNAL = 128
+MAX_DRAWN_INTERNAL = 128
 """Largest number of internal nodes of a subtree that a move draws anew, and of one that it replaces."""
-ROOM = 4 * (MOST_INTERNAL + 2)
+MAX_NEW_NODES = 4 * (MAX_DRAWN_INTERNAL + 2)
 """Free nodes that a proposal may need beside twice those in use: it builds at most two subtrees, and a subtree is
 refused with one internal node too many, when it has ``2 * (MOST_INTERNAL + 1) + 1`` nodes. Nodes are not checked.
 """
@@ -36,7 +36,7 @@ refused with one internal node too many, when it has ``2 * (MOST_INTERNAL + 1) +
 @jit
 def has_room(state: ChainState) -> bool:
     """Return True if there are enough free nodes for any proposal."""
-    return state.count[N_FREE] >= 2 * state.count[N_NODES] + ROOM
+    return state.count[N_FREE] >= 2 * state.count[N_NODES] + MAX_NEW_NODES
 
 
 @jit
@@ -45,7 +45,7 @@ def begin(state: ChainState, node: int) -> int:
     here = state.node[node]
     state.count[N_FREE] -= 1
     top = state.node[state.count[N_FREE]].free
-    place_leaf(state, top, np.int64(NONE), here.depth, here.start, here.stop)
+    init_leaf(state, top, np.int64(NONE), here.depth, here.start, here.stop)
     new = state.node[top]
     new.design, new.hash, new.open, new.rows = here.design, here.hash, here.open, here.rows
     new.score, new.guess, new.splittable = here.score, here.guess, here.splittable
@@ -60,16 +60,16 @@ def begin(state: ChainState, node: int) -> int:
 
 
 @jit
-def drop(state: ChainState, node: int, top: int) -> None:
+def drop_subtree(state: ChainState, node: int, top: int) -> None:
     """Drop the subtree built at ``top`` beside ``node``, and restore the order of the rows."""
     order, order_before = state.order, state.scratch.replace.order
     for i in range(state.node[node].start, state.node[node].stop):
         order[i] = order_before[i]
-    _free_all(state, top)
+    _free_subtree(state, top)
 
 
 @jit
-def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
+def insert_subtree(model: Lowered, state: ChainState, node: int, top: int) -> None:
     """Replace the subtree at ``node`` by the one built at ``top``, and update the lists."""
     here, new = state.node[node], state.node[top]
     was_leaf = is_leaf(state, node)
@@ -81,12 +81,12 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
         if not is_leaf(state, at):
             unlist_internal(state, at)
         if at != node:
-            _free(state, at)
+            _free_node(state, at)
             state.count[N_NODES] -= 1
         at = following
     here.left, here.right, here.feature, here.cut = new.left, new.right, new.feature, new.cut
     here.upper, here.categories, here.log_rule = new.upper, new.categories, new.log_rule
-    _free(state, top)
+    _free_node(state, top)
     if not is_leaf(state, node):
         state.node[here.left].parent = state.node[here.right].parent = node
     state.count[N_NODES] -= 1
@@ -97,7 +97,7 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
             list_growable(state, at)
         else:
             list_internal(state, at)
-            set_default(model, state, at)
+            set_default_side(model, state, at)
             relist_prunable(state, at)
         at = next_node(state, at, node)
     other = sibling(state, node)
@@ -106,21 +106,21 @@ def adopt(model: Lowered, state: ChainState, node: int, top: int) -> None:
             unlist_prunable(state, here.parent)
         elif is_leaf(state, node) and not was_leaf:
             list_prunable(state, here.parent)
-    state.count[CHANGED] = 1
+    state.count[TREE_CHANGED] = 1
 
 
 @jit
-def _free_all(state: ChainState, top: int) -> None:
+def _free_subtree(state: ChainState, top: int) -> None:
     """Return a node outside the tree, and all nodes below it, to the pool."""
     at = np.int64(top)
     while at != NONE:
         following = next_node(state, at, top)
-        _free(state, at)
+        _free_node(state, at)
         at = following
 
 
 @jit
-def _free(state: ChainState, node: int) -> None:
+def _free_node(state: ChainState, node: int) -> None:
     """Return a node to the pool of free nodes."""
     state.node[state.count[N_FREE]].free = node
     state.count[N_FREE] += 1
@@ -200,7 +200,7 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
         planned = state.plan[i]
         while planned.node != NONE and planned.feature != NONE:
             if simplify:
-                side = one_way(model, state, planned.node, planned.feature, planned.cut, planned.categories)
+                side = undivided_side(model, state, planned.node, planned.feature, planned.cut, planned.categories)
                 if side != NONE:
                     state.plan[planned.origin].side = side
                     _copy_plan(state, planned.left if side == 0 else planned.right, i)

@@ -12,11 +12,11 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box
 from ..state.lists import is_leaf, list_growable, relist_prunable, unlist_growable
-from ..state.records import CHANGED, NONE
+from ..state.records import NONE, TREE_CHANGED
 from ..state.splits import is_splittable, log_rule_of
 from ..state.terms import next_node, node_log_stop, score_node
 from ..state.tree import ChainState
-from .grow import set_default, side_hash
+from .grow import box_hash_term, set_default_side
 
 
 @jit
@@ -33,7 +33,7 @@ def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
 def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     """Exchange the places of v's split and its parent's, and return the log prior ratio, ``-inf`` for no valid tree.
 
-    Rotating the same node again undoes the change. The lists remain those of the old tree until `update_lists`.
+    Rotating the same node again undoes the change. `update_lists_of_rotation` updates the lists.
     """
     u = state.node[v].parent
     top, low = state.node[u], state.node[v]
@@ -42,7 +42,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     y = low.right if v_is_left else low.left
     z = top.right if v_is_left else top.left
     rule = low.log_rule
-    ratio = -rule - split_factor(model, low.depth)
+    ratio = -rule - log_split_factor(model, low.depth)
     ratio += move_subtree_down(model, state, x, -1) + move_subtree_down(model, state, z, 1)
     _exchange_splits(model, state, u, v, x, y, z, v_is_left)
     if is_weighted(model.split_prior):
@@ -53,7 +53,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     low.log_rule = log_rule_of(model, state, v, low.feature, low.cut)
     if low.depth >= model.prior.depth_limit or low.log_rule == -inf:
         return -inf
-    return ratio + low.log_rule + split_factor(model, low.depth)
+    return ratio + low.log_rule + log_split_factor(model, low.depth)
 
 
 @jit
@@ -77,42 +77,42 @@ def _exchange_splits(
     score_node(model, state, v)
     if parts_box(model.split_prior):
         k = low.feature
-        low.hash -= side_hash(state, v, k)
+        low.hash -= box_hash_term(state, v, k)
         state.box[v, k, 0] = state.box[low.left, k, 0]
         state.box[v, k, 1] = state.box[low.right, k, 1]
-        low.hash += side_hash(state, v, k)
+        low.hash += box_hash_term(state, v, k)
     else:
         low.hash = state.node[y].hash + state.node[z].hash
-    set_default(model, state, u)
-    set_default(model, state, v)
+    set_default_side(model, state, u)
+    set_default_side(model, state, v)
 
 
 @jit
-def split_factor(model: Lowered, depth: int) -> float:
+def log_split_factor(model: Lowered, depth: int) -> float:
     """Return the log prior factor of a split at a depth, without R."""
     return model.prior.table[depth].log_split
 
 
 @jit
-def move_subtree_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Move a subtree ``by`` levels down (up if negative), and return the change of its log prior.
+def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
+    """Move a subtree ``n_levels`` levels down (up if negative), and return the change of its log prior.
 
     Return ``-inf`` if the prior factor of some node is 0 at the old or at the new depth.
     """
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        before, after = prior_factor(model, state, node), move_down(model, state, node, by)
+        before, after = log_prior_factor(model, state, node), move_node_down(model, state, node, n_levels)
         total = total + after - before if after > -inf and before > -inf else -inf
         node = next_node(state, node, top)
     return total
 
 
 @jit
-def move_down(model: Lowered, state: ChainState, node: int, by: int) -> float:
-    """Move a node ``by`` levels down (up if negative), and return its `prior_factor` there."""
+def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) -> float:
+    """Move a node ``n_levels`` levels down (up if negative), and return its `log_prior_factor` there."""
     here = state.node[node]
     was_at_limit = here.depth >= model.prior.depth_limit
-    here.depth += by
+    here.depth += n_levels
     if here.depth >= model.prior.depth_limit:
         here.splittable = False
     elif model.split_prior.by_depth:
@@ -121,25 +121,25 @@ def move_down(model: Lowered, state: ChainState, node: int, by: int) -> float:
             here.log_rule = log_rule_of(model, state, node, here.feature, here.cut)
     elif was_at_limit:
         here.splittable = is_splittable(model, state, node)
-    return prior_factor(model, state, node)
+    return log_prior_factor(model, state, node)
 
 
 @jit
-def prior_factor(model: Lowered, state: ChainState, node: int) -> float:
+def log_prior_factor(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log prior factor of a node, with R if it depends on the depth, or ``-inf`` below the depth limit."""
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):
         return node_log_stop(model, state, node) if depth <= limit else -inf
-    factor = split_factor(model, depth) if depth < limit else -inf
+    factor = log_split_factor(model, depth) if depth < limit else -inf
     return factor + state.node[node].log_rule if model.split_prior.by_depth else factor
 
 
 @jit
-def update_lists(state: ChainState, v: int) -> None:
+def update_lists_of_rotation(state: ChainState, v: int) -> None:
     """Update the lists after the rotation of v was accepted."""
     relist_prunable(state, v)
     relist_growable(state, state.node[v].parent)
-    state.count[CHANGED] = 1
+    state.count[TREE_CHANGED] = 1
 
 
 @jit

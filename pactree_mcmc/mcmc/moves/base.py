@@ -19,23 +19,23 @@ from ...core.compile.pickles import packed, unpacked
 from ...core.compile.user_functions import NOT_KEPT, is_known, key_of
 from ...files.encoding import kept
 from ...model import Lowered
-from ..edits.grow import drop_children, keep_growth, prune
-from ..edits.proposal import GROW, MADE, NOTHING, PRUNE, REFUSED, REPLACE, ROTATE, TAKE, WITHDRAW, Proposal
-from ..edits.replace_subtree import adopt, drop, has_room
-from ..edits.rotate_in_place import rotate_in_place, update_lists
+from ..edits.grow import accept_growth, prune, remove_children
+from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE, ROTATE, TAKE, WITHDRAW, Proposal
+from ..edits.replace_subtree import drop_subtree, has_room, insert_subtree
+from ..edits.rotate_in_place import rotate_in_place, update_lists_of_rotation
 from ..state.random import flip_log
 from ..state.records import N_FREE, N_INTERNAL, NONE
-from ..state.scratch import NAMES
+from ..state.scratch import SCRATCH_NAMES
 from ..state.terms import count_internal
 from ..state.tree import ACCEPTED, PROPOSED, ChainState
-from ..state.weights import is_weighed, subtree_tilt, tilt_about, tilt_subtree
+from ..state.weights import has_drawn_weights, split_tilt, stored_tilt, update_tilts
 from .step_code import check_code
 
 N_COUNTS = 0
-"""Number of counts of a user's move in its copy of `run`, which `loop_of` makes. 0 turns the check off."""
+"""Number of counts of a user's move in its copy of `run`, which `compile_loop` makes. 0 turns the check off."""
 
 
-BY_FLAG = {
+SCRATCH_BY_FLAG = {
     "replaces": ("replace", "restructure", "reshape"),
     "scans": ("scan",),
     "lines": ("line",),
@@ -48,15 +48,15 @@ BY_FLAG = {
 def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> bool:
     """Return True if the Metropolis-Hastings rule accepts a proposal."""
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
-    if is_weighed(state):
-        log_ratio += tilt_ratio(model, state, proposal)
+    if has_drawn_weights(state):
+        log_ratio += log_tilt_ratio(model, state, proposal)
     if len(model.prior.by_leaves) > 0:
-        log_ratio += leaves_ratio(model, state, proposal)
+        log_ratio += log_leaf_count_ratio(model, state, proposal)
     return flip_log(rng, log_ratio - proposal.log_decided)
 
 
 @jit
-def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
+def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
     """Return the log prior ratio of a proposal by the drawn feature weights, minus that by equal weights.
 
     Update ``state.tilt`` for the proposed tree.
@@ -65,109 +65,119 @@ def tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
     if edit == PRUNE:
         return -state.tilt[node]
     if edit == REPLACE or edit == TAKE:
-        return tilt_subtree(model, state, proposal.top) - subtree_tilt(state, node)
-    before = state.tilt[node] if edit == ROTATE else 0.0
+        return update_tilts(model, state, proposal.top) - stored_tilt(state, node)
+    tilt_before = state.tilt[node] if edit == ROTATE else 0.0
     if proposal.log_prior_ratio == -inf:
         return 0.0
-    state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
-    return state.tilt[node] - before
+    state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
+    return state.tilt[node] - tilt_before
 
 
 @jit
-def leaves_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
+def log_leaf_count_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
     """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves."""
-    edit, by_leaves, before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
-    after = before
+    edit, by_leaves, n_leaves_before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
+    n_leaves_after = n_leaves_before
     if edit == GROW:
-        after += 1
+        n_leaves_after += 1
     elif edit == PRUNE:
-        after -= 1
+        n_leaves_after -= 1
     elif edit == REPLACE or edit == TAKE:
-        after += count_internal(state, proposal.top) - count_internal(state, proposal.node)
-    return by_leaves[after] - by_leaves[before] if after < len(by_leaves) else -inf
+        n_leaves_after += count_internal(state, proposal.top) - count_internal(state, proposal.node)
+    return by_leaves[n_leaves_after] - by_leaves[n_leaves_before] if n_leaves_after < len(by_leaves) else -inf
 
 
 @jit
-def decide_growth(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
-    """Accept or refuse a growth or pruning, and count it in column ``first + which``. Keep or undo the change."""
+def decide_growth(
+    rng: np.random.Generator, model: Lowered, state: ChainState, first_count: int, proposal: Proposal
+) -> None:
+    """Accept or refuse a growth or pruning, and keep or undo its change of the tree.
+
+    Count the proposal in column ``first_count + which`` of ``state.moves``.
+    """
     if proposal.edit == NOTHING:
         return
-    at = first + proposal.which
-    state.moves[PROPOSED, at] += 1
+    column = first_count + proposal.which
+    state.moves[PROPOSED, column] += 1
     if proposal.edit == REFUSED:
         return
     accepted = accept(rng, model, state, proposal)
-    state.moves[ACCEPTED, at] += accepted
+    state.moves[ACCEPTED, column] += accepted
     if proposal.edit == GROW:
         if accepted:
-            keep_growth(model, state, proposal.node)
+            accept_growth(model, state, proposal.node)
         else:
-            drop_children(state, proposal.node)
+            remove_children(state, proposal.node)
     elif accepted:
         prune(state, proposal.node)
 
 
 @jit
-def decide(rng: np.random.Generator, model: Lowered, state: ChainState, first: int, proposal: Proposal) -> None:
-    """Accept or refuse a proposal, and count it in column ``first + which``. Keep or undo the change of the tree."""
+def decide_proposal(
+    rng: np.random.Generator, model: Lowered, state: ChainState, first_count: int, proposal: Proposal
+) -> None:
+    """Accept or refuse a proposal of any kind, and keep or undo its change of the tree.
+
+    Count the proposal in column ``first_count + which`` of ``state.moves``.
+    """
     edit, node, top = proposal.edit, proposal.node, proposal.top
     if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
-        decide_growth(rng, model, state, first, proposal)
+        decide_growth(rng, model, state, first_count, proposal)
         return
-    if edit == MADE and node == NONE and is_weighed(state):
+    if edit == KEEP_CHANGE and node == NONE and has_drawn_weights(state):
         raise ValueError(
             "a move of your own returned moves.made: it changed the tree by equal feature weights, and these are "
             "drawn; give feature_weights as numbers, or return moves.replacement"
         )
-    at = first + proposal.which
-    state.moves[PROPOSED, at] += 1
+    column = first_count + proposal.which
+    state.moves[PROPOSED, column] += 1
     if edit == WITHDRAW:
-        drop(state, node, top)
+        drop_subtree(state, node, top)
         return
     # a subtree drawn from its conditional distribution, whatever the feature weights and the number of leaves
-    taken = edit == TAKE and not is_weighed(state) and len(model.prior.by_leaves) == 0
-    accepted = edit == MADE or taken or accept(rng, model, state, proposal)
-    state.moves[ACCEPTED, at] += accepted
+    is_gibbs = edit == TAKE and not has_drawn_weights(state) and len(model.prior.by_leaves) == 0
+    accepted = edit == KEEP_CHANGE or is_gibbs or accept(rng, model, state, proposal)
+    state.moves[ACCEPTED, column] += accepted
     if edit == REPLACE or edit == TAKE:
         if accepted:
-            adopt(model, state, node, top)
-            if is_weighed(state):
+            insert_subtree(model, state, node, top)
+            if has_drawn_weights(state):
                 state.tilt[node] = state.tilt[top]
         else:
-            drop(state, node, top)
-    elif edit != MADE:
+            drop_subtree(state, node, top)
+    elif edit != KEEP_CHANGE:
         if accepted:
-            update_lists(state, node)
+            update_lists_of_rotation(state, node)
         else:
             rotate_in_place(model, state, node)
-            if is_weighed(state):
-                state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
+            if has_drawn_weights(state):
+                state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
 
 
 @jit
-def has_two(state: ChainState) -> bool:
+def has_room_to_grow(state: ChainState) -> bool:
     """Return True if two nodes are free, which is enough to grow a leaf."""
     return state.count[N_FREE] >= 2
 
 
 def step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Stand in for the step of a move. `loop_of` makes a copy of `run` that calls the real step."""
+    """Stand in for the step of a move. `compile_loop` makes a copy of `run` that calls the real step."""
     raise NotImplementedError
 
 
-def room(state: ChainState) -> bool:
-    """Stand in for `has_room` or `has_two`. `loop_of` makes a copy of `run` that calls one of them."""
+def has_room_for_step(state: ChainState) -> bool:
+    """Stand in for `has_room` or `has_room_to_grow`. `compile_loop` makes a copy of `run` that calls one of them."""
     raise NotImplementedError
 
 
-def run(walk: Any, n: int, first: int) -> int:
+def run(chain: Any, n: int, first_count: int) -> int:
     """Make ``n`` steps of a move, or as many as there is room for, and return their number.
 
-    The counts of the move begin at column ``first`` of ``state.moves``.
+    The counts of the move begin at column ``first_count`` of ``state.moves``.
     """
-    rng, model, state = walk.rng, walk.model, walk.state
+    rng, model, state = chain.rng, chain.model, chain.state
     for i in range(n):
-        if not room(state):
+        if not has_room_for_step(state):
             return i
         proposal = step(rng, model, state)
         # a user's step may return any number, and compiled code does not check the bounds of the counts
@@ -176,24 +186,24 @@ def run(walk: Any, n: int, first: int) -> int:
                 "a move of your own returned a proposal whose which is not the number of one of its counts: 0, or 1 "
                 "for the second; give pt.Move(..., counts=(first, second)) if it counts two"
             )
-        decide(rng, model, state, first, proposal)
+        decide_proposal(rng, model, state, first_count, proposal)
     return n
 
 
-def loop_of(move: Move) -> Any:
+def compile_loop(move: Move) -> Any:
     """Return a copy of `run` that calls the step of this move, and compiles at its first call.
 
     The compiled code of a user's move is stored on disk by a key of the step.
     """
-    proposes = move.step
+    step = move.step
     # a move that only grows and prunes needs less code
-    own = {"step": proposes, "room": has_room, "decide": decide} if "replace" in move.scratch else {}
-    own = own or {"step": proposes, "room": has_two, "decide": decide_growth}
-    n_counts = 0 if is_known(proposes) else len(move.counts)
-    made = FunctionType(run.__code__, {**globals(), **own, "N_COUNTS": n_counts}, run.__name__)
-    made.__module__, made.__doc__ = run.__module__, run.__doc__
-    made.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
-    return jit(made, None if is_known(proposes) else lambda: f"{key_of(proposes)} {n_counts}")
+    checks = (has_room, decide_proposal) if "replace" in move.scratch else (has_room_to_grow, decide_growth)
+    n_counts = 0 if is_known(step) else len(move.counts)
+    names = {"step": step, "has_room_for_step": checks[0], "decide_proposal": checks[1], "N_COUNTS": n_counts}
+    loop = FunctionType(run.__code__, {**globals(), **names}, run.__name__)
+    loop.__module__, loop.__doc__ = run.__module__, run.__doc__
+    loop.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
+    return jit(loop, None if is_known(step) else lambda: f"{key_of(step)} {n_counts}")
 
 
 class Move:
@@ -263,19 +273,21 @@ class Move:
         if not is_list or not all(isinstance(word, str) and word for word in counts) or len({*counts}) < len(counts):
             raise ValueError(f"counts={in_words(counts)}; give one or two different names.")
         self.name, self.counts = name, tuple(counts)
-        flags = tuple(map(check_flag, BY_FLAG, (replaces, scans, lines, guided)))
-        check_type("scratch", scratch, tuple | None, f"a tuple of names, of {NAMES}")
-        scratch = _scratch_of(flags) if scratch is None else scratch
-        self.scratch = tuple(check_choice("scratch", each, NAMES) for each in scratch)
-        self.step = _compiled(name, step)
-        self.run = loop_of(self)
+        flags = tuple(map(check_flag, SCRATCH_BY_FLAG, (replaces, scans, lines, guided)))
+        check_type("scratch", scratch, tuple | None, f"a tuple of names, of {SCRATCH_NAMES}")
+        scratch = _scratch_names(flags) if scratch is None else scratch
+        self.scratch = tuple(check_choice("scratch", each, SCRATCH_NAMES) for each in scratch)
+        self.step = _compile_step(name, step)
+        self.run = compile_loop(self)
 
     @property
     def record(self) -> AbsentMove:
         """Description of the move for a file, without its code."""
         key = key_of(self.step)
         key = "" if key.startswith(NOT_KEPT) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
-        return AbsentMove(self.name, self.counts, *(names[0] in self.scratch for names in BY_FLAG.values()), key)
+        return AbsentMove(
+            self.name, self.counts, *(names[0] in self.scratch for names in SCRATCH_BY_FLAG.values()), key
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -285,9 +297,9 @@ class Move:
         return _unpacked, (packed((type(self), state)),)
 
 
-def _scratch_of(flags: Iterable[bool]) -> tuple[str, ...]:
+def _scratch_names(flags: Iterable[bool]) -> tuple[str, ...]:
     """Return the names of the scratch arrays that a step needs, by the flags of `Move`."""
-    return tuple(name for names, flag in zip(BY_FLAG.values(), flags, strict=True) if flag for name in names)
+    return tuple(name for names, flag in zip(SCRATCH_BY_FLAG.values(), flags, strict=True) if flag for name in names)
 
 
 def _unpacked(data: bytes) -> Move:
@@ -295,11 +307,11 @@ def _unpacked(data: bytes) -> Move:
     cls, state = unpacked(data)
     move = cls.__new__(cls)
     move.__dict__.update(state)
-    move.run = loop_of(move)
+    move.run = compile_loop(move)
     return move
 
 
-def _compiled(name: str, step: Any) -> Any:
+def _compile_step(name: str, step: Any) -> Any:
     """Return the step of a move, checked and compiled."""
     step = getattr(step, "__func__", step)
     plain = getattr(step, "py_func", step)
@@ -331,7 +343,7 @@ class AbsentMove(NamedTuple):
     @property
     def scratch(self) -> tuple[str, ...]:
         """Names of the scratch arrays that the step needs."""
-        return _scratch_of(self[2:6])
+        return _scratch_names(self[2:6])
 
     @property
     def record(self) -> AbsentMove:

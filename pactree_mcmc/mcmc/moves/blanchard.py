@@ -25,7 +25,7 @@ from ..state.splits import draw_split
 from ..state.terms import log_stop, prior_index
 from ..state.tree import ChainState
 from .base import Move
-from .grow_prune import GROWN, PRUNED
+from .grow_prune import GROW_COUNT, PRUNE_COUNT
 
 
 @jit
@@ -39,11 +39,11 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
     if flip(rng, 0.5):
         if state.node[leaf].splittable and flip(rng, exp(log_r)):
             attach_children(model, state, leaf, draw_split(rng, model, state, leaf))
-            return growth(model, state, GROWN, leaf, -log_r - state.node[leaf].log_rule)
+            return growth(model, state, GROW_COUNT, leaf, -log_r - state.node[leaf].log_rule)
     elif other != NONE and is_leaf(state, other):
         node = state.node[leaf].parent
         log_r = log_growth_rate(model, state, node)
-        return pruning(model, state, PRUNED, node, log_r + state.node[node].log_rule)
+        return pruning(model, state, PRUNE_COUNT, node, log_r + state.node[node].log_rule)
     return nothing()
 
 

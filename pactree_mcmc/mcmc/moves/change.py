@@ -1,7 +1,8 @@
 """Change the split of an internal node and send the rows below it down again (Chipman, George, McCulloch 1998).
 
 An internal node is picked uniformly. *Change* draws its new split from the split prior R. *Shift* moves its cut by up
-to ``FARTHEST`` of the cell's cuts, up or down, uniformly. The splits below are carried over in raw form (`carry_over`):
+to ``MAX_SHIFT`` of the cell's cuts, up or down, uniformly. The splits below are carried over in raw form
+(`carry_over`):
 
     log_proposal_ratio = [log R(old) - log R(new), for a change] + log_raw_forms(old) - log_raw_forms(new)
 
@@ -20,12 +21,12 @@ from ..state.codes import collect_codes
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
-from ..state.splits import draw_split, span
+from ..state.splits import box_range, draw_split
 from ..state.terms import next_node
 from ..state.tree import ChainState
 from .base import Move
 
-FARTHEST = 6
+MAX_SHIFT = 6
 """Largest number of cuts by which a cut is shifted."""
 
 
@@ -35,8 +36,8 @@ def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
-    new = draw_split(rng, model, state, node)
-    return replace_split(rng, model, state, node, new.feature, new.cut, new.categories, True)
+    split = draw_split(rng, model, state, node)
+    return replace_split(rng, model, state, node, split.feature, split.cut, split.categories, True)
 
 
 @jit
@@ -48,32 +49,35 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
     here = state.node[node]
     if here.categories >= 0 or has_one_way(model.split_prior):
         return refused(0)
-    by = 1 + pick(rng, FARTHEST)
+    n_cuts = 1 + pick(rng, MAX_SHIFT)
     if flip(rng, 0.5):
-        by = -by
-    cut = shifted_cut(model, state, node, by)
+        n_cuts = -n_cuts
+    cut = shifted_cut(model, state, node, n_cuts)
     if cut == here.cut:
         return refused(0)
     return replace_split(rng, model, state, node, here.feature, cut, NONE, False)
 
 
 @jit
-def shifted_cut(model: Lowered, state: ChainState, node: int, by: int) -> int:
-    """Return the cut of a node's cell that is ``by`` cuts above that of its split, or the same cut if there is none."""
+def shifted_cut(model: Lowered, state: ChainState, node: int, n_cuts: int) -> int:
+    """Return the cut that is ``n_cuts`` possible cuts above that of a node's split, below it if ``n_cuts`` is negative.
+
+    Return the cut of the split itself if its cell has no such cut.
+    """
     here = state.node[node]
     if parts_box(model.split_prior):
-        low, high = span(model, state, node, here.feature)
-        return here.cut + by if low <= here.cut + by < high - 1 else here.cut
+        low, high = box_range(model, state, node, here.feature)
+        return here.cut + n_cuts if low <= here.cut + n_cuts < high - 1 else here.cut
     n = collect_codes(model, state, node, here.feature)
-    below = 0
-    while below < n and state.scratch.codes.distinct[below] <= here.cut:
-        below += 1
-    below += by
-    if below < 0 or below > n:
+    n_below = 0
+    while n_below < n and state.scratch.codes.distinct[n_below] <= here.cut:
+        n_below += 1
+    n_below += n_cuts
+    if n_below < 0 or n_below > n:
         return here.cut
-    if below == n:
+    if n_below == n:
         return model.split_prior.feature[here.feature].n_codes - 1
-    return state.scratch.codes.distinct[below - 1] if below > 0 else np.int64(-1)
+    return state.scratch.codes.distinct[n_below - 1] if n_below > 0 else np.int64(-1)
 
 
 @jit
@@ -92,14 +96,14 @@ def replace_split(
     ``is_drawn`` is True if the split was drawn from R.
     """
     n_planned = plan_copy(state, node, 0)
-    free = make_plan_raw(rng, model, state, node, node)
+    log_forms_before = make_plan_raw(rng, model, state, node, node)
     left, right = state.plan[0].left, state.plan[0].right
     plan_node(state, 0, feature, cut, categories)
     state.plan[0].left, state.plan[0].right = left, right
     top = begin(state, node)
     if not build(model, state, top, n_planned, False):
         return withdrawn(0, node, top)
-    log_proposal_ratio = free - log_raw_forms_below(model, state, top)
+    log_proposal_ratio = log_forms_before - log_raw_forms_below(model, state, top)
     if is_drawn:
         log_proposal_ratio += state.node[node].log_rule - state.node[top].log_rule
     return replacement(model, state, 0, node, top, log_proposal_ratio)

@@ -18,7 +18,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design
-from ..edits.grow import attach_children, growth, guessed_score_ratio, pruning
+from ..edits.grow import attach_children, growth, pruning, split_gain
 from ..edits.proposal import Proposal, nothing, refused
 from ..state.random import flip, flip_log, pick
 from ..state.records import N_GROWABLE, N_PRUNABLE
@@ -27,12 +27,12 @@ from ..state.tree import ChainState
 from ..sums.split_sums import draw_scanned, is_candidate, scan
 from .base import Move
 from .grow_prune import (
-    GROWN,
-    PRUNED,
-    counts_without,
+    GROW_COUNT,
+    PRUNE_COUNT,
+    counts_after_pruning,
     grow_probability,
-    growth_proposal_ratio,
-    parent_is_prunable_without,
+    has_leaf_sibling,
+    log_growth_proposal_ratio,
 )
 
 
@@ -44,25 +44,25 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
         return nothing()
     if flip(rng, grow_probability(n_growable, n_prunable)):
         node = state.node[pick(rng, n_growable)].growable
-        hope = hopeful_ratio(model, state, node, n_growable, n_prunable)
-        if not flip_log(rng, hope):
-            return refused(GROWN)
+        log_first_stage = log_first_stage_ratio(model, state, node, n_growable, n_prunable)
+        if not flip_log(rng, log_first_stage):
+            return refused(GROW_COUNT)
         attach_children(model, state, node, draw_scanned(rng, model, state, node))
-        ratio = collapsed_proposal_ratio(model, state, node, n_growable, n_prunable)
-        return passed(growth(model, state, GROWN, node, ratio), hope)
+        ratio = log_collapsed_proposal_ratio(model, state, node, n_growable, n_prunable)
+        return with_log_decided(growth(model, state, GROW_COUNT, node, ratio), log_first_stage)
     node = state.node[pick(rng, n_prunable)].prunable
     if not is_candidate(model, state, node):
-        return refused(PRUNED)
-    growable, prunable = counts_without(state, node)
-    hope = hopeful_ratio(model, state, node, growable, prunable)
-    if not flip_log(rng, -hope):
-        return refused(PRUNED)
-    ratio = collapsed_proposal_ratio(model, state, node, growable, prunable)
-    return passed(pruning(model, state, PRUNED, node, -ratio), -hope)
+        return refused(PRUNE_COUNT)
+    n_growable_before, n_prunable_before = counts_after_pruning(state, node)
+    log_first_stage = log_first_stage_ratio(model, state, node, n_growable_before, n_prunable_before)
+    if not flip_log(rng, -log_first_stage):
+        return refused(PRUNE_COUNT)
+    ratio = log_collapsed_proposal_ratio(model, state, node, n_growable_before, n_prunable_before)
+    return with_log_decided(pruning(model, state, PRUNE_COUNT, node, -ratio), -log_first_stage)
 
 
 @jit
-def passed(proposal: Proposal, hope: float) -> Proposal:
+def with_log_decided(proposal: Proposal, log_decided: float) -> Proposal:
     """Return the proposal with ``log_decided = hope``, the log ratio by which the first stage has accepted it."""
     return Proposal(
         proposal.edit,
@@ -72,42 +72,44 @@ def passed(proposal: Proposal, hope: float) -> Proposal:
         proposal.log_prior_ratio,
         proposal.log_score_ratio,
         proposal.log_proposal_ratio,
-        hope,
+        log_decided,
     )
 
 
 @jit
-def collapsed_proposal_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
+def log_collapsed_proposal_ratio(
+    model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int
+) -> float:
     """Return the log proposal ratio of growing ``node``, to which the children are attached already.
 
     The two counts are those of the tree in which ``node`` is a leaf.
     """
-    uniform = growth_proposal_ratio(state, node, n_growable, n_prunable)
-    return uniform - guessed_score_ratio(state, node) + scan(model, state, node)
+    uniform = log_growth_proposal_ratio(state, node, n_growable, n_prunable)
+    return uniform - split_gain(state, node) + scan(model, state, node)
 
 
 @jit
-def hopeful_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
+def log_first_stage_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
     """Return the log acceptance ratio of growing ``node`` if both children can be split, whatever the split.
 
     The two counts are those of the tree in which ``node`` is a leaf.
     """
     depth, design = state.node[node].depth, state.node[node].design
-    left = right = np.int64(0)
+    left_design = right_design = np.int64(0)
     can_split = depth + 1 < model.prior.depth_limit
     can_left = can_right = can_split
     if follows_design(model.split_prior):
-        left, right = design + 1, model.split_prior.design[design].right
-        can_left = can_split and model.split_prior.design[left].feature >= 0
-        can_right = can_split and model.split_prior.design[right].feature >= 0
-    stops = log_stop(model, prior_index(model, depth + 1, left), can_left, 1)
-    stops += log_stop(model, prior_index(model, depth + 1, right), can_right, 1)
+        left_design, right_design = design + 1, model.split_prior.design[design].right
+        can_left = can_split and model.split_prior.design[left_design].feature >= 0
+        can_right = can_split and model.split_prior.design[right_design].feature >= 0
+    stops = log_stop(model, prior_index(model, depth + 1, left_design), can_left, 1)
+    stops += log_stop(model, prior_index(model, depth + 1, right_design), can_right, 1)
     prior = model.prior.table[prior_index(model, depth, design)].log_split + stops - node_log_stop(model, state, node)
-    grown_growable = n_growable - 1 + can_left + can_right
-    grown_prunable = n_prunable + 1 - parent_is_prunable_without(state, node)
-    way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
-    way_there = log(grow_probability(n_growable, n_prunable) / n_growable)
-    return prior + way_back - way_there + scan(model, state, node)
+    n_growable_after = n_growable - 1 + can_left + can_right
+    n_prunable_after = n_prunable + 1 - has_leaf_sibling(state, node)
+    log_reverse = log((1.0 - grow_probability(n_growable_after, n_prunable_after)) / n_prunable_after)
+    log_forward = log(grow_probability(n_growable, n_prunable) / n_growable)
+    return prior + log_reverse - log_forward + scan(model, state, node)
 
 
 MOVE = Move("collapsed", collapsed_step, counts=("collapsed grow", "collapsed prune"), scratch=("scan",))

@@ -22,7 +22,7 @@ from ..state.splits import draw_split
 from ..state.tree import ChainState
 from .base import Move
 
-GROWN, PRUNED = range(2)
+GROW_COUNT, PRUNE_COUNT = range(2)
 """Values of ``Proposal.which``: growths are counted first, prunings second."""
 
 
@@ -50,45 +50,45 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
     """Propose to grow one of the growable leaves, with equal probabilities."""
     node = state.node[pick(rng, state.count[N_GROWABLE])].growable
     attach_children(model, state, node, draw_split(rng, model, state, node))
-    ratio = growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE])
-    return growth(model, state, GROWN, node, ratio)
+    ratio = log_growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE])
+    return growth(model, state, GROW_COUNT, node, ratio)
 
 
 @jit
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Propose to prune one of the prunable nodes, with equal probabilities."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
-    growable, prunable = counts_without(state, node)
-    return pruning(model, state, PRUNED, node, -growth_proposal_ratio(state, node, growable, prunable))
+    n_growable, n_prunable = counts_after_pruning(state, node)
+    return pruning(model, state, PRUNE_COUNT, node, -log_growth_proposal_ratio(state, node, n_growable, n_prunable))
 
 
 @jit
-def growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
+def log_growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
     """Return the log proposal ratio of growing ``node``, to which the children are attached already.
 
     The two counts are those of the tree in which ``node`` is a leaf.
     """
-    grown_growable = (
+    n_growable_after = (
         n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
     )
-    grown_prunable = n_prunable + 1 - parent_is_prunable_without(state, node)
-    way_back = log((1.0 - grow_probability(grown_growable, grown_prunable)) / grown_prunable)
-    return way_back - log(grow_probability(n_growable, n_prunable) / n_growable) - state.node[node].log_rule
+    n_prunable_after = n_prunable + 1 - has_leaf_sibling(state, node)
+    log_reverse = log((1.0 - grow_probability(n_growable_after, n_prunable_after)) / n_prunable_after)
+    return log_reverse - log(grow_probability(n_growable, n_prunable) / n_growable) - state.node[node].log_rule
 
 
 @jit
-def counts_without(state: ChainState, node: int) -> tuple[int, int]:
+def counts_after_pruning(state: ChainState, node: int) -> tuple[int, int]:
     """Return the numbers of growable leaves and of prunable nodes after pruning the prunable ``node``."""
     left, right = state.node[node].left, state.node[node].right
-    growable = state.count[N_GROWABLE] + 1 - state.node[left].splittable - state.node[right].splittable
-    return growable, state.count[N_PRUNABLE] - 1 + parent_is_prunable_without(state, node)
+    n_growable = state.count[N_GROWABLE] + 1 - state.node[left].splittable - state.node[right].splittable
+    return n_growable, state.count[N_PRUNABLE] - 1 + has_leaf_sibling(state, node)
 
 
 @jit
-def parent_is_prunable_without(state: ChainState, node: int) -> int:
+def has_leaf_sibling(state: ChainState, node: int) -> int:
     """Return 1 if the parent of ``node`` is prunable in the tree in which ``node`` is a leaf, else 0."""
-    other = sibling(state, node)
-    return 1 if other != NONE and is_leaf(state, other) else 0
+    sibling_node = sibling(state, node)
+    return 1 if sibling_node != NONE and is_leaf(state, sibling_node) else 0
 
 
 MOVE = Move("grow-prune", grow_prune_step, counts=("grow", "prune"), scratch=())

@@ -6,8 +6,8 @@ subtree at v, given its cell,
 
     log_proposal_ratio = log g(T) - log g(T')
 
-v keeps its subtree if the old or the new one has more than ``MOST_INTERNAL`` internal nodes, or if the old one has a
-split that g cannot draw.
+v keeps its subtree if the old or the new one has more than ``MAX_DRAWN_INTERNAL`` internal nodes, or if the old one has
+a split that g cannot draw.
 """
 
 from math import inf
@@ -17,9 +17,9 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import attach_children, cut_down, grow_into
+from ..edits.grow import attach_children, prune_all, restore_saved_tree
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import MOST_INTERNAL, begin, drop, has_room, replacement
+from ..edits.replace_subtree import MAX_DRAWN_INTERNAL, begin, drop_subtree, has_room, replacement
 from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import next_node, subtree_log_prior, subtree_log_score
@@ -38,15 +38,15 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
         return nothing()
     if not is_drawable(model, state, node):
         return refused(0)
-    way_back = log_density(model, state, node)
-    # before `draw_tree` sorts the rows of these nodes in another order
+    log_reverse = log_density(model, state, node)
+    # before `draw_subtree` sorts the rows of these nodes in another order
     add_tree(model, state, node)
     top = begin(state, node)
-    way_there = draw_tree(rng, model, state, top)
-    if way_there == inf:
+    log_forward = draw_subtree(rng, model, state, top)
+    if log_forward == inf:
         return withdrawn(0, node, top)
     add_tree(model, state, top)
-    return replacement(model, state, 0, node, top, way_back - way_there)
+    return replacement(model, state, 0, node, top, log_reverse - log_forward)
 
 
 @jit
@@ -56,14 +56,14 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
     while node != NONE:
         if not is_leaf(state, node):
             n_internal += 1
-            if n_internal > MOST_INTERNAL or not is_candidate(model, state, node):
+            if n_internal > MAX_DRAWN_INTERNAL or not is_candidate(model, state, node):
                 return False
         node = next_node(state, node, top)
     return True
 
 
 @jit
-def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
+def draw_subtree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
     """Grow a subtree drawn from the density at the leaf ``top``. Return its log density, inf if it gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
@@ -72,7 +72,7 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
             total += log_g
             if split.feature != NONE:
                 n_internal += 1
-                if n_internal > MOST_INTERNAL:
+                if n_internal > MAX_DRAWN_INTERNAL:
                     return inf
                 attach_children(model, state, node, split)
         node = next_node(state, node, top)
@@ -80,61 +80,63 @@ def draw_tree(rng: np.random.Generator, model: Lowered, state: ChainState, top: 
 
 
 @jit
-def sample_trees(walk: Any, out: np.ndarray, done: int) -> int:
+def sample_trees(chain: Any, out: np.ndarray, first_tree: int) -> int:
     """Draw independent trees from the density and add them to a growing graph.
 
     Write the log weights ``log pi(T) - log g(T)`` into ``out[done:]``, -inf for a tree that gets too large. Return the
     number of entries written, which is less than ``len(out)`` if the room for nodes ends.
     """
-    rng, model, state = walk.rng, walk.model, walk.state
+    rng, model, state = chain.rng, chain.model, chain.state
     root = np.int64(0)
-    for i in range(done, len(out)):
+    for i in range(first_tree, len(out)):
         if not has_room(state):
             return i
         top = begin(state, root)
-        log_g = draw_tree(rng, model, state, top)
+        log_g = draw_subtree(rng, model, state, top)
         out[i] = -inf
         if log_g < inf:
             out[i] = subtree_log_prior(model, state, top) + subtree_log_score(state, top) - log_g
             add_tree(model, state, top)
-        drop(state, root, top)
+        drop_subtree(state, root, top)
     return len(out)
 
 
 @jit
-def add_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, done: int) -> int:
+def add_saved_trees(chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, first_tree: int) -> int:
     """Add saved trees, those that the density can draw, to the graph. The chain ends as a stump.
 
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Trees from ``done`` on are added. Return the
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Trees from ``first_tree`` on are added. Return the
     number of trees done, which is less than all if the room for nodes ends.
     """
-    model, state = walk.model, walk.state
-    for i in range(done, len(start)):
-        if not grow_into(model, state, nodes, start[i], stop[i]):
+    model, state = chain.model, chain.state
+    for i in range(first_tree, len(start)):
+        if not restore_saved_tree(model, state, nodes, start[i], stop[i]):
             return i
         if is_drawable(model, state, np.int64(0)):
             add_tree(model, state, np.int64(0))
-    cut_down(state)
+    prune_all(state)
     return len(start)
 
 
 @jit
-def weigh_saved(walk: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, done: int) -> int:
+def saved_log_weights_into(
+    chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, first_tree: int
+) -> int:
     """Write the log weights ``log pi(T) - log g(T)`` of saved trees into ``out[done:]``, inf if g cannot draw the tree.
 
     Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return the number of trees done, which is less than all if the
     room for nodes ends. The chain ends as a stump.
     """
-    model, state = walk.model, walk.state
+    model, state = chain.model, chain.state
     root = np.int64(0)
-    for i in range(done, len(start)):
-        if not grow_into(model, state, nodes, start[i], stop[i]):
+    for i in range(first_tree, len(start)):
+        if not restore_saved_tree(model, state, nodes, start[i], stop[i]):
             return i
         out[i] = inf
         if is_drawable(model, state, root):
             log_pi = subtree_log_prior(model, state, root) + subtree_log_score(state, root)
             out[i] = log_pi - log_density(model, state, root)
-    cut_down(state)
+    prune_all(state)
     return len(start)
 
 

@@ -9,8 +9,8 @@ of drawing the subtree that T has at v, and ``n(T)`` the number of nodes that ma
 
     log_proposal_ratio = log_draw(T) - log n(T') - log_draw(T') + log n(T)
 
-The cost is bounded. v keeps its subtree if the old or the new one has more than ``MOST_INTERNAL`` internal nodes, or if
-the cell of v has more than ``MOST_VALUES`` values.
+The cost is bounded. v keeps its subtree if the old or the new one has more than ``MAX_DRAWN_INTERNAL`` internal nodes,
+or if the cell of v has more than ``MAX_REGROW_VALUES`` values.
 """
 
 from math import exp, inf, log
@@ -19,9 +19,9 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ..edits.grow import attach_children, guessed_score_ratio
+from ..edits.grow import attach_children, split_gain
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import MOST_INTERNAL, begin, replacement
+from ..edits.replace_subtree import MAX_DRAWN_INTERNAL, begin, replacement
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
@@ -30,7 +30,7 @@ from ..state.tree import ChainState
 from ..sums.split_sums import draw_scanned, is_candidate, log_lookahead
 from .base import Move
 
-MOST_VALUES = 20_000
+MAX_REGROW_VALUES = 20_000
 """Largest number of merged rows times features in the cell of a node that is regrown."""
 
 
@@ -38,30 +38,30 @@ MOST_VALUES = 20_000
 def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Propose a new subtree, drawn top down, at a random internal node or growable leaf."""
     n_internal = state.count[N_INTERNAL]
-    choices = n_internal + state.count[N_GROWABLE]
-    if choices == 0:
+    n_before = n_internal + state.count[N_GROWABLE]
+    if n_before == 0:
         return nothing()
-    at = pick(rng, choices)
-    node = state.node[at].internal if at < n_internal else state.node[at - n_internal].growable
-    if not may_regrow(model, state, node):
+    i = pick(rng, n_before)
+    node = state.node[i].internal if i < n_internal else state.node[i - n_internal].growable
+    if not is_regrowable(model, state, node):
         return refused(0)
-    way_back = log_draw(model, state, node)
+    log_reverse = log_draw_probability(model, state, node)
     top = begin(state, node)
-    way_there = regrow(rng, model, state, top) if way_back > -inf else inf
-    if way_there == inf:
+    log_forward = regrow(rng, model, state, top) if log_reverse > -inf else inf
+    if log_forward == inf:
         return withdrawn(0, node, top)
-    n_new = choices + n_choices(state, top) - n_choices(state, node)
-    return replacement(model, state, 0, node, top, way_back - log(n_new) - way_there + log(choices))
+    n_after = n_before + n_choices(state, top) - n_choices(state, node)
+    return replacement(model, state, 0, node, top, log_reverse - log(n_after) - log_forward + log(n_before))
 
 
 @jit
-def may_regrow(model: Lowered, state: ChainState, node: int) -> bool:
+def is_regrowable(model: Lowered, state: ChainState, node: int) -> bool:
     """Return True if the cell of a node has at most MOST_VALUES values and its subtree at most MOST_INTERNAL internal
     nodes.
     """
-    if (state.node[node].stop - state.node[node].start) * len(model.split_prior.feature) > MOST_VALUES:
+    if (state.node[node].stop - state.node[node].start) * len(model.split_prior.feature) > MAX_REGROW_VALUES:
         return False
-    return count_internal(state, node) <= MOST_INTERNAL
+    return count_internal(state, node) <= MAX_DRAWN_INTERNAL
 
 
 @jit
@@ -86,7 +86,7 @@ def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int
                 total += stop
             else:
                 n_internal += 1
-                if n_internal > MOST_INTERNAL:
+                if n_internal > MAX_DRAWN_INTERNAL:
                     return inf
                 attach_children(model, state, node, draw_scanned(rng, model, state, node))
                 total += log_split_term(model, state, node) - z
@@ -95,7 +95,7 @@ def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int
 
 
 @jit
-def log_draw(model: Lowered, state: ChainState, top: int) -> float:
+def log_draw_probability(model: Lowered, state: ChainState, top: int) -> float:
     """Return the log probability that `regrow` grows the subtree that the tree has at ``top``, -inf if it cannot."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
@@ -114,7 +114,7 @@ def log_draw(model: Lowered, state: ChainState, top: int) -> float:
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log term of an internal node's split in the sum Z of its cell, relative to the score of the cell."""
-    return node_log_split(model, state, node) + state.node[node].log_rule + guessed_score_ratio(state, node)
+    return node_log_split(model, state, node) + state.node[node].log_rule + split_gain(state, node)
 
 
 MOVE = Move("regrow-1", regrow_step, scratch=("scan", "replace"))

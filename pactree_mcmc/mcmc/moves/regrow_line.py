@@ -7,8 +7,8 @@ number of those at and below v, the acceptance ratio is ``m(T') n(T) / (m(T) n(T
 the ratio is 1, and the tree drawn does not depend on the one before.
 
 If the variance of the leaves is unknown, the sums are those by its guess, and the ratio corrects for the difference. v
-keeps its subtree if the old or the new one has more than ``MOST_INTERNAL`` internal nodes, or if the old one has a node
-without a fraction in the table.
+keeps its subtree if the old or the new one has more than ``MAX_DRAWN_INTERNAL`` internal nodes, or if the old one has a
+node without a fraction in the table.
 """
 
 from math import exp, log
@@ -19,7 +19,7 @@ from ...core.compile.jit import jit
 from ...model import Lowered
 from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
-from ..edits.replace_subtree import MOST_INTERNAL, begin, replacement
+from ..edits.replace_subtree import MAX_DRAWN_INTERNAL, begin, replacement
 from ..state.lists import is_leaf
 from ..state.random import flip, pick, pick_weighted
 from ..state.records import N_GROWABLE, N_INTERNAL, NONE
@@ -35,21 +35,21 @@ from .regrow import n_choices
 def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
     """Propose a new subtree of a cell in which only one ordered feature is admissible (a line)."""
     n_internal = state.count[N_INTERNAL]
-    choices = n_internal + state.count[N_GROWABLE]
-    if choices == 0:
+    n_before = n_internal + state.count[N_GROWABLE]
+    if n_before == 0:
         return nothing()
-    at = pick(rng, choices)
-    node = line_top(model, state, state.node[at].internal if at < n_internal else state.node[at - n_internal].growable)
+    i = pick(rng, n_before)
+    node = line_top(model, state, state.node[i].internal if i < n_internal else state.node[i - n_internal].growable)
     feature = line_feature(model, state, node) if node != NONE else np.int64(NONE)
-    if feature == NONE or know_line(model, state, node, feature) == 0 or not in_table(state, node):
+    if feature == NONE or know_line(model, state, node, feature) == 0 or not is_in_table(state, node):
         return refused(0)
     top = begin(state, node)
     if not regrow_line(rng, model, state, top, feature):
         return withdrawn(0, node, top)
-    here, there = n_choices(state, node), n_choices(state, top)
-    way_back = log_weight(model, state, node) - log(choices - here + there) + log(there)
-    way_there = log_weight(model, state, top) - log(choices) + log(here)
-    return replacement(model, state, 0, node, top, way_back - way_there)
+    m_before, m_after = n_choices(state, node), n_choices(state, top)
+    log_reverse = log_guessed_weight(model, state, node) - log(n_before - m_before + m_after) + log(m_after)
+    log_forward = log_guessed_weight(model, state, top) - log(n_before) + log(m_before)
+    return replacement(model, state, 0, node, top, log_reverse - log_forward)
 
 
 @jit
@@ -66,35 +66,35 @@ def line_top(model: Lowered, state: ChainState, node: int) -> int:
 
 
 @jit
-def in_table(state: ChainState, top: int) -> bool:
+def is_in_table(state: ChainState, top: int) -> bool:
     """Return True if every node of a subtree has a positive fraction in the sums, and not too many nodes are internal.
 
     Write the first and last place of each node on the line into ``note``.
     """
     line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
-    note[top].first, note[top].last = 0, line.n_codes - 1
+    note[top].first_place, note[top].last_place = 0, line.n_codes - 1
     while node != NONE:
         here = state.node[node]
-        i, j, d = note[node].first, note[node].last, here.depth - state.node[top].depth
-        if d >= line.n_levels or fraction_of(state, i, j, d) <= 0.0 or n_internal > MOST_INTERNAL:
+        i, j, d = note[node].first_place, note[node].last_place, here.depth - state.node[top].depth
+        if d >= line.n_levels or fraction_of(state, i, j, d) <= 0.0 or n_internal > MAX_DRAWN_INTERNAL:
             return False
         if not is_leaf(state, node):
             n_internal += 1
-            k, behind = i, j
-            while behind - k > 1:
-                middle = (k + behind) // 2
+            place, next_place = i, j
+            while next_place - place > 1:
+                middle = (place + next_place) // 2
                 if codes[middle] <= here.cut:
-                    k = middle
+                    place = middle
                 else:
-                    behind = middle
-            _note_children(state, node, k)
+                    next_place = middle
+            _note_children(state, node, place)
         node = next_node(state, node, top)
-    return n_internal <= MOST_INTERNAL
+    return n_internal <= MAX_DRAWN_INTERNAL
 
 
 @jit
-def log_weight(model: Lowered, state: ChainState, top: int) -> float:
+def log_guessed_weight(model: Lowered, state: ChainState, top: int) -> float:
     """Return the log prior of a subtree plus beta times its score by the guess of the variance, as in stored sums."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
@@ -112,15 +112,15 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
     """
     line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
-    note[top].first, note[top].last = 0, line.n_codes - 1
+    note[top].first_place, note[top].last_place = 0, line.n_codes - 1
     while node != NONE:
         here, d = state.node[node], state.node[node].depth - state.node[top].depth
         if here.splittable and d + 1 < line.n_levels:
-            i, j = note[node].first, note[node].last
+            i, j = note[node].first_place, note[node].last_place
             stop = node_log_stop(model, state, node) + state.beta[0] * here.guess - log_z_of(state, i, j, d)
             if not flip(rng, exp(min(stop, 0.0))):
                 n_internal += 1
-                if n_internal > MOST_INTERNAL:
+                if n_internal > MAX_DRAWN_INTERNAL:
                     return False
                 first, last = cuts_of_run(model, state, i, j)
                 total = weigh_draw(state, i, j, first, last, d)
@@ -136,8 +136,8 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
 def _note_children(state: ChainState, node: int, k: int) -> None:
     """Write the first and last place on the line of both children of a node that is split behind place ``k``."""
     note, here = state.scratch.note, state.node[node]
-    note[here.left].first, note[here.left].last = note[node].first, k
-    note[here.right].first, note[here.right].last = k + 1, note[node].last
+    note[here.left].first_place, note[here.left].last_place = note[node].first_place, k
+    note[here.right].first_place, note[here.right].last_place = k + 1, note[node].last_place
 
 
 MOVE = Move("regrow-line", regrow_line_step, scratch=("scan", "replace", "line"))

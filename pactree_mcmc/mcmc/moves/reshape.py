@@ -21,20 +21,20 @@ from ...core.compile.jit import jit
 from ...core.logsum import exp_into, log_sum
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
-from ..edits.grow import set_default, side_hash
+from ..edits.grow import box_hash_term, set_default_side
 from ..edits.proposal import Proposal, made_at, nothing, refused
-from ..edits.rotate_in_place import move_down, relist_growable, split_factor
+from ..edits.rotate_in_place import log_split_factor, move_node_down, relist_growable
 from ..state.lists import relist_prunable
 from ..state.random import pick, pick_weighted
-from ..state.records import CHANGED, N_FREE, N_INTERNAL, NONE
-from ..state.scratch import MOST_PIECES
+from ..state.records import N_FREE, N_INTERNAL, NONE, TREE_CHANGED
+from ..state.scratch import MAX_RESHAPED_PIECES
 from ..state.splits import log_rule_of
 from ..state.terms import next_node, score_node
 from ..state.tree import ChainState
-from ..state.weights import is_weighed, tilt_about
+from ..state.weights import has_drawn_weights, split_tilt
 from .base import Move
 
-MOST_VALUES = 200_000
+MAX_RESHAPE_VALUES = 200_000
 """Largest number of merged rows times features of a block under local cuts, whose cells are visited row by row."""
 
 
@@ -47,10 +47,10 @@ def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
     n = note_pieces(model, state, top)
     if n < 3:
         return refused(0)
-    weigh_unions(model, state, top, n)
-    weigh_shapes(model, state, top, n)
-    draw_shape(rng, model, state, top, n)
-    renew_lists(model, state, top, n)
+    fill_log_rules(model, state, top, n)
+    fill_log_priors(model, state, top, n)
+    draw_arrangement(rng, model, state, top, n)
+    update_block_lists(model, state, top, n)
     return made_at(0, top)
 
 
@@ -73,7 +73,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
     here, rule, work = state.node[top], model.split_prior, state.scratch.reshape
     if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
-    if parts_rows(rule) and (here.stop - here.start) * len(model.split_prior.feature) > MOST_VALUES:
+    if parts_rows(rule) and (here.stop - here.start) * len(model.split_prior.feature) > MAX_RESHAPE_VALUES:
         return np.int64(0)
     n, node = np.int64(0), np.int64(top)
     while True:
@@ -84,7 +84,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
         if state.node[node].feature == here.feature:
             node = state.node[node].left
             continue
-        if n == MOST_PIECES:
+        if n == MAX_RESHAPED_PIECES:
             return np.int64(0)
         work.piece[n] = node
         n += 1
@@ -96,7 +96,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 
 
 @jit
-def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
+def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
     """Give a node the rows, hash and box of the union of pieces i to j."""
     here, k = state.node[node], state.node[top].feature
     pieces = state.scratch.reshape.piece
@@ -110,18 +110,18 @@ def become_union(state: ChainState, node: int, top: int, i: int, j: int, has_box
         for f in range(state.box.shape[1]):
             state.box[node, f, 0], state.box[node, f, 1] = state.box[top, f, 0], state.box[top, f, 1]
         state.box[node, k, 0], state.box[node, k, 1] = state.box[first, k, 0], state.box[last, k, 1]
-        total = state.node[top].hash - side_hash(state, top, k) + side_hash(state, node, k)
+        total = state.node[top].hash - box_hash_term(state, top, k) + box_hash_term(state, node, k)
     here.hash = total
 
 
 @jit
-def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
+def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Write log R of the cuts of the block's feature in every union of pieces i to j into ``reshape.log_rule``."""
     union, k, work = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
         for j in range(i + 1, n):
-            become_union(state, union, top, i, j, has_box)
+            set_union_cell(state, union, top, i, j, has_box)
             # all unions but the whole block lie below a split on its feature
             state.node[union].open = state.node[top].open
             if j - i < n - 1:
@@ -131,12 +131,12 @@ def weigh_unions(model: Lowered, state: ChainState, top: int, n: int) -> None:
                     work.log_rule[i, j, behind] = log_rule_of(model, state, union, k, work.gap[behind].cut)
             else:
                 work.log_rule[i, j, 0] = log_rule_of(model, state, union, k, np.int64(0))
-            if is_weighed(state):
-                work.log_rule[i, j, 0] += tilt_about(model, state, union, k)
+            if has_drawn_weights(state):
+                work.log_rule[i, j, 0] += split_tilt(model, state, union, k)
 
 
 @jit
-def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
+def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Write the log sums of priors p(i, j, d) into ``reshape.log_prior``, d counted from the top of the block.
 
     Leave the pieces at the largest depth at which they can be.
@@ -144,10 +144,10 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
     log_prior, depth = state.scratch.reshape.log_prior, state.node[top].depth
     for i in range(n):
         piece = state.scratch.reshape.piece[i]
-        by = depth + 1 - state.node[piece].depth
+        n_levels = depth + 1 - state.node[piece].depth
         for d in range(1, n):
-            log_prior[i, i, d] = move_piece_down(model, state, piece, by)
-            by = np.int64(1)
+            log_prior[i, i, d] = move_piece_down(model, state, piece, n_levels)
+            n_levels = np.int64(1)
     for size in range(2, n + 1):
         for i in range(n - size + 1):
             j = i + size - 1
@@ -155,37 +155,37 @@ def weigh_shapes(model: Lowered, state: ChainState, top: int, n: int) -> None:
             for d in range(1 if size < n else 0, n - size + 1):
                 log_prior[i, j, d] = -inf
                 if depth + d < model.prior.depth_limit:
-                    log_prior[i, j, d] = split_factor(model, depth + d) + log_shapes(model, state, i, j, d)
+                    log_prior[i, j, d] = log_split_factor(model, depth + d) + log_sum_over_cuts(model, state, i, j, d)
 
 
 @jit
-def move_piece_down(model: Lowered, state: ChainState, top: int, by: int) -> float:
-    """Move a piece, the subtree at ``top``, ``by`` levels down. Return its log prior there, without R of its splits."""
+def move_piece_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
+    """Move a piece, the subtree at ``top``, ``n_levels`` down, up if negative. Return its log prior there without R."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        total += move_down(model, state, node, by)
+        total += move_node_down(model, state, node, n_levels)
         node = next_node(state, node, top)
     return total
 
 
 @jit
-def log_shapes(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
+def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
     """Return ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)`` over the pieces k behind which a cut can be."""
-    below = log_sum(partings(model, state, i, j, d), j - i)
+    below = log_sum(log_cut_terms(model, state, i, j, d), j - i)
     return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
 
 
 @jit
-def partings(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
-    """Return `log_parted` of the cuts behind pieces i to j - 1, (j - i,), in a scratch array."""
+def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
+    """Return `log_cut_term` of the cuts behind pieces i to j - 1, (j - i,), in a scratch array."""
     out = state.scratch.reshape.term[: j - i]
     for k in range(i, j):
-        out[k - i] = log_parted(model, state, i, j, k, d)
+        out[k - i] = log_cut_term(model, state, i, j, k, d)
     return out
 
 
 @jit
-def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
+def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
     """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, the log prior below a cut behind piece k.
 
     Add log R of the cut if cuts have weights.
@@ -196,51 +196,51 @@ def log_parted(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int
 
 
 @jit
-def draw_parting(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
+def draw_cut(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
     """Draw the piece behind which the node over pieces i to j cuts, in proportion to the prior of the trees."""
-    weight = partings(model, state, i, j, d)
+    weight = log_cut_terms(model, state, i, j, d)
     return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))
 
 
 @jit
-def draw_shape(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
+def draw_arrangement(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Draw a tree over all pieces of a block from the top down, and make it part of the present tree."""
     work, depth, n_open = state.scratch.reshape, state.node[top].depth, 1
-    _open(state, 0, np.int64(0), n - 1, np.int64(NONE), False)
+    _push_union(state, 0, np.int64(0), n - 1, np.int64(NONE), False)
     while n_open > 0:
         n_open -= 1
-        union = work.open[n_open]
+        union = work.pending[n_open]
         i, j, above, on_left = union.first, union.last, union.parent, union.on_left == 1
         here = depth if above == NONE else state.node[above].depth + 1
         if i == j:
             node = work.piece[i]
             move_piece_down(model, state, node, here - state.node[node].depth)
         else:
-            k = draw_parting(rng, model, state, i, j, here - depth)
+            k = draw_cut(rng, model, state, i, j, here - depth)
             if above == NONE:
-                swap_with_top(state, top, k, n)
+                keep_top_node(state, top, k, n)
             node = work.gap[k].node
-            set_union(model, state, node, top, i, j)
+            make_union(model, state, node, top, i, j)
             if is_weighted(model.split_prior):
                 state.node[node].log_rule = work.log_rule[i, j, k]
             gap, holder = work.gap[k], state.node[node]
             holder.cut, holder.upper, holder.depth = gap.cut, gap.upper, here
-            _open(state, n_open, i, k, node, True)
-            _open(state, n_open + 1, k + 1, j, node, False)
+            _push_union(state, n_open, i, k, node, True)
+            _push_union(state, n_open + 1, k + 1, j, node, False)
             n_open += 2
         if above != NONE:
             attach_child(state, node, above, on_left)
 
 
 @jit
-def _open(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
+def _push_union(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
     """Write the union of pieces i to j, to be arranged below ``parent``, into entry ``at`` of the stack."""
-    union = state.scratch.reshape.open[at]
+    union = state.scratch.reshape.pending[at]
     union.first, union.last, union.parent, union.on_left = i, j, parent, on_left
 
 
 @jit
-def swap_with_top(state: ChainState, top: int, k: int, n: int) -> None:
+def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
     """Exchange the gaps of node ``top`` and of the node behind piece k, so that ``top`` remains the top node."""
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
@@ -250,26 +250,26 @@ def swap_with_top(state: ChainState, top: int, k: int, n: int) -> None:
 
 
 @jit
-def set_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
+def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
     """Make a node of the block the union of pieces i to j, with statistics and scores, and log R of its split if cuts
     have equal weights.
     """
-    if holds_union(state, node, state.node[top].feature, i, j):
+    if is_union(state, node, state.node[top].feature, i, j):
         return
-    become_union(state, node, top, i, j, parts_box(model.split_prior))
+    set_union_cell(state, node, top, i, j, parts_box(model.split_prior))
     for column in range(state.stats.shape[1]):
         state.stats[node, column] = 0.0
         for piece in state.scratch.reshape.piece[i : j + 1]:
             state.stats[node, column] += state.stats[piece, column]
     state.node[node].log_rule = state.scratch.reshape.log_rule[i, j, 0]
-    if is_weighed(state):
-        state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
+    if has_drawn_weights(state):
+        state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
         state.node[node].log_rule -= state.tilt[node]
     score_node(model, state, node)
 
 
 @jit
-def holds_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
+def is_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
     """Return True if a node of the block is the union of pieces i to j already."""
     pieces = state.scratch.reshape.piece
     here, first, last = state.node[node], pieces[i], pieces[j]
@@ -285,7 +285,7 @@ def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> Non
     """Make ``node`` the left or right child of ``above``."""
     before = state.node[above].left if on_left else state.node[above].right
     if before != node or state.node[node].parent != above:
-        state.count[CHANGED] = 1
+        state.count[TREE_CHANGED] = 1
     state.node[node].parent = above
     if on_left:
         state.node[above].left = node
@@ -294,11 +294,11 @@ def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> Non
 
 
 @jit
-def renew_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
+def update_block_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Update lists, and sides of unknown values, after the nodes of a block were arranged anew."""
     for b in range(n - 1):
         node = state.scratch.reshape.gap[b].node
-        set_default(model, state, node)
+        set_default_side(model, state, node)
         relist_prunable(state, node)
     relist_growable(state, top)
 

@@ -6,9 +6,9 @@
 and on the right of v, without splits that send a whole cell to one side. An u with such a split is left out as well.
 Under local cuts the split of v in the larger cell of u is drawn uniformly from the ``n_wider`` ones that separate v's
 cell alike. *Merge* is the reverse: the split of a child w is placed above that of its parent v, and the two parts of Z
-are merged into one, uniformly among all possible merges (see `merge`), of which ``n_options`` counts those of the node
-and the child. If both nodes cut the same ordered feature nothing is cut or merged. The edge is rotated in place, the
-pair is picked as often in the new tree as in the old one, and only the prior changes.
+are merged into one, uniformly among all possible merges (see `merge`), of which ``n_merge_options`` counts those of the
+node and the child. If both nodes cut the same ordered feature nothing is cut or merged. The edge is rotated in place,
+the pair is picked as often in the new tree as in the old one, and only the prior changes.
 
 A cut or a merge is tried with equal probability, at one of the ``E`` internal nodes other than the root. With ``both``
 1 if u stays on both sides of v, so that either of the two can be merged, else 0,
@@ -27,8 +27,16 @@ from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, parts_rows, takes_turns
-from ..edits.carry_over import LOG_2, cell_bits
-from ..edits.merge import halves, n_merges, plan_merge, plan_parted, plan_root, sides_of, too_large
+from ..edits.carry_over import LOG_2, cell_categories
+from ..edits.merge import (
+    can_join_roots,
+    is_too_large_to_merge,
+    n_merges,
+    plan_merge,
+    plan_root,
+    plan_split_above,
+    undivided_sides,
+)
 from ..edits.proposal import ROTATE, Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacement
 from ..edits.rotate_in_place import can_rotate_in_place, rotate_in_place
@@ -39,7 +47,7 @@ from ..state.records import N_INTERNAL, NONE
 from ..state.terms import count_internal, next_node
 from ..state.tree import ChainState
 from .base import Move
-from .swap import pick_inner_child
+from .swap import pick_internal_child
 
 
 @jit
@@ -47,7 +55,7 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     """Pick an edge between internal nodes, and propose to rotate it in place, to cut, or to merge."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
-    child = pick_inner_child(rng, state)
+    child = pick_internal_child(rng, state)
     rule = model.split_prior
     if follows_design(rule) or takes_turns(rule) or has_empty_sides(rule):
         return refused(0)
@@ -55,61 +63,61 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
         log_prior_ratio = rotate_in_place(model, state, child)
         return Proposal(np.int64(ROTATE), 0, child, np.int64(NONE), log_prior_ratio, 0.0, 0.0, 0.0)
     if flip(rng, 0.5):
-        return cut_step(rng, model, state, child)
-    return merge_step(rng, model, state, child)
+        return propose_cut(rng, model, state, child)
+    return propose_merge(rng, model, state, child)
 
 
 @jit
-def cut_step(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> Proposal:
+def propose_cut(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> Proposal:
     """Propose to put the split of v above that of its parent u, and to divide the rest of u's subtree by it."""
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
     if halves_box(model.split_prior) and state.node[u].feature == state.node[v].feature:
         return refused(0)
-    n_wider = plan_wider(rng, model, state, u, v)
+    log_wider = plan_wider_split(rng, model, state, u, v)
     state.plan[0].left = np.int64(1)
-    z_left, behind = plan_half(state, 1, u, state.node[v].left, z, v_is_left)
-    state.plan[0].right = behind
-    z_right, n_planned = plan_half(state, behind, u, state.node[v].right, z, v_is_left)
+    z_left, at_right = plan_half(state, 1, u, state.node[v].left, z, v_is_left)
+    state.plan[0].right = at_right
+    z_right, n_planned = plan_half(state, at_right, u, state.node[v].right, z, v_is_left)
     top = begin(state, u)
     possible = build(model, state, top, n_planned, True)
-    both, on_left = state.plan[1].side == NONE and state.plan[behind].side == NONE, state.plan[1].side == NONE
-    possible = possible and not parted_elsewhere(state, z, z_left, z_right, state.node[v].feature)
-    if possible and both:
+    has_two, on_left = state.plan[1].side == NONE and state.plan[at_right].side == NONE, state.plan[1].side == NONE
+    possible = possible and not loses_split(state, z, z_left, z_right, state.node[v].feature)
+    if possible and has_two:
         on_left = flip(rng, 0.5)
-        possible = not too_large(state, state.plan[z_left].node, state.plan[z_right].node)
+        possible = not is_too_large_to_merge(state, state.plan[z_left].node, state.plan[z_right].node)
     if not possible:
         return withdrawn(0, u, top)
-    a, b = state.plan[1].node, state.plan[behind].node
-    options = n_options(model, state, a, b) if on_left else n_options(model, state, b, a)
-    edges = state.count[N_INTERNAL] - 1
-    new_edges = edges + count_internal(state, top) - count_internal(state, u)
-    ratio = n_wider + both * LOG_2 + log(edges) - log(new_edges) - log(options)
+    a, b = state.plan[1].node, state.plan[at_right].node
+    n_options = n_merge_options(model, state, a, b) if on_left else n_merge_options(model, state, b, a)
+    n_edges = state.count[N_INTERNAL] - 1
+    n_edges_after = n_edges + count_internal(state, top) - count_internal(state, u)
+    ratio = log_wider + has_two * LOG_2 + log(n_edges) - log(n_edges_after) - log(n_options)
     return replacement(model, state, 0, u, top, ratio)
 
 
 @jit
-def merge_step(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
+def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
     """Propose to put the split of w above that of its parent v, and to merge the parts that v separated."""
     v, b = state.node[w].parent, sibling(state, w)
-    options = n_options(model, state, w, b)
-    if options == 0:
+    n_options = n_merge_options(model, state, w, b)
+    if n_options == 0:
         return refused(0)
     w_is_left = state.node[v].left == w
-    n_planned, at_v, both = plan_option(model, state, v, w, b, w_is_left, pick(rng, options))
+    n_planned, at_v, has_two = plan_merge_option(model, state, v, w, b, w_is_left, pick(rng, n_options))
     top = begin(state, v)
     if not build(model, state, top, n_planned, False):
         return withdrawn(0, v, top)
-    wider = log_wider(model, state, top, state.plan[at_v].node)
-    edges = state.count[N_INTERNAL] - 1
-    new_edges = edges + count_internal(state, top) - count_internal(state, v)
-    ratio = log(edges) + log(options) - wider - both * LOG_2 - log(new_edges)
+    log_wider = log_n_wider(model, state, top, state.plan[at_v].node)
+    n_edges = state.count[N_INTERNAL] - 1
+    n_edges_after = n_edges + count_internal(state, top) - count_internal(state, v)
+    ratio = log(n_edges) + log(n_options) - log_wider - has_two * LOG_2 - log(n_edges_after)
     return replacement(model, state, 0, v, top, ratio)
 
 
 @jit
-def parted_elsewhere(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
+def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
     """Return True if a split of z's subtree, on another feature than v's, separates its cell as v does.
 
     No merge would bring such a split back.
@@ -135,14 +143,14 @@ def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: boo
 
 
 @jit
-def free_categories(model: Lowered, state: ChainState, u: int, v: int) -> int:
+def categories_outside(model: Lowered, state: ChainState, u: int, v: int) -> int:
     """Return the bits of the categories of v's split feature that u's cell has and v's cell does not."""
     k = state.node[v].feature
-    return cell_bits(model, state, u, k) & ~cell_bits(model, state, v, k)
+    return cell_categories(model, state, u, k) & ~cell_categories(model, state, v, k)
 
 
 @jit
-def cuts_between(model: Lowered, state: ChainState, u: int, v: int) -> int:
+def collect_wider_cuts(model: Lowered, state: ChainState, u: int, v: int) -> int:
     """Write the codes of u's cell within the gap of v's split, ascending, into ``codes.distinct``, and return their
     number.
     """
@@ -151,99 +159,99 @@ def cuts_between(model: Lowered, state: ChainState, u: int, v: int) -> int:
 
 
 @jit
-def log_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
+def log_n_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
     """Return the log number of splits of u's cell that separate v's cell as v does."""
     if state.node[v].categories >= 0:
-        return LOG_2 * n_bits(free_categories(model, state, u, v))
-    return log(1.0 + cuts_between(model, state, u, v)) if parts_rows(model.split_prior) else 0.0
+        return LOG_2 * n_bits(categories_outside(model, state, u, v))
+    return log(1.0 + collect_wider_cuts(model, state, u, v)) if parts_rows(model.split_prior) else 0.0
 
 
 @jit
-def plan_wider(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
+def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
     """Write a random split of u's cell that separates v's cell as v does into plan record 0.
 
     Return the log number of such splits.
     """
     here = state.node[v]
-    cut, categories, n_wider = here.cut, here.categories, 0.0
+    cut, categories, log_wider = here.cut, here.categories, 0.0
     if categories >= 0:
-        free = free_categories(model, state, u, v)
-        categories &= cell_bits(model, state, v, here.feature)
-        n_wider = LOG_2 * n_bits(free)
-        categories |= pick_subset(rng, free)
+        other_bits = categories_outside(model, state, u, v)
+        categories &= cell_categories(model, state, v, here.feature)
+        log_wider = LOG_2 * n_bits(other_bits)
+        categories |= pick_subset(rng, other_bits)
     elif parts_rows(model.split_prior):
-        inside = cuts_between(model, state, u, v)
-        n_wider = log(1.0 + inside)
-        chosen = pick(rng, inside + 1) if inside > 0 else np.int64(0)
-        if chosen > 0:
-            cut = state.scratch.codes.distinct[chosen - 1]
+        n_cuts = collect_wider_cuts(model, state, u, v)
+        log_wider = log(1.0 + n_cuts)
+        i = pick(rng, n_cuts + 1) if n_cuts > 0 else np.int64(0)
+        if i > 0:
+            cut = state.scratch.codes.distinct[i - 1]
     plan_node(state, 0, here.feature, cut, categories)
-    return n_wider
+    return log_wider
 
 
 @jit
-def n_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
+def n_merge_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
     """Return the number of trees in which the root split of a is above its parent's. The sibling of a is b."""
-    left, right = sides_of(model, state, a, b)
+    left, right = undivided_sides(model, state, a, b)
     total = np.int64(left) + np.int64(right)
-    straight, crossed = halves(model, state, a, b)
-    one, other = state.node[a], state.node[b]
-    if straight:
-        total += merges_or_none(model, state, one.left, other.left)
-        total += merges_or_none(model, state, one.right, other.right)
-    if crossed:
-        total += merges_or_none(model, state, one.left, other.right)
-        total += merges_or_none(model, state, one.right, other.left)
+    is_straight, is_crossed = can_join_roots(model, state, a, b)
+    node_a, node_b = state.node[a], state.node[b]
+    if is_straight:
+        total += n_allowed_merges(model, state, node_a.left, node_b.left)
+        total += n_allowed_merges(model, state, node_a.right, node_b.right)
+    if is_crossed:
+        total += n_allowed_merges(model, state, node_a.left, node_b.right)
+        total += n_allowed_merges(model, state, node_a.right, node_b.left)
     return total
 
 
 @jit
-def merges_or_none(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of merges of the subtrees a and b, or 0 if they are too large (`too_large`)."""
-    return np.int64(0) if too_large(state, a, b) else n_merges(model, state, a, b)
+def n_allowed_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
+    """Return the number of merges of the subtrees a and b, or 0 if they are too large (`is_too_large_to_merge`)."""
+    return np.int64(0) if is_too_large_to_merge(state, a, b) else n_merges(model, state, a, b)
 
 
 @jit
-def plan_option(
+def plan_merge_option(
     model: Lowered, state: ChainState, v: int, a: int, b: int, a_is_left: bool, number: int
 ) -> tuple[int, int, bool]:
-    """Plan tree ``number`` of those that `n_options` counts, with the split of v below that of a.
+    """Plan tree ``number`` of those that `n_merge_options` counts, with the split of v below that of a.
 
     Return the number of planned nodes, the record of v's split, and True if the root splits of a and b are halves.
     """
-    one, other = state.node[a], state.node[b]
-    left, right = sides_of(model, state, a, b)
+    node_a, node_b = state.node[a], state.node[b]
+    left, right = undivided_sides(model, state, a, b)
     if number < np.int64(left) + np.int64(right):
         goes_left = left and number == 0
         plan_root(model, state, 0, a, b, goes_left, not goes_left, False)
         state.plan[0].left = np.int64(1)
         if goes_left:
-            behind = plan_parted(state, 1, v, one.left, b, a_is_left)
-            state.plan[0].right = behind
-            return plan_copy(state, one.right, behind), np.int64(1), False
-        behind = plan_copy(state, one.left, 1)
-        state.plan[0].right = behind
-        return plan_parted(state, behind, v, one.right, b, a_is_left), behind, False
+            at_right = plan_split_above(state, 1, v, node_a.left, b, a_is_left)
+            state.plan[0].right = at_right
+            return plan_copy(state, node_a.right, at_right), np.int64(1), False
+        at_right = plan_copy(state, node_a.left, 1)
+        state.plan[0].right = at_right
+        return plan_split_above(state, at_right, v, node_a.right, b, a_is_left), at_right, False
     number -= np.int64(left) + np.int64(right)
-    straight = halves(model, state, a, b)[0]
+    is_straight = can_join_roots(model, state, a, b)[0]
     for crossed in range(2):
-        if crossed == 0 and not straight:
+        if crossed == 0 and not is_straight:
             continue
-        to_left, to_right = (other.right, other.left) if crossed else (other.left, other.right)
-        ways = merges_or_none(model, state, one.left, to_left)
-        if number < ways:
+        to_left, to_right = (node_b.right, node_b.left) if crossed else (node_b.left, node_b.right)
+        n_merged = n_allowed_merges(model, state, node_a.left, to_left)
+        if number < n_merged:
             plan_root(model, state, 0, a, b, False, False, crossed == 1)
-            behind = plan_merge(model, state, 1, v, one.left, to_left, a_is_left, number)
-            state.plan[0].left, state.plan[0].right = np.int64(1), behind
-            return plan_parted(state, behind, v, one.right, to_right, a_is_left), behind, True
-        number -= ways
-        ways = merges_or_none(model, state, one.right, to_right)
-        if number < ways:
+            at_right = plan_merge(model, state, 1, v, node_a.left, to_left, a_is_left, number)
+            state.plan[0].left, state.plan[0].right = np.int64(1), at_right
+            return plan_split_above(state, at_right, v, node_a.right, to_right, a_is_left), at_right, True
+        number -= n_merged
+        n_merged = n_allowed_merges(model, state, node_a.right, to_right)
+        if number < n_merged:
             plan_root(model, state, 0, a, b, False, False, crossed == 1)
-            behind = plan_parted(state, 1, v, one.left, to_left, a_is_left)
-            state.plan[0].left, state.plan[0].right = np.int64(1), behind
-            return plan_merge(model, state, behind, v, one.right, to_right, a_is_left, number), np.int64(1), True
-        number -= ways
+            at_right = plan_split_above(state, 1, v, node_a.left, to_left, a_is_left)
+            state.plan[0].left, state.plan[0].right = np.int64(1), at_right
+            return plan_merge(model, state, at_right, v, node_a.right, to_right, a_is_left, number), np.int64(1), True
+        number -= n_merged
     return np.int64(0), np.int64(0), False
 
 

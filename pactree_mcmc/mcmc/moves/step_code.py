@@ -14,14 +14,14 @@ from numba.core.registry import cpu_target
 
 from ...core.compile.user_functions import is_known, plain_of
 
-SOURCES = (random.Random, np.random.RandomState, np.random.Generator)
+GENERATOR_TYPES = (random.Random, np.random.RandomState, np.random.Generator)
 
 
 def check_code(name: str, step: FunctionType) -> None:
     """Refuse a step that, itself or in a function, draws from another source than ``rng`` or calls a plain function."""
-    todo, seen = [step], {id(step)}
-    while todo:
-        for path, value in loads_of(todo.pop()):
+    functions, visited = [step], {id(step)}
+    while functions:
+        for path, value in values_read_by(functions.pop()):
             if _is_random_source(value):
                 raise ValueError(
                     f"the step of the move {name!r} uses {path}, which rng= does not seed and check_balance cannot "
@@ -32,12 +32,12 @@ def check_code(name: str, step: FunctionType) -> None:
                     f"the step of the move {name!r} calls {path}, a plain Python function; decorate it with @moves.jit."
                 )
             plain = plain_of(value)
-            if isinstance(plain, FunctionType) and not is_known(value) and id(plain) not in seen:
-                seen.add(id(plain))
-                todo.append(plain)
+            if isinstance(plain, FunctionType) and not is_known(value) and id(plain) not in visited:
+                visited.add(id(plain))
+                functions.append(plain)
 
 
-def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def values_read_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the path and the value of each global, closure variable and attribute of a module that a function reads."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     codes = [function.__code__]
@@ -46,13 +46,13 @@ def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         path, value = "", None
         for instruction in dis.get_instructions(code):
-            word = instruction.argval
-            if instruction.opname == "LOAD_GLOBAL" and word in function.__globals__:
-                path, value = word, function.__globals__[word]
-            elif instruction.opname == "LOAD_DEREF" and word in cells:
-                path, value = word, cells[word].cell_contents
+            name = instruction.argval
+            if instruction.opname == "LOAD_GLOBAL" and name in function.__globals__:
+                path, value = name, function.__globals__[name]
+            elif instruction.opname == "LOAD_DEREF" and name in cells:
+                path, value = name, cells[name].cell_contents
             elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType):
-                path, value = f"{path}.{word}", getattr(value, word, None)
+                path, value = f"{path}.{name}", getattr(value, name, None)
             else:
                 value = None
                 continue
@@ -61,8 +61,8 @@ def loads_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _is_random_source(value: Any) -> bool:
     """Return True if the value is a generator of random numbers, a method of one, or a module of random functions."""
-    is_method = isinstance(getattr(value, "__self__", None), SOURCES)
-    return value is random or value is np.random or isinstance(value, SOURCES) or is_method
+    is_method = isinstance(getattr(value, "__self__", None), GENERATOR_TYPES)
+    return value is random or value is np.random or isinstance(value, GENERATOR_TYPES) or is_method
 
 
 def _is_uncompiled(value: Any) -> bool:

@@ -8,9 +8,10 @@ given that it contains the split that the present tree has there. Then the subtr
 from the top down. Both steps leave ``pi(T) prod_v 1[q_v in C(v)] / p_{q_v}(v)`` as it is, a distribution whose trees
 are those of the posterior, so that every proposal is accepted. ``p_q = min(1, m_l P(split|u) P(q|u))`` by the learned
 density, l levels below the top. Cells are visited depth first. Each returns its sum and one subtree drawn from it. The
-work is bounded: if the subgraph has more than ``MOST_CELLS`` cells, is deeper than ``MOST_INTERNAL`` levels, or costs
-more than ``MOST_WORK`` values, the tree stays as it is. The samples alone decide this. The tree also stays if the old
-or the new subtree has more than ``MOST_INTERNAL`` internal nodes, since the reverse move is then refused likewise.
+work is bounded: if the subgraph has more than ``MAX_SUBGRAPH_CELLS`` cells, is deeper than ``MAX_DRAWN_INTERNAL``
+levels, or costs more than ``MAX_SUBGRAPH_VALUES`` values, the tree stays as it is. The samples alone decide this. The
+tree also stays if the old or the new subtree has more than ``MAX_DRAWN_INTERNAL`` internal nodes, since the reverse
+move is then refused likewise.
 """
 
 from math import exp
@@ -20,13 +21,13 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.logsum import log_add
 from ...model import Lowered
-from ..edits.grow import attach_children, drop_children
+from ..edits.grow import attach_children, remove_children
 from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
-from ..edits.replace_subtree import MOST_INTERNAL, begin
+from ..edits.replace_subtree import MAX_DRAWN_INTERNAL, begin
 from ..state.lists import is_leaf
 from ..state.random import flip_log
 from ..state.records import NONE
-from ..state.scratch import MOST_CELLS
+from ..state.scratch import MAX_SUBGRAPH_CELLS
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_split, node_log_stop
 from ..state.tree import ChainState
@@ -35,11 +36,11 @@ from ..whole.density.systematic import sample_splits
 from .base import Move
 from .learned import is_drawable
 
-EXPECTED = (8.0, 3.0, 1.5)
+EXPECTED_SAMPLE_SIZES = (8.0, 3.0, 1.5)
 """Expected number m_l of splits in the sample of a cell that is split, by level l below the top. Further down 1."""
-MOST_WORK = 50_000_000
+MAX_SUBGRAPH_VALUES = 50_000_000
 """Largest sum, over the cells of a subgraph, of merged rows times features."""
-LEAST_LOG = -700.0
+MIN_LOG_SPLIT = -700.0
 """Smallest log probability of splitting, so that its exponential is positive."""
 
 
@@ -54,35 +55,36 @@ def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -
     work, is_exhausted = state.scratch.subgraph, state.scratch.density.is_exhausted
     work.n_cells[0] = work.n_values[0] = is_exhausted[0] = 0
     top = begin(state, node)
-    first = np.int64(0)
-    n_drawn = draw_below(rng, model, state, top, node, first, first, first)[1]
-    if is_exhausted[0] > 0 or n_drawn // 2 > MOST_INTERNAL:
+    zero = np.int64(0)
+    n_nodes = draw_from_subgraph(rng, model, state, top, node, zero, zero, zero)[1]
+    if is_exhausted[0] > 0 or n_nodes // 2 > MAX_DRAWN_INTERNAL:
         return withdrawn(0, node, top)
     build_drawn(model, state, top)
     return taken(0, node, top)
 
 
 @jit
-def draw_below(
+def draw_from_subgraph(
     rng: np.random.Generator,
     model: Lowered,
     state: ChainState,
     node: int,
     retained: int,
     level: int,
-    chosen: int,
-    at: int,
+    first_branch: int,
+    entry: int,
 ) -> tuple[float, int]:
-    """Write a subtree drawn at a leaf into ``subgraph.drawn[at:]``. Return log Zhat of the leaf and the subtree's size.
+    """Write a subtree drawn at a leaf into ``subgraph.drawn_node[at:]``. Return log Zhat of the leaf and the subtree's
+    size.
 
     ``retained`` is the node of the present tree with the same cell, or NONE. ``level`` is the number of levels below
-    the top, and ``chosen`` the first free entry of ``density.branch``.
+    the top, and ``first_branch`` the first free entry of ``density.branch``.
     """
     here, work, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
-    work.drawn[at].feature = NONE
+    work.drawn_node[entry].feature = NONE
     work.n_cells[0] += 1
     work.n_values[0] += (here.stop - here.start) * len(model.split_prior.feature)
-    if work.n_cells[0] > MOST_CELLS or work.n_values[0] > MOST_WORK or level > MOST_INTERNAL:
+    if work.n_cells[0] > MAX_SUBGRAPH_CELLS or work.n_values[0] > MAX_SUBGRAPH_VALUES or level > MAX_DRAWN_INTERNAL:
         is_exhausted[0] = 1
     total = node_log_stop(model, state, node) + state.beta[0] * here.score
     if not here.splittable or is_exhausted[0] > 0:
@@ -90,61 +92,65 @@ def draw_below(
     log_split = node_log_split(model, state, node)
     if retained != NONE and is_leaf(state, retained):
         retained = np.int64(NONE)
-    expected = EXPECTED[level] if level < len(EXPECTED) else 1.0
-    expected *= exp(max(state.stored.guide[evaluate_cell(model, state, node)].log_split, LEAST_LOG))
-    n_chosen, size = sample_splits(rng, model, state, node, expected, retained, chosen), np.int64(1)
-    for j in range(chosen, chosen + n_chosen):
+    expected = EXPECTED_SAMPLE_SIZES[level] if level < len(EXPECTED_SAMPLE_SIZES) else 1.0
+    expected *= exp(max(state.stored.guide[evaluate_cell(model, state, node)].log_split, MIN_LOG_SPLIT))
+    n_branches, size = sample_splits(rng, model, state, node, expected, retained, first_branch), np.int64(1)
+    for j in range(first_branch, first_branch + n_branches):
         branch = state.scratch.density.branch[j]
         split = Split(branch.feature, branch.cut, branch.upper, branch.categories, branch.log_rule)
         attach_children(model, state, node, split)
-        left, right, left_kept, right_kept = state.node[node].left, state.node[node].right, NONE, NONE
-        if branch.kept and retained != NONE:
-            left_kept, right_kept = state.node[retained].left, state.node[retained].right
-        first = at + size
-        below, free = level + 1, chosen + n_chosen
-        z_left, n_left = draw_below(rng, model, state, left, np.int64(left_kept), below, free, first)
-        z_right, n_right = draw_below(rng, model, state, right, np.int64(right_kept), below, free, first + n_left)
-        drop_children(state, node)
+        left, right, left_retained, right_retained = state.node[node].left, state.node[node].right, NONE, NONE
+        if branch.in_tree and retained != NONE:
+            left_retained, right_retained = state.node[retained].left, state.node[retained].right
+        next_entry = entry + size
+        below, next_branch = level + 1, first_branch + n_branches
+        z_left, n_left = draw_from_subgraph(
+            rng, model, state, left, np.int64(left_retained), below, next_branch, next_entry
+        )
+        z_right, n_right = draw_from_subgraph(
+            rng, model, state, right, np.int64(right_retained), below, next_branch, next_entry + n_left
+        )
+        remove_children(state, node)
         if is_exhausted[0] > 0:
             return total, 1
         term = log_split + branch.log_rule - branch.log_p + z_left + z_right
-        both = log_add(total, term)
-        if flip_log(rng, term - both):
-            _move_drawn(state, at, first, n_left, n_right)
-            drawn = work.drawn[at]
-            drawn.feature, drawn.cut, drawn.upper = branch.feature, branch.cut, branch.upper
-            drawn.categories, drawn.log_rule = branch.categories, branch.log_rule
-            drawn.left, drawn.right = 1, 1 + n_left
+        new_total = log_add(total, term)
+        if flip_log(rng, term - new_total):
+            _move_drawn_subtrees(state, entry, next_entry, n_left, n_right)
+            out = work.drawn_node[entry]
+            out.feature, out.cut, out.upper = branch.feature, branch.cut, branch.upper
+            out.categories, out.log_rule = branch.categories, branch.log_rule
+            out.left, out.right = 1, 1 + n_left
             size = 1 + n_left + n_right
-        total = both
+        total = new_total
     return total, size
 
 
 @jit
-def _move_drawn(state: ChainState, at: int, first: int, n_left: int, n_right: int) -> None:
-    """Move both drawn subtrees, which begin at entry ``first``, to the entries behind ``at``."""
-    if first == at + 1:
+def _move_drawn_subtrees(state: ChainState, root: int, first: int, n_left: int, n_right: int) -> None:
+    """Move both drawn subtrees, which begin at entry ``first``, to the entries behind ``root``."""
+    if first == root + 1:
         return
-    drawn = state.scratch.subgraph.drawn
+    nodes = state.scratch.subgraph.drawn_node
     for i in range(n_left + n_right):
-        old, new = drawn[first + i], drawn[at + 1 + i]
+        old, new = nodes[first + i], nodes[root + 1 + i]
         new.feature, new.cut, new.upper, new.categories = old.feature, old.cut, old.upper, old.categories
         new.log_rule, new.left, new.right = old.log_rule, old.left, old.right
 
 
 @jit
 def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
-    """Grow the leaf ``top`` into the subtree that `draw_below` wrote into ``subgraph.drawn``."""
+    """Grow the leaf ``top`` into the subtree that `draw_from_subgraph` wrote into ``subgraph.drawn_node``."""
     note, node = state.scratch.note, np.int64(top)
     note[top].drawn_at = 0
     while node != NONE:
         at = note[node].drawn_at
-        drawn = state.scratch.subgraph.drawn[at]
-        if drawn.feature != NONE:
-            split = Split(drawn.feature, drawn.cut, drawn.upper, drawn.categories, drawn.log_rule)
+        entry = state.scratch.subgraph.drawn_node[at]
+        if entry.feature != NONE:
+            split = Split(entry.feature, entry.cut, entry.upper, entry.categories, entry.log_rule)
             attach_children(model, state, node, split)
-            note[state.node[node].left].drawn_at = at + drawn.left
-            note[state.node[node].right].drawn_at = at + drawn.right
+            note[state.node[node].left].drawn_at = at + entry.left
+            note[state.node[node].right].drawn_at = at + entry.right
         node = next_node(state, node, top)
 
 

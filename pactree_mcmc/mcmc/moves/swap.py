@@ -25,49 +25,49 @@ def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Pr
     """Propose to exchange the splits of a node and its parent."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
-    child = pick_inner_child(rng, state)
+    child = pick_internal_child(rng, state)
     node = state.node[child].parent
     n_planned = plan_copy(state, node, 0)
-    free = make_plan_raw(rng, model, state, node, NONE)
-    if not exchange(state, state.scratch.note[child].planned_at):
+    log_forms_before = make_plan_raw(rng, model, state, node, NONE)
+    if not exchange_planned_splits(state, state.scratch.note[child].planned_at):
         return refused(0)
     top = begin(state, node)
     if not build(model, state, top, n_planned, False):
         return withdrawn(0, node, top)
-    now_free = log_raw_forms(raw_forms(model, state, top)) + log_raw_forms_below(model, state, top)
-    return replacement(model, state, 0, node, top, free - now_free)
+    log_forms_after = log_raw_forms(raw_forms(model, state, top)) + log_raw_forms_below(model, state, top)
+    return replacement(model, state, 0, node, top, log_forms_before - log_forms_after)
 
 
 @jit
-def pick_inner_child(rng: np.random.Generator, state: ChainState) -> int:
+def pick_internal_child(rng: np.random.Generator, state: ChainState) -> int:
     """Draw an internal node other than the root, with equal probabilities. The tree must have such a node."""
-    at = pick(rng, state.count[N_INTERNAL] - 1)
-    if at >= state.node[0].internal_at:
-        at += 1
-    return state.node[at].internal
+    i = pick(rng, state.count[N_INTERNAL] - 1)
+    if i >= state.node[0].internal_at:
+        i += 1
+    return state.node[i].internal
 
 
 @jit
-def exchange(state: ChainState, child: int) -> bool:
+def exchange_planned_splits(state: ChainState, child: int) -> bool:
     """Exchange the planned splits of the root and its child. If both children have the same split, both get the root's.
 
     Return False if the reverse move would not be this exchange.
     """
     other = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
-    both = same_split(state, child, other)
-    if not both and same_split(state, 0, other):
+    is_same = has_same_split(state, child, other)
+    if not is_same and has_same_split(state, 0, other):
         return False
     top, below = state.plan[0], state.plan[child]
     feature, cut, categories = top.feature, top.cut, top.categories
     top.feature, top.cut, top.categories = below.feature, below.cut, below.categories
     below.feature, below.cut, below.categories = feature, cut, categories
-    if both:
+    if is_same:
         state.plan[other].feature, state.plan[other].cut, state.plan[other].categories = feature, cut, categories
     return True
 
 
 @jit
-def same_split(state: ChainState, a: int, b: int) -> bool:
+def has_same_split(state: ChainState, a: int, b: int) -> bool:
     """Return True if the planned nodes a and b have the same split."""
     one, other = state.plan[a], state.plan[b]
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories

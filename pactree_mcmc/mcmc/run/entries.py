@@ -14,15 +14,24 @@ from ...core.compile.together import Member, compile_together, find_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
-from ..edits.grow import grow_as_given
+from ..edits.grow import grow_by_split
 from ..kernel import LINE_WEIGHTS, STEPS, WEIGHTS, Kernel
-from ..moves.learned import add_saved, sample_trees, weigh_saved
+from ..moves.learned import add_saved_trees, sample_trees, saved_log_weights_into
 from ..whole.density.decisions import add_likelihood, new_decisions, record_decisions
 from ..whole.density.graph import fill_slots, join, value_all
 
 INT, NUMBERS, TABLE, PLACES = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
-GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_as_given,)
-OF_DENSITY = (record_decisions, add_likelihood, sample_trees, fill_slots, join, value_all, add_saved, weigh_saved)
+GROWN, GIVEN = (root_sums_into, split_root, grow_from), (grow_by_split,)
+OF_DENSITY = (
+    record_decisions,
+    add_likelihood,
+    sample_trees,
+    fill_slots,
+    join,
+    value_all,
+    add_saved_trees,
+    saved_log_weights_into,
+)
 ALL = (plant_root, *GROWN, *GIVEN, *(step.run for step in STEPS.values()), *OF_DENSITY, save_draw)
 """Compiled functions that chains of all kernels call."""
 
@@ -65,7 +74,7 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         root_sums_into: (NUMBERS, walk),
         split_root: (walk, INT),
         grow_from: (walk, INT),
-        grow_as_given: (model, state, INT, INT, INT, INT),
+        grow_by_split: (model, state, INT, INT, INT, INT),
         plant_root: (model, state),
         record_decisions: (walk, decisions),
         add_likelihood: (NUMBERS, TABLE, NUMBERS, PLACES, PLACES, PLACES, NUMBERS, TABLE, NUMBERS, NUMBERS),
@@ -73,8 +82,8 @@ def members(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         sample_trees: (walk, NUMBERS, INT),
         join: (graph, graph),
         value_all: (graph, PLACES),
-        add_saved: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, INT),
-        weigh_saved: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, NUMBERS, INT),
+        add_saved_trees: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, INT),
+        saved_log_weights_into: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, NUMBERS, INT),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }
     return [Member(function, args.get(function, (walk, INT, INT))) for function in functions]

@@ -64,7 +64,7 @@ def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 
 @jit
-def codes_about(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
+def neighbouring_codes(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
     """Return the largest code of feature ``k`` in a node that is at most ``cut``, and the smallest one above ``cut``.
 
     The first is -1 and the second the number of codes of the feature if the node has no such code.
@@ -100,12 +100,12 @@ def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, 
 
 
 @jit
-def rows_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
+def count_rows_by_code(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
     """Return the number of rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
-    units, rows, distinct = model.units, state.scratch.codes.rows, state.scratch.codes.distinct
+    merged_rows, rows, distinct = model.units, state.scratch.codes.rows, state.scratch.codes.distinct
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
-        rows[units.codes[k, u]] += units.rows[u & units.rows_all]
+        rows[merged_rows.codes[k, u]] += merged_rows.rows[u & merged_rows.rows_all]
     out = np.empty(n, dtype=np.int64)
     for j in range(n):
         out[j] = rows[distinct[j]]

@@ -12,27 +12,27 @@ from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
 from ...model.leaf.normal import squares_about_mean
 from .lists import is_leaf
-from .records import NONE, SCAN
+from .records import NONE, STORED_VERSION
 from .terms import next_node, score_node, subtree_log_score
 from .tree import ChainState
 
-STRAYED = 0.2
+MAX_LOG_GUESS_ERROR = 0.2
 """Difference between the logs of the variance and of its guess from which on a tuning chain renews the guess."""
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
 """Indices of the parameters of the normal leaf with a shared variance."""
 
 
 @jit
-def redraw_noise(walk: Any) -> None:
+def redraw_noise(chain: Any) -> None:
     """Draw sigma2 given the tree, with the tempered score of the chain, and compute the scores of all nodes.
 
     ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``.
     """
-    model, state = walk.model, walk.state
+    model, state = chain.model, chain.state
     params, beta = model.leaf.params, state.beta[0]
-    n, misfit, _ = misfit_of(model, state)
-    set_variance(params, (params[B0] + beta * misfit / 2.0) / walk.rng.gamma(params[A0] + beta * n / 2.0))
-    rescore(model, state)
+    n, misfit, _ = noise_sums(model, state)
+    set_variance(params, (params[B0] + beta * misfit / 2.0) / chain.rng.gamma(params[A0] + beta * n / 2.0))
+    rescore_nodes(model, state)
 
 
 @jit
@@ -42,27 +42,27 @@ def set_variance(params: np.ndarray, sigma2: float) -> None:
 
 
 @jit
-def follow_noise(model: Any, state: Any) -> None:
+def update_noise_guess(model: Any, state: Any) -> None:
     """Set the guess of the variance to the variance if the two differ by too much.
 
     The guess is the variance by which sums over splits are stored. It is renewed in tuning only, since later it would
     carry the past of the chain into its next steps.
     """
     sigma2 = model.leaf.params[SIGMA2]
-    if abs(log(sigma2 / model.guess.params[SIGMA2])) >= STRAYED:
-        guess_noise(model, state, sigma2)
+    if abs(log(sigma2 / model.guess.params[SIGMA2])) >= MAX_LOG_GUESS_ERROR:
+        set_noise_guess(model, state, sigma2)
 
 
 @jit
-def guess_noise(model: Any, state: Any, sigma2: float) -> None:
+def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
     """Set the guess of the variance, by which sums are stored from now on, and make the sums stored so far invalid."""
     set_variance(model.guess.params, sigma2)
-    rescore(model, state)
-    state.count[SCAN] += 1
+    rescore_nodes(model, state)
+    state.count[STORED_VERSION] += 1
 
 
 @jit
-def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
+def noise_sums(model: Lowered, state: ChainState) -> tuple[float, float, float]:
     """Return three sums over the leaves: the weight of the rows, the squares about the leaf means (with the distance of
     each mean from the prior mean), and the log factors ``log(k0 / (k0 + n)) / 2`` of the means.
     """
@@ -83,7 +83,7 @@ def misfit_of(model: Lowered, state: ChainState) -> tuple[float, float, float]:
 
 
 @jit
-def rescore(model: Any, state: Any) -> None:
+def rescore_nodes(model: Any, state: Any) -> None:
     """Compute the scores of all nodes anew, after the variance or its guess has changed."""
     node = np.int64(0)
     while node != NONE:
@@ -92,18 +92,18 @@ def rescore(model: Any, state: Any) -> None:
 
 
 @jit
-def conditional_score(state: Any) -> float:
+def log_score_given_noise(state: Any) -> float:
     """Return the sum of the leaf scores, given the present variance if the leaves share one."""
     return subtree_log_score(state, np.int64(0))
 
 
 @jit
-def log_score_of(model: Lowered, state: ChainState) -> float:
+def tree_log_score(model: Lowered, state: ChainState) -> float:
     """Return the log score of the tree: the sum over its leaves, with the variance integrated out if they share one."""
     if model.leaf.kind != SHARED_NORMAL:
         return subtree_log_score(state, np.int64(0))
     params = model.leaf.params
-    n, misfit, shrinkage = misfit_of(model, state)
+    n, misfit, shrinkage = noise_sums(model, state)
     # shrinkage + log[b0^a0 Gamma(an) / (Gamma(a0) bn^an)] - n / 2 log(2 pi)
     an, bn = params[A0] + 0.5 * n, params[B0] + 0.5 * misfit
     prior = params[A0] * log(params[B0]) - lgamma(params[A0])

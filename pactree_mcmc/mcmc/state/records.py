@@ -8,19 +8,19 @@ import numpy as np
 
 NONE = -1
 """Index that means that there is no node, no feature, or no entry."""
-N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, CHANGED, SCAN, ROWS = range(8)
+N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, TREE_CHANGED, STORED_VERSION, N_VISITED_ROWS = range(8)
 """Indices of the entries of `ChainState.count`."""
-DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS = 4, 8, 6
+N_DEPTH_CLASSES, N_CELL_TERMS, N_SPLIT_TERMS = 4, 8, 6
 """Number of depth classes, of terms of a cell, and of terms of a split in the learned density (`density.terms`)."""
-N_DENSITY_ROWS = 1 + DENSITY_LEVELS
+N_DENSITY_ROWS = 1 + N_DEPTH_CLASSES
 """Number of rows of `ChainState.density`."""
-N_PIECES, N_LINKS, GROWING = range(3)
+N_PIECES, N_LINKS, IS_GROWING = range(3)
 """Indices of the entries of `Graph.used`: number of pieces (cells at a depth), number of links (their splits), and 1
 while the graph grows by every tree, 0 if it is frozen.
 """
 
 
-NODE = np.dtype(
+CHAIN_NODE = np.dtype(
     [
         ("parent", np.int64),  # -1 for the root, node 0
         ("left", np.int64),  # -1 in a leaf
@@ -91,7 +91,7 @@ BRANCH = np.dtype(
         ("log_p", np.float64),  # log probability of being in the subgraph
         ("left", np.int64),  # index of the left child minus that of the node, in a drawn tree
         ("right", np.int64),  # the same for the right child
-        ("kept", np.bool_),  # True for the split that the present tree has
+        ("in_tree", np.bool_),  # True for the split that the present tree has
     ],
     align=True,
 )
@@ -146,31 +146,31 @@ PLAN = np.dtype(
 """Node of a subtree that is to be built."""
 
 
-def _integers(*names: str) -> np.dtype:
+def _integer_record(*names: str) -> np.dtype:
     return np.dtype([(name, np.int64) for name in names])
 
 
-NOTE = _integers("planned_at", "blocks", "first", "last", "drawn_at", "piece", "preorder")
+NOTE = _integer_record("planned_at", "leaves", "first_place", "last_place", "drawn_at", "piece", "preorder")
 """Temporary numbers of a node: its index in a plan, the bits of the old leaves in its cell (`restructure`), its first
 and last place on a line (`interval_sums`), its index in a tree drawn from a random subgraph, and its piece in the
 growing graph. The field ``preorder`` of record i is the i-th node of a subtree in preorder.
 """
-CHOSEN = _integers("cut", "upper", "categories", "n_alike")
+DRAWN_SPLIT = _integer_record("cut", "upper", "categories", "n_alike")
 """Split drawn by a scan, and the number of cuts from this one on that separate the rows alike."""
-LINE = _integers("hash", "depth", "scan", "n_codes", "n_levels")
+LINE = _integer_record("hash", "depth", "scan", "n_codes", "n_levels")
 """Line, a cell with one admissible ordered feature, to which the stored sums belong: hash of the cell, depth of the
 node, `count[SCAN]` when the sums were computed, number of codes (0 if there is no room for the sums) and number of
 levels.
 """
-GAP = _integers("node", "cut", "upper")
+GAP = _integer_record("node", "cut", "upper")
 """Node of a block and its cut, which separates two neighbouring pieces (`reshape`)."""
-OPEN = _integers("first", "last", "parent", "on_left")
+PENDING_UNION = _integer_record("first", "last", "parent", "on_left")
 """Pieces from the first to the last that are still to be arranged in a subtree (`reshape`). The subtree becomes the
 left child (``on_left`` 1) or right child (0) of the parent, or the top of the block if the parent is -1.
 """
 
 
-def new_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[str] = ()) -> Any:
+def allocate_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[str] = ()) -> Any:
     """Return a NamedTuple of arrays of zeros with the dtypes and shapes that the class ``kind`` declares.
 
     Fields may be such NamedTuples too. ``sizes`` has the length of each axis that a declaration names. Arrays have a
@@ -178,7 +178,7 @@ def new_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[s
     """
     if hasattr(kind, "_fields"):
         fields = get_annotations(kind).items()
-        return kind(*(new_group(field, None if name in unneeded else sizes, unneeded) for name, field in fields))
+        return kind(*(allocate_group(field, None if name in unneeded else sizes, unneeded) for name, field in fields))
     _, dtype, *axes = get_args(kind)
     out = np.zeros([1 if sizes is None else sizes.get(axis, axis) for axis in axes], dtype)
     return out.view(np.recarray) if out.dtype.names else out

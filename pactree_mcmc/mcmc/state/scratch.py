@@ -9,23 +9,23 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from .records import BRANCH, CHOSEN, GAP, N_CELL_TERMS, N_WAY_TERMS, NOTE, OPEN
+from .records import BRANCH, DRAWN_SPLIT, GAP, N_CELL_TERMS, N_SPLIT_TERMS, NOTE, PENDING_UNION
 
-NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph")
+SCRATCH_NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph")
 """Names of the groups of arrays that a chain has only if some of its moves need them."""
-FEW_CATEGORIES = 8
+MAX_PARTITIONED_CATEGORIES = 8
 """Largest number of categories in a cell for which `split_sums` evaluates all partitions into two sets."""
-MOST_PARTITIONS = 1 << (FEW_CATEGORIES - 1)
-"""Bound on the number of partitions of `FEW_CATEGORIES` categories into two sets."""
-MOST_BLOCKS = 32
+MAX_PARTITIONS = 1 << (MAX_PARTITIONED_CATEGORIES - 1)
+"""Bound on the number of partitions of `MAX_PARTITIONED_CATEGORIES` categories into two sets."""
+MAX_RESTRUCTURED_LEAVES = 32
 """Largest number of leaves of a subtree that is restructured."""
-MOST_PIECES = 24
+MAX_RESHAPED_PIECES = 24
 """Largest number of subtrees (pieces) below a block of nodes that is reshaped."""
-MOST_BRANCHES = 2048
+MAX_SAMPLED_SPLITS = 2048
 """Largest number of sampled splits that are stored at a time."""
-MOST_CELLS = 8000
+MAX_SUBGRAPH_CELLS = 8000
 """Largest number of cells of a random subgraph. The move stops at the first cell beyond."""
-MOST_DRAWN = 2 * MOST_CELLS
+MAX_DRAWN_NODES = 2 * MAX_SUBGRAPH_CELLS
 """Largest number of nodes in trees drawn from a random subgraph. Each cell adds at most one. No code checks the number.
 """
 
@@ -60,7 +60,7 @@ class Scan(NamedTuple):
     """Number of rows of the left side of each split."""
     gain: Annotated[np.ndarray, np.float64, "codes"]
     """Gain in score of each split."""
-    chosen: Annotated[np.recarray, CHOSEN, 1]
+    drawn_split: Annotated[np.recarray, DRAWN_SPLIT, 1]
     """Split drawn in proportion to its term."""
 
 
@@ -74,26 +74,26 @@ class Replace(NamedTuple):
 class Restructure(NamedTuple):
     """Leaves of a subtree that is restructured (`restructure`)."""
 
-    codes: Annotated[np.ndarray, np.int64, MOST_BLOCKS, "features", 2]
+    codes: Annotated[np.ndarray, np.int64, MAX_RESTRUCTURED_LEAVES, "features", 2]
     """Smallest and largest code of each leaf, or bits of its categories and 0."""
 
 
 class Reshape(NamedTuple):
     """Block of nodes that split on one ordered feature, and the pieces below it (`reshape`)."""
 
-    piece: Annotated[np.ndarray, np.int64, MOST_PIECES]
+    piece: Annotated[np.ndarray, np.int64, MAX_RESHAPED_PIECES]
     """Top node of each piece, from left to right."""
-    gap: Annotated[np.recarray, GAP, MOST_PIECES]
+    gap: Annotated[np.recarray, GAP, MAX_RESHAPED_PIECES]
     """Split between each piece and the next."""
-    open: Annotated[np.recarray, OPEN, MOST_PIECES]
+    pending: Annotated[np.recarray, PENDING_UNION, MAX_RESHAPED_PIECES]
     """Unions of pieces that are to be arranged, on a stack."""
-    log_rule: Annotated[np.ndarray, np.float64, MOST_PIECES, MOST_PIECES, MOST_PIECES]
+    log_rule: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES]
     """Log R of the cut behind piece k in the union of pieces i to j, at [i, j, k]. If all cuts of a union have the same
     R, it is at [i, j, 0] alone.
     """
-    log_prior: Annotated[np.ndarray, np.float64, MOST_PIECES, MOST_PIECES, MOST_PIECES]
+    log_prior: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES]
     """Log sum of the priors of the trees over pieces i to j with top d levels below the block's top, at [i, j, d]."""
-    term: Annotated[np.ndarray, np.float64, MOST_PIECES]
+    term: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES]
     """Log terms of one entry of ``log_prior``, by cut."""
 
 
@@ -123,21 +123,21 @@ class Density(NamedTuple):
 
     log_sum: Annotated[np.ndarray, np.float64, 2, "features"]
     """Log sums over the splits of each feature, of exp(gain) in row GAIN and of exp(logit) in row LEARNED."""
-    exponent: Annotated[np.ndarray, np.float64, 2, "ways"]
+    exponent: Annotated[np.ndarray, np.float64, 2, "splits"]
     """Gain (row GAIN) and logit (row LEARNED) of the splits of one feature. In this and the next two arrays, the first
     two entries are for the splits with an empty side.
     """
-    n_alike: Annotated[np.ndarray, np.int64, "ways"]
+    n_alike: Annotated[np.ndarray, np.int64, "splits"]
     """Number of splits that separate the rows as the split of the entry does."""
-    way_terms: Annotated[np.ndarray, np.float64, N_WAY_TERMS, "ways"]
+    split_terms: Annotated[np.ndarray, np.float64, N_SPLIT_TERMS, "splits"]
     """Terms of each split. The last place is for a split that is evaluated by itself."""
     cell_terms: Annotated[np.ndarray, np.float64, N_CELL_TERMS]
     """Terms of one cell."""
     logs: Annotated[np.ndarray, np.float64, 2, "logs"]
     """Constants x log x (row 0) and log(1 + x) (row 1) for x = 0, 1, ..., unused if weights are not whole numbers."""
-    branch: Annotated[np.recarray, BRANCH, MOST_BRANCHES]
+    branch: Annotated[np.recarray, BRANCH, MAX_SAMPLED_SPLITS]
     """Sampled splits of cells, on a stack."""
-    branch_terms: Annotated[np.ndarray, np.float64, MOST_BRANCHES, N_WAY_TERMS]
+    branch_terms: Annotated[np.ndarray, np.float64, MAX_SAMPLED_SPLITS, N_SPLIT_TERMS]
     """Terms of each sampled split."""
     is_exhausted: Annotated[np.ndarray, np.int64, 1]
     """1 if there was no room for a sampled split, or if a random subgraph became too costly, else 0."""
@@ -146,7 +146,7 @@ class Density(NamedTuple):
 class Subgraph(NamedTuple):
     """Random subgraph (`subgraph`)."""
 
-    drawn: Annotated[np.recarray, BRANCH, MOST_DRAWN]
+    drawn_node: Annotated[np.recarray, BRANCH, MAX_DRAWN_NODES]
     """Trees drawn from the subgraph, in preorder."""
     n_cells: Annotated[np.ndarray, np.int64, 1]
     """Number of cells."""
@@ -155,9 +155,9 @@ class Subgraph(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch arrays of a chain. Groups that `NAMES` does not contain are for every chain."""
+    """Scratch arrays of a chain. Groups that `SCRATCH_NAMES` does not contain are for every chain."""
 
-    stopped: Annotated[np.ndarray, np.int64, 2]
+    failed_node: Annotated[np.ndarray, np.int64, 2]
     """Node whose score is not finite, and 1 if the score is that of one side of a possible split of the node, else 0.
     """
     note: Annotated[np.recarray, NOTE, "nodes"]

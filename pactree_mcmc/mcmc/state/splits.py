@@ -1,9 +1,9 @@
 """Splits of a cell, compiled. Other compiled code of the sampler does not distinguish split priors.
 
-A split prior has five operations: the *key* of a cell (`cell_of`, from the hash of a node), the *mass* of the splits on
-a feature, by which R is normalised within the feature (their number if all are equally likely), the *draw* of a split
-(`draw_split`), the *enumeration* of splits (`weigh_cuts`, and in `sums.split_sums`), and *carrying over* a split from
-another cell (`edits.carry_over`).
+A split prior has five operations: the *key* of a cell (`claim_cell_entry`, from the hash of a node), the *mass* of the
+splits on a feature, by which R is normalised within the feature (their number if all are equally likely), the *draw* of
+a split (`draw_split`), the *enumeration* of splits (`fill_cut_weights`, and in `sums.split_sums`), and *carrying over*
+a split from another cell (`edits.carry_over`).
 """
 
 from math import inf, log
@@ -25,13 +25,13 @@ from ...model.split_prior.geometry import (
     takes_turns,
 )
 from ...model.split_prior.weights import ROWS_LEFT, ROWS_RIGHT, new_cut, set_ends, weight_behind, weight_of_part
-from .codes import collect_codes, count_codes, has_two_codes, rows_of_codes
+from .codes import collect_codes, count_codes, count_rows_by_code, has_two_codes
 from .random import pick, pick_weighted
-from .records import NONE, SCAN
+from .records import NONE, STORED_VERSION
 from .tree import ChainState
 
-UNCOUNTED = -1.0
-"""Value of the stored `mass` of an admissible feature whose splits are not counted yet."""
+UNCOUNTED_MASS = -1.0
+"""Value of the stored `split_mass` of an admissible feature whose splits are not counted yet."""
 
 
 class Split(NamedTuple):
@@ -53,7 +53,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
     """Draw a split of a splittable leaf from the split prior."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
-    total = weigh_features(model, state, node)
+    total = fill_feature_weights(model, state, node)
     k = pick_weighted(rng, state.scratch.feature_weight, total)
     return _draw_split_of(rng, model, state, node, k, log(state.scratch.feature_weight[k] / total))
 
@@ -63,56 +63,56 @@ def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, n
     """Draw a split of the cell of a node from the split prior R, given feature ``k``, which must be admissible."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
-    total = weigh_features(model, state, node)
+    total = fill_feature_weights(model, state, node)
     return _draw_split_of(rng, model, state, node, k, log(state.scratch.feature_weight[k] / total))
 
 
 @jit
 def _draw_split_of(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a split of a node from R given feature ``k``. The log probability of the feature is ``log_weight``."""
+    """Draw a split of a node from R given feature ``k``. The log probability of the feature is ``log_fraction``."""
     rule = model.split_prior
     if is_weighted(rule) and not rule.feature[k].nominal:
-        return _draw_weighted_cut(rng, model, state, node, k, log_weight)
+        return _draw_weighted_cut(rng, model, state, node, k, log_fraction)
     if parts_rows(rule):
         if rule.feature[k].nominal:
-            return _draw_local_partition(rng, model, state, node, k, log_weight)
-        return _draw_local_cut(rng, model, state, node, k, log_weight)
-    low, high = span(model, state, node, k)
+            return _draw_local_partition(rng, model, state, node, k, log_fraction)
+        return _draw_local_cut(rng, model, state, node, k, log_fraction)
+    low, high = box_range(model, state, node, k)
     if rule.feature[k].nominal:
         left = spread_bits(low, 1 + 2 * pick(rng, (1 << (n_bits(low) - 1)) - 1))
-        return Split(k, -1, -1, left, log_weight - log((1 << (n_bits(low) - 1)) - 1))
+        return Split(k, -1, -1, left, log_fraction - log((1 << (n_bits(low) - 1)) - 1))
     if parts_box(rule):
         cut = low + pick(rng, high - low - 1)
-        return Split(k, cut, cut + 1, -1, log_weight - log(high - low - 1))
+        return Split(k, cut, cut + 1, -1, log_fraction - log(high - low - 1))
     cut = (low + high) // 2 - 1
-    return Split(k, cut, cut + 1, -1, log_weight)
+    return Split(k, cut, cut + 1, -1, log_fraction)
 
 
 @jit
-def span(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
+def box_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
     """Return the first code of coordinate ``k`` in the box of a node, and one behind its last.
 
     A feature with missing values has two coordinates, both of which bound its codes. For a nominal feature return the
     bits of its categories, and 0.
     """
-    twin = model.split_prior.feature[k].twin
+    other = model.split_prior.feature[k].twin
     low, high = state.box[node, k, 0], state.box[node, k, 1]
-    if twin == k:
+    if other == k:
         return low, high
-    return max(low, state.box[node, twin, 0]), min(high, state.box[node, twin, 1])
+    return max(low, state.box[node, other, 0]), min(high, state.box[node, other, 1])
 
 
 @jit
 def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Return the cut in the middle of coordinate ``k`` of the box of a node, the only one under dyadic splits."""
-    low, high = span(model, state, node, k)
+    low, high = box_range(model, state, node, k)
     return (low + high) // 2 - 1
 
 
 @jit
-def cell_of(model: Lowered, state: ChainState, node: int) -> int:
+def claim_cell_entry(model: Lowered, state: ChainState, node: int) -> int:
     """Return the index of a node's cell in the table of stored values, ``stored.cell``. Clear the entry if it holds
     another cell.
 
@@ -123,7 +123,7 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
         key = mixed(key + state.node[node].depth)
     if state.node[node].open != -1:
         key = mixed(key ^ state.node[node].open)
-    at = key ^ (state.count[SCAN] * np.int64(0x9E3779B1))
+    at = key ^ (state.count[STORED_VERSION] * np.int64(0x9E3779B1))
     place = (at ^ (at >> 32)) & (len(state.stored.cell) - 1)
     if state.stored.cell[place].hash != key:
         state.stored.cell[place].hash = key
@@ -133,7 +133,7 @@ def cell_of(model: Lowered, state: ChainState, node: int) -> int:
 
 
 @jit
-def keeps_cells(model: Lowered, state: ChainState) -> bool:
+def stores_masses(model: Lowered, state: ChainState) -> bool:
     """Return True if the chain stores the admissible features of cells, which take time to find.
 
     It does not if cells are boxes and splits have equal weights, since a box shows at once which features it admits.
@@ -142,13 +142,13 @@ def keeps_cells(model: Lowered, state: ChainState) -> bool:
 
 
 @jit
-def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
-    """Store the `mass` of each feature in a node's cell, unless it is stored, and return the index of the cell.
+def store_masses(model: Lowered, state: ChainState, node: int) -> int:
+    """Store the `split_mass` of each feature in a node's cell, unless it is stored, and return the index of the cell.
 
-    The mass is 0 for an inadmissible feature, and `UNCOUNTED` if R does not need it: counting the splits of a feature
-    visits every row of the cell, while a few rows show that there is a split.
+    The mass is 0 for an inadmissible feature, and `UNCOUNTED_MASS` if R does not need it: counting the splits of a
+    feature visits every row of the cell, while a few rows show that there is a split.
     """
-    place, rule = cell_of(model, state, node), model.split_prior
+    place, rule = claim_cell_entry(model, state, node), model.split_prior
     if state.stored.cell[place].weight < 0.0:
         counts = rule.joint or is_weighted(rule) or rule.min_leaf > 1
         total = 0.0
@@ -156,28 +156,28 @@ def know_admissible(model: Lowered, state: ChainState, node: int) -> int:
             weight = rule.feature[k].weight
             state.stored.mass[place, k] = 0.0
             if weight > 0.0 and counts:
-                state.stored.mass[place, k] = mass_afresh(model, state, node, k)
+                state.stored.mass[place, k] = compute_split_mass(model, state, node, k)
             elif weight > 0.0 and (has_empty_sides(rule) or has_two_codes(model, state, node, k)):
-                state.stored.mass[place, k] = UNCOUNTED
+                state.stored.mass[place, k] = UNCOUNTED_MASS
             if state.stored.mass[place, k] != 0.0:
-                total += fraction_of(rule, weight, state.stored.mass[place, k])
+                total += feature_rule_weight(rule, weight, state.stored.mass[place, k])
         state.stored.cell[place].weight = total
     return place
 
 
 @jit
-def weigh_features(model: Lowered, state: ChainState, node: int) -> float:
+def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
     """Write the weights of the features admissible in a node into ``scratch.feature_weight``, and return their sum."""
     rule = model.split_prior
-    keeps = keeps_cells(model, state)
-    place = know_admissible(model, state, node) if keeps else np.int64(0)
+    has_stored = stores_masses(model, state)
+    place = store_masses(model, state, node) if has_stored else np.int64(0)
     total = 0.0
     for k in range(len(rule.feature)):
         w = rule.feature[k].weight
-        if w > 0.0 and not (state.stored.mass[place, k] != 0.0 if keeps else is_admissible(model, state, node, k)):
+        if w > 0.0 and not (state.stored.mass[place, k] != 0.0 if has_stored else is_admissible(model, state, node, k)):
             w = 0.0
         if w > 0.0 and rule.joint:
-            w *= state.stored.mass[place, k] if keeps else mass_afresh(model, state, node, k)
+            w *= state.stored.mass[place, k] if has_stored else compute_split_mass(model, state, node, k)
         state.scratch.feature_weight[k] = w
         total += w
     return total
@@ -191,10 +191,10 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
         return False
     if follows_design(rule):
         return rule.design[state.node[node].design].feature >= 0
-    if keeps_cells(model, state):
-        known = state.stored.cell[cell_of(model, state, node)].weight
-        if known >= 0.0:
-            return known > 0.0
+    if stores_masses(model, state):
+        weight = state.stored.cell[claim_cell_entry(model, state, node)].weight
+        if weight >= 0.0:
+            return weight > 0.0
     for k in range(len(rule.feature)):
         if rule.feature[k].weight > 0.0 and is_admissible(model, state, node, k):
             return True
@@ -206,60 +206,60 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
     """Return True if the cell of a node has an admissible split on feature ``k``."""
     rule = model.split_prior
     if is_weighted(rule):
-        return mass(model, state, node, k) > 0.0
+        return split_mass(model, state, node, k) > 0.0
     if has_empty_sides(rule):
         return True
     if parts_rows(rule):
         if rule.min_leaf > 1:
-            return state.node[node].rows >= 2 * rule.min_leaf and mass_afresh(model, state, node, k) > 0
+            return state.node[node].rows >= 2 * rule.min_leaf and compute_split_mass(model, state, node, k) > 0
         return has_two_codes(model, state, node, k)
     if takes_turns(rule) and rule.feature[k].turn != state.node[node].depth % rule.n_turns:
         return False
-    low, high = span(model, state, node, k)
+    low, high = box_range(model, state, node, k)
     return low & (low - 1) != 0 if rule.feature[k].nominal else high - low >= 2
 
 
 @jit
-def fraction_of(rule: SplitRule, weight: float, ways: float) -> float:
-    """Return the unnormalised probability of a feature under R, from its weight and the mass ``ways`` of its splits."""
-    return weight * ways if rule.joint else weight
+def feature_rule_weight(rule: SplitRule, weight: float, split_mass: float) -> float:
+    """Return the unnormalised probability of a feature under R, from its weight and the `split_mass` of its splits."""
+    return weight * split_mass if rule.joint else weight
 
 
 @jit
-def mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
+def split_mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Return the sum of the weights of the splits of a node on feature ``k``, by which R is normalised within the
     feature.
 
     It is the number of splits if they have equal weights, and 0 if the feature is not admissible.
     """
-    if keeps_cells(model, state) and model.split_prior.feature[k].weight > 0.0:
-        place = know_admissible(model, state, node)
-        if state.stored.mass[place, k] == UNCOUNTED:
-            state.stored.mass[place, k] = mass_afresh(model, state, node, k)
+    if stores_masses(model, state) and model.split_prior.feature[k].weight > 0.0:
+        place = store_masses(model, state, node)
+        if state.stored.mass[place, k] == UNCOUNTED_MASS:
+            state.stored.mass[place, k] = compute_split_mass(model, state, node, k)
         return state.stored.mass[place, k]
-    return mass_afresh(model, state, node, k)
+    return compute_split_mass(model, state, node, k)
 
 
 @jit
-def mass_afresh(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Compute the `mass` of feature ``k`` in a node from its rows or box, without stored values."""
+def compute_split_mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
+    """Compute the `split_mass` of feature ``k`` in a node from its rows or box, without stored values."""
     rule, n = model.split_prior, np.int64(0)
     if parts_rows(rule):
         in_order = is_weighted(rule) or rule.min_leaf > 1
         n = collect_codes(model, state, node, k) if in_order else count_codes(model, state, node, k)
-    return mass_of(model, state, node, k, n)
+    return split_mass_of_codes(model, state, node, k, n)
 
 
 @jit
-def mass_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Return the `mass` of feature ``k`` in a node, given the number ``n`` of codes that were just collected."""
+def split_mass_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+    """Return the `split_mass` of feature ``k`` in a node, given the number ``n`` of codes that were just collected."""
     if is_weighted(model.split_prior):
-        return weigh_cuts(model, state, node, k, n)
-    return n_splits_of(model, state, node, k, n)
+        return fill_cut_weights(model, state, node, k, n)
+    return n_splits_of_codes(model, state, node, k, n)
 
 
 @jit
-def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
     """Write the weights of the splits of a feature into ``scratch.cut_weight``, and return their sum.
 
     Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code. For a nominal
@@ -269,14 +269,14 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     if state.node[node].open & rule.feature[k].groups == 0:
         weights[:] = 0.0
         return 0.0
-    ways = n_splits_of(model, state, node, k, n)
+    n_splits = n_splits_of_codes(model, state, node, k, n)
     if rule.feature[k].nominal:
-        categories = n_bits(span(model, state, node, k)[0]) if parts_box(rule) else n
+        categories = n_bits(box_range(model, state, node, k)[0]) if parts_box(rule) else n
         weights[0] = weight_of_part(rule, k, float((1 << (categories - 1)) - 1), depth)
-        return ways * weights[0]
-    total, cut = 0.0, new_cut(rule, k, ways, depth)
+        return n_splits * weights[0]
+    total, cut = 0.0, new_cut(rule, k, n_splits, depth)
     if parts_box(rule):
-        low, high = span(model, state, node, k)
+        low, high = box_range(model, state, node, k)
         set_ends(rule, cut, k, low, high - 1)
         for c in range(low, high - 1):
             weights[c - low] = weight_behind(rule, cut, k, c, c + 1, c - low)
@@ -284,8 +284,8 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
         return total
     if n < 2:
         return 0.0
-    codes, rows = state.scratch.codes.distinct, rows_of_codes(model, state, node, k, n)
-    first, last = cut_range(model, state, node, k, n)
+    codes, rows = state.scratch.codes.distinct, count_rows_by_code(model, state, node, k, n)
+    first, last = admissible_cut_range(model, state, node, k, n)
     set_ends(rule, cut, k, codes[0], codes[n - 1])
     cut[0, ROWS_LEFT], cut[0, ROWS_RIGHT] = 0.0, state.node[node].rows
     for j in range(n - 1):
@@ -297,7 +297,7 @@ def weigh_cuts(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 
 
 @jit
-def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
+def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
     """Return the log weight of the split of a node on feature ``k`` at ``cut``, 0 if splits have equal weights.
 
     The geometry must admit the split. ``log R = log(probability of the feature) - log(mass) + log_weight``.
@@ -306,10 +306,10 @@ def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -
     if not is_weighted(rule):
         return 0.0
     n = collect_codes(model, state, node, k) if parts_rows(rule) else np.int64(0)
-    weigh_cuts(model, state, node, k, n)
+    fill_cut_weights(model, state, node, k, n)
     at = np.int64(0)
     if parts_box(rule) and not rule.feature[k].nominal:
-        at = cut - span(model, state, node, k)[0]
+        at = cut - box_range(model, state, node, k)[0]
     elif not rule.feature[k].nominal:
         while at + 1 < n and state.scratch.codes.distinct[at + 1] <= cut:
             at += 1
@@ -319,15 +319,15 @@ def log_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -
 @jit
 def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
     """Return log R of a split on feature ``k`` that the geometry of the cell admits, -inf if its weight is 0."""
-    total = weigh_features(model, state, node)
+    total = fill_feature_weights(model, state, node)
     if not state.scratch.feature_weight[k] > 0.0:
         return -inf
-    known = log(state.scratch.feature_weight[k] / total) - log(mass(model, state, node, k))
-    return known + log_weight(model, state, node, k, cut) if is_weighted(model.split_prior) else known
+    log_rule = log(state.scratch.feature_weight[k] / total) - log(split_mass(model, state, node, k))
+    return log_rule + log_cut_weight(model, state, node, k, cut) if is_weighted(model.split_prior) else log_rule
 
 
 @jit
-def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
+def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
     """Return the number of splits of a node on a feature, whatever their weights.
 
     ``n`` is the number of codes that were just collected. It is used under local cuts only.
@@ -336,7 +336,7 @@ def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
     if has_one_way(rule):
         return 1.0
     if parts_box(rule):
-        low, high = span(model, state, node, k)
+        low, high = box_range(model, state, node, k)
         return float((1 << (n_bits(low) - 1)) - 1) if rule.feature[k].nominal else float(high - low - 1)
     if has_empty_sides(rule):
         if n == 0:
@@ -345,21 +345,21 @@ def n_splits_of(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
     if rule.feature[k].nominal:
         if rule.min_leaf == 1:
             return float((1 << (n - 1)) - 1)
-        rows = rows_of_codes(model, state, node, k, n)
+        rows = count_rows_by_code(model, state, node, k, n)
         sums = low_sums(rows, rule.min_leaf)
         return float(_n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf))
-    first, last = cut_range(model, state, node, k, n)
+    first, last = admissible_cut_range(model, state, node, k, n)
     return float(max(last - first, 0))
 
 
 @jit
-def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
+def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
     """Return ``first`` and ``last``, such that the admissible cuts are behind codes ``first`` to ``last - 1`` of the
     ``n`` just collected.
     """
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
-    rows = rows_of_codes(model, state, node, k, n)
+    rows = count_rows_by_code(model, state, node, k, n)
     least = model.split_prior.min_leaf
     below, first, last = 0, 0, 0
     for j in range(n - 1):
@@ -373,19 +373,19 @@ def cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> t
 
 @jit
 def _draw_local_cut(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
     """Draw a local cut of a node on ordered feature ``k``, with equal probabilities."""
     n = collect_codes(model, state, node, k)
     if has_empty_sides(model.split_prior):
-        ways = n + 1 if n > 0 else 1
-        below = pick(rng, ways) if n > 0 else 0
+        n_splits = n + 1 if n > 0 else 1
+        below = pick(rng, n_splits) if n > 0 else 0
     else:
-        first, last = cut_range(model, state, node, k, n)
-        ways = last - first
-        below = first + 1 + pick(rng, ways)
-    cut, upper = ends(model, state, k, n, below)
-    return Split(k, cut, upper, -1, log_weight - log(float(ways)))
+        first, last = admissible_cut_range(model, state, node, k, n)
+        n_splits = last - first
+        below = first + 1 + pick(rng, n_splits)
+    cut, upper = cut_and_upper(model, state, k, n, below)
+    return Split(k, cut, upper, -1, log_fraction - log(float(n_splits)))
 
 
 @jit
@@ -394,19 +394,19 @@ def _draw_weighted_cut(
 ) -> Split:
     """Draw a cut of a node on ordered feature ``k`` in proportion to the weights of the cuts."""
     n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
-    total = weigh_cuts(model, state, node, k, n)
+    total = fill_cut_weights(model, state, node, k, n)
     if parts_box(model.split_prior):
-        low, high = span(model, state, node, k)
+        low, high = box_range(model, state, node, k)
         at = pick_weighted(rng, state.scratch.cut_weight[: high - low - 1], total)
         cut, upper = low + at, low + at + 1
     else:
         at = pick_weighted(rng, state.scratch.cut_weight[: n - 1], total)
-        cut, upper = ends(model, state, k, n, at + 1)
+        cut, upper = cut_and_upper(model, state, k, n, at + 1)
     return Split(k, cut, upper, -1, log_fraction - log(total) + log(state.scratch.cut_weight[at]))
 
 
 @jit
-def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
+def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
     """Return the fields ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``below`` of the ``n``
     codes just collected left. If n = 0 all codes go left.
     """
@@ -418,27 +418,27 @@ def ends(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple
 
 @jit
 def _draw_local_partition(
-    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_weight: float
+    rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
     """Draw a partition of the categories of feature ``k`` that a node's rows have, with equal probabilities."""
     rule = model.split_prior
     n = collect_codes(model, state, node, k)
     present = present_bits(state, n)
     if has_empty_sides(rule):
-        ways = (1 << (n - 1)) + 1 if n > 0 else 1
-        way = pick(rng, ways)
-        if way < 2:
-            left = all_bits(rule.feature[k].n_codes) if way == 0 else 0
+        n_splits = (1 << (n - 1)) + 1 if n > 0 else 1
+        i = pick(rng, n_splits)
+        if i < 2:
+            left = all_bits(rule.feature[k].n_codes) if i == 0 else 0
         else:
-            left = spread_bits(present, 1 + 2 * (way - 2))
-        return Split(k, -1, -1, left, log_weight - log(float(ways)))
+            left = spread_bits(present, 1 + 2 * (i - 2))
+        return Split(k, -1, -1, left, log_fraction - log(float(n_splits)))
     if rule.min_leaf == 1:
-        ways = (1 << (n - 1)) - 1
-        left = spread_bits(present, 1 + 2 * pick(rng, ways))
-        return Split(k, -1, -1, left, log_weight - log(float(ways)))
-    rows = rows_of_codes(model, state, node, k, n)
+        n_splits = (1 << (n - 1)) - 1
+        left = spread_bits(present, 1 + 2 * pick(rng, n_splits))
+        return Split(k, -1, -1, left, log_fraction - log(float(n_splits)))
+    rows = count_rows_by_code(model, state, node, k, n)
     sums = low_sums(rows, rule.min_leaf)
-    ways = _n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf)
+    n_splits = _n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf)
     left, right_rows, left_rows = np.int64(1) << state.scratch.codes.distinct[0], np.int64(0), rows[0]
     for j in range(1, n):
         if_left = _n_partitions(sums, rows, j + 1, right_rows, left_rows + rows[j], rule.min_leaf)
@@ -448,7 +448,7 @@ def _draw_local_partition(
             left_rows += rows[j]
         else:
             right_rows += rows[j]
-    return Split(k, -1, -1, left, log_weight - log(float(ways)))
+    return Split(k, -1, -1, left, log_fraction - log(float(n_splits)))
 
 
 @jit

@@ -8,17 +8,17 @@ from ...core.compile.jit import jit
 from ...files.encoding import kept
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
-from .records import CELL, GUIDE, LINE, LINK, NONE, PIECE, new_group
+from .records import CELL, GUIDE, LINE, LINK, NONE, PIECE, allocate_group
 
-CELL_BYTES = 1 << 24
+MAX_STORED_BYTES = 1 << 24
 """Largest memory, in bytes, for the stored values of cells of one chain."""
-MOST_GUIDES = 1 << 14
+MAX_GUIDES = 1 << 14
 """Largest number of cells whose probabilities by the learned density are stored."""
-FEW_SUMS, MOST_SUMS = 1 << 15, 1 << 22
+MIN_LINE_SUMS, MAX_LINE_SUMS = 1 << 15, 1 << 22
 """Number of sums that a chain can store for a line (a cell with one admissible ordered feature), and largest number if
 the root is a line.
 """
-FEWEST_LEVELS, MOST_LEVELS = 8, 24
+MIN_LINE_LEVELS, MAX_LINE_LEVELS = 8, 24
 """Bounds on the number of levels of a line. The sums leave deeper subtrees out. If there is no room for the fewest
 levels, no sums are stored.
 """
@@ -47,7 +47,7 @@ class Stored(NamedTuple):
     cell: Annotated[np.recarray, CELL, "cells"]
     """Values of each cell."""
     mass: Annotated[np.ndarray, np.float64, "cells", "features"]
-    """Sum of the weights of the splits of each feature (`splits.know_admissible`)."""
+    """Sum of the weights of the splits of each feature (`splits.store_masses`)."""
     log_part: Annotated[np.ndarray, np.float64, "cells", "features"]
     """Log of each feature's part of W (`split_sums`)."""
     guide: Annotated[np.recarray, GUIDE, "guides"]
@@ -81,17 +81,17 @@ def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
 
 def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
     """Return an empty graph with room for these numbers of pieces and links."""
-    graph = new_group(Graph, graph_sizes(n_pieces, n_links))
+    graph = allocate_group(Graph, graph_sizes(n_pieces, n_links))
     graph.slot[:] = NONE
     return graph
 
 
-def cells_for(p: int) -> int:
+def n_stored_cells(p: int) -> int:
     """Return the number of cells whose values a chain stores if there are ``p`` features."""
-    return 1 << int(np.clip(np.log2(CELL_BYTES / (16 * p + CELL.itemsize)), 8, 16))
+    return 1 << int(np.clip(np.log2(MAX_STORED_BYTES / (16 * p + CELL.itemsize)), 8, 16))
 
 
-def line_sums(model: Lowered) -> int:
+def n_line_sums(model: Lowered) -> int:
     """Return the number of sums to be stored if the root is a line, or 0 if it is not or there is no room for them.
 
     The root is a line if trees split on one ordered feature only, with cuts that are equally likely.
@@ -101,17 +101,16 @@ def line_sums(model: Lowered) -> int:
     if not told(has_free_cuts, rule) or told(is_weighted, rule) or len(features) != 1 or features.nominal[0]:
         return 0
     n, limit = int(features.n_codes[0]), int(model.prior.depth_limit)
-    levels = line_levels(n, limit, MOST_SUMS)
+    levels = n_line_levels(n, limit, MAX_LINE_SUMS)
     return 2 * n * n * (levels + 1) if levels > 0 else 0
 
 
 @jit
-def line_levels(n: int, limit: int, room: int) -> int:
-    """Return the number of levels for which the sums of a line of ``n`` codes are stored, 0 if ``room`` sums are too
-    few.
+def n_line_levels(n: int, limit: int, max_sums: int) -> int:
+    """Return the number of levels for which sums of a line of ``n`` codes are stored, 0 if ``max_sums`` are too few.
 
     ``limit`` is the largest depth of its subtrees.
     """
-    levels = min(limit, n - 1, MOST_LEVELS - 1) + 1
-    stored = min(levels, room // (2 * n * n) - 1)
-    return stored if stored >= min(levels, FEWEST_LEVELS) else 0
+    levels = min(limit, n - 1, MAX_LINE_LEVELS - 1) + 1
+    n_stored = min(levels, max_sums // (2 * n * n) - 1)
+    return n_stored if n_stored >= min(levels, MIN_LINE_LEVELS) else 0

@@ -19,17 +19,17 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
     if model.leaf.kind == SHARED_NORMAL:
         here.guess = leaf_score(model.guess, state.stats, node)
     if not isfinite(here.score + here.guess):
-        stop_at(state, node, False)
+        raise_not_finite(state, node, False)
 
 
 @jit
-def stop_at(state: ChainState, node: int, below: bool) -> None:
+def raise_not_finite(state: ChainState, node: int, below: bool) -> None:
     """Raise FloatingPointError because the score of a node is not finite, or with ``below`` that of one side of a
     split.
 
     Store both arguments, by which `chain.stopped` names the cell.
     """
-    state.scratch.stopped[0], state.scratch.stopped[1] = node, below
+    state.scratch.failed_node[0], state.scratch.failed_node[1] = node, below
     raise FloatingPointError("the score of a cell is not finite")
 
 

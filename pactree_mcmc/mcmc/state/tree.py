@@ -12,13 +12,13 @@ import numpy as np
 
 from ...model import Lowered
 from ...model.split_prior.geometry import halves_box, has_box, is_weighted, told
-from .records import N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_WAY_TERMS, NODE, NONE, PLAN, new_group
-from .scratch import MOST_PARTITIONS, NAMES, Scratch
-from .stored import FEW_SUMS, MOST_GUIDES, Graph, Stored, cells_for, graph_sizes, line_sums
+from .records import CHAIN_NODE, N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_SPLIT_TERMS, NONE, PLAN, allocate_group
+from .scratch import MAX_PARTITIONS, SCRATCH_NAMES, Scratch
+from .stored import MAX_GUIDES, MIN_LINE_SUMS, Graph, Stored, graph_sizes, n_line_sums, n_stored_cells
 
 PROPOSED, ACCEPTED = range(2)
 """Rows of `ChainState.moves`."""
-FEWEST_TOPS = 3
+MIN_TOP_DEPTHS = 3
 """Smallest number of depths from which the top of a redrawn subtree is chosen."""
 
 
@@ -27,7 +27,7 @@ class ChainState(NamedTuple):
 
     order: Annotated[np.ndarray, np.int32, "units"]
     """Units, which are merged rows. Those of node i are ``order[node[i].start:node[i].stop]``."""
-    node: Annotated[np.recarray, NODE, "nodes"]
+    node: Annotated[np.recarray, CHAIN_NODE, "nodes"]
     """Nodes of the tree, and free ones."""
     stats: Annotated[np.ndarray, np.float64, "nodes", "stats"]
     """Leaf statistics of each node, of internal nodes as well."""
@@ -49,7 +49,7 @@ class ChainState(NamedTuple):
     """Log R of the split of each internal node by the drawn feature weights, minus log R by equal weights, which is its
     ``log_rule``. Unused if the weights are fixed.
     """
-    density: Annotated[np.ndarray, np.float64, N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS]
+    density: Annotated[np.ndarray, np.float64, N_DENSITY_ROWS, N_CELL_TERMS + N_SPLIT_TERMS]
     """Parameters of the learned density by depth class. The first entry of the last row is the number of depths from
     which the top of a redrawn subtree is chosen.
     """
@@ -63,23 +63,23 @@ class ChainState(NamedTuple):
     """Arrays that a function fills and reads before it returns."""
 
 
-def first_density() -> np.ndarray:
+def initial_density() -> np.ndarray:
     """Return the parameters of the learned density before any fit.
 
     A cell is split with its lookahead odds, and the logit of a split is half of its gain in nats.
     """
-    out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_WAY_TERMS))
-    out[-1, 0] = FEWEST_TOPS
+    out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_SPLIT_TERMS))
+    out[-1, 0] = MIN_TOP_DEPTHS
     out[:-1, 1], out[:-1, N_CELL_TERMS] = 1.0, 0.5
     return out
 
 
-def sizes_of(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> dict[str, int]:
+def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> dict[str, int]:
     """Return the length of each axis that the declarations of a state's arrays name."""
     rule, leaf, p = model.split_prior, model.leaf, len(model.split_prior.feature)
-    n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else cells_for(p)
+    n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else n_stored_cells(p)
     all_codes = int(rule.feature.n_codes.max())
-    n_codes = 2 if told(halves_box, rule) else max(all_codes, MOST_PARTITIONS)
+    n_codes = 2 if told(halves_box, rule) else max(all_codes, MAX_PARTITIONS)
     return graph_sizes() | {
         "nodes": n_nodes,
         "tilts": 1 if rule.is_fixed else n_nodes,
@@ -90,13 +90,13 @@ def sizes_of(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[st
         "stats": leaf.n_stats,
         "counts": n_counts,
         "cells": n_cells,
-        "guides": min(n_cells, MOST_GUIDES) if "density" in scratch else 1,
+        "guides": min(n_cells, MAX_GUIDES) if "density" in scratch else 1,
         "all_codes": all_codes,
         "all_codes + 1": all_codes + 1,
         "codes": n_codes,
         "cuts": n_codes if told(is_weighted, rule) else 1,
-        "ways": n_codes + 3,
-        "sums": max(line_sums(model), FEW_SUMS),
+        "splits": n_codes + 3,
+        "sums": max(n_line_sums(model), MIN_LINE_SUMS),
         "logs": leaf.lookup.shape[1] + 3 if model.units.counts and leaf.lookup.shape[1] > 1 else 1,
     }
 
@@ -104,9 +104,9 @@ def sizes_of(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[st
 def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> ChainState:
     """Return the state of a chain that has no tree yet, with room for ``n_nodes`` nodes and ``n_counts`` counts.
 
-    ``scratch`` contains the names, of `scratch.NAMES`, of the arrays that the moves of the chain need.
+    ``scratch`` contains the names, of `scratch.SCRATCH_NAMES`, of the arrays that the moves of the chain need.
     """
-    state = new_group(ChainState, sizes_of(model, n_nodes, n_counts, scratch), {*NAMES} - {*scratch})
+    state = allocate_group(ChainState, axis_sizes(model, n_nodes, n_counts, scratch), {*SCRATCH_NAMES} - {*scratch})
     state.order[:] = np.arange(len(state.order))
     state.beta[0], state.graph.slot[:] = 1.0, NONE
     cell, guide, line = state.stored.cell, state.stored.guide, state.stored.line.header
@@ -116,20 +116,20 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
         state.weights[-1] = model.split_prior.dirichlet[0] or 1.0
     if "density" in scratch:
         logs, x = state.scratch.density.logs, np.arange(float(state.scratch.density.logs.shape[1]))
-        logs[0], logs[1], state.density[:] = x * np.log(np.maximum(x, 1.0)), np.log1p(x), first_density()
+        logs[0], logs[1], state.density[:] = x * np.log(np.maximum(x, 1.0)), np.log1p(x), initial_density()
     return state
 
 
-def enlarged(state: ChainState) -> ChainState:
+def with_double_capacity(state: ChainState) -> ChainState:
     """Return the state with twice the room for nodes."""
     cap, n_free = len(state.node), int(state.count[N_FREE])
-    by_node = {name: _doubled(getattr(state, name)) for name in ("node", "stats", "box", "tilt", "plan")}
-    out = state._replace(**by_node, scratch=state.scratch._replace(note=_doubled(state.scratch.note)))
+    by_node = {name: _pad_with_zeros(getattr(state, name)) for name in ("node", "stats", "box", "tilt", "plan")}
+    out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad_with_zeros(state.scratch.note)))
     out.node.free[n_free : n_free + cap] = np.arange(2 * cap - 1, cap - 1, -1)
     out.count[N_FREE] += cap
     return out
 
 
-def _doubled(array: np.ndarray) -> np.ndarray:
+def _pad_with_zeros(array: np.ndarray) -> np.ndarray:
     """Return an array, followed by as many zeros."""
     return np.concatenate([array, np.zeros_like(array)]).view(type(array))

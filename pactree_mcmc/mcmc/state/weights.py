@@ -36,29 +36,29 @@ from ...model.split_prior.base import N_CONCENTRATIONS
 from .lists import is_leaf
 from .random import flip, flip_log, pick_weighted
 from .records import N_INTERNAL, NONE
-from .splits import weigh_features
+from .splits import fill_feature_weights
 from .terms import next_node
 from .tree import ChainState
 
 CONCENTRATION, RHO = range(2)
 """Indices of the entries of `SplitRule.dirichlet`. A concentration of 0 means that it is drawn."""
-LEAST_RATE = 1e-300
+MIN_EXPONENTIAL = 1e-300
 """Smallest exponential variable, so that its log is finite."""
 
 
 @jit
-def is_weighed(state: ChainState) -> bool:
+def has_drawn_weights(state: ChainState) -> bool:
     """Return True if the feature weights are drawn."""
     return len(state.weights) > 0
 
 
 @jit
-def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
+def split_tilt(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Return the tilt of a split of a node on coordinate ``k``: log R by the drawn feature weights, minus by equal
     ones.
     """
     # with s the drawn weights and h the admitted ones, R = h_k s_k / sum_c h_c s_c, against h_k / sum_c h_c
-    feature, even, largest = model.split_prior.feature, weigh_features(model, state, node), -inf
+    feature, total_equal, largest = model.split_prior.feature, fill_feature_weights(model, state, node), -inf
     for c in range(len(feature)):
         if state.scratch.feature_weight[c] > 0.0:
             largest = max(largest, state.weights[feature[c].turn])
@@ -66,23 +66,23 @@ def tilt_about(model: Lowered, state: ChainState, node: int, k: int) -> float:
     for c in range(len(feature)):
         if state.scratch.feature_weight[c] > 0.0:
             total += state.scratch.feature_weight[c] * exp(state.weights[feature[c].turn] - largest)
-    return state.weights[feature[k].turn] - largest - log(total) + log(even)
+    return state.weights[feature[k].turn] - largest - log(total) + log(total_equal)
 
 
 @jit
-def tilt_subtree(model: Lowered, state: ChainState, top: int) -> float:
+def update_tilts(model: Lowered, state: ChainState, top: int) -> float:
     """Compute and store the tilts of the internal nodes of a subtree, and return their sum."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
-            state.tilt[node] = tilt_about(model, state, node, state.node[node].feature)
+            state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
             total += state.tilt[node]
         node = next_node(state, node, top)
     return total
 
 
 @jit
-def subtree_tilt(state: ChainState, top: int) -> float:
+def stored_tilt(state: ChainState, top: int) -> float:
     """Return the sum of the stored tilts of a subtree."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
@@ -93,24 +93,24 @@ def subtree_tilt(state: ChainState, top: int) -> float:
 
 
 @jit
-def redraw_weights(walk: Any) -> None:
+def redraw_weights(chain: Any) -> None:
     """Draw the weights, and their concentration, given the tree, and compute the tilts of all nodes."""
-    model, state = walk.model, walk.state
+    model, state = chain.model, chain.state
     rule, n = model.split_prior, state.count[N_INTERNAL]
     split_on, admitted = np.zeros(n, dtype=np.int64), np.zeros((n, rule.n_turns))
     for i in range(n):
         node = state.node[i].internal
-        weigh_features(model, state, node)
+        fill_feature_weights(model, state, node)
         split_on[i] = rule.feature[state.node[node].feature].turn
         for c in range(len(rule.feature)):
             admitted[i, rule.feature[c].turn] += state.scratch.feature_weight[c]
-    draw_given(walk.rng, state.weights, rule.dirichlet, split_on, admitted)
-    jump(walk.rng, state.weights, split_on, admitted)
-    tilt_subtree(model, state, np.int64(0))
+    draw_weights(chain.rng, state.weights, rule.dirichlet, split_on, admitted)
+    metropolis_step(chain.rng, state.weights, split_on, admitted)
+    update_tilts(model, state, np.int64(0))
 
 
 @jit
-def draw_given(
+def draw_weights(
     rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, split_on: np.ndarray, admitted: np.ndarray
 ) -> None:
     """Draw ``weights`` (p + 1,), as `ChainState` has them, given the splits of n nodes.
@@ -121,11 +121,15 @@ def draw_given(
     counts, log_rate = np.zeros(p), np.zeros(p)
     log_total = log_gamma_draw(rng, weights[p])
     for i in range(len(split_on)):
-        if not has_choice(admitted, i):
+        if not admits_several(admitted, i):
             continue
         counts[split_on[i]] += 1.0
         # u ~ Exponential(g(A_i)) with g = total * s, and below g_k ~ Gamma(a/p + n_k, 1 + sum_i u_i h_ik)
-        log_u = log(max(rng.standard_exponential(), LEAST_RATE)) - log_total - log_admitted(weights, admitted, i)
+        log_u = (
+            log(max(rng.standard_exponential(), MIN_EXPONENTIAL))
+            - log_total
+            - log_admitted_weight(weights, admitted, i)
+        )
         for k in range(p):
             if admitted[i, k] > 0.0:
                 log_rate[k] = log_add(log_rate[k], log_u + log(admitted[i, k]))
@@ -133,7 +137,7 @@ def draw_given(
         weights[p] = draw_concentration(rng, dirichlet[RHO], counts, log_rate)
     for k in range(p):
         weights[k] = log_gamma_draw(rng, weights[p] / p + counts[k]) - log_rate[k]
-    normalise(weights)
+    normalise_log_weights(weights)
 
 
 @jit
@@ -143,7 +147,7 @@ def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
 
 
 @jit
-def normalise(weights: np.ndarray) -> None:
+def normalise_log_weights(weights: np.ndarray) -> None:
     """Shift the log weights so that the weights add up to one. The last entry, the concentration, stays."""
     p = len(weights) - 1
     log_total = log_sum(weights, p)
@@ -152,7 +156,7 @@ def normalise(weights: np.ndarray) -> None:
 
 
 @jit
-def has_choice(admitted: np.ndarray, i: int) -> bool:
+def admits_several(admitted: np.ndarray, i: int) -> bool:
     """Return True if node ``i`` admits more than one feature, so that its split depends on the weights."""
     n = 0
     for k in range(admitted.shape[1]):
@@ -170,7 +174,7 @@ def admits_all(admitted: np.ndarray, i: int) -> bool:
 
 
 @jit
-def log_admitted(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
+def log_admitted_weight(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
     """Return the log of the sum of the weights that node ``i`` admits."""
     largest, total = -inf, 0.0
     for k in range(admitted.shape[1]):
@@ -208,32 +212,32 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
 
 
 @jit
-def jump(rng: np.random.Generator, weights: np.ndarray, split_on: np.ndarray, admitted: np.ndarray) -> None:
+def metropolis_step(rng: np.random.Generator, weights: np.ndarray, split_on: np.ndarray, admitted: np.ndarray) -> None:
     """Make a Metropolis step of the weights, proposed as if some nodes admitted all features and others did not exist.
 
-    Do nothing if all nodes with a choice admit all features, since `draw_given` then drew the weights independently.
+    Do nothing if all nodes with a choice admit all features, since `draw_weights` then drew the weights independently.
     """
     p = len(weights) - 1
-    counts, counted, is_exact = np.zeros(p), np.zeros(len(split_on), dtype=np.bool_), True
+    counts, is_counted, is_exact = np.zeros(p), np.zeros(len(split_on), dtype=np.bool_), True
     for i in range(len(split_on)):
-        if has_choice(admitted, i):
-            free = not admits_all(admitted, i)
-            is_exact = is_exact and not free
-            counted[i] = not free or flip(rng, 0.5)
-            counts[split_on[i]] += counted[i]
+        if admits_several(admitted, i):
+            admits_some = not admits_all(admitted, i)
+            is_exact = is_exact and not admits_some
+            is_counted[i] = not admits_some or flip(rng, 0.5)
+            counts[split_on[i]] += is_counted[i]
     if is_exact:
         return
-    other = weights.copy()
+    proposed = weights.copy()
     for k in range(p):
-        other[k] = log_gamma_draw(rng, weights[p] / p + counts[k])
-    normalise(other)
+        proposed[k] = log_gamma_draw(rng, weights[p] / p + counts[k])
+    normalise_log_weights(proposed)
     # the posterior has a factor s_k / s(A_i) for each node, the proposal s_k for each counted node
     log_ratio = 0.0
     for i in range(len(split_on)):
-        if has_choice(admitted, i):
-            log_ratio += log_admitted(weights, admitted, i) - log_admitted(other, admitted, i)
-            if not counted[i]:
-                log_ratio += other[split_on[i]] - weights[split_on[i]]
+        if admits_several(admitted, i):
+            log_ratio += log_admitted_weight(weights, admitted, i) - log_admitted_weight(proposed, admitted, i)
+            if not is_counted[i]:
+                log_ratio += proposed[split_on[i]] - weights[split_on[i]]
     if flip_log(rng, log_ratio):
         for k in range(p):
-            weights[k] = other[k]
+            weights[k] = proposed[k]

@@ -24,10 +24,10 @@ from ...model.data import scatter_units
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
 from ..state.codes import collect_codes
-from ..state.records import NONE, SCAN
-from ..state.splits import is_admissible, span
-from ..state.stored import line_levels
-from ..state.terms import log_stop, stop_at
+from ..state.records import NONE, STORED_VERSION
+from ..state.splits import box_range, is_admissible
+from ..state.stored import n_line_levels
+from ..state.terms import log_stop, raise_not_finite
 from ..state.tree import ChainState
 
 FARTHEST = -690.0
@@ -62,10 +62,10 @@ def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
     Return the number of codes of the cell, or 0 if there is no room for the sums.
     """
     line, here = state.stored.line.header[0], state.node[node]
-    if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[SCAN]:
-        line.hash, line.depth, line.scan = here.hash, here.depth, state.count[SCAN]
+    if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[STORED_VERSION]:
+        line.hash, line.depth, line.scan = here.hash, here.depth, state.count[STORED_VERSION]
         n = _lay_out(model, state, node, k)
-        line.n_levels = line_levels(n, model.prior.depth_limit - here.depth, len(state.stored.line.sums))
+        line.n_levels = n_line_levels(n, model.prior.depth_limit - here.depth, len(state.stored.line.sums))
         line.n_codes = n if line.n_levels > 0 else 0
         _fill(model, state, node)
     return line.n_codes
@@ -81,7 +81,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
     here, units, line, work = state.node[node], model.units, state.stored.line, state.scratch.line
     code, rows_before = line.code, line.rows_before
     if parts_box(model.split_prior):
-        low, high = span(model, state, node, k)
+        low, high = box_range(model, state, node, k)
         n = high - low
         for i in range(n):
             code[i] = low + i
@@ -125,7 +125,7 @@ def _fill(model: Lowered, state: ChainState, node: int) -> None:
         for i in range(j, -1, -1):
             log_leaf = beta * scores[j - i]
             if log_leaf != log_leaf:
-                stop_at(state, node, True)
+                raise_not_finite(state, node, True)
             _weigh_run(model, state, i, j, log_leaf)
 
 

@@ -3,8 +3,8 @@
 ``W(u) = sum_q R(q | u) exp(beta (score(u0_q) + score(u1_q) - score(u)))``, over the splits q of the node, is computed
 in one pass of histograms per feature and stored with the cell. `draw_scanned` draws q in proportion to its term.
 
-A nominal feature with more than ``FEW_CATEGORIES`` categories in the cell has too many splits. Only the prefixes of its
-categories, in the order of their means, are candidates (`is_candidate`).
+A nominal feature with more than ``MAX_PARTITIONED_CATEGORIES`` categories in the cell has too many splits. Only the
+prefixes of its categories, in the order of their means, are candidates (`is_candidate`).
 
 If the leaves share an unknown variance, the scores here are those by a *guess* of it that does not change, so that
 stored values remain valid. The moves only draw proposals by them, and correct for the difference.
@@ -30,25 +30,25 @@ from ...model.split_prior.geometry import (
     parts_box,
     parts_rows,
 )
-from ..edits.carry_over import cell_bits
+from ..edits.carry_over import cell_categories
 from ..state.codes import collect_codes
 from ..state.random import pick, pick_weighted
-from ..state.records import ROWS, SCAN
-from ..state.scratch import FEW_CATEGORIES
+from ..state.records import N_VISITED_ROWS, STORED_VERSION
+from ..state.scratch import MAX_PARTITIONED_CATEGORIES
 from ..state.splits import (
     Split,
-    cell_of,
+    box_range,
+    claim_cell_entry,
+    feature_rule_weight,
+    fill_cut_weights,
     fixed_split,
-    fraction_of,
     is_admissible,
-    log_weight,
-    mass_of,
+    log_cut_weight,
     middle_cut,
     present_bits,
-    span,
-    weigh_cuts,
+    split_mass_of_codes,
 )
-from ..state.terms import node_log_split, node_log_stop, stop_at
+from ..state.terms import node_log_split, node_log_stop, raise_not_finite
 from ..state.tree import ChainState
 
 FEW_STATS = 3
@@ -81,8 +81,8 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
     """Compute log W, the log sum of R exp(gain) over the splits of a node's cell, and each feature's part of it, unless
     stored. Return the index of the cell in the tables of `Stored`.
     """
-    place, rule, stored = cell_of(model, state, node), model.split_prior, state.stored
-    if stored.cell[place].scan == state.count[SCAN]:
+    place, rule, stored = claim_cell_entry(model, state, node), model.split_prior, state.stored
+    if stored.cell[place].scan == state.count[STORED_VERSION]:
         return place
     weights = 0.0
     for k in range(len(rule.feature)):
@@ -91,15 +91,15 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
         stored.log_part[place, k], stored.mass[place, k] = -inf, 0.0
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
-            ways = stored.mass[place, k] = mass_of(model, state, node, k, n)
+            ways = stored.mass[place, k] = split_mass_of_codes(model, state, node, k, n)
             if ways > 0.0:
-                weight = fraction_of(rule, weight, ways)
+                weight = feature_rule_weight(rule, weight, ways)
                 weights += weight
                 stored.log_part[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
     largest, total = exp_sum(stored.log_part[place], len(rule.feature))
     stored.cell[place].weight = weights
     stored.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
-    stored.cell[place].scan = state.count[SCAN]
+    stored.cell[place].scan = state.count[STORED_VERSION]
     return place
 
 
@@ -124,16 +124,16 @@ def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainSta
         return fixed_split(model, state, node)
     n = fill_bins(model, state, node, k)
     ways = state.stored.mass[place, k]
-    weight = fraction_of(rule, rule.feature[k].weight, ways)
+    weight = feature_rule_weight(rule, rule.feature[k].weight, ways)
     walk_ways(model, state, node, k, n, True, rng.random(), state.stored.log_part[place, k] - log(weight / ways))
-    chosen = state.scratch.scan.chosen[0]
+    chosen = state.scratch.scan.drawn_split[0]
     cut, upper = chosen.cut, chosen.upper
     if chosen.n_alike > 1:
         cut += pick_alike(rng, model, state, node, k, cut, chosen.n_alike)
         upper = cut + 1
     log_rule = log(weight / state.stored.cell[place].weight) - log(ways)
     if is_weighted(rule):
-        log_rule += log_weight(model, state, node, np.int64(k), cut)
+        log_rule += log_cut_weight(model, state, node, np.int64(k), cut)
     return Split(np.int64(k), cut, upper, chosen.categories, log_rule)
 
 
@@ -157,9 +157,9 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
         return True
-    present = cell_bits(model, state, node, here.feature)
+    present = cell_categories(model, state, node, here.feature)
     left = here.categories & present
-    if n_bits(present) <= FEW_CATEGORIES or left == 0 or left == present:
+    if n_bits(present) <= MAX_PARTITIONED_CATEGORIES or left == 0 or left == present:
         return True
     return prefix_of(model, state, fill_bins(model, state, node, here.feature), left, present) >= 0
 
@@ -184,7 +184,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
             if (state.box[node, k, 0] >> c) & 1:
                 state.scratch.codes.distinct[n] = c
                 n += 1
-    state.count[ROWS] += state.node[node].stop - state.node[node].start + CODE_ROWS * n
+    state.count[N_VISITED_ROWS] += state.node[node].stop - state.node[node].start + CODE_ROWS * n
     _take_bins(state, n)
     if not has_one_way(rule) and parts_box(rule) and rule.feature[k].twin != k and n > 0:
         n = _clip_codes(model, state, node, k, n)
@@ -238,7 +238,7 @@ def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) ->
     Codes of missing values may be outside. Two bins that get the same code become one.
     """
     codes, bins = state.scratch.codes.distinct, state.scratch.scan
-    low, high = span(model, state, node, k)
+    low, high = box_range(model, state, node, k)
     if codes[0] < low:
         codes[0] = low
         if n > 1 and codes[1] == low:
@@ -273,11 +273,11 @@ def walk_ways(
 
     Each term is multiplied by the weight of its split, if splits have weights. If ``drawing``, draw a split in
     proportion to its term instead, by the sum ``log_sum`` and a uniform number ``u``, and write it into
-    ``scan.chosen``.
+    ``scan.drawn_split``.
     """
     n_splits, weighted = gains_into(model, state, node, k, n), is_weighted(model.split_prior)
     if weighted:
-        weigh_cuts(model, state, node, k, n)
+        fill_cut_weights(model, state, node, k, n)
     bins, beta, code_of = state.scratch.scan, state.beta[0], state.scratch.codes.distinct
     gains, rows_left = bins.gain, bins.rows_left
     least, rows = least_rows(model.split_prior), state.node[node].rows
@@ -318,18 +318,18 @@ def walk_ways(
     if drawing:
         note_way(model, state, node, k, n, chosen)
     elif total != total:
-        stop_at(state, node, True)
+        raise_not_finite(state, node, True)
     return largest + log(total) if total > 0.0 else -inf
 
 
 @jit
 def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
-    """Return the total weight, after `weigh_cuts`, of split ``way`` and all splits that separate the rows alike."""
+    """Return the weight, after `fill_cut_weights`, of split ``way`` and all splits that separate the rows alike."""
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
         return state.scratch.cut_weight[way]
-    low, code_of = span(model, state, node, k)[0], state.scratch.codes.distinct
+    low, code_of = box_range(model, state, node, k)[0], state.scratch.codes.distinct
     count, first, _ = trivial_ways(model, state, node, k, n, way)
     if way >= 0:
         count, first = code_of[way + 1] - code_of[way], code_of[way]
@@ -346,7 +346,7 @@ def pick_alike(
     """Draw one of the ``count`` cuts from ``cut`` on, which separate the rows alike. Return its number, from 0."""
     if not is_weighted(model.split_prior):
         return pick(rng, count)
-    first, total = cut - span(model, state, node, k)[0], 0.0
+    first, total = cut - box_range(model, state, node, k)[0], 0.0
     for j in range(first, first + count):
         total += state.scratch.cut_weight[j]
     return pick_weighted(rng, state.scratch.cut_weight[first : first + count], total)
@@ -404,7 +404,7 @@ def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
     """
     bins = state.scratch.scan
     left, right, rows_left = bins.left, bins.right, bins.rows_left
-    few, ordered, n_splits = n <= FEW_CATEGORIES, np.int64(0), max(n - 1, 0)
+    few, ordered, n_splits = n <= MAX_PARTITIONED_CATEGORIES, np.int64(0), max(n - 1, 0)
     if few and n > 1:
         n_splits = (1 << (n - 1)) - 1
     for way in range(n_splits):
@@ -424,8 +424,8 @@ def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
 
 @jit
 def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
-    """Write split ``way`` of `walk_ways` into ``scan.chosen``. At splits -2 and -1 all rows go right, or left."""
-    rule, out, codes = model.split_prior, state.scratch.scan.chosen[0], state.scratch.codes.distinct
+    """Write split ``way`` of `walk_ways` into ``scan.drawn_split``. At splits -2 and -1 all rows go right, or left."""
+    rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
     if way < 0:
@@ -435,8 +435,8 @@ def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: 
             upper = codes[0]
     elif nominal:
         categories, ordered = np.int64(0), np.int64(0)
-        for j in range(n if n <= FEW_CATEGORIES else way + 1):
-            if n > FEW_CATEGORIES:
+        for j in range(n if n <= MAX_PARTITIONED_CATEGORIES else way + 1):
+            if n > MAX_PARTITIONED_CATEGORIES:
                 here = next_in_order(model, state, n, ordered)
                 ordered |= np.int64(1) << here
                 categories |= np.int64(1) << codes[here]
@@ -515,7 +515,7 @@ def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, s
             return (np.int64(1) if n > 0 else np.int64(0)), np.int64(-1), np.int64(0) if nominal else np.int64(-1)
         return np.int64(1), (np.int64(-1) if nominal else n_codes - 1), all_bits(n_codes) if nominal else np.int64(-1)
     if parts_box(rule) and not rule.feature[k].nominal:
-        (low, high), codes = span(model, state, node, k), state.scratch.codes.distinct
+        (low, high), codes = box_range(model, state, node, k), state.scratch.codes.distinct
         if n == 0:
             return (high - low - 1 if step == -2 else np.int64(0)), low, np.int64(-1)
         if step == -2:

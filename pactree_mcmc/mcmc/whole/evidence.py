@@ -24,9 +24,9 @@ from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import COVERED, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
-from ..moves.learned import weigh_saved
+from ..moves.learned import saved_log_weights_into
 from ..run.task import WORK
-from ..state.records import ROWS
+from ..state.records import N_VISITED_ROWS
 from .density.density import MOST_VALUES
 from .tasks import TREES_PER_CALL, density_of, sample_independent, set_density
 
@@ -86,9 +86,9 @@ def weigh_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray
     Return None if, by the cost of the first few trees, all would visit more than ``rows`` rows or take more than
     ``seconds``.
     """
-    before, began = int(chain.state.count[ROWS]), time.perf_counter()
+    before, began = int(chain.state.count[N_VISITED_ROWS]), time.perf_counter()
     first = sample_independent(chain, TREES_PER_CALL)
-    cost = np.array([int(chain.state.count[ROWS]) - before, time.perf_counter() - began]) * n / len(first)
+    cost = np.array([int(chain.state.count[N_VISITED_ROWS]) - before, time.perf_counter() - began]) * n / len(first)
     if cost[0] > rows or cost[1] > seconds:
         return None
     return np.concatenate([first, sample_independent(chain, n - len(first))])
@@ -102,7 +102,7 @@ def weigh_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
     trees, number = np.unique(draws, return_inverse=True)
     coded, weights, done = post.coded_trees.take(trees), np.empty(len(trees)), 0
     nodes, offset = coded.records().view(np.recarray), coded.offset.astype(np.int64)
-    while (done := int(weigh_saved(chain.walk, nodes, offset[:-1], offset[1:], weights, done))) < len(trees):
+    while (done := int(saved_log_weights_into(chain.walk, nodes, offset[:-1], offset[1:], weights, done))) < len(trees):
         chain.enlarge()
     return weights[number.reshape(draws.shape)]
 

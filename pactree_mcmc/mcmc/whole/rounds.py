@@ -22,7 +22,7 @@ from ..run.task import LENGTHS, WORK, Plan, Result, Run
 from ..run.workers import Pool, Work, result_without_draws, tuning_pool
 from ..state.records import N_PIECES
 from ..state.stored import Graph, new_graph
-from ..state.tree import first_density
+from ..state.tree import initial_density
 from ..sums.split_sums import CODE_ROWS
 from .density.decisions import Decisions, joined_decisions
 from .density.density import MOST_VALUES
@@ -85,7 +85,7 @@ class Tuning:
         self.cost, self.rows = np.zeros((2, len(self.plan.kernel.names))), 0.0
         """Proposals of each move and the rows they visited, and the number of all rows visited."""
         n_teams, chains = min(MOST_TEAMS, self.n_chains), range(self.n_chains)
-        self.teams = [Team(tuple(chains[t::n_teams]), first_density(), new_graph()) for t in range(n_teams)]
+        self.teams = [Team(tuple(chains[t::n_teams]), initial_density(), new_graph()) for t in range(n_teams)]
 
     def run(self, progress: Progress) -> Work:
         """Run all rounds, or fewer if time or chains run out, and return the chains ready for their first draws."""

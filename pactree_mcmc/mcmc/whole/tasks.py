@@ -10,10 +10,10 @@ from ...core.compile.pack import pack
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, Snapshot, generator_from
-from ..moves.learned import add_saved, sample_trees
+from ..moves.learned import add_saved_trees, sample_trees
 from ..run.stop import Signal, is_set
 from ..run.task import Plan, Run
-from ..state.records import GROWING, N_LINKS, N_PIECES, NONE, ROWS
+from ..state.records import IS_GROWING, N_LINKS, N_PIECES, N_VISITED_ROWS, NONE
 from ..state.stored import Graph, new_graph
 from .density.decisions import Decisions, joined_decisions, new_decisions, record_decisions
 from .density.graph import with_capacity
@@ -58,7 +58,7 @@ def run_round(
     trees are recorded.
     """
     run = Run(plan, end)
-    rows_before = int(run.chain.state.count[ROWS])
+    rows_before = int(run.chain.state.count[N_VISITED_ROWS])
     run.begin()
     set_density(run.chain, density, beta)
     if graph is not None:
@@ -76,7 +76,7 @@ def run_round(
             record_decisions(run.chain.walk, packed)
     set_density(run.chain, None, 1.0)
     run.chain.take(new_graph())
-    rows = int(run.chain.state.count[ROWS]) - rows_before
+    rows = int(run.chain.state.count[N_VISITED_ROWS]) - rows_before
     return RoundResult(run.snapshot, rows, run.chain.cost, joined_decisions([decisions]), graph)
 
 
@@ -100,11 +100,11 @@ def add_draws(
             part = trees[i : i + TREES_PER_CALL]
             first, last, done = start[part], start[part + 1], 0
             while done < len(part) and not is_set(stopped):
-                done = int(add_saved(chain.walk, saved.node, first, last, done))
+                done = int(add_saved_trees(chain.walk, saved.node, first, last, done))
                 if done < len(part):
                     chain.enlarge()
     sample_independent(chain, n_trees, stopped)
-    graph.used[GROWING] = 0
+    graph.used[IS_GROWING] = 0
     return graph
 
 
@@ -142,7 +142,7 @@ def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
     """Let the chain add trees to a copy of ``graph`` with room for ``room`` more pieces and links; return the copy."""
     n_pieces, n_links = (int(graph.used[i]) + room for i in (N_PIECES, N_LINKS))
     copy = with_capacity(graph, n_pieces, n_links)
-    copy.used[GROWING] = 1
+    copy.used[IS_GROWING] = 1
     chain.take(copy)
     return copy
 

@@ -10,7 +10,7 @@ from tests.mcmc.planting import REMEMBERED, Bug, always, one_less, only_within, 
 DENSITY, LEARNED, SUBGRAPH = "mcmc.whole.density.density", "mcmc.moves.learned", "mcmc.moves.subgraph"
 GRAPH, SYSTEMATIC = "mcmc.whole.density.graph", "mcmc.whole.density.systematic"
 SCAN = "mcmc.sums.split_sums"
-FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
+FEW_CANDIDATES = ((SCAN, "MAX_PARTITIONED_CATEGORIES", 2),)
 
 
 def stops_left_out(right, model, state, top):
@@ -62,7 +62,7 @@ def nowhere(x):
 
 
 ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
-FEW_LEARNED = (*FEW_CANDIDATES, (SYSTEMATIC, "FEW_CATEGORIES", 2))
+FEW_LEARNED = (*FEW_CANDIDATES, (SYSTEMATIC, "MAX_PARTITIONED_CATEGORIES", 2))
 
 
 def one_feature_if_pure(right, model, state, node, place):
@@ -146,18 +146,22 @@ def size_forgotten(right, rng, model, state, node, *rest):
     return log_z, n if state.node[node].parent >= 0 else 1
 
 
-THREE_CELLS = ((SUBGRAPH, "MOST_CELLS", 3),)
-TWO_INTERNAL = tuple((module, "MOST_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
+THREE_CELLS = ((SUBGRAPH, "MAX_SUBGRAPH_CELLS", 3),)
+TWO_INTERNAL = tuple((module, "MAX_DRAWN_INTERNAL", 2) for module in (LEARNED, SUBGRAPH))
 GUIDE_OF_ANOTHER = tuple((module, "evaluate_cell", guide_of_another_cell) for module in (DENSITY, SUBGRAPH))
 SUBGRAPH_BUGS = {
     "1/p left out": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_splits", as_if_sure),)),
     "split not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "sample_splits", none_retained),)),
     "any offset": Bug("subgraph", "three_letters", ((SYSTEMATIC, "_first_point", any_point),)),
-    "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", left_twice),)),
-    "right side not retained": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", right_side_forgotten),)),
+    "left child twice": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_from_subgraph", left_twice),)),
+    "right side not retained": Bug(
+        "subgraph", "three_letters", ((SUBGRAPH, "draw_from_subgraph", right_side_forgotten),)
+    ),
     "picked by the tree": Bug("subgraph", "three_letters", ((SUBGRAPH, "pick_cell", root_instead),)),
-    "exhausted": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_below", never_exhausted),), THREE_CELLS),
-    "too large to come back": Bug("subgraph", "short_line", ((SUBGRAPH, "draw_below", size_forgotten),), TWO_INTERNAL),
+    "exhausted": Bug("subgraph", "three_letters", ((SUBGRAPH, "draw_from_subgraph", never_exhausted),), THREE_CELLS),
+    "too large to come back": Bug(
+        "subgraph", "short_line", ((SUBGRAPH, "draw_from_subgraph", size_forgotten),), TWO_INTERNAL
+    ),
     "candidates": Bug("subgraph", "three_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
     "another cell": Bug("subgraph", "three_letters", GUIDE_OF_ANOTHER, ONE_GUIDE),
     "defence forgotten": Bug(

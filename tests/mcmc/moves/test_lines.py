@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state.stored import FEWEST_LEVELS, MOST_SUMS
+from pactree_mcmc.mcmc.state.stored import MAX_LINE_SUMS, MIN_LINE_LEVELS
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import explore, posterior_of
@@ -53,7 +53,7 @@ def test_sums_of_small_shares(monkeypatch):
 
 
 def test_off_where_subtrees_are_too_large(monkeypatch):
-    monkeypatch.setattr(plain_package().module(MOVE), "MOST_INTERNAL", -1)
+    monkeypatch.setattr(plain_package().module(MOVE), "MAX_DRAWN_INTERNAL", -1)
     assert (distribution_apart("short_line", "stopped_by_depth", "nig")[1] == np.eye(11)).all()
 
 
@@ -73,13 +73,13 @@ def test_a_line_below_other_splits(leaf):
 
 def test_few_codes_fit(monkeypatch):
     """A table with too little room is not made, and other moves stay in balance with what is."""
-    monkeypatch.setattr(plain_package().module("mcmc.state.tree"), "FEW_SUMS", 40)
+    monkeypatch.setattr(plain_package().module("mcmc.state.tree"), "MIN_LINE_SUMS", 40)
     space = check_balance(case_problem("line_below", "chipman", "nig"), "regrow-line", walker="grow-prune")
     assert moving(space).max() > 0.0
 
 
 def test_large_subtrees_stay(monkeypatch):
-    monkeypatch.setattr(plain_package().module(MOVE), "MOST_INTERNAL", 1)
+    monkeypatch.setattr(plain_package().module(MOVE), "MAX_DRAWN_INTERNAL", 1)
     space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
     large = np.array([tree.n_leaves > 2 for tree in space.trees])
     assert (np.diag(space.transition)[large] == 1.0).all()
@@ -88,7 +88,7 @@ def test_large_subtrees_stay(monkeypatch):
 
 def test_deep_subtrees_stay(monkeypatch):
     """With fewer levels than trees may have, the next of those that are not deeper is drawn from their distribution."""
-    monkeypatch.setattr(plain_package().module("mcmc.state.stored"), "MOST_LEVELS", 3)
+    monkeypatch.setattr(plain_package().module("mcmc.state.stored"), "MAX_LINE_LEVELS", 3)
     space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
     model = build_model(plain_package().package, case_problem("line_of_four", "chipman", "nig"))
     deep, distribution = np.array([tree.depth > 2 for tree in space.trees]), posterior_of(model, space.trees)
@@ -139,7 +139,7 @@ def test_when_the_default_kernel_regrows_lines():
     assert "regrow-line" not in moves_of(pt.TreeModel(X, y), betas=[1.0, 0.5])
     assert "regrow-line" not in moves_of(pt.TreeModel(X, y, split_prior=pt.DyadicCuts(3)))
     many = np.arange(600.0)[:, None]
-    assert 2 * FEWEST_LEVELS * len(many) ** 2 > MOST_SUMS
+    assert 2 * MIN_LINE_LEVELS * len(many) ** 2 > MAX_LINE_SUMS
     assert "regrow-line" not in moves_of(pt.TreeModel(many, many[:, 0] > 250))
 
 

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc.state.records import SCAN
+from pactree_mcmc.mcmc.state.records import STORED_VERSION
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant
@@ -40,14 +40,14 @@ def shared_model(naive):
 def put_variance(chain, sigma2):
     """Let the variance of a chain be ``sigma2``."""
     noise().set_variance(chain.model.leaf.params, sigma2)
-    noise().rescore(chain.model, chain.packed)
+    noise().rescore_nodes(chain.model, chain.packed)
 
 
 def noisy_chain(naive):
     """A chain at the stump with the variance SIGMA2 and tables by the guess GUESS."""
     chain = new_chain(shared_model(naive))
     put_variance(chain, SIGMA2)
-    noise().guess_noise(chain.model, chain.packed, GUESS)
+    noise().set_noise_guess(chain.model, chain.packed, GUESS)
     return chain
 
 
@@ -78,11 +78,11 @@ def breach(step):
 
 
 def by_variance(right, state, node):
-    return plain_package().module("mcmc.edits.grow").growth_score_ratio(state, node)
+    return plain_package().module("mcmc.edits.grow").log_growth_score_ratio(state, node)
 
 
 def by_guess(right, state, node):
-    return plain_package().module("mcmc.edits.grow").guessed_score_ratio(state, node)
+    return plain_package().module("mcmc.edits.grow").split_gain(state, node)
 
 
 def by_the_variance(right, model, state, top):
@@ -108,11 +108,11 @@ def stop_by_guess(right, model, state, node):
 
 
 WRONG = {
-    "grow-prune: score by the guess": Bug("grow-prune", "", ((GROW, "growth_score_ratio", by_guess),)),
-    "collapsed: score by the guess": Bug("collapsed", "", ((GROW, "growth_score_ratio", by_guess),)),
-    "collapsed: guess not corrected": Bug("collapsed", "", ((COLLAPSED, "guessed_score_ratio", by_variance),)),
-    "regrow-1: guess not corrected": Bug("regrow-1", "", ((REGROW, "guessed_score_ratio", by_variance),)),
-    "regrow-line: guess not corrected": Bug("regrow-line", "", ((REGROW_LINE, "log_weight", by_the_variance),)),
+    "grow-prune: score by the guess": Bug("grow-prune", "", ((GROW, "log_growth_score_ratio", by_guess),)),
+    "collapsed: score by the guess": Bug("collapsed", "", ((GROW, "log_growth_score_ratio", by_guess),)),
+    "collapsed: guess not corrected": Bug("collapsed", "", ((COLLAPSED, "split_gain", by_variance),)),
+    "regrow-1: guess not corrected": Bug("regrow-1", "", ((REGROW, "split_gain", by_variance),)),
+    "regrow-line: guess not corrected": Bug("regrow-line", "", ((REGROW_LINE, "log_guessed_weight", by_the_variance),)),
 }
 WRONG["subgraph: score by the guess"] = Bug("subgraph", "", ((SUBGRAPH, "node_log_stop", stop_by_guess),))
 WRONG |= {
@@ -140,7 +140,7 @@ def test_planting_changes_nothing_by_itself(monkeypatch):
 def tables_kept(right, model, state, sigma2):
     """The guess changes and the tables stay."""
     right(model, state, sigma2)
-    state.count[SCAN] -= 1
+    state.count[STORED_VERSION] -= 1
 
 
 @pytest.mark.tenth_a_day
@@ -153,8 +153,8 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
     stump = Snapshot(chain.state)
     explore(model, step, walker="grow-prune", chain=chain)
     stump.restore(chain.state)
-    plant(monkeypatch, Bug(step, "", (("mcmc.state.noise", "guess_noise", tables_kept),)), right=not wrong)
-    noise().follow_noise(chain.model, chain.packed)
+    plant(monkeypatch, Bug(step, "", (("mcmc.state.noise", "set_noise_guess", tables_kept),)), right=not wrong)
+    noise().update_noise_guess(chain.model, chain.packed)
     assert chain.model.guess.params[noise().SIGMA2] == SIGMA2
     space = explore(model, step, walker="grow-prune", chain=chain)
     found = imbalance(space.transition, posterior_of(model, space.trees))
@@ -192,18 +192,18 @@ def test_the_guess_moves_while_a_chain_tunes_only():
     chains = plain_package().module("mcmc.chain.chain")
     with np.errstate(over="ignore"):
         chain = chains.Chain(some_numbers().lowered, plain_kernel(), np.random.default_rng(1))
-        noise().guess_noise(chain.model, chain.packed, 50.0)
+        noise().set_noise_guess(chain.model, chain.packed, 50.0)
         chain.tune(1, 1, 1)
         variance, guess = variances(chain)
-        assert abs(log(variance / guess)) < noise().STRAYED
-        scan, met = int(chain.state.count[SCAN]), {variance}
+        assert abs(log(variance / guess)) < noise().MAX_LOG_GUESS_ERROR
+        scan, met = int(chain.state.count[STORED_VERSION]), {variance}
         for _ in range(3):
             chain.proceed(1)
             met.add(variances(chain)[0])
             assert variances(chain)[1] == guess
             check_guesses(chain)
     assert len(met) == 4
-    assert scan == int(chain.state.count[SCAN])
+    assert scan == int(chain.state.count[STORED_VERSION])
 
 
 def shared_ladder(n_blocks):
@@ -222,7 +222,7 @@ def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
     with np.errstate(over="ignore"):
         ladder = shared_ladder(1)
         for i, chain in enumerate(ladder.replicas):
-            noise().guess_noise(chain.model, chain.packed, 1.0 + i)
+            noise().set_noise_guess(chain.model, chain.packed, 1.0 + i)
         replicas, before = list(ladder.replicas), [variances(chain)[0] for chain in ladder.replicas]
         ladder._swap(0)
         ladder._swap(1)
@@ -245,7 +245,7 @@ def test_balance_after_an_exchange():
     ladder = new_ladder(shared_model(naive), [1.0, 0.4])
     ladder.replicas = chains[:]
     ladder._number_levels()
-    noise().guess_noise(chains[1].model, chains[1].packed, 2.0)
+    noise().set_noise_guess(chains[1].model, chains[1].packed, 2.0)
     stump = Snapshot(chains[0].state)
     check_balance(naive, "collapsed", chain=chains[0])
     stump.restore(chains[0].state)

@@ -26,7 +26,7 @@ def test_moves_that_need_even_splits_are_refused_by_name(step):
 
 def unweighed(right, model, state, node, k, cut):
     """A split carried over weighs what all do."""
-    weight = plain_package().module(SPLITS).log_weight(model, state, node, k, cut)
+    weight = plain_package().module(SPLITS).log_cut_weight(model, state, node, k, cut)
     return right(model, state, node, k, cut) - weight
 
 
@@ -80,12 +80,12 @@ BUGS = {
     "weight dropped from R": Bug("swap", "own_even", ((CARRY, "log_rule_of", unweighed),)),
     "weights in a gap": Bug("collapsed", "own_grid", ((SCAN, "pick_alike", first_of_alike),)),
     "R above a turned edge": Bug("rotate", "own_line", ((ROTATION, "log_rule_of", stays),)),
-    "R of sunk splits": Bug("rotate", "own_deep_edge", ((ROTATION, "prior_factor", factor_without_rule),)),
-    "cuts of a block": Bug("reshape", "own_line", ((RESHAPE, "log_parted", by_shape_alone),)),
+    "R of sunk splits": Bug("rotate", "own_deep_edge", ((ROTATION, "log_prior_factor", factor_without_rule),)),
+    "cuts of a block": Bug("reshape", "own_line", ((RESHAPE, "log_cut_term", by_shape_alone),)),
     "depth not part of a cell": Bug(
-        "collapsed", "own_deep", ((SPLITS, "cell_of", keyless), (SCAN, "cell_of", keyless))
+        "collapsed", "own_deep", ((SPLITS, "claim_cell_entry", keyless), (SCAN, "claim_cell_entry", keyless))
     ),
-    "mass of features": Bug("collapsed", "own_wide", ((SCAN, "fraction_of", without_joint),)),
+    "mass of features": Bug("collapsed", "own_wide", ((SCAN, "feature_rule_weight", without_joint),)),
 }
 
 

@@ -30,10 +30,10 @@ ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
 )
 GROWTH, MERGE, ROTATION = "mcmc.edits.grow", "mcmc.edits.merge", "mcmc.edits.rotate_in_place"
 LINE, SCAN, SPLITS = "mcmc.sums.interval_sums", "mcmc.sums.split_sums", "mcmc.state.splits"
-FEW_CANDIDATES = ((SCAN, "FEW_CATEGORIES", 2),)
+FEW_CANDIDATES = ((SCAN, "MAX_PARTITIONED_CATEGORIES", 2),)
 ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
-MERGE_LITTLE = ((MERGE, "MOST_MERGED", 2),)
-REGROW_LITTLE = ((REGROW, "MOST_INTERNAL", 1),)
+MERGE_LITTLE = ((MERGE, "MAX_MERGED_LEAVES", 2),)
+REGROW_LITTLE = ((REGROW, "MAX_DRAWN_INTERNAL", 1),)
 
 
 def module(name):
@@ -41,7 +41,7 @@ def module(name):
 
 
 def in_growth(error):
-    """`growth_proposal_ratio` with an error, by the state, the node and the numbers of growable and prunable nodes."""
+    """`log_growth_proposal_ratio` with an error, by the state, node and numbers of growable and prunable nodes."""
     return lambda right, *args: right(*args) + error(*args)
 
 
@@ -109,7 +109,7 @@ def rate_of_the_child(right, model, state, node):
 
 GROWTH_BUGS = {
     name: Bug(
-        "grow-prune", "weighted_rows", ((GROW_PRUNE, "growth_proposal_ratio", in_growth(error)),), leaf="dirichlet"
+        "grow-prune", "weighted_rows", ((GROW_PRUNE, "log_growth_proposal_ratio", in_growth(error)),), leaf="dirichlet"
     )
     for name, error in COUNTS.items()
 }
@@ -145,7 +145,7 @@ def rule_forgotten(state, old, new):
 def parent_never_loses_its_place(right, state, node, n_growable, n_prunable):
     """The parent of a grown leaf is counted as if it could still be pruned."""
     moves = module("mcmc.moves.grow_prune")
-    before = n_prunable + 1 - moves.parent_is_prunable_without(state, node)
+    before = n_prunable + 1 - moves.has_leaf_sibling(state, node)
     return right(state, node, n_growable, n_prunable) + log(before) - log(n_prunable + 1)
 
 
@@ -156,11 +156,13 @@ def all_decided(right, proposal, hope):
 
 
 COLLAPSED_BUGS = {
-    "R dropped": Bug("collapsed", "ties", ((COLLAPSED, "growth_proposal_ratio", growth_without_rule),)),
+    "R dropped": Bug("collapsed", "ties", ((COLLAPSED, "log_growth_proposal_ratio", growth_without_rule),)),
     "W dropped": Bug("collapsed", "ties", ((COLLAPSED, "scan", zero),)),
-    "gain dropped": Bug("collapsed", "ties", ((COLLAPSED, "guessed_score_ratio", zero),)),
-    "prunable nodes": Bug("collapsed", "ties", ((COLLAPSED, "growth_proposal_ratio", parent_never_loses_its_place),)),
-    "second stage": Bug("collapsed", "ties", ((COLLAPSED, "passed", all_decided),)),
+    "gain dropped": Bug("collapsed", "ties", ((COLLAPSED, "split_gain", zero),)),
+    "prunable nodes": Bug(
+        "collapsed", "ties", ((COLLAPSED, "log_growth_proposal_ratio", parent_never_loses_its_place),)
+    ),
+    "second stage": Bug("collapsed", "ties", ((COLLAPSED, "with_log_decided", all_decided),)),
     "candidates": Bug("collapsed", "four_letters", ((COLLAPSED, "is_candidate", always),), FEW_CANDIDATES),
 }
 
@@ -202,7 +204,7 @@ def other_child_ignored(right, state, a, b):
 SWAP_BUGS = {
     "freedom of the top": Bug("swap", "min_leaf_mixed", ((SWAP, "log_raw_forms", zero),)),
     "freedom below": Bug("swap", "min_leaf_mixed", ((SWAP, "log_raw_forms_below", zero),)),
-    "other child ignored": Bug("swap", "trivial_line", ((SWAP, "same_split", other_child_ignored),)),
+    "other child ignored": Bug("swap", "trivial_line", ((SWAP, "has_same_split", other_child_ignored),)),
 }
 
 
@@ -232,15 +234,17 @@ ROTATE_BUGS = {
     "turn: depths ignored": Bug("rotate", "line_of_four", ((ROTATION, "move_subtree_down", depths_ignored),)),
     "turn: old R kept": Bug("rotate", "line_of_four", ((ROTATE, "rotate_in_place", old_rule_kept),)),
     "turn: new R left out": Bug("rotate", "line_of_four", ((ROTATE, "rotate_in_place", new_rule_left_out),)),
-    "cut: wider splits": Bug("rotate", "ties", ((ROTATE, "plan_wider", zero),)),
-    "merge: wider splits": Bug("rotate", "min_leaf_mixed", ((ROTATE, "log_wider", zero),)),
+    "cut: wider splits": Bug("rotate", "ties", ((ROTATE, "plan_wider_split", zero),)),
+    "merge: wider splits": Bug("rotate", "min_leaf_mixed", ((ROTATE, "log_n_wider", zero),)),
     "places": Bug("rotate", "five_corners", ((ROTATE, "replacement", in_proposal(places_ignored)),)),
-    "cut: parted elsewhere": Bug("rotate", "five_corners", ((ROTATE, "parted_elsewhere", never),)),
-    "cut: a way back too many": Bug("rotate", "five_corners", only_within(ROTATE, "cut_step", "n_options", one_more)),
-    "cut: a merge too many": Bug("rotate", "five_corners", only_within(ROTATE, "cut_step", "n_merges", one_more)),
+    "cut: parted elsewhere": Bug("rotate", "five_corners", ((ROTATE, "loses_split", never),)),
+    "cut: a way back too many": Bug(
+        "rotate", "five_corners", only_within(ROTATE, "propose_cut", "n_merge_options", one_more)
+    ),
+    "cut: a merge too many": Bug("rotate", "five_corners", only_within(ROTATE, "propose_cut", "n_merges", one_more)),
     "merge: the last one never": Bug("rotate", "five_corners", ((ROTATE, "n_merges", one_less),)),
     "cut: too large to merge": Bug(
-        "rotate", "five_corners", only_within(ROTATE, "cut_step", "too_large", never), MERGE_LITTLE
+        "rotate", "five_corners", only_within(ROTATE, "propose_cut", "is_too_large_to_merge", never), MERGE_LITTLE
     ),
 }
 
@@ -252,22 +256,24 @@ def term_without_rule(right, model, state, node):
 REGROW_1_BUGS = {
     "places": Bug("regrow-1", "shallow_ties", ((REGROW, "n_choices", zero),)),
     "R dropped": Bug("regrow-1", "shallow_ties", ((REGROW, "log_split_term", term_without_rule),)),
-    "gain dropped": Bug("regrow-1", "shallow_ties", ((REGROW, "guessed_score_ratio", zero),)),
+    "gain dropped": Bug("regrow-1", "shallow_ties", ((REGROW, "split_gain", zero),)),
     "candidates": Bug("regrow-1", "three_letters", ((REGROW, "is_candidate", always),), FEW_CANDIDATES),
-    "too large to come back": Bug("regrow-1", "shallow_ties", ((REGROW, "may_regrow", always),), REGROW_LITTLE),
+    "too large to come back": Bug("regrow-1", "shallow_ties", ((REGROW, "is_regrowable", always),), REGROW_LITTLE),
 }
 
 
 def first_choice_forgotten(right, model, state, top):
     """The choice among the splits of the top is missing in the probability of the reverse move."""
-    n_splits = module(RESTRUCTURE).n_ways_in_all(model, state, state.scratch.note[top].blocks)
+    n_splits = module(RESTRUCTURE).n_splits_in_all(model, state, state.scratch.note[top].leaves)
     return right(model, state, top) + log(n_splits)
 
 
 RESTRUCTURE_BUGS = {
-    "reverse dropped": Bug("restructure", "ties", ((RESTRUCTURE, "log_build", zero),)),
-    "first choice forgotten": Bug("restructure", "ties", ((RESTRUCTURE, "log_build", first_choice_forgotten),)),
-    "splits alike": Bug("restructure", "grid_three", ((RESTRUCTURE, "log_alike", zero),)),
+    "reverse dropped": Bug("restructure", "ties", ((RESTRUCTURE, "log_build_probability", zero),)),
+    "first choice forgotten": Bug(
+        "restructure", "ties", ((RESTRUCTURE, "log_build_probability", first_choice_forgotten),)
+    ),
+    "splits alike": Bug("restructure", "grid_three", ((RESTRUCTURE, "log_n_alike", zero),)),
 }
 
 
@@ -279,13 +285,13 @@ def depth_forgotten(right, model, state, piece, by):
 
 def cuts_not_counted(right, model, state, node, k, cut):
     """Every union of pieces is taken to have one cut."""
-    return right(model, state, node, k, cut) + log(module(SPLITS).mass(model, state, node, k))
+    return right(model, state, node, k, cut) + log(module(SPLITS).split_mass(model, state, node, k))
 
 
 RESHAPE_BUGS = {
     "depth forgotten": Bug("reshape", "line_of_four", ((RESHAPE, "move_piece_down", depth_forgotten),)),
     "cuts not counted": Bug("reshape", "line_of_four", ((RESHAPE, "log_rule_of", cuts_not_counted),)),
-    "splits not weighed": Bug("reshape", "line_of_four", ((RESHAPE, "split_factor", zero),)),
+    "splits not weighed": Bug("reshape", "line_of_four", ((RESHAPE, "log_split_factor", zero),)),
 }
 
 
@@ -318,7 +324,7 @@ REGROW_LINE_BUGS = {
     "one cut too few": Bug("regrow-line", "line_of_four", ((LINE, "cuts_of_run", last_cut_left_out),)),
     "depth of a leaf": Bug("regrow-line", "line_of_four", ((LINE, "log_stop", top_level),)),
     "level of a run": Bug("regrow-line", "line_of_four", ((LINE, "log_z_of", level_above),), ALL_FROM_LOGS),
-    "weights dropped": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "log_weight", zero),)),
+    "weights dropped": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "log_guessed_weight", zero),)),
     "picks not counted": Bug("regrow-line", "line_below", ((REGROW_LINE, "n_choices", one),)),
     "not the highest": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "line_top", node_itself),)),
 }

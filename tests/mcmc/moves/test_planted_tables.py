@@ -59,17 +59,17 @@ def not_emptied(right, model, state, node):
     return 0
 
 
-BOX_HASH = tuple((module, "side_hash", upper_end_by_twos) for module in (CHAIN, GROWTH, ROTATION))
-LOWER_HASH = tuple((module, "side_hash", lower_end_ignored) for module, _, _ in BOX_HASH)
+BOX_HASH = tuple((module, "box_hash_term", upper_end_by_twos) for module in (CHAIN, GROWTH, ROTATION))
+LOWER_HASH = tuple((module, "box_hash_term", lower_end_ignored) for module, _, _ in BOX_HASH)
 ROW_HASH = tuple((module, "mixed", last_row_ignored) for module in (CHAIN, GROWTH))
-ONE_PLACE = tuple((module, "cell_of", one_place) for module in (SPLITS, SCAN))
+ONE_PLACE = tuple((module, "claim_cell_entry", one_place) for module in (SPLITS, SCAN))
 SCANNING = ("collapsed", "regrow-1")
 BOXES = dict.fromkeys(SCANNING, "grid_line")
 BUGS = {f"{step}: end of the box": Bug(step, case, BOX_HASH) for step, case in BOXES.items()}
 BUGS |= {f"{step}: beginning of the box": Bug(step, "grid_line", LOWER_HASH) for step in SCANNING}
 BUGS |= {f"{step}: a row": Bug(step, "short_line", ROW_HASH) for step in SCANNING}
 BUGS |= {
-    f"{step}: another cell's table": Bug(step, "grid_line", ((SCAN, "cell_of", not_emptied),), ONE_PLACE)
+    f"{step}: another cell's table": Bug(step, "grid_line", ((SCAN, "claim_cell_entry", not_emptied),), ONE_PLACE)
     for step in SCANNING
 }
 BUGS["regrow-line: another cell"] = Bug("regrow-line", "corners", ((REGROW_LINE, "know_line", line_of_another_cell),))
@@ -131,13 +131,13 @@ def test_tables_follow_beta(step):
 def levels_fraction_tables(ladder, i):
     """The number of tables tells ladders apart, not levels."""
     state = ladder.replicas[i].state
-    state.beta[0], state.count[records.SCAN] = ladder.betas[i], ladder.generation
+    state.beta[0], state.count[records.STORED_VERSION] = ladder.betas[i], ladder.generation
 
 
 def ladders_fraction_tables(ladder, i):
     """The number of tables tells levels apart, not ladders."""
     state = ladder.replicas[i].state
-    state.beta[0], state.count[records.SCAN] = ladder.betas[i], i
+    state.beta[0], state.count[records.STORED_VERSION] = ladder.betas[i], i
 
 
 @pytest.mark.tenth_a_day

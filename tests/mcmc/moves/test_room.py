@@ -26,30 +26,34 @@ def value_of(module, name, **changed):
 
 @pytest.mark.parametrize("most", [1, 128, 300])
 def test_free_nodes_follow_from_the_largest_subtree(most):
-    room = value_of(replace_subtree, "ROOM", MOST_INTERNAL=most)
+    room = value_of(replace_subtree, "MAX_NEW_NODES", MAX_DRAWN_INTERNAL=most)
     assert room >= 2 * (2 * (most + 1) + 1)
 
 
 @pytest.mark.parametrize("most", [1, 8_000, 20_000])
 def test_nodes_drawn_follow_from_the_cells_of_a_subgraph(most):
-    assert value_of(scratch, "MOST_DRAWN", MOST_CELLS=most) > most
+    assert value_of(scratch, "MAX_DRAWN_NODES", MAX_SUBGRAPH_CELLS=most) > most
 
 
 @pytest.mark.parametrize("few", [2, 8, 12])
 def test_sides_of_splits_follow_from_the_categories_of_which_all_partitions_are_tried(few):
-    assert value_of(scratch, "MOST_PARTITIONS", FEW_CATEGORIES=few) >= 2 ** (few - 1) - 1
-    assert value_of(scratch, "MOST_PARTITIONS") == scratch.MOST_PARTITIONS
-    assert split_sums.FEW_CATEGORIES is systematic.FEW_CATEGORIES is scratch.FEW_CATEGORIES
+    assert value_of(scratch, "MAX_PARTITIONS", MAX_PARTITIONED_CATEGORIES=few) >= 2 ** (few - 1) - 1
+    assert value_of(scratch, "MAX_PARTITIONS") == scratch.MAX_PARTITIONS
+    assert (
+        split_sums.MAX_PARTITIONED_CATEGORIES
+        is systematic.MAX_PARTITIONED_CATEGORIES
+        is scratch.MAX_PARTITIONED_CATEGORIES
+    )
 
 
 @pytest.mark.parametrize("most", [1, 128, 300])
 def test_spare_pieces_and_links_follow_from_the_largest_subtree(most):
-    assert value_of(graph, "SPARE", MOST_INTERNAL=most) >= 2 * most + 1
+    assert value_of(graph, "SPARE", MAX_DRAWN_INTERNAL=most) >= 2 * most + 1
     assert value_of(graph, "SPARE") == graph.SPARE
 
 
 def test_moves_share_the_limits():
     for move in (learned, regrow, regrow_line, subgraph):
-        assert move.MOST_INTERNAL is replace_subtree.MOST_INTERNAL
-    assert subgraph.MOST_CELLS is scratch.MOST_CELLS
-    assert value_of(replace_subtree, "ROOM") == replace_subtree.ROOM
+        assert move.MAX_DRAWN_INTERNAL is replace_subtree.MAX_DRAWN_INTERNAL
+    assert subgraph.MAX_SUBGRAPH_CELLS is scratch.MAX_SUBGRAPH_CELLS
+    assert value_of(replace_subtree, "MAX_NEW_NODES") == replace_subtree.MAX_NEW_NODES

@@ -171,7 +171,7 @@ def test_balance_when_tempered(step, case, beta):
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are candidates. Nodes with another split stay."""
     for name in ("mcmc.sums.split_sums", "mcmc.whole.density.systematic"):
-        monkeypatch.setattr(plain_package().module(name), "FEW_CATEGORIES", 2)
+        monkeypatch.setattr(plain_package().module(name), "MAX_PARTITIONED_CATEGORIES", 2)
     module, answers = plain_package().module(STEPS["learned" if step == "subgraph" else step]), set()
     right = module.is_candidate
 
@@ -186,9 +186,9 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
 
 BOUNDS = {
     "large cells": (("whole.density.density", "MOST_VALUES"),),
-    "many nodes": (("moves.learned", "MOST_INTERNAL"), ("moves.subgraph", "MOST_INTERNAL")),
-    "many cells": (("moves.subgraph", "MOST_CELLS"),),
-    "much work": (("moves.subgraph", "MOST_WORK"),),
+    "many nodes": (("moves.learned", "MAX_DRAWN_INTERNAL"), ("moves.subgraph", "MAX_DRAWN_INTERNAL")),
+    "many cells": (("moves.subgraph", "MAX_SUBGRAPH_CELLS"),),
+    "much work": (("moves.subgraph", "MAX_SUBGRAPH_VALUES"),),
 }
 SLOW_BOUNDS = [("subgraph", "line_of_four", "many nodes", 2), ("subgraph", "line_of_four", "many cells", 5)]
 SLOW_BOUNDS += [("subgraph", "short_line", "many nodes", 2), ("learned", "line_of_four", "many nodes", 2)]
@@ -306,13 +306,13 @@ def test_rotations_cut_and_merge(case, leaf, monkeypatch):
     """Subtrees are cut by the split that rises above them, and the reverse merges them in one of several ways."""
     n_merges = []
     rotate = plain_package().module("mcmc.moves.rotate")
-    right = rotate.merges_or_none
+    right = rotate.n_allowed_merges
 
     def count(*args):
         n_merges.append(int(right(*args)))
         return n_merges[-1]
 
-    monkeypatch.setattr(rotate, "merges_or_none", count)
+    monkeypatch.setattr(rotate, "n_allowed_merges", count)
     space = check_balance(case_problem(case, "chipman", leaf), "rotate")
     nested, n_leaves = [as_nested(key) for key in space.keys], [sum(entry == -1 for entry in key) for key in space.keys]
     cuts = [(i, j) for i, j in zip(*np.nonzero(space.transition), strict=True) if is_cut_below(nested[i], nested[j])]

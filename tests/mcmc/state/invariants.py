@@ -175,7 +175,7 @@ def log_subtrees(model, cell, beta):
 def few_ways(model, cell):
     """Return True if a scan tries all splits of the cell, and they are few enough for plain code."""
     rules = model.rules
-    return all(rules.count_splits(cell, k) < 2 ** (_scan.FEW_CATEGORIES - 1) for k in range(len(cell.low)))
+    return all(rules.count_splits(cell, k) < 2 ** (_scan.MAX_PARTITIONED_CATEGORIES - 1) for k in range(len(cell.low)))
 
 
 def log_w(model, cell, beta):

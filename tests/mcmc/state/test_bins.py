@@ -65,7 +65,7 @@ def check_node(chain, node):
     for k in range(len(rule.feature)):
         codes = chain.model.units.codes[k, units].astype(int)
         if state.box.shape[1] and not rule.feature[k].nominal:
-            low, high = splits.span(chain.model, chain.packed, node, k)
+            low, high = splits.box_range(chain.model, chain.packed, node, k)
             codes = np.clip(codes, low, high - 1)
         n = sums.fill_bins(chain.model, chain.packed, node, k)
         known = state.scratch.codes.distinct[:n].copy()
@@ -80,7 +80,7 @@ def check_node(chain, node):
         n_splits = terms.evaluate_splits(chain.model, chain.packed, node, k, n)
         for way in range(n_splits):
             sums.note_way(chain.model, chain.packed, node, k, n, way)
-            cut, bits = int(state.scratch.scan.chosen[0].cut), int(state.scratch.scan.chosen[0].categories)
+            cut, bits = int(state.scratch.scan.drawn_split[0].cut), int(state.scratch.scan.drawn_split[0].categories)
             left = (codes <= cut) if bits < 0 else ((bits >> codes) & 1 == 1)
             check_way(chain, node, k, way, units[left], units[~left])
             done += 1
@@ -100,7 +100,7 @@ def check_way(chain, node, k, way, left, right):
     one, other = (terms.impurity(chain.model, logs, np.array([stats]), 0) for stats in expected)
     scores = (leaf_score(chain.model.guess, np.array([stats]), 0) for stats in expected)
     assert np.isclose(state.scratch.scan.gain[way], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
-    f = state.scratch.density.way_terms[:, way + 2]
+    f = state.scratch.density.split_terms[:, way + 2]
     least = [one.nats + other.nats, max(one.nats, other.nats), np.sqrt(one.nats) + np.sqrt(other.nats)]
     assert np.allclose(f[1:5], [*least, np.log1p(one.minority) + np.log1p(other.minority)], rtol=1e-9, atol=1e-6)
     rows, n_left = int(state.node[node].rows), int(state.scratch.scan.rows_left[way])

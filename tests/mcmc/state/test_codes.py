@@ -36,7 +36,7 @@ def check_codes(chain, node):
         assert codes.has_two_codes(chain.model, state, node, k) == (len(distinct) > 1)
         n_codes = int(chain.model.split_prior.feature[k].n_codes)
         for cut in range(-1, n_codes):
-            low, high = codes.codes_about(chain.model, state, node, k, cut)
+            low, high = codes.neighbouring_codes(chain.model, state, node, k, cut)
             assert low == max(found[found <= cut], default=-1) and high == min(found[found > cut], default=n_codes)
             between = distinct[(distinct > cut) & (distinct < cut + 4)]
             n = codes.collect_codes_between(chain.model, state, node, k, cut, cut + 4)
@@ -49,11 +49,11 @@ def check_masses(chain, node):
     with np.errstate(over="ignore"):
         chain.state.stored.cell.hash[:] = -1
         numbers = [len(np.unique(codes_of(chain, node, k))) - 1 for k in range(3)]
-        place = splits.know_admissible(chain.model, chain.packed, node)
-        assert [splits.UNCOUNTED if n else 0.0 for n in numbers] == chain.state.stored.mass[place].tolist()
+        place = splits.store_masses(chain.model, chain.packed, node)
+        assert [splits.UNCOUNTED_MASS if n else 0.0 for n in numbers] == chain.state.stored.mass[place].tolist()
         assert chain.state.stored.cell[place].weight == sum(n > 0 for n in numbers)
-        assert splits.mass(chain.model, chain.packed, node, 1) == numbers[1] == chain.state.stored.mass[place, 1]
-        assert [splits.mass(chain.model, chain.packed, node, k) for k in range(3)] == numbers
+        assert splits.split_mass(chain.model, chain.packed, node, 1) == numbers[1] == chain.state.stored.mass[place, 1]
+        assert [splits.split_mass(chain.model, chain.packed, node, k) for k in range(3)] == numbers
 
 
 def test_codes_are_those_of_the_rows(cells):
@@ -66,7 +66,7 @@ def test_codes_are_those_of_the_rows(cells):
 
 def test_splits_are_counted_when_asked_for(cells):
     chain, nodes = cells
-    assert splits.keeps_cells(chain.model, chain.packed)
+    assert splits.stores_masses(chain.model, chain.packed)
     for node in nodes:
         check_masses(chain, node)
 

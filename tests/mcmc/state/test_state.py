@@ -7,7 +7,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
-from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES
+from pactree_mcmc.mcmc.state.records import N_NODES, TREE_CHANGED
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc.state.invariants import Plainly, check_contents, check_places, check_untouched_ranges
@@ -38,11 +38,11 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
     """Step by step, the moves in turn: places always, contents if the tree has changed; returns the largest tree."""
     chain, plainly, largest = new_chain(model, kernel, seed), Plainly(model), 1
     for step in range(n_steps // every):
-        chain.state.count[CHANGED] = 0
+        chain.state.count[TREE_CHANGED] = 0
         chain.make(step % len(chain.kernel.names), every)
         check_places(chain)
         check_untouched_ranges(model, chain)
-        if chain.state.count[CHANGED]:
+        if chain.state.count[TREE_CHANGED]:
             check_contents(model, chain, plainly)
         largest = max(largest, int(chain.state.count[N_NODES]))
     return largest

@@ -10,7 +10,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.kernel import STEPS
 from pactree_mcmc.mcmc.state import noise as _noise
-from pactree_mcmc.mcmc.state.records import CHANGED, N_NODES, ROWS
+from pactree_mcmc.mcmc.state.records import N_NODES, N_VISITED_ROWS, TREE_CHANGED
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc import transitions
@@ -88,7 +88,7 @@ class Pair:
         """One proposal in each; with the noise drawn anew where it moves."""
         with np.errstate(over="ignore"):
             for chain, module in zip(self.chains, self.modules):
-                chain.state.count[CHANGED] = 0
+                chain.state.count[TREE_CHANGED] = 0
                 chain.make(chain.kernel.names.index(step), 1)
                 if step == "collapsed" and not chain.lowered.leaf.is_fixed:
                     module("mcmc.state.noise").redraw_noise(chain.walk)
@@ -96,7 +96,7 @@ class Pair:
     def assert_identical(self):
         """Every array of the state has the same bits, free nodes apart, and rows visited: checks look up cells too."""
         for chain in self.chains:
-            chain.state.count[ROWS] = 0
+            chain.state.count[N_VISITED_ROWS] = 0
         ours, theirs = (chain.state for chain in self.chains)
         used = preorder(list(ours.node))
         for name in SHARED:
@@ -124,7 +124,7 @@ def test_every_step_of_every_move(name, plain):  # noqa: F811
     for _ in range(4):
         for step in STEPS:
             pair.make(step)
-            if chain.state.count[CHANGED]:
+            if chain.state.count[TREE_CHANGED]:
                 changed.add(step)
             pair.assert_identical()
             check_places(chain)
@@ -147,7 +147,7 @@ def check_noisy_contents(model, chain):
     post = join_chains(model, [_saving.trimmed(chain.saved)], (), 0.0)
     tree = post.distinct_tree(0)
     assert isclose(post.log_score_of_tree[0], model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
-    assert isclose(_noise.log_score_of(chain.model, chain.packed), post.log_score_of_tree[0])
+    assert isclose(_noise.tree_log_score(chain.model, chain.packed), post.log_score_of_tree[0])
     numbers = preorder(list(chain.state.node))
     for number, cell, _ in model.visit(tree):
         here, stats = chain.state.node[numbers[number]], cell.stats(3)

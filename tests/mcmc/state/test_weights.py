@@ -72,15 +72,15 @@ def none(right, *args):
 
 
 BASE, RESHAPE = "mcmc.moves.base", "mcmc.moves.reshape"
-WRONG = {step: Bug(step, "ties", ((BASE, "tilt_ratio", none),)) for step in ("grow-prune", "collapsed", "change")}
+WRONG = {step: Bug(step, "ties", ((BASE, "log_tilt_ratio", none),)) for step in ("grow-prune", "collapsed", "change")}
 WRONG |= {
-    "learned": Bug("learned", "box", ((BASE, "tilt_ratio", none),)),
-    "subgraph": Bug("subgraph", "box", ((BASE, "tilt_ratio", none),)),
-    "rotate, turned": Bug("rotate", "ties", ((BASE, "tilt_about", none),)),
-    "change, old tree": Bug("change", "ties", ((BASE, "subtree_tilt", none),)),
-    "change, new tree": Bug("change", "ties", ((BASE, "tilt_subtree", none),)),
-    "grow-prune, grown": Bug("grow-prune", "ties", ((BASE, "tilt_about", none),)),
-    "reshape": Bug("reshape", "line_below", ((RESHAPE, "is_weighed", none),)),
+    "learned": Bug("learned", "box", ((BASE, "log_tilt_ratio", none),)),
+    "subgraph": Bug("subgraph", "box", ((BASE, "log_tilt_ratio", none),)),
+    "rotate, turned": Bug("rotate", "ties", ((BASE, "split_tilt", none),)),
+    "change, old tree": Bug("change", "ties", ((BASE, "stored_tilt", none),)),
+    "change, new tree": Bug("change", "ties", ((BASE, "update_tilts", none),)),
+    "grow-prune, grown": Bug("grow-prune", "ties", ((BASE, "split_tilt", none),)),
+    "reshape": Bug("reshape", "line_below", ((RESHAPE, "has_drawn_weights", none),)),
 }
 
 
@@ -167,16 +167,16 @@ def far(found, expected):
 
 
 def given(rng, weights, dirichlet, asked, admitted):
-    compiled.draw_given(rng, weights, dirichlet, asked, admitted)
+    compiled.draw_weights(rng, weights, dirichlet, asked, admitted)
 
 
 def jump(rng, weights, dirichlet, asked, admitted):
-    compiled.jump(rng, weights, asked, admitted)
+    compiled.metropolis_step(rng, weights, asked, admitted)
 
 
 def counts_alone(rng, weights, dirichlet, asked, admitted):
     """The well-known slip: Dirichlet(a/p + counts), as if all cells admitted all features."""
-    compiled.draw_given(rng, weights, dirichlet, asked, np.ones(admitted.shape))
+    compiled.draw_weights(rng, weights, dirichlet, asked, np.ones(admitted.shape))
 
 
 @pytest.mark.slow
@@ -224,12 +224,12 @@ def test_a_change_made_by_equal_weights_is_refused():
         naive = case_problem("ties", "chipman", "nig")
         chain = weighed_chain(unknown(naive)[0]) if weighed else new_chain(build_model(plain_package().package, naive))
         given = np.random.default_rng(1), chain.model, chain.packed, 0
-        base.decide(*given, proposals.made_at(0, 0))
+        base.decide_proposal(*given, proposals.made_at(0, 0))
         if weighed:
             with pytest.raises(ValueError, match=r"returned moves\.made: .*give feature_weights as numbers"):
-                base.decide(*given, proposals.made(0))
+                base.decide_proposal(*given, proposals.made(0))
         else:
-            base.decide(*given, proposals.made(0))
+            base.decide_proposal(*given, proposals.made(0))
 
 
 @pytest.mark.tenth_a_day
@@ -244,7 +244,7 @@ def test_tilts_are_those_of_the_tree_after_every_step(case):
             steppers[i % len(steppers)].make(rng, chain)
             nodes = inner_nodes(chain.state)
             kept = [float(chain.state.tilt[node]) for node in nodes]
-            weights.tilt_subtree(chain.model, chain.packed, 0)
+            weights.update_tilts(chain.model, chain.packed, 0)
             assert kept == pytest.approx([float(chain.state.tilt[node]) for node in nodes], abs=1e-12)
             changes += len(nodes) > 1
     assert changes > 100

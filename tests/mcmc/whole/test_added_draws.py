@@ -10,14 +10,14 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import FIRST_ROOM, Chain
 from pactree_mcmc.mcmc.chain.draw_store import trimmed
 from pactree_mcmc.mcmc.chain.start import load_tree
-from pactree_mcmc.mcmc.edits.grow import cut_down, grow_into
-from pactree_mcmc.mcmc.edits.replace_subtree import MOST_INTERNAL
+from pactree_mcmc.mcmc.edits.grow import prune_all, restore_saved_tree
+from pactree_mcmc.mcmc.edits.replace_subtree import MAX_DRAWN_INTERNAL
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.moves.learned import add_saved, is_drawable
+from pactree_mcmc.mcmc.moves.learned import add_saved_trees, is_drawable
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.run.workers import Work
 from pactree_mcmc.mcmc.schedule import even_indices
-from pactree_mcmc.mcmc.state.records import GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
+from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
 from pactree_mcmc.mcmc.state.stored import new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole import tasks as _tasks
@@ -96,7 +96,7 @@ def rebuilt(model, saved):
     chain = empty_chain(model)
     chain.reserve(len(saved.tree) - 1)
     for first, last in zip(*nodes_of(saved), strict=True):
-        while not grow_into(chain.model, chain.packed, saved.node, first, last):
+        while not restore_saved_tree(chain.model, chain.packed, saved.node, first, last):
             chain.enlarge()
         assert chain.state.count[N_NODES] == last - first
         chain.save(anew=True)
@@ -160,7 +160,7 @@ def one_by_one(model, saved, trees=None, chain=None):
     chain = empty_chain(model) if chain is None else chain
     post = join_chains(model, [saved], KERNEL.moves, 0.0)
     for draw in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
-        cut_down(chain.packed)
+        prune_all(chain.packed)
         load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, draw]))
         if is_drawable(chain.model, chain.packed, np.int64(0)):
             add_tree(chain.model, chain.packed, np.int64(0))
@@ -171,7 +171,7 @@ def taken_in(model, saved, chain=None):
     """The graph of trees rebuilt in compiled code, the chain, and how often it was enlarged."""
     chain, n, done = empty_chain(model) if chain is None else chain, 0, 0
     first, last = nodes_of(saved)
-    while (done := int(add_saved(chain.walk, saved.node, first, last, done))) < len(first):
+    while (done := int(add_saved_trees(chain.walk, saved.node, first, last, done))) < len(first):
         chain.enlarge()
         n += 1
     assert chain.state.count[N_NODES] == 1 and chain.state.count[N_FREE] == len(chain.state.node) - 1
@@ -201,7 +201,7 @@ def large_draws():
     """Trees of a few nodes, of more than a chain has room for at first, and of more than the density draws."""
     saved = drawn(LARGE, 120, thin=6)
     sizes = np.diff(saved.tree.start)
-    assert sizes.min() < FIRST_ROOM < 2 * FIRST_ROOM < 2 * MOST_INTERNAL < sizes.max()
+    assert sizes.min() < FIRST_ROOM < 2 * FIRST_ROOM < 2 * MAX_DRAWN_INTERNAL < sizes.max()
     return saved
 
 
@@ -274,7 +274,7 @@ def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part
     n = result.n_draws
     which = [0] if most == 1 else sorted({i * (n - 1) // (most - 1) for i in range(most)}) if most < n else range(n)
     graph = graph_with(plan, result)
-    assert graph.used[GROWING] == 0 and known.used[N_PIECES] == 0
+    assert graph.used[IS_GROWING] == 0 and known.used[N_PIECES] == 0
     assert result.end.generator["state"] == state
     chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
     set_growing(chain, new_graph(), ROOM)
@@ -322,7 +322,7 @@ def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, e
         for mine, before in zip(one.end.replicas[0].state, result.end.replicas[0].state, strict=True):
             assert np.array_equal(mine, before)
         assert (one.end.generator, one.end.team) == (result.end.generator, team)
-        assert splits_in(graph) == union(alone) and graph.used[GROWING] == 0
+        assert splits_in(graph) == union(alone) and graph.used[IS_GROWING] == 0
     again = with_draws(work._replace(results=with_ends_of(results, anew)))
     assert all(splits_in(one.end.replicas[0].graph) == union(alone) for one in again)
 

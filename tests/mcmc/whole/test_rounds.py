@@ -14,7 +14,7 @@ from pactree_mcmc.mcmc.kernel import Kernel
 from pactree_mcmc.mcmc.run import task as _run
 from pactree_mcmc.mcmc.run import workers as _workers
 from pactree_mcmc.mcmc.state.records import N_PIECES
-from pactree_mcmc.mcmc.state.tree import first_density
+from pactree_mcmc.mcmc.state.tree import initial_density
 from tests.mcmc.run.test_executors import SPAWN, AtOnce
 from tests.mcmc.run.test_interruption import HangingExecutor
 from tests.problems.runs import MODELS, assert_equal, assert_same, draw
@@ -47,7 +47,7 @@ def test_the_chains_of_a_team_share_one_density_and_graph(tune):
     assert post.course.teams == [[0, 2], [1, 3]]
     assert np.array_equal(found[0], found[2]) and np.array_equal(found[1], found[3])
     assert np.array_equal(found[0], found[1]) == (tune == 0)
-    assert np.array_equal(found[0], first_density()) == (tune == 0)
+    assert np.array_equal(found[0], initial_density()) == (tune == 0)
     assert np.isfinite(found).all()
     graphs = [end.replicas[0].graph for end in post.course.ends]
     assert graphs[0] is graphs[2] is not graphs[1] is graphs[3]

@@ -7,9 +7,9 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.state.records import GROWING, N_PIECES, NONE
+from pactree_mcmc.mcmc.state.records import IS_GROWING, N_PIECES, NONE
 from pactree_mcmc.mcmc.state.stored import new_graph
-from pactree_mcmc.mcmc.state.tree import first_density
+from pactree_mcmc.mcmc.state.tree import initial_density
 from pactree_mcmc.mcmc.whole.density.graph import joined_graph
 from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_density, set_growing
 
@@ -49,7 +49,7 @@ MODELS = {
 
 def any_density():
     """Parameters that were not fitted."""
-    out = first_density()
+    out = initial_density()
     out[:-1] += np.random.default_rng(7).normal(0.0, 0.1, out[:-1].shape)
     return out
 
@@ -82,7 +82,7 @@ def test_the_mean_weight_is_the_evidence(name):
     assert_mean_weight(model, sample_independent(chain_of(model), N))
     chain = growing_chain(model)
     sample_independent(chain, 20)
-    chain.state.graph.used[GROWING] = 0
+    chain.state.graph.used[IS_GROWING] = 0
     chain.take(joined_graph([chain.state.graph]))
     assert_mean_weight(model, sample_independent(chain, N))
 
@@ -125,7 +125,7 @@ def test_a_signal_ends_drawing():
     chain = growing_chain(MODELS["grid"]())
     assert (sample_independent(chain, 20, Set()) == -np.inf).all()
     sample_independent(chain, 20, Set())
-    assert chain.state.graph.used[N_PIECES] == 0 and chain.state.graph.used[GROWING] == 1
+    assert chain.state.graph.used[N_PIECES] == 0 and chain.state.graph.used[IS_GROWING] == 1
 
 
 def test_no_decision_has_probability_0():

@@ -67,7 +67,7 @@ def test_each_move_keeps_the_posterior(step, of):
 @pytest.mark.planted
 def test_sums_stored_without_the_open_groups_break_the_balance(monkeypatch):
     splits, sums = (plain_package().module(f"mcmc.{name}") for name in ("state.splits", "sums.split_sums"))
-    right = splits.cell_of
+    right = splits.claim_cell_entry
 
     def keyless(model, state, node):
         state.node[node].open, is_open = -1, state.node[node].open
@@ -76,7 +76,7 @@ def test_sums_stored_without_the_open_groups_break_the_balance(monkeypatch):
         return place
 
     for module in (splits, sums):
-        monkeypatch.setattr(module, "cell_of", keyless)
+        monkeypatch.setattr(module, "claim_cell_entry", keyless)
     with pytest.raises(pt.testing.BalanceError):
         pt.testing.check_balance("collapsed", model_of(groups=[["u", "w"], ["v"]]))
 

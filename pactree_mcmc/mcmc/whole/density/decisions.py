@@ -12,7 +12,7 @@ from ....core.compile.jit import jit
 from ....core.logsum import exp_sum
 from ....model.split_prior.geometry import follows_design
 from ...state.lists import is_leaf
-from ...state.records import N_CELL_TERMS, N_WAY_TERMS, NONE
+from ...state.records import N_CELL_TERMS, N_SPLIT_TERMS, NONE
 from ...state.terms import next_node
 from ...sums.split_sums import is_candidate
 from .density import evaluate_cell
@@ -39,7 +39,7 @@ class Decisions(NamedTuple):
     choice: np.ndarray
     """(m,) int64: index of the split that the tree has, -1 for a leaf or a split that is never sampled."""
     split_terms: np.ndarray
-    """(r, N_WAY_TERMS) float64: terms of the sampled splits."""
+    """(r, N_SPLIT_TERMS) float64: terms of the sampled splits."""
     offset: np.ndarray
     """(r,) float64: log R of each split minus the log probability that it is in the sample."""
     used: np.ndarray
@@ -55,7 +55,7 @@ def new_decisions(n_cells: int) -> Decisions:
         cell_terms=np.zeros((n_cells, N_CELL_TERMS)),
         first=np.zeros(n_cells + 1, dtype=np.int64),
         choice=np.full(n_cells, NONE, dtype=np.int64),
-        split_terms=np.zeros((n_splits, N_WAY_TERMS)),
+        split_terms=np.zeros((n_splits, N_SPLIT_TERMS)),
         offset=np.zeros(n_splits),
         used=np.zeros(2, dtype=np.int64),
     )
@@ -95,10 +95,10 @@ def _record_splits(walk: Any, out: Any, node: int) -> None:
     work.is_exhausted[0] = 0
     for j in range(n):
         branch = work.branch[j]
-        for i in range(N_WAY_TERMS):
+        for i in range(N_SPLIT_TERMS):
             out.split_terms[r + j, i] = work.branch_terms[j, i]
         out.offset[r + j] = branch.log_rule - branch.log_p
-        if branch.kept:
+        if branch.in_tree:
             out.choice[out.used[N_CELLS]] = r + j
     out.used[N_SPLITS] += n
 

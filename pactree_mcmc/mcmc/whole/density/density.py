@@ -20,10 +20,10 @@ from ....model import Lowered
 from ....model.split_prior.geometry import follows_design
 from ...state.lists import is_leaf
 from ...state.random import pick, pick_weighted
-from ...state.records import N_CELL_TERMS, NONE, SCAN
-from ...state.splits import Split, fixed_split, n_splits_of
+from ...state.records import N_CELL_TERMS, NONE, STORED_VERSION
+from ...state.splits import Split, fixed_split, n_splits_of_codes
 from ...state.terms import node_log_split, node_log_stop
-from ...state.tree import FEWEST_TOPS, ChainState
+from ...state.tree import MIN_TOP_DEPTHS, ChainState
 from ...sums.split_sums import feature_weight, fill_bins, note_way, walk_ways
 from .terms import (
     GAIN,
@@ -56,12 +56,12 @@ def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
     Return the index of the cell in ``stored.guide``.
     """
     here = state.node[node]
-    at = mixed(here.hash + state.count[SCAN] * np.int64(0x9E3779B1) + here.depth * 64)
+    at = mixed(here.hash + state.count[STORED_VERSION] * np.int64(0x9E3779B1) + here.depth * 64)
     place = (at ^ (at >> 32)) & (len(state.stored.guide) - 1)
     guide = state.stored.guide[place]
-    if guide.hash == here.hash and guide.depth == here.depth and guide.scan == state.count[SCAN]:
+    if guide.hash == here.hash and guide.depth == here.depth and guide.scan == state.count[STORED_VERSION]:
         return place
-    guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[SCAN]
+    guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[STORED_VERSION]
     guide.asked = 0
     if _is_pure(model, state, node):
         log_w = _log_mean_of_one_feature(model, state, node)
@@ -96,7 +96,7 @@ def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> fl
         n_codes = model.split_prior.feature[k].n_codes
         if n_codes > most and feature_weight(model, state, node, k) > 0.0:
             n = fill_bins(model, state, node, k)
-            n_splits = n_splits_of(model, state, node, k, n)
+            n_splits = n_splits_of_codes(model, state, node, k, n)
             if n_splits > 0.0:
                 most = np.int64(n_codes)
                 log_w = walk_ways(model, state, node, k, n, False, 0.0, 0.0) - log(n_splits)
@@ -116,7 +116,7 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, place: int)
         weight = feature_weight(model, state, node, k)
         if weight > 0.0:
             n = fill_bins(model, state, node, k)
-            n_splits = n_splits_of(model, state, node, k, n)
+            n_splits = n_splits_of_codes(model, state, node, k, n)
             if n_splits > 0.0:
                 weights += weight
                 n_entries, log_rule = evaluate_splits(model, state, node, k, n) + 2, log(weight / n_splits)
@@ -193,9 +193,9 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
     left = impurity(model, work.logs, state.stats, here.left)
     right = impurity(model, work.logs, state.stats, here.right)
-    last, n_left = work.way_terms.shape[1] - 1, state.node[here.left].rows
-    split_terms_into(work.way_terms, last, work.logs, gain, left, right, n_left, here.rows)
-    learned = logit(state.density, row_of(state, node), work.way_terms, last)
+    last, n_left = work.split_terms.shape[1] - 1, state.node[here.left].rows
+    split_terms_into(work.split_terms, last, work.logs, gain, left, right, n_left, here.rows)
+    learned = logit(state.density, row_of(state, node), work.split_terms, last)
     rule = exp(here.log_rule) * state.stored.guide[place].weight
     return log(split_probability(model, state, node, place, here.feature, rule, learned))
 
@@ -211,7 +211,7 @@ def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node
         total += weight[k]
     k, work = np.int64(pick_weighted(rng, weight, total)), state.scratch.density
     n = fill_bins(model, state, node, k)
-    rule = model.split_prior.feature[k].weight / n_splits_of(model, state, node, k, n)
+    rule = model.split_prior.feature[k].weight / n_splits_of_codes(model, state, node, k, n)
     n_splits, drawn, g = evaluate_splits(model, state, node, k, n), np.int64(-3), 0.0
     remaining = rng.random() * state.stored.fraction[place, k]
     for i in range(-2, n_splits):
@@ -232,7 +232,7 @@ def split_at(
 ) -> Split:
     """Return split i of feature ``k``, in ``n`` bins. ``number`` is its index among cuts that part the rows alike."""
     note_way(model, state, node, k, n, i)
-    entry = state.scratch.scan.chosen[0]
+    entry = state.scratch.scan.drawn_split[0]
     cut = entry.cut + number
     upper = cut + 1 if entry.n_alike > 1 else entry.upper
     return Split(k, cut, upper, entry.categories, log_rule)
@@ -247,7 +247,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
     """
     tops = np.int64(state.density[len(state.density) - 1, 0])
     # the number may come from a file, and be too small
-    unit, levels = pick(rng, len(state.order)), pick(rng, max(tops, np.int64(FEWEST_TOPS)))
+    unit, levels = pick(rng, len(state.order)), pick(rng, max(tops, np.int64(MIN_TOP_DEPTHS)))
     node, p = np.int64(0), len(model.split_prior.feature)
     while True:
         here = state.node[node]

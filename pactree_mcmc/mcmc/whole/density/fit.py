@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ....core.special import expit
-from ...state.records import DENSITY_LEVELS, N_CELL_TERMS
-from ...state.tree import FEWEST_TOPS, first_density
+from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES
+from ...state.tree import MIN_TOP_DEPTHS, initial_density
 from .decisions import Decisions, add_likelihood
 from .terms import ROWS_TERM
 
 RIDGE = 1.0
-"""Precision of the normal prior about `first_density`, of the parameters of terms with unit standard deviation. With
+"""Precision of the normal prior about `initial_density`, of the parameters of terms with unit standard deviation. With
 .05 the run cost as much (benchmarks/README.md)."""
 LEAST_DEVIATION = 1e-3
 """Standard deviation of a term below which it counts as constant."""
@@ -23,11 +23,11 @@ LEAST_GAIN = 1e-3
 
 def fit_density(decisions: Decisions) -> np.ndarray:
     """Return the parameters of a density (see `ChainState.density`) under which the decisions are most likely."""
-    out = first_density()
-    out[-1, 0] = max(FEWEST_TOPS, round(mean_depth(decisions)))
+    out = initial_density()
+    out[-1, 0] = max(MIN_TOP_DEPTHS, round(mean_depth(decisions)))
     has_choice = decisions.choice >= 0
     level_of_split = np.repeat(np.where(has_choice, decisions.level, -1), np.diff(decisions.first))
-    for level, row in enumerate(out[:DENSITY_LEVELS]):
+    for level, row in enumerate(out[:N_DEPTH_CLASSES]):
         cells = decisions.level == level
         terms, is_split = decisions.cell_terms[cells], decisions.is_split[cells]
         row[:N_CELL_TERMS] = _fit(_split_loss, terms, row[:N_CELL_TERMS], terms, is_split)

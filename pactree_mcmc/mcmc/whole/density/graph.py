@@ -28,11 +28,11 @@ from ....core.compile.jit import jit
 from ....core.compile.pack import pack
 from ....core.logsum import log_add
 from ....model import Lowered
-from ...edits.carry_over import cell_bits
-from ...edits.replace_subtree import MOST_INTERNAL
+from ...edits.carry_over import cell_categories
+from ...edits.replace_subtree import MAX_DRAWN_INTERNAL
 from ...state.lists import is_leaf
 from ...state.random import flip
-from ...state.records import GROWING, N_LINKS, N_PIECES, NONE
+from ...state.records import IS_GROWING, N_LINKS, N_PIECES, NONE
 from ...state.splits import Split
 from ...state.stored import Graph, new_graph
 from ...state.terms import next_node, node_log_split, node_log_stop
@@ -42,7 +42,7 @@ from .density import draw_split, evaluate_cell, log_split
 KEEP, KEEP_GROWING = 0.02, 0.25
 """Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
 so that branches in which only poor subtrees were found are explored again (measured in benchmarks/README.md)."""
-SPARE = 4 * MOST_INTERNAL
+SPARE = 4 * MAX_DRAWN_INTERNAL
 """Number of pieces, and of links, that must be free before a tree is added. A tree has at most ``2 * MOST_INTERNAL +
 1`` nodes, and compiled code does not check the bounds of arrays.
 """
@@ -90,7 +90,7 @@ def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categor
     """
     if categories < 0:
         return categories
-    present = cell_bits(model, state, node, feature)
+    present = cell_categories(model, state, node, feature)
     left = categories & present
     return left if left == 0 or left & present & -present != 0 else present & ~left
 
@@ -158,7 +158,7 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 @jit
 def keep_probability(graph: Any) -> float:
     """Return the probability that a proposed decision is kept although the graph contains it."""
-    return KEEP_GROWING if graph.used[GROWING] else KEEP
+    return KEEP_GROWING if graph.used[IS_GROWING] else KEEP
 
 
 @jit
@@ -235,7 +235,7 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
 def add_tree(model: Lowered, state: ChainState, top: int) -> None:
     """Add the subtree at ``top``, which the density must be able to draw, to a growing graph if there is room."""
     graph, note = state.graph, state.scratch.note
-    if graph.used[GROWING] == 0 or state.beta[0] != 1.0:
+    if graph.used[IS_GROWING] == 0 or state.beta[0] != 1.0:
         return
     if graph.used[N_PIECES] + SPARE > len(graph.piece) or graph.used[N_LINKS] + SPARE > len(graph.link):
         return
@@ -349,7 +349,7 @@ def joined_graph(graphs: list[Graph]) -> Graph:
     for other in graphs[1:]:
         join(packed, pack(other))
     out = with_capacity(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
-    out.used[GROWING] = 0
+    out.used[IS_GROWING] = 0
     order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
     value_all(pack(out), order)
     return out

@@ -11,10 +11,10 @@ import numpy as np
 from ....core.compile.jit import jit
 from ....model import Lowered
 from ....model.split_prior.geometry import follows_design, halves_box, parts_box
-from ...edits.carry_over import cell_bits
-from ...state.records import N_WAY_TERMS, NONE
-from ...state.scratch import FEW_CATEGORIES
-from ...state.splits import Split, fixed_split, n_splits_of, span
+from ...edits.carry_over import cell_categories
+from ...state.records import N_SPLIT_TERMS, NONE
+from ...state.scratch import MAX_PARTITIONED_CATEGORIES
+from ...state.splits import Split, box_range, fixed_split, n_splits_of_codes
 from ...state.tree import ChainState
 from ...sums.split_sums import fill_bins, prefix_of
 from .density import evaluate_cell_and_splits, split_at, split_probability
@@ -46,7 +46,7 @@ def sample_splits(
             before += fraction
             continue
         n = fill_bins(model, state, node, k)
-        rule = prior.feature[k].weight / n_splits_of(model, state, node, k, n)
+        rule = prior.feature[k].weight / n_splits_of_codes(model, state, node, k, n)
         n_splits, end = evaluate_splits(model, state, node, k, n), before
         if k == feature:
             index, alike_index = way_of(model, state, node, retained, k, n)
@@ -68,8 +68,8 @@ def sample_splits(
                     log_rule = log(rule / state.stored.guide[place].weight)
                     split = split_at(model, state, node, np.int64(k), n, i, number, log_rule)
                     _branch_into(state, base + m, split, min(log(length), 0.0), is_retained)
-                    for j in range(N_WAY_TERMS):
-                        work.branch_terms[base + m, j] = work.way_terms[j, i + 2]
+                    for j in range(N_SPLIT_TERMS):
+                        work.branch_terms[base + m, j] = work.split_terms[j, i + 2]
                     m += 1
         before += fraction
     return m
@@ -89,7 +89,7 @@ def _first_point(
     for k in range(feature):
         before += expected * state.stored.fraction[place, k]
     n = fill_bins(model, state, node, feature)
-    rule = model.split_prior.feature[feature].weight / n_splits_of(model, state, node, feature, n)
+    rule = model.split_prior.feature[feature].weight / n_splits_of_codes(model, state, node, feature, n)
     n_splits, length = evaluate_splits(model, state, node, feature, n), 0.0
     index, alike_index = way_of(model, state, node, retained, feature, n)
     for i in range(-2, n_splits):
@@ -118,11 +118,11 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
     rule, here, code_of = model.split_prior, state.node[internal], state.scratch.codes.distinct
     first = np.int64(0)
     if here.categories >= 0:
-        present = cell_bits(model, state, node, k)
+        present = cell_categories(model, state, node, k)
         left = here.categories & present
         if left == 0 or left == present:
             return np.int64(-1 if left == present else -2), first
-        if n > FEW_CATEGORIES:
+        if n > MAX_PARTITIONED_CATEGORIES:
             return prefix_of(model, state, n, left, present), first
         pattern = np.int64(0)
         for j in range(n):
@@ -141,7 +141,7 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
     if below == 0 and (n > 0 or parts_box(rule)):
         way = np.int64(-2)
         if parts_box(rule):
-            start = span(model, state, node, k)[0]
+            start = box_range(model, state, node, k)[0]
     elif below == n:
         way = np.int64(-1)
     return way, (here.cut - start if parts_box(rule) else first)
@@ -152,4 +152,9 @@ def _branch_into(state: ChainState, at: int, split: Split, log_p: float, is_reta
     """Write a sampled split, and the log probability of being sampled, into ``density.branch[at]``."""
     branch = state.scratch.density.branch[at]
     branch.feature, branch.cut, branch.upper = split.feature, split.cut, split.upper
-    branch.categories, branch.log_rule, branch.log_p, branch.kept = split.categories, split.log_rule, log_p, is_retained
+    branch.categories, branch.log_rule, branch.log_p, branch.in_tree = (
+        split.categories,
+        split.log_rule,
+        log_p,
+        is_retained,
+    )

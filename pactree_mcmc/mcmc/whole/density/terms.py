@@ -10,7 +10,7 @@ from ....model import Lowered
 from ....model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ....model.leaf.normal import squares_about_mean
 from ....model.split_prior.geometry import least_rows, parts_box
-from ...state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
+from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS
 from ...state.tree import ChainState
 from ...sums.split_sums import gains_into, trivial_ways
 
@@ -158,7 +158,7 @@ def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -
 @jit
 def row_of(state: ChainState, node: int) -> int:
     """Return the depth class of a node, which is its row in ``state.density``."""
-    return min(state.node[node].depth, np.int64(DENSITY_LEVELS - 1))
+    return min(state.node[node].depth, np.int64(N_DEPTH_CLASSES - 1))
 
 
 @jit
@@ -167,7 +167,7 @@ def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
     class.
     """
     total = 0.0
-    for j in range(N_WAY_TERMS):
+    for j in range(N_SPLIT_TERMS):
         total += density[row, N_CELL_TERMS + j] * terms[j, at]
     return total
 
@@ -177,11 +177,11 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int
     """Compute the terms and logits of the splits of feature ``k``, in ``n`` bins, and return the number of splits.
 
     Entry ``i + 2`` belongs to split i, and entries 0 and 1 to splits with an empty side. ``n_alike`` gets the number of
-    splits that separate the rows alike, ``exponent`` the gain and the logit, ``way_terms`` the terms f.
+    splits that separate the rows alike, ``exponent`` the gain and the logit, ``split_terms`` the terms f.
     """
     n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
     work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
-    terms, alike, logs, exponent = work.way_terms, work.n_alike, work.logs, work.exponent
+    terms, alike, logs, exponent = work.split_terms, work.n_alike, work.logs, work.exponent
     rows, whole, empty = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
     for i in range(-2, 0):
         alike[i + 2] = trivial_ways(model, state, node, k, n, i)[0]
@@ -205,7 +205,7 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int
     gains, logits = exponent[GAIN], exponent[LEARNED]
     for at in range(end):
         gains[at], logits[at] = terms[0, at], 0.0
-    for j in range(N_WAY_TERMS):
+    for j in range(N_SPLIT_TERMS):
         b, f = state.density[row, N_CELL_TERMS + j], terms[j]
         for at in range(end):
             logits[at] += b * f[at]

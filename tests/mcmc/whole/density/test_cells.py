@@ -17,7 +17,7 @@ from tests.problems.spaces import case_problem
 FEW = ("mcmc.sums.split_sums", "mcmc.whole.density.systematic")
 """Modules with the number of categories that count as few."""
 MOST_TOPS = 7
-"""Number of tops, exclusive, in a density of arbitrary parameters. Numbers below `FEWEST_TOPS` are among them."""
+"""Number of tops, exclusive, in a density of arbitrary parameters. Numbers below `MIN_TOP_DEPTHS` are among them."""
 SPACES = [
     ("learned", "ties", "chipman", "dirichlet", 1.0),
     ("learned", "line_of_four", "penalty", "dirichlet", 1.0),
@@ -80,7 +80,7 @@ def test_balance_by_any_density(step, case, prior, leaf, beta, monkeypatch):
     seed = crc32(f"{step} {case} {prior} {leaf}".encode())
     case, way = (*case.split(), "")[:2]
     for module in FEW if way == "few" else ():
-        monkeypatch.setattr(plain_package().module(module), "FEW_CATEGORIES", 2)
+        monkeypatch.setattr(plain_package().module(module), "MAX_PARTITIONED_CATEGORIES", 2)
     naive = case_problem(case, prior, leaf)
     if way == "shared":
         naive = given_variance(case, prior)
@@ -130,7 +130,7 @@ def test_parameters_of_another_depth_are_noticed(bug, monkeypatch):
 
 
 SCRATCH = {
-    "density": ("way_terms", "exponent", "n_alike", "log_sum"),
+    "density": ("split_terms", "exponent", "n_alike", "log_sum"),
     "scan": ("left", "right", "stats", "gain", "rows", "rows_left"),
 }
 SPLIT_PRIORS = {

@@ -8,7 +8,7 @@ import pytest
 import exact
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.transitions import load
-from tests.mcmc.whole.density.test_graph import ROOM, cut_down, freeze, module, with_room
+from tests.mcmc.whole.density.test_graph import ROOM, freeze, module, prune_all, with_room
 
 ALPHA, BETA, CONCENTRATION = 0.95, 0.5, 0.5
 ROWS, WRONG = 40, 4
@@ -79,12 +79,12 @@ def chain_with_two_trees():
     package = plain_package().package
     model = model_of(package)
     chain = with_room(model, room=1500, nodes=ROOM)
-    chain.state.density[...] = module("state.tree").first_density()
+    chain.state.density[...] = module("state.tree").initial_density()
     for tree in (parity_tree(package), package.Tree([POOR, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
             module("whole.density.graph").add_tree(chain.model, chain.packed, 0)
-        cut_down(chain)
+        prune_all(chain)
     return chain
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from pactree_mcmc.mcmc.state.records import DENSITY_LEVELS, N_CELL_TERMS, N_WAY_TERMS
-from pactree_mcmc.mcmc.state.tree import first_density
+from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS
+from pactree_mcmc.mcmc.state.tree import initial_density
 from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood, joined_decisions
 from pactree_mcmc.mcmc.whole.density.fit import fit_density
 
@@ -22,7 +22,7 @@ def simulated(n=4000, n_splits=20, expected=None, level=0, seed=0):
     terms, offset, first, chosen = [], [], [0], []
     for i in range(n):
         if split[i]:
-            f, log_rule = rng.normal(size=(n_splits, N_WAY_TERMS)), rng.normal(size=n_splits)
+            f, log_rule = rng.normal(size=(n_splits, N_SPLIT_TERMS)), rng.normal(size=n_splits)
             z = log_rule + f @ TRUE
             q = rng.choice(n_splits, p=np.exp(z - np.logaddexp.reduce(z)))
             # a sample by other terms than the distribution's, given that it holds the split taken
@@ -40,7 +40,7 @@ def simulated(n=4000, n_splits=20, expected=None, level=0, seed=0):
         cells,
         np.array(first),
         np.array(chosen),
-        np.concatenate([np.empty((0, N_WAY_TERMS)), *terms]),
+        np.concatenate([np.empty((0, N_SPLIT_TERMS)), *terms]),
         np.concatenate([np.empty(0), *offset]),
         np.array([n, first[-1]]),
     )
@@ -49,7 +49,7 @@ def simulated(n=4000, n_splits=20, expected=None, level=0, seed=0):
 def fitted(decisions):
     """The parameters of the root: of splitting, and of splits."""
     density = fit_density(decisions)
-    assert np.array_equal(density[1:-1], first_density()[1:-1])
+    assert np.array_equal(density[1:-1], initial_density()[1:-1])
     return density[0, :N_CELL_TERMS], density[0, N_CELL_TERMS:]
 
 
@@ -61,7 +61,7 @@ def test_the_density_that_made_the_decisions_is_found(expected):
     assert np.abs(ways - TRUE).max() < 0.15
     x = np.random.default_rng(1).normal(size=(500, N_CELL_TERMS))
     assert np.abs(expit(x @ split) - expit(x @ TRUE_SPLIT)).mean() < 0.02
-    f = np.random.default_rng(2).normal(size=(500, 8, N_WAY_TERMS))
+    f = np.random.default_rng(2).normal(size=(500, 8, N_SPLIT_TERMS))
     z, w = f @ ways, f @ TRUE
     found, true = (np.exp(v - np.logaddexp.reduce(v, axis=1, keepdims=True)) for v in (z, w))
     assert np.abs(found - true).mean() < 0.01
@@ -78,12 +78,12 @@ def test_samples_taken_for_all_splits_are_noticed():
 def test_derivatives_are_finite_differences():
     d = simulated(40, 7)
     split = np.flatnonzero(d.choice >= 0)
-    theta = np.random.default_rng(3).normal(size=N_WAY_TERMS)
+    theta = np.random.default_rng(3).normal(size=N_SPLIT_TERMS)
 
     def at(theta):
         gradient, hessian = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
         rest = (d.first[split], d.first[split + 1], d.choice[split], gradient, hessian)
-        rest = (*rest, np.empty(len(d.offset)), np.empty(N_WAY_TERMS))
+        rest = (*rest, np.empty(len(d.offset)), np.empty(N_SPLIT_TERMS))
         return add_likelihood(theta, d.split_terms, d.offset, *rest), gradient, hessian
 
     value, gradient, hessian = at(theta)
@@ -112,9 +112,9 @@ def test_constant_terms(constant):
 
 
 def test_few_decisions_change_little_and_none_change_nothing():
-    none, one = (joined_decisions([simulated(n, 4, level=level) for level in range(DENSITY_LEVELS)]) for n in (0, 1))
-    assert np.array_equal(fit_density(none), first_density())
-    assert 0.0 < np.abs(fit_density(one) - first_density())[:-1].max() < 3.0
+    none, one = (joined_decisions([simulated(n, 4, level=level) for level in range(N_DEPTH_CLASSES)]) for n in (0, 1))
+    assert np.array_equal(fit_density(none), initial_density())
+    assert 0.0 < np.abs(fit_density(one) - initial_density())[:-1].max() < 3.0
 
 
 @pytest.mark.parametrize("is_split", [0.0, 1.0])

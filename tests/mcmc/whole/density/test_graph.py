@@ -48,14 +48,14 @@ def with_graph(model, graph, nodes=64):
 def with_room(model, room=ROOM, nodes=64):
     """A plain chain at the stump whose empty graph may grow."""
     graph = module("state.stored").new_graph(room, room)
-    graph.used[module("state.records").GROWING] = 1
+    graph.used[module("state.records").IS_GROWING] = 1
     return with_graph(model, with_records(graph), nodes)
 
 
 def freeze(chain):
     """Let the graph grow no more, and value its pieces from the bottom up."""
     records, graph = module("state.records"), chain.state.graph
-    graph.used[records.GROWING] = 0
+    graph.used[records.IS_GROWING] = 0
     depths = [piece.depth for piece in graph.piece[: graph.used[records.N_PIECES]]]
     module("whole.density.graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
 
@@ -75,7 +75,7 @@ def grown(model, n_trees, disturbed=0.0, seed=4):
     return with_graph(model, chain.state.graph)
 
 
-def cut_down(chain):
+def prune_all(chain):
     """Bring a plain chain back to the stump."""
     with np.errstate(over="ignore"):
         while chain.state.count[module("state.records").N_PRUNABLE] > 0:
@@ -109,7 +109,7 @@ def all_met(naive):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
             module("whole.density.graph").add_tree(chain.model, chain.packed, 0)
-        cut_down(chain)
+        prune_all(chain)
     freeze(chain)
     return chain
 
@@ -144,7 +144,7 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf, monkeyp
         load(model, chain, tree)
         with np.errstate(over="ignore"):
             log_g = module("whole.density.graph").log_density(chain.model, chain.packed, 0)
-        cut_down(chain)
+        prune_all(chain)
         assert abs(log_prior + log_score - log_g - evidence) < 1e-9
 
 
@@ -153,7 +153,7 @@ def test_joined_graphs_have_what_each_had():
     import pactree_mcmc as pt
     from pactree_mcmc.mcmc.chain.chain import Chain
     from pactree_mcmc.mcmc.kernel import read_kernel
-    from pactree_mcmc.mcmc.state.records import GROWING, N_LINKS, N_PIECES
+    from pactree_mcmc.mcmc.state.records import IS_GROWING, N_LINKS, N_PIECES
     from pactree_mcmc.mcmc.state.stored import new_graph
     from pactree_mcmc.mcmc.whole.density.graph import joined_graph
     from pactree_mcmc.mcmc.whole.tasks import sample_independent
@@ -164,7 +164,7 @@ def test_joined_graphs_have_what_each_had():
     for seed in (1, 2):
         chain = Chain(pt.TreeModel(X, y).lowered, read_kernel({"learned": 1.0}), np.random.default_rng(seed))
         chain.take(new_graph(4000, 4000))
-        chain.state.graph.used[GROWING] = 1
+        chain.state.graph.used[IS_GROWING] = 1
         sample_independent(chain, 60)
         graphs.append(chain.state.graph)
     both, alone = joined_graph(graphs), [joined_graph([graph]) for graph in graphs]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.state.records import N_INTERNAL
-from pactree_mcmc.mcmc.state.tree import FEWEST_TOPS, first_density
+from pactree_mcmc.mcmc.state.tree import MIN_TOP_DEPTHS, initial_density
 from pactree_mcmc.mcmc.whole.density.fit import fit_density, mean_depth
 from pactree_mcmc.mcmc.whole.density.terms import ROWS_TERM
 from pactree_mcmc.testing.plain import plain_package
@@ -45,7 +45,7 @@ def test_as_many_depths_as_the_leaf_of_a_row_is_deep_on_average():
     deep = decisions._replace(level=np.array([0, 1, 1, 2, 3, 3]), is_split=split, cell_terms=terms)
     assert mean_depth(deep) == pytest.approx(3.4)
     assert mean_depth(deep._replace(is_split=0.0 * split)) == 0.0
-    assert fit_density(deep)[-1, 0] == FEWEST_TOPS == first_density()[-1, 0]
+    assert fit_density(deep)[-1, 0] == MIN_TOP_DEPTHS == initial_density()[-1, 0]
     terms[:, ROWS_TERM] = np.log1p([100.0, 100.0, 0.0, 100.0, 100.0, 90.0])
     assert fit_density(deep)[-1, 0] == 5.0
 
