@@ -37,7 +37,7 @@ OFFSET = (5.0**0.5 - 2.0) / 2.0
 POWERS = (1.0, 0.5, 0.25)
 """Powers of the likelihood by which dispersed starts grow. Chain c uses entry c modulo 3."""
 PASSING = -2
-"""Value of `count[SCAN]`, which marks stored values, while a start grows. No chain uses it later."""
+"""Value of `count[STORED_VERSION]`, which marks stored values, while a start grows. No chain uses it later."""
 
 
 @kept

@@ -55,9 +55,10 @@ class RawForm(NamedTuple):
 def fit_split(
     model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
 ) -> tuple[Split, bool]:
-    """Return the split of a leaf that separates its cell as the given one does, and True if its sides changed places.
+    """Return the split of a leaf's cell that a raw form gives (``cut``, or ``categories`` if not -1), and True if its
+    sides changed places: under nominal splits the smallest category goes left.
 
-    ``log_rule`` is ``-inf`` if the split cannot be made. Under nominal splits the smallest category goes left.
+    ``log_rule`` of the split is ``-inf`` if it is not admissible.
     """
     rule = model.split_prior
     if follows_design(rule):
@@ -94,8 +95,8 @@ def fit_split(
 
 @jit
 def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
-    """Return the categories that go left in a node's cell, True if the sides changed places, and True if the split can
-    be made.
+    """Return the categories of feature ``k`` that go left in a node's cell if ``categories`` go left, True if the sides
+    changed places, and True if the split is admissible.
     """
     rule = model.split_prior
     present = cell_categories(model, state, node, k)
@@ -115,7 +116,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 
 @jit
 def has_min_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> bool:
-    """Return True if a split leaves at least ``min_leaf`` rows of the node on both sides."""
+    """Return True if a split on feature ``k`` leaves at least ``min_leaf`` rows of the node on both sides."""
     codes, rows, rows_left = model.units.codes, model.units.rows, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
@@ -125,9 +126,7 @@ def has_min_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int,
 
 @jit
 def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Return the bits of the categories of feature ``k`` in a node's cell: those of its box under grid cuts, else those
-    of its rows.
-    """
+    """Return the bits of the categories of feature ``k`` in a node's box under grid cuts, else in its rows."""
     if parts_box(model.split_prior):
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
@@ -141,7 +140,7 @@ def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int
 
 @jit
 def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
-    """Return the raw forms of an internal node's split."""
+    """Return the raw forms of an internal node's split, as a `RawForms`."""
     rule, here = model.split_prior, state.node[node]
     k = here.feature
     if halves_box(rule):
@@ -163,13 +162,13 @@ def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
 
 @jit
 def log_raw_forms(forms: RawForms) -> float:
-    """Return the log of the number of raw forms ``forms``, the cuts or category sets that divide the cell alike."""
+    """Return the log of the number of raw forms, the cuts or sets of categories that divide the cell alike."""
     return log(float(forms.n)) + LOG_2 * (n_bits(forms.free) + forms.swaps)
 
 
 @jit
 def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> RawForm:
-    """Draw a raw form of an internal node's split, with equal probabilities."""
+    """Draw a raw form of an internal node's split uniformly."""
     forms, here = raw_forms(model, state, node), state.node[node]
     if here.categories < 0:
         cut = forms.first + pick(rng, forms.n) if forms.n > 1 else forms.first
@@ -184,7 +183,7 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 
 @jit
 def undivided_side(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
-    """Return 0 if a split sends the whole cell of a node left, 1 if it sends all right, -1 if it divides the cell."""
+    """Return the side, 0 left or 1 right, to which a split on feature ``k`` sends the whole cell of a node, or -1."""
     if categories >= 0:
         present = cell_categories(model, state, node, k)
         if categories & present == present:

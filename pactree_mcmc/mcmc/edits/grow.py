@@ -1,6 +1,7 @@
 """Growing a leaf and pruning a pair of leaves: the proposals, and the changes of the state.
 
 The moves `grow_prune`, `blanchard` and `collapsed` share them, and differ in the choice of the node and of the split.
+In this file, ``state`` has the arrays of one chain, and ``node`` is the index of a record of ``state.node``.
 """
 
 import numpy as np
@@ -31,9 +32,7 @@ from .proposal import GROW, PRUNE, Proposal
 
 @jit
 def log_growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior of the tree in which the children of ``node`` are leaves, minus that of the tree in which
-    ``node`` is a leaf.
-    """
+    """Return the log prior of the tree with both children of ``node`` as leaves, minus that with ``node`` as a leaf."""
     split = node_log_split(model, state, node) + state.node[node].log_rule
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
     return split + stops - node_log_stop(model, state, node)
@@ -41,9 +40,7 @@ def log_growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> floa
 
 @jit
 def log_growth_score_ratio(state: ChainState, node: int) -> float:
-    """Return the log score of the children of ``node`` as leaves minus that of ``node`` as a leaf, times the inverse
-    temperature.
-    """
+    """Return beta times the log score of both children of ``node`` as leaves minus that of ``node`` as a leaf."""
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
 
@@ -52,8 +49,8 @@ def log_growth_score_ratio(state: ChainState, node: int) -> float:
 def split_gain(state: ChainState, node: int) -> float:
     """Return the gain in log score by the split of a node whose children are leaves, times the inverse temperature.
 
-    `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. The gain is that of
-    stored sums. It differs from `log_growth_score_ratio` only if the leaves share an unknown variance.
+    `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. It differs from
+    `log_growth_score_ratio` only if the leaves share an unknown variance, for whose guess sums are stored.
     """
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
@@ -61,7 +58,10 @@ def split_gain(state: ChainState, node: int) -> float:
 
 @jit
 def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
-    """Return the proposal to grow ``node``, whose children stay in the state until the decision."""
+    """Return the proposal to grow ``node``, to which `attach_children` has attached two children.
+
+    ``log_proposal_ratio`` is the log probability of proposing the old tree from the new one, minus that of the reverse.
+    """
     prior, score = log_growth_prior_ratio(model, state, node), log_growth_score_ratio(state, node)
     return Proposal(np.int64(GROW), which, node, np.int64(NONE), prior, score, log_proposal_ratio, 0.0)
 
@@ -75,9 +75,9 @@ def pruning(model: Lowered, state: ChainState, which: int, node: int, log_propos
 
 @jit
 def attach_children(model: Lowered, state: ChainState, node: int, split: Split) -> None:
-    """Give a leaf the two children of ``split``, with their statistics and scores.
+    """Give a leaf the two children of ``split``, with their rows, statistics and scores, but change no list of nodes.
 
-    Do not change the lists of leaves and nodes, which `accept_growth` updates.
+    The loop adds the children to the lists if it accepts the proposal, and else removes them.
     """
     here = state.node[node]
     left = state.node[state.count[N_FREE] - 1].free
@@ -105,9 +105,9 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
 
 @jit
 def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
-    """Move the units that go left to the front of the node's range, and sum the statistics of both children.
+    """Sort the units (merged rows) of a node, those that go left first, and sum the statistics of both children.
 
-    Write rows and hash of the left child. Return the index in ``order`` at which the right side begins.
+    Write number of rows and hash of the left child. Return the index in ``order`` at which the right side begins.
     """
     order, to_right, stats = state.order, state.scratch.to_right, state.stats
     codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
@@ -143,7 +143,7 @@ def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def init_leaf(state: ChainState, node: int, parent: int, depth: int, start: int, stop: int) -> None:
-    """Make a free node a leaf with the units ``order[start:stop]``, on no list."""
+    """Make a free node a leaf with the units (merged rows) ``order[start:stop]``, without statistics and on no list."""
     new = state.node[node]
     new.parent, new.depth, new.start, new.stop = parent, depth, start, stop
     new.left, new.right, new.feature = NONE, NONE, NONE
@@ -172,13 +172,13 @@ def _set_child_boxes(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def box_hash_term(state: ChainState, node: int, k: int) -> int:
-    """Return the summand of feature ``k`` in the hash of a node's box."""
+    """Return the term of feature ``k`` in the hash of a node's box. The hash is the sum over all features."""
     return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
 
 
 @jit
 def accept_growth(model: Lowered, state: ChainState, node: int) -> None:
-    """Make the new children of ``node`` part of the tree, by updating the lists and the number of nodes."""
+    """Make the new children of ``node`` part of the tree: update the lists and the number of nodes."""
     unlist_growable(state, node)
     if state.node[node].parent != NONE:
         unlist_prunable(state, state.node[node].parent)
@@ -202,7 +202,7 @@ def set_default_side(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def remove_children(state: ChainState, node: int) -> None:
-    """Remove both children, which are leaves, of a node and return them to the pool. Do not change the lists."""
+    """Remove both children of a node, which are leaves, and free their records. Do not change the lists."""
     state.node[state.count[N_FREE]].free = state.node[node].right
     state.node[state.count[N_FREE] + 1].free = state.node[node].left
     state.count[N_FREE] += 2
@@ -212,7 +212,7 @@ def remove_children(state: ChainState, node: int) -> None:
 
 @jit
 def prune(state: ChainState, node: int) -> None:
-    """Turn a prunable node into a leaf."""
+    """Turn a prunable node into a leaf, and update the lists."""
     unlist_growable(state, state.node[node].left)
     unlist_growable(state, state.node[node].right)
     unlist_prunable(state, node)
@@ -235,16 +235,14 @@ def prune_all(state: ChainState) -> None:
 
 @jit
 def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by the split of its cell that separates the rows as the given feature, cut and categories
-    do.
-    """
+    """Grow a splittable leaf by the split of its cell that a raw form gives (`fit_split`), and update the lists."""
     attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
     accept_growth(model, state, node)
 
 
 @jit
 def restore_saved_tree(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
-    """Make ``nodes[start:stop]``, a saved tree in preorder, the present tree. Return False if there is no room."""
+    """Make the saved tree ``nodes[start:stop]``, in preorder, the present tree. Return False if free nodes run out."""
     prune_all(state)
     node = np.int64(0)
     for at in range(start, stop):

@@ -1,8 +1,14 @@
 """Merges of two subtrees ``a`` and ``b`` that a split v separates.
 
 A tree on the union of the cells of a and b is a merge of them if the split v cuts it into a and b, without splits that
-send a whole cell to one side. Its root is v itself, above both, or a split of which the roots of a and b are the two
-halves, or the root of one of them, with the cell of the other one on one side.
+send a whole cell to one side. Its root is v itself, above both, or the root of one of them, with the cell of the other
+one on one side, or a split of which the roots of a and b are the two halves. If a and b are leaves it can also be a
+leaf. So with 0 and 1 for left and right children, the number of merges is
+
+    M(a, b) = 1 + 1[a and b are leaves] + sum_i M(a_i, b) + sum_i M(a, b_i)
+              + M(a_0, b_0) M(a_1, b_1) + M(a_0, b_1) M(a_1, b_0)
+
+without the terms whose root split does not exist.
 """
 
 import numpy as np
@@ -23,8 +29,8 @@ MAX_MERGED_LEAVES = 10
 
 @jit
 def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags for the root split of a, placed above a and b: if it can send the whole cell of b left, and if
-    it can send that cell right.
+    """Return two flags for the root split of a, placed above a and b: True if it can send the whole cell of b left, and
+    True if it can send that cell right.
     """
     here = state.node[a]
     if here.categories >= 0:
@@ -42,8 +48,8 @@ def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[
 
 @jit
 def can_join_roots(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags for a split of both cells whose restrictions to them are the root splits of a and b: if there is
-    one that sends both left sides the same way, and if there is one that sends them opposite ways.
+    """Return two flags for a split of both cells whose halves are the root splits of a and b: True if there is one that
+    sends both left sides the same way, and True if there is one that sends them opposite ways.
     """
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False
@@ -84,13 +90,13 @@ def plan_root(
 
 @jit
 def is_too_large_to_merge(state: ChainState, a: int, b: int) -> bool:
-    """Return True if two subtrees have more than `MAX_MERGED_LEAVES` leaves in all, and are therefore not merged."""
+    """Return True if two subtrees have more than `MAX_MERGED_LEAVES` leaves in all."""
     return count_internal(state, a) + count_internal(state, b) + 2 > MAX_MERGED_LEAVES
 
 
 @jit
 def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of trees that are merges of the subtrees a and b."""
+    """Return the number M(a, b) of trees that are merges of the subtrees at a and b."""
     if is_leaf(state, a) and is_leaf(state, b):
         return np.int64(2)
     total = np.int64(1)
@@ -130,7 +136,7 @@ def plan_split_above(state: ChainState, at: int, v: int, a: int, b: int, a_is_le
 def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
     """Plan merge ``number`` of a and b, which the split of v separates, from plan record ``at`` on.
 
-    Return the first free record. Merges are numbered as `n_merges` counts them.
+    Return the first free record. Merges are numbered from 0, as `n_merges` counts them.
     """
     if number == 0:
         return plan_split_above(state, at, v, a, b, a_is_left)

@@ -7,7 +7,7 @@ import numpy as np
 from ...core.compile.jit import jit
 
 NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, ROTATE, KEEP_CHANGE = range(9)
-"""Kinds of changes, explained at `Proposal.edit`."""
+"""Kinds of changes of the tree, explained at `Proposal.edit`."""
 
 
 class Proposal(NamedTuple):
@@ -67,10 +67,7 @@ def taken(which: int, node: int, top: int) -> Proposal:
 
 @jit
 def made(which: int) -> Proposal:
-    """Return the proposal of a Gibbs step that has changed the tree already.
-
-    It is an error if feature weights are drawn.
-    """
+    """Return the proposal of a Gibbs step that has changed the tree already, an error if feature weights are drawn."""
     return _without_ratios(np.int64(KEEP_CHANGE), which, np.int64(-1), np.int64(-1))
 
 

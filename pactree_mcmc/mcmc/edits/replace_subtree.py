@@ -29,7 +29,7 @@ MAX_DRAWN_INTERNAL = 128
 """Largest number of internal nodes of a subtree that a move draws anew, and of one that it replaces."""
 MAX_NEW_NODES = 4 * (MAX_DRAWN_INTERNAL + 2)
 """Free nodes that a proposal may need beside twice those in use: it builds at most two subtrees, and a subtree is
-refused with one internal node too many, when it has ``2 * (MOST_INTERNAL + 1) + 1`` nodes. Nodes are not checked.
+refused with one internal node too many, when it has ``2 * (MAX_DRAWN_INTERNAL + 1) + 1`` nodes. Nodes are not checked.
 """
 
 
@@ -41,7 +41,10 @@ def has_room(state: ChainState) -> bool:
 
 @jit
 def begin(state: ChainState, node: int) -> int:
-    """Return a new leaf outside the tree that has the cell of ``node``. Store the order of the rows."""
+    """Return a new leaf outside the tree that has the cell of ``node``, and store the order of the rows.
+
+    A move builds the subtree that is to replace that of ``node`` at this leaf.
+    """
     here = state.node[node]
     state.count[N_FREE] -= 1
     top = state.node[state.count[N_FREE]].free
@@ -61,7 +64,7 @@ def begin(state: ChainState, node: int) -> int:
 
 @jit
 def drop_subtree(state: ChainState, node: int, top: int) -> None:
-    """Drop the subtree built at ``top`` beside ``node``, and restore the order of the rows."""
+    """Remove the subtree built at ``top`` beside ``node``, and restore the order of the rows."""
     order, order_before = state.order, state.scratch.replace.order
     for i in range(state.node[node].start, state.node[node].stop):
         order[i] = order_before[i]
@@ -111,7 +114,7 @@ def insert_subtree(model: Lowered, state: ChainState, node: int, top: int) -> No
 
 @jit
 def _free_subtree(state: ChainState, top: int) -> None:
-    """Return a node outside the tree, and all nodes below it, to the pool."""
+    """Free the records of a node outside the tree and of all nodes below it."""
     at = np.int64(top)
     while at != NONE:
         following = next_node(state, at, top)
@@ -121,7 +124,6 @@ def _free_subtree(state: ChainState, top: int) -> None:
 
 @jit
 def _free_node(state: ChainState, node: int) -> None:
-    """Return a node to the pool of free nodes."""
     state.node[state.count[N_FREE]].free = node
     state.count[N_FREE] += 1
 
@@ -130,7 +132,10 @@ def _free_node(state: ChainState, node: int) -> None:
 def replacement(
     model: Lowered, state: ChainState, which: int, node: int, top: int, log_proposal_ratio: float
 ) -> Proposal:
-    """Return the proposal to put the subtree built at ``top`` in the place of ``node``."""
+    """Return the proposal to put the subtree built at ``top`` in the place of ``node``.
+
+    ``log_proposal_ratio`` is the log probability of proposing the old tree from the new one, minus that of the reverse.
+    """
     return Proposal(
         np.int64(REPLACE),
         which,
@@ -189,11 +194,10 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow the leaf ``top`` into the planned subtree.
+    """Grow the leaf ``top`` into the planned subtree, which takes ``n_planned`` plan records.
 
-    Return False if a split cannot be made. The part built so far stays.
-
-    With ``simplify`` leave out each split that sends a whole cell to one side, and the subtree on its empty side.
+    Return False, with a part built, if a split is not admissible. With ``simplify`` leave out each split that sends a
+    whole cell to one side, and the subtree on its empty side.
     """
     state.plan[0].node = top
     for i in range(n_planned):
@@ -218,7 +222,7 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
 
 @jit
 def _copy_plan(state: ChainState, source: int, target: int) -> None:
-    """Overwrite the planned node ``target`` by the planned node ``source``, whose subtree comes along."""
+    """Overwrite plan record ``target`` by record ``source``, whose subtree comes along."""
     old, new = state.plan[source], state.plan[target]
     new.feature, new.cut, new.categories = old.feature, old.cut, old.categories
     new.left, new.right, new.origin = old.left, old.right, old.origin

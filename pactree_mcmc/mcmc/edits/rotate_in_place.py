@@ -31,7 +31,7 @@ def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
 
 @jit
 def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
-    """Exchange the places of v's split and its parent's, and return the log prior ratio, ``-inf`` for no valid tree.
+    """Exchange the places of v's split and its parent's. Return the log prior ratio, ``-inf`` if the tree is not valid.
 
     Rotating the same node again undoes the change. `update_lists_of_rotation` updates the lists.
     """
@@ -42,6 +42,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     y = low.right if v_is_left else low.left
     z = top.right if v_is_left else top.left
     rule = low.log_rule
+    # u keeps its cell, depth and R, unless cuts have weights; the factors of the old v make room for those of the new v
     ratio = -rule - log_split_factor(model, low.depth)
     ratio += move_subtree_down(model, state, x, -1) + move_subtree_down(model, state, z, 1)
     _exchange_splits(model, state, u, v, x, y, z, v_is_left)
@@ -60,7 +61,10 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
 def _exchange_splits(
     model: Lowered, state: ChainState, u: int, v: int, x: int, y: int, z: int, v_is_left: bool
 ) -> None:
-    """Exchange the splits of u and its child v, and give v the rows, score and cell of its new children."""
+    """Exchange the splits of u and its child v, whose outer child is x and inner child y; z is the other child of u.
+
+    Give v the rows, score and cell of its new children y and z. ``v_is_left`` is True if v is the left child.
+    """
     top, low = state.node[u], state.node[v]
     top.cut, low.cut = low.cut, top.cut
     top.upper, low.upper = low.upper, top.upper
@@ -95,10 +99,7 @@ def log_split_factor(model: Lowered, depth: int) -> float:
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Move a subtree ``n_levels`` levels down (up if negative), and return the change of its log prior.
-
-    Return ``-inf`` if the prior factor of some node is 0 at the old or at the new depth.
-    """
+    """Move a subtree ``n_levels`` down, or up if negative. Return the change of its log prior, or ``-inf``."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         before, after = log_prior_factor(model, state, node), move_node_down(model, state, node, n_levels)
@@ -109,7 +110,7 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int
 
 @jit
 def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) -> float:
-    """Move a node ``n_levels`` levels down (up if negative), and return its `log_prior_factor` there."""
+    """Move a node ``n_levels`` down, or up if negative. Return its `log_prior_factor` there."""
     here = state.node[node]
     was_at_limit = here.depth >= model.prior.depth_limit
     here.depth += n_levels
@@ -126,7 +127,7 @@ def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) 
 
 @jit
 def log_prior_factor(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior factor of a node, with R if it depends on the depth, or ``-inf`` below the depth limit."""
+    """Return the log prior factor of a node, ``-inf`` below the depth limit. It has R if that depends on the depth."""
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):
         return node_log_stop(model, state, node) if depth <= limit else -inf

@@ -1,4 +1,14 @@
-"""Definition of a move, and the loop that decides proposals, makes the changes and counts."""
+"""Definition of a move, and the loop that makes its steps: it decides about proposals, makes the changes and counts.
+
+A proposal to go from the tree T to T' is accepted with probability ``min(1, exp(log_ratio))`` (Metropolis-Hastings),
+
+    log_ratio = log[prior(T') / prior(T)] + beta log[score(T') / score(T)] + log[q(T | T') / q(T' | T)]
+
+where q is the probability of the proposal. The step of a move computes the three terms of its `Proposal`. Two factors
+of the prior enter here, for all moves: that of drawn feature weights (`log_tilt_ratio`) and that of the number of
+leaves (`log_leaf_count_ratio`). In this file, ``state`` contains the arrays of one chain, and ``state.moves`` counts
+the proposals (row PROPOSED) and the accepted ones (row ACCEPTED), with one or two columns for each move.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +42,7 @@ from ..state.weights import has_drawn_weights, split_tilt, stored_tilt, update_t
 from .step_code import check_code
 
 N_COUNTS = 0
-"""Number of counts of a user's move in its copy of `run`, which `compile_loop` makes. 0 turns the check off."""
+"""Number of counts of a user's move, in its copy of `run` (`compile_loop`). 0 turns the check of ``which`` off."""
 
 
 SCRATCH_BY_FLAG = {
@@ -41,25 +51,26 @@ SCRATCH_BY_FLAG = {
     "lines": ("line",),
     "guided": ("density", "subgraph"),
 }
-"""Names of the scratch arrays that each flag of `Move` means. In a file a flag is True if a move needs the first."""
+"""Groups of scratch arrays that a move needs by its flags. A file says if the move needs the first group of each."""
 
 
 @jit
 def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> bool:
-    """Return True if the Metropolis-Hastings rule accepts a proposal."""
+    """Return True if the Metropolis-Hastings rule accepts a proposal, drawing one random number."""
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     if has_drawn_weights(state):
         log_ratio += log_tilt_ratio(model, state, proposal)
     if len(model.prior.by_leaves) > 0:
         log_ratio += log_leaf_count_ratio(model, state, proposal)
+    # two stages: min(1, e^h) min(1, e^(r - h)) = e^r min(1, e^-h) min(1, e^(h - r)), with h = log_decided, r = log_ratio
     return flip_log(rng, log_ratio - proposal.log_decided)
 
 
 @jit
 def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log prior ratio of a proposal by the drawn feature weights, minus that by equal weights.
+    """Return the log prior ratio, new tree to old, by the drawn feature weights, minus that by equal weights.
 
-    Update ``state.tilt`` for the proposed tree.
+    Moves use equal weights for their prior ratios. Update ``state.tilt``, the part of each internal node in this ratio.
     """
     edit, node = proposal.edit, proposal.node
     if edit == PRUNE:
@@ -75,7 +86,7 @@ def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> flo
 
 @jit
 def log_leaf_count_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves."""
+    """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves, or -inf."""
     edit, by_leaves, n_leaves_before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
     n_leaves_after = n_leaves_before
     if edit == GROW:
@@ -91,10 +102,7 @@ def log_leaf_count_ratio(model: Lowered, state: ChainState, proposal: Proposal) 
 def decide_growth(
     rng: np.random.Generator, model: Lowered, state: ChainState, first_count: int, proposal: Proposal
 ) -> None:
-    """Accept or refuse a growth or pruning, and keep or undo its change of the tree.
-
-    Count the proposal in column ``first_count + which`` of ``state.moves``.
-    """
+    """Accept or refuse a growth or pruning, keep or undo its change, and count it (`decide_proposal`)."""
     if proposal.edit == NOTHING:
         return
     column = first_count + proposal.which
@@ -156,24 +164,25 @@ def decide_proposal(
 
 @jit
 def has_room_to_grow(state: ChainState) -> bool:
-    """Return True if two nodes are free, which is enough to grow a leaf."""
+    """Return True if two nodes are free, which is enough for a move that only grows and prunes."""
     return state.count[N_FREE] >= 2
 
 
 def step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Stand in for the step of a move. `compile_loop` makes a copy of `run` that calls the real step."""
+    """Stand in for the step of a move in `run`. `compile_loop` makes a copy of `run` that calls the real step."""
     raise NotImplementedError
 
 
 def has_room_for_step(state: ChainState) -> bool:
-    """Stand in for `has_room` or `has_room_to_grow`. `compile_loop` makes a copy of `run` that calls one of them."""
+    """Stand in for the check of the free nodes, `has_room` or `has_room_to_grow`, in `run`."""
     raise NotImplementedError
 
 
 def run(chain: Any, n: int, first_count: int) -> int:
-    """Make ``n`` steps of a move, or as many as there is room for, and return their number.
+    """Make ``n`` steps of a move, or fewer if free nodes run out, and return their number. The caller then adds nodes.
 
-    The counts of the move begin at column ``first_count`` of ``state.moves``.
+    ``chain`` has the random generator, model and state of one chain. Proposals are counted in the columns of
+    ``state.moves`` from ``first_count`` on.
     """
     rng, model, state = chain.rng, chain.model, chain.state
     for i in range(n):
@@ -191,9 +200,9 @@ def run(chain: Any, n: int, first_count: int) -> int:
 
 
 def compile_loop(move: Move) -> Any:
-    """Return a copy of `run` that calls the step of this move, and compiles at its first call.
+    """Return a copy of `run` that calls the step of this move. It compiles at its first call.
 
-    The compiled code of a user's move is stored on disk by a key of the step.
+    The code of a user's move is stored on disk under a key of the step.
     """
     step = move.step
     # a move that only grows and prunes needs less code
@@ -298,7 +307,7 @@ class Move:
 
 
 def _scratch_names(flags: Iterable[bool]) -> tuple[str, ...]:
-    """Return the names of the scratch arrays that a step needs, by the flags of `Move`."""
+    """Return the names of the groups of scratch arrays that a step needs, by the four flags of `Move` in order."""
     return tuple(name for names, flag in zip(SCRATCH_BY_FLAG.values(), flags, strict=True) if flag for name in names)
 
 
@@ -312,7 +321,7 @@ def _unpacked(data: bytes) -> Move:
 
 
 def _compile_step(name: str, step: Any) -> Any:
-    """Return the step of a move, checked and compiled."""
+    """Return the compiled step of the move ``name``. Raise TypeError or ValueError if the step is not valid."""
     step = getattr(step, "__func__", step)
     plain = getattr(step, "py_func", step)
     if isinstance(plain, FunctionType) and not is_known(plain):
@@ -329,7 +338,7 @@ def _compile_step(name: str, step: Any) -> Any:
 
 @kept
 class AbsentMove(NamedTuple):
-    """Description of a user's move in a file, without its code."""
+    """Description of a user's move in a file, without code. It takes the place of the move in a loaded kernel."""
 
     name: str
     counts: tuple[str, ...]
@@ -338,11 +347,11 @@ class AbsentMove(NamedTuple):
     lines: bool
     guided: bool
     key: str
-    """Key of the step's code, "" if the code is unknown."""
+    """Python version and key of the step's code, "" if the code has no key."""
 
     @property
     def scratch(self) -> tuple[str, ...]:
-        """Names of the scratch arrays that the step needs."""
+        """Names of the groups of scratch arrays that the step needs."""
         return _scratch_names(self[2:6])
 
     @property

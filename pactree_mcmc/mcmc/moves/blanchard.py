@@ -30,7 +30,7 @@ from .grow_prune import GROW_COUNT, PRUNE_COUNT
 
 @jit
 def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Walk from the root to a random leaf, and propose to grow it, to prune its parent, or nothing."""
+    """Propose to grow a leaf that a random walk from the root ends in, to prune its parent, or to change nothing."""
     leaf = 0
     while not is_leaf(state, leaf):
         leaf = state.node[leaf].left if flip(rng, 0.5) else state.node[leaf].right
@@ -49,7 +49,7 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log r of a node, at most 0, -inf if it cannot be split. Count its children as cells that can be split."""
+    """Return log r of a node (see above), at most 0, as if both children could be split, or -inf if the node cannot."""
     depth, design = state.node[node].depth, state.node[node].design
     if not state.node[node].splittable:
         return -np.inf

@@ -32,7 +32,7 @@ MAX_SHIFT = 6
 
 @jit
 def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another split of an internal node, drawn from the split prior."""
+    """Propose another split of a random internal node, drawn from the split prior."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -42,7 +42,7 @@ def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another cut of an internal node, a few codes away."""
+    """Propose another cut of a random internal node, up to ``MAX_SHIFT`` possible cuts above or below."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -91,9 +91,11 @@ def replace_split(
     categories: int,
     is_drawn: bool,
 ) -> Proposal:
-    """Propose another split of an internal node, with the splits below carried over.
+    """Propose another split of an internal node, and apply the splits below it again, as far as that is possible.
 
-    ``is_drawn`` is True if the split was drawn from R.
+    The new split has the given ``feature``, ``cut`` (largest code going left) and ``categories`` (bits going left, -1
+    if ordered). ``is_drawn`` is True if it was drawn from the split prior R, whose ratio then enters the log proposal
+    ratio. Otherwise it must be proposed with the same probability as the reverse change.
     """
     n_planned = plan_copy(state, node, 0)
     log_forms_before = make_plan_raw(rng, model, state, node, node)
@@ -103,6 +105,7 @@ def replace_split(
     top = begin(state, node)
     if not build(model, state, top, n_planned, False):
         return withdrawn(0, node, top)
+    # one of m raw forms is drawn for each split below: q(old | new) / q(new | old) = prod m(old) / prod m(new)
     log_proposal_ratio = log_forms_before - log_raw_forms_below(model, state, top)
     if is_drawn:
         log_proposal_ratio += state.node[node].log_rule - state.node[top].log_rule
@@ -111,7 +114,7 @@ def replace_split(
 
 @jit
 def log_raw_forms_below(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the sum, over the splits below ``top``, of the log number of raw forms (`carry_over`)."""
+    """Return the sum, over the splits below node ``top``, of the log number of raw forms (`carry_over`)."""
     total, node = 0.0, next_node(state, top, top)
     while node != NONE:
         if not is_leaf(state, node):

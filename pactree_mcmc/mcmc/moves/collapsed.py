@@ -38,7 +38,7 @@ from .grow_prune import (
 
 @jit
 def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to grow or to prune, unless the first stage of the decision refuses."""
+    """Propose to grow a random leaf or to prune a random node, unless the first stage of the decision refuses."""
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()
@@ -63,7 +63,7 @@ def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def with_log_decided(proposal: Proposal, log_decided: float) -> Proposal:
-    """Return the proposal with ``log_decided = hope``, the log ratio by which the first stage has accepted it."""
+    """Return the proposal with ``log_decided``, the log ratio by which the first stage has accepted it."""
     return Proposal(
         proposal.edit,
         proposal.which,
@@ -82,7 +82,7 @@ def log_collapsed_proposal_ratio(
 ) -> float:
     """Return the log proposal ratio of growing ``node``, to which the children are attached already.
 
-    The two counts are those of the tree in which ``node`` is a leaf.
+    The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     """
     uniform = log_growth_proposal_ratio(state, node, n_growable, n_prunable)
     return uniform - split_gain(state, node) + scan(model, state, node)
@@ -90,9 +90,9 @@ def log_collapsed_proposal_ratio(
 
 @jit
 def log_first_stage_ratio(model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log acceptance ratio of growing ``node`` if both children can be split, whatever the split.
+    """Return the log acceptance ratio of growing ``node`` as if both children could be split, whatever the split.
 
-    The two counts are those of the tree in which ``node`` is a leaf.
+    The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     """
     depth, design = state.node[node].depth, state.node[node].design
     left_design = right_design = np.int64(0)
@@ -109,6 +109,7 @@ def log_first_stage_ratio(model: Lowered, state: ChainState, node: int, n_growab
     n_prunable_after = n_prunable + 1 - has_leaf_sibling(state, node)
     log_reverse = log((1.0 - grow_probability(n_growable_after, n_prunable_after)) / n_prunable_after)
     log_forward = log(grow_probability(n_growable, n_prunable) / n_growable)
+    # log R and the gain of the split cancel between prior and score ratios and the proposal ratio, which leaves log W
     return prior + log_reverse - log_forward + scan(model, state, node)
 
 

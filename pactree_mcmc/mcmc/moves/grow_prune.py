@@ -23,7 +23,7 @@ from ..state.tree import ChainState
 from .base import Move
 
 GROW_COUNT, PRUNE_COUNT = range(2)
-"""Values of ``Proposal.which``: growths are counted first, prunings second."""
+"""Values of ``Proposal.which``, the index of a count: growths are counted first, prunings second."""
 
 
 @jit
@@ -39,7 +39,7 @@ def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def grow_probability(n_growable: int, n_prunable: int) -> float:
-    """Return the probability that a step proposes to grow."""
+    """Return the probability g that a step proposes to grow, by the numbers of growable leaves and prunable nodes."""
     if n_growable == 0:
         return 0.0
     return 0.5 if n_prunable > 0 else 1.0
@@ -47,7 +47,7 @@ def grow_probability(n_growable: int, n_prunable: int) -> float:
 
 @jit
 def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to grow one of the growable leaves, with equal probabilities."""
+    """Propose to grow a growable leaf, picked uniformly, with a split drawn from the split prior."""
     node = state.node[pick(rng, state.count[N_GROWABLE])].growable
     attach_children(model, state, node, draw_split(rng, model, state, node))
     ratio = log_growth_proposal_ratio(state, node, state.count[N_GROWABLE], state.count[N_PRUNABLE])
@@ -56,7 +56,7 @@ def propose_growth(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to prune one of the prunable nodes, with equal probabilities."""
+    """Propose to prune a prunable node, picked uniformly."""
     node = state.node[pick(rng, state.count[N_PRUNABLE])].prunable
     n_growable, n_prunable = counts_after_pruning(state, node)
     return pruning(model, state, PRUNE_COUNT, node, -log_growth_proposal_ratio(state, node, n_growable, n_prunable))
@@ -66,7 +66,7 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 def log_growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
     """Return the log proposal ratio of growing ``node``, to which the children are attached already.
 
-    The two counts are those of the tree in which ``node`` is a leaf.
+    The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     """
     n_growable_after = (
         n_growable - 1 + state.node[state.node[node].left].splittable + state.node[state.node[node].right].splittable
@@ -78,7 +78,7 @@ def log_growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_p
 
 @jit
 def counts_after_pruning(state: ChainState, node: int) -> tuple[int, int]:
-    """Return the numbers of growable leaves and of prunable nodes after pruning the prunable ``node``."""
+    """Return the numbers of growable leaves and of prunable nodes of the tree after pruning the prunable ``node``."""
     left, right = state.node[node].left, state.node[node].right
     n_growable = state.count[N_GROWABLE] + 1 - state.node[left].splittable - state.node[right].splittable
     return n_growable, state.count[N_PRUNABLE] - 1 + has_leaf_sibling(state, node)
@@ -86,7 +86,7 @@ def counts_after_pruning(state: ChainState, node: int) -> tuple[int, int]:
 
 @jit
 def has_leaf_sibling(state: ChainState, node: int) -> int:
-    """Return 1 if the parent of ``node`` is prunable in the tree in which ``node`` is a leaf, else 0."""
+    """Return 1 if the sibling of ``node`` is a leaf, so that the parent is prunable if ``node`` is a leaf, else 0."""
     sibling_node = sibling(state, node)
     return 1 if sibling_node != NONE and is_leaf(state, sibling_node) else 0
 

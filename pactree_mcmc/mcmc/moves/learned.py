@@ -51,7 +51,7 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 
 @jit
 def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
-    """Return True if the density can draw the subtree at ``top``, which must not be too large."""
+    """Return True if the learned density can draw the subtree at ``top``, which must not be too large."""
     n_internal, node = 0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -64,7 +64,10 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
 
 @jit
 def draw_subtree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a subtree drawn from the density at the leaf ``top``. Return its log density, inf if it gets too large."""
+    """Grow the leaf ``top`` into a subtree drawn from the learned density.
+
+    Return its log density, or inf, with a part grown, if it gets too large.
+    """
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -81,10 +84,10 @@ def draw_subtree(rng: np.random.Generator, model: Lowered, state: ChainState, to
 
 @jit
 def sample_trees(chain: Any, out: np.ndarray, first_tree: int) -> int:
-    """Draw independent trees from the density and add them to a growing graph.
+    """Draw independent trees from the learned density, and add them to a growing graph of visited cells.
 
-    Write the log weights ``log pi(T) - log g(T)`` into ``out[done:]``, -inf for a tree that gets too large. Return the
-    number of entries written, which is less than ``len(out)`` if the room for nodes ends.
+    Write the log weights ``log pi(T) - log g(T)`` into ``out[first_tree:]``, -inf for a tree that gets too large.
+    Return the number of entries of ``out`` that are now written, less than all if free nodes run out.
     """
     rng, model, state = chain.rng, chain.model, chain.state
     root = np.int64(0)
@@ -103,10 +106,10 @@ def sample_trees(chain: Any, out: np.ndarray, first_tree: int) -> int:
 
 @jit
 def add_saved_trees(chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, first_tree: int) -> int:
-    """Add saved trees, those that the density can draw, to the graph. The chain ends as a stump.
+    """Add saved trees that the learned density can draw to the graph of visited cells. The chain ends as a stump.
 
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Trees from ``first_tree`` on are added. Return the
-    number of trees done, which is less than all if the room for nodes ends.
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Begin with tree ``first_tree``. Return the number of trees
+    treated so far, which is less than all if free nodes run out.
     """
     model, state = chain.model, chain.state
     for i in range(first_tree, len(start)):
@@ -122,10 +125,11 @@ def add_saved_trees(chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.
 def saved_log_weights_into(
     chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, first_tree: int
 ) -> int:
-    """Write the log weights ``log pi(T) - log g(T)`` of saved trees into ``out[done:]``, inf if g cannot draw the tree.
+    """Write ``log pi(T) - log g(T)`` of saved trees into ``out[first_tree:]``, inf if the density g cannot draw the
+    tree.
 
-    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return the number of trees done, which is less than all if the
-    room for nodes ends. The chain ends as a stump.
+    Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return the number of entries of ``out`` that are now written,
+    less than all if free nodes run out. The chain ends as a stump.
     """
     model, state = chain.model, chain.state
     root = np.int64(0)

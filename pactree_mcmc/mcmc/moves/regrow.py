@@ -50,15 +50,14 @@ def regrow_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
     log_forward = regrow(rng, model, state, top) if log_reverse > -inf else inf
     if log_forward == inf:
         return withdrawn(0, node, top)
+    # P(back) / P(there) = [draw(T) / n(T')] / [draw(T') / n(T)]
     n_after = n_before + n_choices(state, top) - n_choices(state, node)
     return replacement(model, state, 0, node, top, log_reverse - log(n_after) - log_forward + log(n_before))
 
 
 @jit
 def is_regrowable(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if the cell of a node has at most MOST_VALUES values and its subtree at most MOST_INTERNAL internal
-    nodes.
-    """
+    """Return True if the move can regrow a node: its cell and its present subtree are not too large."""
     if (state.node[node].stop - state.node[node].start) * len(model.split_prior.feature) > MAX_REGROW_VALUES:
         return False
     return count_internal(state, node) <= MAX_DRAWN_INTERNAL
@@ -66,7 +65,7 @@ def is_regrowable(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def n_choices(state: ChainState, top: int) -> int:
-    """Return the number of nodes at and below ``top`` that the move may pick: internal nodes and splittable leaves."""
+    """Return the number of nodes at and below ``top`` that the move can pick: internal nodes and growable leaves."""
     n, node = 0, np.int64(top)
     while node != NONE:
         n += state.node[node].splittable
@@ -76,7 +75,7 @@ def n_choices(state: ChainState, top: int) -> int:
 
 @jit
 def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow a random subtree at the leaf ``top``. Return its log probability, inf if the subtree gets too large."""
+    """Grow the leaf ``top`` into a random subtree. Return its log probability, or inf if it gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -96,7 +95,7 @@ def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int
 
 @jit
 def log_draw_probability(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log probability that `regrow` grows the subtree that the tree has at ``top``, -inf if it cannot."""
+    """Return the log probability that `regrow` draws the subtree that the tree has at ``top``, -inf if it cannot."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -113,7 +112,7 @@ def log_draw_probability(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log term of an internal node's split in the sum Z of its cell, relative to the score of the cell."""
+    """Return the log term of an internal node's split in the sum Z of its cell, minus the log score of the cell."""
     return node_log_split(model, state, node) + state.node[node].log_rule + split_gain(state, node)
 
 

@@ -47,6 +47,7 @@ def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState
     if not regrow_line(rng, model, state, top, feature):
         return withdrawn(0, node, top)
     m_before, m_after = n_choices(state, node), n_choices(state, top)
+    # m(T) of the n(T) nodes lead to v, and the sum over all subtrees, by which both weights are divided, cancels
     log_reverse = log_guessed_weight(model, state, node) - log(n_before - m_before + m_after) + log(m_after)
     log_forward = log_guessed_weight(model, state, top) - log(n_before) + log(m_before)
     return replacement(model, state, 0, node, top, log_reverse - log_forward)
@@ -67,9 +68,9 @@ def line_top(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def is_in_table(state: ChainState, top: int) -> bool:
-    """Return True if every node of a subtree has a positive fraction in the sums, and not too many nodes are internal.
+    """Return True if the stored sums of the line contain the subtree at ``top``, so that `regrow_line` could draw it.
 
-    Write the first and last place of each node on the line into ``note``.
+    Write the first and last place of each node on the line into ``note``. A place is the index of a code of the line.
     """
     line, codes, note = state.stored.line.header[0], state.stored.line.code, state.scratch.note
     n_internal, node = 0, np.int64(top)
@@ -95,7 +96,7 @@ def is_in_table(state: ChainState, top: int) -> bool:
 
 @jit
 def log_guessed_weight(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log prior of a subtree plus beta times its score by the guess of the variance, as in stored sums."""
+    """Return log prior plus beta times log score of the subtree at ``top``, by the guess of an unknown variance."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if is_leaf(state, node):
@@ -106,7 +107,7 @@ def log_guessed_weight(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> bool:
-    """Grow, at the leaf ``top``, a subtree drawn in proportion to prior and score.
+    """Grow the leaf ``top`` into a subtree drawn in proportion to prior and score, on the ``feature`` of its line.
 
     The stored sums must be those of its cell. Return False, with a part grown, if the subtree gets too large.
     """

@@ -40,7 +40,7 @@ MAX_RESHAPE_VALUES = 200_000
 
 @jit
 def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Redraw the arrangement of one block, which is a set of connected nodes that cut the same ordered feature."""
+    """Draw another arrangement of a random block, a set of connected nodes that cut the same ordered feature."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     top = block_top(state, state.node[pick(rng, state.count[N_INTERNAL])].internal)
@@ -66,9 +66,10 @@ def block_top(state: ChainState, node: int) -> int:
 
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
-    """Write the pieces of a block and the nodes between them, from left to right.
+    """Write the pieces of the block at ``top``, from left to right, and the nodes between them into
+    ``scratch.reshape``.
 
-    Return the number of pieces, or 0 if there are too many or the move is off.
+    Return the number of pieces, or 0 if there are too many, if the cell is too large or if the move is off.
     """
     here, rule, work = state.node[top], model.split_prior, state.scratch.reshape
     if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
@@ -97,7 +98,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 
 @jit
 def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
-    """Give a node the rows, hash and box of the union of pieces i to j."""
+    """Give a node the rows, hash and box of the union of pieces i to j of the block at ``top``."""
     here, k = state.node[node], state.node[top].feature
     pieces = state.scratch.reshape.piece
     first, last = pieces[i], pieces[j]
@@ -116,7 +117,7 @@ def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_b
 
 @jit
 def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write log R of the cuts of the block's feature in every union of pieces i to j into ``reshape.log_rule``."""
+    """Write log R of a cut of the block's feature in every union of its n pieces into ``reshape.log_rule``."""
     union, k, work = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
@@ -137,7 +138,7 @@ def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write the log sums of priors p(i, j, d) into ``reshape.log_prior``, d counted from the top of the block.
+    """Write the log sums of priors p(i, j, d) of the n pieces of the block at ``top`` into ``reshape.log_prior``.
 
     Leave the pieces at the largest depth at which they can be.
     """
@@ -170,7 +171,9 @@ def move_piece_down(model: Lowered, state: ChainState, top: int, n_levels: int) 
 
 @jit
 def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
-    """Return ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)`` over the pieces k behind which a cut can be."""
+    """Return ``log sum_k R(i..j) p(i, k, d + 1) p(k + 1, j, d + 1)``, the log prior of all trees over pieces i to j
+    that are d levels below the top of the block, without the prior factor of splitting there.
+    """
     below = log_sum(log_cut_terms(model, state, i, j, d), j - i)
     return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
 
@@ -186,9 +189,8 @@ def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> 
 
 @jit
 def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, the log prior below a cut behind piece k.
-
-    Add log R of the cut if cuts have weights.
+    """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, plus log R of the cut behind piece k if R differs by
+    cut.
     """
     work = state.scratch.reshape
     below = work.log_prior[i, k, d + 1] + work.log_prior[k + 1, j, d + 1]
@@ -197,14 +199,15 @@ def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: i
 
 @jit
 def draw_cut(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
-    """Draw the piece behind which the node over pieces i to j cuts, in proportion to the prior of the trees."""
+    """Draw the piece behind which the top of a tree over pieces i to j cuts, in proportion to the prior."""
+    # P(k) = R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1) / sum_k; split(d), and R if it is the same for all k, cancel
     weight = log_cut_terms(model, state, i, j, d)
     return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))
 
 
 @jit
 def draw_arrangement(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Draw a tree over all pieces of a block from the top down, and make it part of the present tree."""
+    """Draw a tree over the n pieces of a block from the top down, and make it part of the present tree."""
     work, depth, n_open = state.scratch.reshape, state.node[top].depth, 1
     _push_union(state, 0, np.int64(0), n - 1, np.int64(NONE), False)
     while n_open > 0:
@@ -234,14 +237,16 @@ def draw_arrangement(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def _push_union(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
-    """Write the union of pieces i to j, to be arranged below ``parent``, into entry ``at`` of the stack."""
+    """Write the union of pieces i to j, to be arranged as the left or right child of ``parent``, into entry ``at`` of
+    the stack ``reshape.pending``.
+    """
     union = state.scratch.reshape.pending[at]
     union.first, union.last, union.parent, union.on_left = i, j, parent, on_left
 
 
 @jit
 def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
-    """Exchange the gaps of node ``top`` and of the node behind piece k, so that ``top`` remains the top node."""
+    """Exchange two nodes of the block, so that its top node ``top`` is the one that cuts behind piece k."""
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
         if gap[b].node == top:
@@ -251,8 +256,9 @@ def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
 
 @jit
 def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
-    """Make a node of the block the union of pieces i to j, with statistics and scores, and log R of its split if cuts
-    have equal weights.
+    """Make a node of the block the union of pieces i to j: its cell, statistics and scores.
+
+    Set log R of its split as well, if cuts have equal weights.
     """
     if is_union(state, node, state.node[top].feature, i, j):
         return
@@ -270,7 +276,7 @@ def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
 
 @jit
 def is_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
-    """Return True if a node of the block is the union of pieces i to j already."""
+    """Return True if the cell of a node of the block is the union of pieces i to j. The block cuts feature ``k``."""
     pieces = state.scratch.reshape.piece
     here, first, last = state.node[node], pieces[i], pieces[j]
     if here.start != state.node[first].start or here.stop != state.node[last].stop:
@@ -282,7 +288,7 @@ def is_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
 
 @jit
 def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> None:
-    """Make ``node`` the left or right child of ``above``."""
+    """Make ``node`` the left or right child of ``above``, and note if that changes the tree."""
     before = state.node[above].left if on_left else state.node[above].right
     if before != node or state.node[node].parent != above:
         state.count[TREE_CHANGED] = 1
@@ -295,7 +301,7 @@ def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> Non
 
 @jit
 def update_block_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Update lists, and sides of unknown values, after the nodes of a block were arranged anew."""
+    """Update the lists of nodes, and the sides of unknown values, after the nodes of a block were arranged anew."""
     for b in range(n - 1):
         node = state.scratch.reshape.gap[b].node
         set_default_side(model, state, node)

@@ -1,14 +1,17 @@
 """Restructure: another subtree that separates the rows into the same leaves (Wu, Tjelmeland and West 2007).
 
-An internal node is picked uniformly. The new tree has as many. From the node down, each cell that contains more than
-one of the old leaves draws uniformly one of the splits that cut none of them, until each leaf is alone. If a cell has
-no such split the proposal fails. The scores cancel. With ``log_build_probability`` the log probability of building a
-subtree,
+An internal node is picked uniformly. From the node down, each cell that contains more than one of the old leaves draws
+uniformly one of the splits that cut none of them, until each leaf is alone. If a cell has no such split the proposal
+fails. The scores cancel, and so does the probability of the pick, since the new tree has as many internal nodes. With
+``log_build`` the log probability of building a subtree (`log_build_probability`),
 
     log_proposal_ratio = log_build(old) - log_build(new)
+    log_build = - sum over internal nodes u of log[ n_splits_in_all(leaves in u) n_alike(split of u) ]
 
-Splits with an empty side are never drawn, and a tree with an empty leaf stays. The move is off under dyadic cuts and on
-a fixed tree, where few trees have the same leaves.
+where ``n_alike`` splits of a box separate its old leaves alike, of which one is drawn uniformly (1 under local cuts).
+Old leaves have numbers from 0, and a set of them is an integer with the bits of their numbers. Splits with an empty
+side are never drawn, and a tree with an empty leaf stays. The move is off under dyadic cuts and on a fixed tree, where
+few trees have the same leaves.
 """
 
 from math import inf, log
@@ -37,7 +40,7 @@ MAX_RESTRUCTURE_VALUES = 200_000
 
 @jit
 def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another subtree, at a random internal node, that separates the rows into the same leaves."""
+    """Propose another subtree, at a random internal node, that has the same leaves as sets of rows."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
@@ -55,9 +58,9 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def note_leaves(model: Lowered, state: ChainState, top: int) -> int:
-    """Number the leaves (blocks) below ``top``, and write the codes of each block and the blocks in each node's cell.
+    """Number the old leaves below the node ``top``, and return how many there are, or 0 if the move cannot be made.
 
-    Return the number of blocks, or 0 if the move is off for this subtree.
+    Write the codes of each leaf into ``scratch.restructure.codes``, and the leaves in a node's cell into its ``note``.
     """
     p = len(model.split_prior.feature)
     if has_one_way(model.split_prior):
@@ -84,7 +87,10 @@ def note_leaves(model: Lowered, state: ChainState, top: int) -> int:
 
 @jit
 def _note_leaf(model: Lowered, state: ChainState, node: int, leaf: int, k: int) -> None:
-    """Write the smallest and largest code of feature ``k`` in a leaf, or the bits of its categories and 0."""
+    """Write the codes of feature ``k`` that the rows of a leaf have into ``restructure.codes[leaf, k]``.
+
+    They are the smallest and the largest code, or the bits of the categories and 0. ``node`` is the leaf's node.
+    """
     codes, nominal = model.units.codes, model.split_prior.feature[k].nominal
     low, high, categories = np.int64(1) << 40, np.int64(-1), np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
@@ -98,22 +104,23 @@ def _note_leaf(model: Lowered, state: ChainState, node: int, leaf: int, k: int) 
 
 @jit
 def n_splits_on(model: Lowered, state: ChainState, k: int, leaves: int) -> int:
-    """Return the number of splits on feature ``k`` that separate a set of blocks (bits) without cutting a block."""
+    """Return the number of splits on feature ``k`` that separate a set of old leaves (bits) without cutting a leaf."""
     if model.split_prior.feature[k].weight == 0.0:
         return np.int64(0)
     n, side = np.int64(0), next_leaf_set(model, state, k, leaves, np.int64(0))
     while side != leaves:
         n += 1
         side = next_leaf_set(model, state, k, leaves, side)
+    # n + 1 groups of leaves without a common category can be put on two sides in 2^n - 1 ways
     return (np.int64(1) << n) - 1 if model.split_prior.feature[k].nominal else n
 
 
 @jit
 def next_leaf_set(model: Lowered, state: ChainState, k: int, leaves: int, side: int) -> int:
-    """Return the next larger set of blocks, with ``side`` in it, that feature ``k`` can separate from the others.
+    """Return the smallest subset of ``leaves``, larger than ``side``, that feature ``k`` separates from the others.
 
-    For an ordered feature, the blocks below a cut. For a nominal one, ``side`` and the blocks that share categories,
-    directly or through others, with the first of the rest.
+    For an ordered feature, it has the leaves below a cut. For a nominal feature, it is ``side`` and a group of leaves
+    that share categories, directly or through others.
     """
     nominal, codes = model.split_prior.feature[k].nominal, state.scratch.restructure.codes
     others = leaves & ~side
@@ -138,7 +145,7 @@ def next_leaf_set(model: Lowered, state: ChainState, k: int, leaves: int, side: 
 
 @jit
 def n_splits_in_all(model: Lowered, state: ChainState, leaves: int) -> int:
-    """Return the number of splits, on all features, that separate a set of blocks without cutting a block."""
+    """Return the number of splits, on all features, that separate a set of old leaves (bits) without cutting a leaf."""
     total = np.int64(0)
     for k in range(len(model.split_prior.feature)):
         total += n_splits_on(model, state, k, leaves)
@@ -147,7 +154,10 @@ def n_splits_in_all(model: Lowered, state: ChainState, leaves: int) -> int:
 
 @jit
 def log_n_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
-    """Return the log number of splits of a node's box that separate two sets of blocks alike, 0 under local cuts."""
+    """Return the log number of splits of a node's cell on feature ``k`` that separate two sets of old leaves alike.
+
+    It is 0 under local cuts, where splits that divide the rows alike are one split.
+    """
     if not parts_box(model.split_prior):
         return 0.0
     if model.split_prior.feature[k].nominal:
@@ -157,7 +167,7 @@ def log_n_alike(model: Lowered, state: ChainState, node: int, k: int, left: int,
 
 @jit
 def categories_in(state: ChainState, k: int, leaves: int) -> int:
-    """Return the bits of the categories of feature ``k`` that occur in a set of blocks."""
+    """Return the bits of the categories of feature ``k`` that the rows of a set of old leaves (bits) have."""
     categories = np.int64(0)
     for b in range(MAX_RESTRUCTURED_LEAVES):
         if (leaves >> b) & 1:
@@ -167,7 +177,7 @@ def categories_in(state: ChainState, k: int, leaves: int) -> int:
 
 @jit
 def code_range_in(state: ChainState, k: int, leaves: int) -> tuple[int, int]:
-    """Return the smallest and the largest code of feature ``k`` in a set of blocks."""
+    """Return the smallest and the largest code of feature ``k`` in the rows of a set of old leaves (bits)."""
     low, high, codes = np.int64(1) << 40, np.int64(-1), state.scratch.restructure.codes
     for b in range(MAX_RESTRUCTURED_LEAVES):
         if (leaves >> b) & 1:
@@ -191,9 +201,9 @@ def log_build_probability(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def build_same_leaves(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Build a random subtree with the same leaves (blocks) at ``top``.
+    """Grow the leaf ``top`` into a random subtree with the old leaves, the set of which is in ``note[top].leaves``.
 
-    Return the log of its probability, ``-inf`` if a cell has no split.
+    Return the log probability of the subtree, ``-inf`` if a cell has no split.
     """
     total, node = 0.0, np.int64(top)
     while node != NONE:
@@ -216,7 +226,7 @@ def build_same_leaves(rng: np.random.Generator, model: Lowered, state: ChainStat
 
 @jit
 def left_leaves(model: Lowered, state: ChainState, k: int, leaves: int, number: int) -> int:
-    """Return the blocks (bits) on one side of split ``number`` of a set of blocks on feature ``k``."""
+    """Return the old leaves on one side of split ``number``, of the `n_splits_on` feature ``k``."""
     left, side, j = np.int64(0), np.int64(0), np.int64(0)
     nominal = model.split_prior.feature[k].nominal
     while side != leaves:
@@ -235,7 +245,10 @@ def left_leaves(model: Lowered, state: ChainState, k: int, leaves: int, number: 
 def _attach_leaf_sets(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int
 ) -> bool:
-    """Give a leaf two children with the blocks ``left`` and ``right``. Return False if the split cannot be made."""
+    """Split the leaf ``node`` on feature ``k``. The sets ``left`` and ``right`` of old leaves go to its children.
+
+    Return False, with nothing attached, if the split is not admissible.
+    """
     cut, categories = np.int64(0), np.int64(-1)
     if model.split_prior.feature[k].nominal:
         categories = categories_in(state, k, left)

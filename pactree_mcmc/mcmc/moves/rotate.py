@@ -52,7 +52,7 @@ from .swap import pick_internal_child
 
 @jit
 def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Pick an edge between internal nodes, and propose to rotate it in place, to cut, or to merge."""
+    """Propose to rotate a random edge between internal nodes: in place, by a cut or by a merge."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_internal_child(rng, state)
@@ -82,18 +82,19 @@ def propose_cut(rng: np.random.Generator, model: Lowered, state: ChainState, v: 
     z_right, n_planned = plan_half(state, at_right, u, state.node[v].right, z, v_is_left)
     top = begin(state, u)
     possible = build(model, state, top, n_planned, True)
-    has_two, on_left = state.plan[1].side == NONE and state.plan[at_right].side == NONE, state.plan[1].side == NONE
+    is_on_both, on_left = state.plan[1].side == NONE and state.plan[at_right].side == NONE, state.plan[1].side == NONE
     possible = possible and not loses_split(state, z, z_left, z_right, state.node[v].feature)
-    if possible and has_two:
+    if possible and is_on_both:
         on_left = flip(rng, 0.5)
         possible = not is_too_large_to_merge(state, state.plan[z_left].node, state.plan[z_right].node)
     if not possible:
         return withdrawn(0, u, top)
     a, b = state.plan[1].node, state.plan[at_right].node
     n_options = n_merge_options(model, state, a, b) if on_left else n_merge_options(model, state, b, a)
+    # there: 1/E for the edge, 1/n_wider, and 1/2 for the child if both were possible; back: 1/E' and 1/n_options'
     n_edges = state.count[N_INTERNAL] - 1
     n_edges_after = n_edges + count_internal(state, top) - count_internal(state, u)
-    ratio = log_wider + has_two * LOG_2 + log(n_edges) - log(n_edges_after) - log(n_options)
+    ratio = log_wider + is_on_both * LOG_2 + log(n_edges) - log(n_edges_after) - log(n_options)
     return replacement(model, state, 0, u, top, ratio)
 
 
@@ -105,22 +106,22 @@ def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w
     if n_options == 0:
         return refused(0)
     w_is_left = state.node[v].left == w
-    n_planned, at_v, has_two = plan_merge_option(model, state, v, w, b, w_is_left, pick(rng, n_options))
+    n_planned, at_v, is_on_both = plan_merge_option(model, state, v, w, b, w_is_left, pick(rng, n_options))
     top = begin(state, v)
     if not build(model, state, top, n_planned, False):
         return withdrawn(0, v, top)
     log_wider = log_n_wider(model, state, top, state.plan[at_v].node)
     n_edges = state.count[N_INTERNAL] - 1
     n_edges_after = n_edges + count_internal(state, top) - count_internal(state, v)
-    ratio = log(n_edges) + log(n_options) - log_wider - has_two * LOG_2 - log(n_edges_after)
+    ratio = log(n_edges) + log(n_options) - log_wider - is_on_both * LOG_2 - log(n_edges_after)
     return replacement(model, state, 0, v, top, ratio)
 
 
 @jit
 def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
-    """Return True if a split of z's subtree, on another feature than v's, separates its cell as v does.
+    """Return True if a split of z's subtree, on another feature than v's, is left out on both sides of v's split.
 
-    No merge would bring such a split back.
+    It then separates its cell as v does, and no merge would bring it back.
     """
     i, node = np.int64(0), np.int64(z)
     while node != NONE:
@@ -134,7 +135,10 @@ def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: i
 
 @jit
 def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: bool) -> tuple[int, int]:
-    """Plan the split of u above x and z, from plan record ``at`` on. Return the record of z, and the first free one."""
+    """Plan one side of v's split: the split of u above x and z, from plan record ``at`` on.
+
+    Return the plan record of z, and the first free one. ``x_is_left`` is True if x is the left child.
+    """
     here = state.node[u]
     plan_node(state, at, here.feature, here.cut, here.categories)
     at_z = plan_copy(state, x, at + 1)
@@ -144,15 +148,16 @@ def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: boo
 
 @jit
 def categories_outside(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Return the bits of the categories of v's split feature that u's cell has and v's cell does not."""
+    """Return the bits of the categories of v's split feature that u's cell has and the cell of its child v has not."""
     k = state.node[v].feature
     return cell_categories(model, state, u, k) & ~cell_categories(model, state, v, k)
 
 
 @jit
 def collect_wider_cuts(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Write the codes of u's cell within the gap of v's split, ascending, into ``codes.distinct``, and return their
-    number.
+    """Return the number of cuts of u's cell, other than v's, that separate the cell of its child v as v's split does.
+
+    Write the codes of these cuts, ascending, into ``codes.distinct``.
     """
     here = state.node[v]
     return collect_codes_between(model, state, u, here.feature, here.cut, here.upper)
@@ -160,7 +165,7 @@ def collect_wider_cuts(model: Lowered, state: ChainState, u: int, v: int) -> int
 
 @jit
 def log_n_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Return the log number of splits of u's cell that separate v's cell as v does."""
+    """Return the log number of splits of u's cell that separate the cell of v, below u, as v's split does."""
     if state.node[v].categories >= 0:
         return LOG_2 * n_bits(categories_outside(model, state, u, v))
     return log(1.0 + collect_wider_cuts(model, state, u, v)) if parts_rows(model.split_prior) else 0.0
@@ -168,7 +173,7 @@ def log_n_wider(model: Lowered, state: ChainState, u: int, v: int) -> float:
 
 @jit
 def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState, u: int, v: int) -> float:
-    """Write a random split of u's cell that separates v's cell as v does into plan record 0.
+    """Write a random split of u's cell that separates the cell of its child v as v's split does into plan record 0.
 
     Return the log number of such splits.
     """
@@ -191,7 +196,7 @@ def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def n_merge_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of trees in which the root split of a is above its parent's. The sibling of a is b."""
+    """Return the number of trees that put the root split of a above its parent's and merge a with its sibling b."""
     left, right = undivided_sides(model, state, a, b)
     total = np.int64(left) + np.int64(right)
     is_straight, is_crossed = can_join_roots(model, state, a, b)
@@ -207,7 +212,7 @@ def n_merge_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def n_allowed_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of merges of the subtrees a and b, or 0 if they are too large (`is_too_large_to_merge`)."""
+    """Return the number of merges of the subtrees a and b (`n_merges`), or 0 if they are too large to be merged."""
     return np.int64(0) if is_too_large_to_merge(state, a, b) else n_merges(model, state, a, b)
 
 
@@ -215,9 +220,10 @@ def n_allowed_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 def plan_merge_option(
     model: Lowered, state: ChainState, v: int, a: int, b: int, a_is_left: bool, number: int
 ) -> tuple[int, int, bool]:
-    """Plan tree ``number`` of those that `n_merge_options` counts, with the split of v below that of a.
+    """Plan tree ``number``, from 0, of those that `n_merge_options` counts: the split of v below that of its child a.
 
-    Return the number of planned nodes, the record of v's split, and True if the root splits of a and b are halves.
+    Return the number of planned nodes, the plan record of v's split, and True if the root splits of a and b are halves
+    of the new top split. ``a_is_left`` is True if a is the left child of v.
     """
     node_a, node_b = state.node[a], state.node[b]
     left, right = undivided_sides(model, state, a, b)

@@ -18,7 +18,10 @@ GENERATOR_TYPES = (random.Random, np.random.RandomState, np.random.Generator)
 
 
 def check_code(name: str, step: FunctionType) -> None:
-    """Refuse a step that, itself or in a function, draws from another source than ``rng`` or calls a plain function."""
+    """Raise ValueError if a step draws from another source than ``rng``, TypeError if it calls a plain Python function.
+
+    Check the functions that it calls as well. ``name`` is the name of the move, for the message.
+    """
     functions, visited = [step], {id(step)}
     while functions:
         for path, value in values_read_by(functions.pop()):
@@ -38,7 +41,7 @@ def check_code(name: str, step: FunctionType) -> None:
 
 
 def values_read_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the path and the value of each global, closure variable and attribute of a module that a function reads."""
+    """Yield dotted name and value of each global, closure variable and attribute of a module that a function reads."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     codes = [function.__code__]
     while codes:

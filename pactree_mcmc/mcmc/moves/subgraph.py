@@ -46,7 +46,7 @@ MIN_LOG_SPLIT = -700.0
 
 @jit
 def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose, as a Gibbs step, a subtree drawn from a random subgraph, which is a random sample of all subtrees."""
+    """Draw a subtree from a random subgraph, which is a random sample of all subtrees (a Gibbs step)."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()
@@ -74,11 +74,12 @@ def draw_from_subgraph(
     first_branch: int,
     entry: int,
 ) -> tuple[float, int]:
-    """Write a subtree drawn at a leaf into ``subgraph.drawn_node[at:]``. Return log Zhat of the leaf and the subtree's
-    size.
+    """Draw a subtree of the leaf ``node`` from the random subgraph below it, which is sampled at the same time.
 
-    ``retained`` is the node of the present tree with the same cell, or NONE. ``level`` is the number of levels below
-    the top, and ``first_branch`` the first free entry of ``density.branch``.
+    Write the subtree, in preorder, into ``subgraph.drawn_node[entry:]``. Return log Zhat of the leaf, which is the log
+    sum of its subtrees in the subgraph, and the number of nodes of the drawn one. ``retained`` is the node of the
+    present tree with the same cell, or NONE. ``level`` is the number of levels below the top, and ``first_branch`` the
+    first free entry of ``density.branch``, where the splits in the sample are stored.
     """
     here, work, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
     work.drawn_node[entry].feature = NONE
@@ -113,6 +114,8 @@ def draw_from_subgraph(
         remove_children(state, node)
         if is_exhausted[0] > 0:
             return total, 1
+        # the term split_d R(q|u) / p_q Zhat(u0_q, d+1) Zhat(u1_q, d+1); its subtree replaces the one kept so far with
+        # probability term / sum so far, so that in the end each is drawn in proportion to its term
         term = log_split + branch.log_rule - branch.log_p + z_left + z_right
         new_total = log_add(total, term)
         if flip_log(rng, term - new_total):
@@ -128,7 +131,9 @@ def draw_from_subgraph(
 
 @jit
 def _move_drawn_subtrees(state: ChainState, root: int, first: int, n_left: int, n_right: int) -> None:
-    """Move both drawn subtrees, which begin at entry ``first``, to the entries behind ``root``."""
+    """Move two drawn subtrees of ``n_left`` and ``n_right`` nodes from entry ``first`` to those behind entry
+    ``root``.
+    """
     if first == root + 1:
         return
     nodes = state.scratch.subgraph.drawn_node
@@ -140,7 +145,7 @@ def _move_drawn_subtrees(state: ChainState, root: int, first: int, n_left: int, 
 
 @jit
 def build_drawn(model: Lowered, state: ChainState, top: int) -> None:
-    """Grow the leaf ``top`` into the subtree that `draw_from_subgraph` wrote into ``subgraph.drawn_node``."""
+    """Grow the leaf ``top`` into the subtree that `draw_from_subgraph` wrote from entry 0 of ``drawn_node`` on."""
     note, node = state.scratch.note, np.int64(top)
     note[top].drawn_at = 0
     while node != NONE:

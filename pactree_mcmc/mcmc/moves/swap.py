@@ -22,7 +22,7 @@ from .change import log_raw_forms_below
 
 @jit
 def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to exchange the splits of a node and its parent."""
+    """Propose to exchange the splits of a random internal node, other than the root, and its parent."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_internal_child(rng, state)
@@ -40,7 +40,7 @@ def swap_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Pr
 
 @jit
 def pick_internal_child(rng: np.random.Generator, state: ChainState) -> int:
-    """Draw an internal node other than the root, with equal probabilities. The tree must have such a node."""
+    """Draw an internal node other than the root uniformly. The tree must have at least two internal nodes."""
     i = pick(rng, state.count[N_INTERNAL] - 1)
     if i >= state.node[0].internal_at:
         i += 1
@@ -49,9 +49,9 @@ def pick_internal_child(rng: np.random.Generator, state: ChainState) -> int:
 
 @jit
 def exchange_planned_splits(state: ChainState, child: int) -> bool:
-    """Exchange the planned splits of the root and its child. If both children have the same split, both get the root's.
+    """Exchange the splits of plan record 0, the parent, and plan record ``child``.
 
-    Return False if the reverse move would not be this exchange.
+    If both children have the same split, both get the parent's. Return False if the reverse move would not do the same.
     """
     other = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
     is_same = has_same_split(state, child, other)
@@ -68,7 +68,7 @@ def exchange_planned_splits(state: ChainState, child: int) -> bool:
 
 @jit
 def has_same_split(state: ChainState, a: int, b: int) -> bool:
-    """Return True if the planned nodes a and b have the same split."""
+    """Return True if the plan records a and b have the same split."""
     one, other = state.plan[a], state.plan[b]
     return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories
 

@@ -65,9 +65,9 @@ def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def neighbouring_codes(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
-    """Return the largest code of feature ``k`` in a node that is at most ``cut``, and the smallest one above ``cut``.
+    """Return the largest code of feature ``k`` in a node's rows that is at most ``cut``, and the smallest one above it.
 
-    The first is -1 and the second the number of codes of the feature if the node has no such code.
+    If the rows have no such code, the first is -1 and the second the number of codes of the feature.
     """
     codes, order = model.units.codes, state.order
     low, high = np.int64(-1), np.int64(model.split_prior.feature[k].n_codes)

@@ -1,4 +1,8 @@
-"""Lists of the nodes that a move chooses from."""
+"""Lists of the nodes that a move chooses from: growable leaves, prunable nodes and internal nodes.
+
+A leaf is growable if it is splittable. A node is prunable if both children are leaves. A list occupies one field of the
+first records of ``state.node``, and each node stores its place in the list, so that adding and removing cost O(1).
+"""
 
 from ...core.compile.jit import jit
 from .records import N_GROWABLE, N_INTERNAL, N_PRUNABLE, NONE
@@ -7,7 +11,7 @@ from .tree import ChainState
 
 @jit
 def list_growable(state: ChainState, node: int) -> None:
-    """Put a leaf on the list of growable leaves, if it is splittable."""
+    """Add a leaf to the list of growable leaves if it is splittable."""
     if state.node[node].splittable:
         state.node[node].growable_at = state.count[N_GROWABLE]
         state.node[state.count[N_GROWABLE]].growable = node
@@ -18,7 +22,7 @@ def list_growable(state: ChainState, node: int) -> None:
 
 @jit
 def unlist_growable(state: ChainState, node: int) -> None:
-    """Take a node off the list of growable leaves, if it is there."""
+    """Remove a node from the list of growable leaves, if it is there. The last entry takes its place."""
     at = state.node[node].growable_at
     if at != NONE:
         state.count[N_GROWABLE] -= 1
@@ -30,7 +34,7 @@ def unlist_growable(state: ChainState, node: int) -> None:
 
 @jit
 def list_prunable(state: ChainState, node: int) -> None:
-    """Put a node whose children are both leaves on the list of prunable nodes."""
+    """Add a node whose children are both leaves to the list of prunable nodes."""
     state.node[node].prunable_at = state.count[N_PRUNABLE]
     state.node[state.count[N_PRUNABLE]].prunable = node
     state.count[N_PRUNABLE] += 1
@@ -38,7 +42,7 @@ def list_prunable(state: ChainState, node: int) -> None:
 
 @jit
 def relist_prunable(state: ChainState, node: int) -> None:
-    """Put an internal node on the list of prunable nodes if both children are leaves, else take it off."""
+    """Add an internal node to the list of prunable nodes if both children are leaves, else remove it."""
     unlist_prunable(state, node)
     if is_leaf(state, state.node[node].left) and is_leaf(state, state.node[node].right):
         list_prunable(state, node)
@@ -46,7 +50,7 @@ def relist_prunable(state: ChainState, node: int) -> None:
 
 @jit
 def unlist_prunable(state: ChainState, node: int) -> None:
-    """Take a node off the list of prunable nodes, if it is there."""
+    """Remove a node from the list of prunable nodes, if it is there."""
     at = state.node[node].prunable_at
     if at != NONE:
         state.count[N_PRUNABLE] -= 1
@@ -100,7 +104,6 @@ def is_leaf(state: ChainState, node: int) -> bool:
 
 @jit
 def list_internal(state: ChainState, node: int) -> None:
-    """Put a node on the list of internal nodes."""
     state.node[node].internal_at = state.count[N_INTERNAL]
     state.node[state.count[N_INTERNAL]].internal = node
     state.count[N_INTERNAL] += 1
@@ -108,7 +111,6 @@ def list_internal(state: ChainState, node: int) -> None:
 
 @jit
 def unlist_internal(state: ChainState, node: int) -> None:
-    """Take a node off the list of internal nodes."""
     at = state.node[node].internal_at
     state.count[N_INTERNAL] -= 1
     last = state.node[state.count[N_INTERNAL]].internal

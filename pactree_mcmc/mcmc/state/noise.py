@@ -17,16 +17,17 @@ from .terms import next_node, score_node, subtree_log_score
 from .tree import ChainState
 
 MAX_LOG_GUESS_ERROR = 0.2
-"""Difference between the logs of the variance and of its guess from which on a tuning chain renews the guess."""
+"""Difference between the logs of the variance and of its guess from which on a tuning chain sets the guess anew."""
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
 """Indices of the parameters of the normal leaf with a shared variance."""
 
 
 @jit
 def redraw_noise(chain: Any) -> None:
-    """Draw sigma2 given the tree, with the tempered score of the chain, and compute the scores of all nodes.
+    """Draw the noise variance sigma2 given the tree, and compute the scores of all nodes.
 
-    ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``.
+    ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``, with the sums of `noise_sums`. ``chain`` has the
+    random generator, model and state of one chain.
     """
     model, state = chain.model, chain.state
     params, beta = model.leaf.params, state.beta[0]
@@ -55,7 +56,7 @@ def update_noise_guess(model: Any, state: Any) -> None:
 
 @jit
 def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
-    """Set the guess of the variance, by which sums are stored from now on, and make the sums stored so far invalid."""
+    """Set the guess of the variance, by which sums over splits are stored, and make the sums stored so far invalid."""
     set_variance(model.guess.params, sigma2)
     rescore_nodes(model, state)
     state.count[STORED_VERSION] += 1
@@ -63,8 +64,8 @@ def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
 
 @jit
 def noise_sums(model: Lowered, state: ChainState) -> tuple[float, float, float]:
-    """Return three sums over the leaves: the weight of the rows, the squares about the leaf means (with the distance of
-    each mean from the prior mean), and the log factors ``log(k0 / (k0 + n)) / 2`` of the means.
+    """Return three sums over the leaves: ``n``, the weight of the rows; ``misfit``, the squares about the leaf means
+    and the distances of the means from the prior mean; and the log factors ``log(k0 / (k0 + n)) / 2``.
     """
     params, node = model.leaf.params, np.int64(0)
     weight, misfit, shrinkage = 0.0, 0.0, 0.0
@@ -84,7 +85,7 @@ def noise_sums(model: Lowered, state: ChainState) -> tuple[float, float, float]:
 
 @jit
 def rescore_nodes(model: Any, state: Any) -> None:
-    """Compute the scores of all nodes anew, after the variance or its guess has changed."""
+    """Compute the scores of all nodes, after the variance or its guess has changed."""
     node = np.int64(0)
     while node != NONE:
         score_node(model, state, node)
@@ -93,7 +94,7 @@ def rescore_nodes(model: Any, state: Any) -> None:
 
 @jit
 def log_score_given_noise(state: Any) -> float:
-    """Return the sum of the leaf scores, given the present variance if the leaves share one."""
+    """Return the sum of the log scores of the leaves, given the present variance if the leaves share one."""
     return subtree_log_score(state, np.int64(0))
 
 

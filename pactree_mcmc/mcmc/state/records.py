@@ -58,7 +58,7 @@ CELL = np.dtype(
     [
         ("hash", np.int64),  # of the cell, NONE if the entry is empty
         ("weight", np.float64),  # sum of the weights of its admissible features, negative if not computed
-        ("scan", np.int64),  # `count[SCAN]` when log W was computed, which is valid for this number only
+        ("scan", np.int64),  # `count[STORED_VERSION]` when log W was computed, which is valid for this number only
         ("log_w", np.float64),  # log W, the log sum over its splits (`split_sums`)
     ]
 )
@@ -69,7 +69,7 @@ GUIDE = np.dtype(
     [
         ("hash", np.int64),  # of the cell, NONE if the entry is empty
         ("depth", np.int64),  # of the node
-        ("scan", np.int64),  # `count[SCAN]` when the entry was computed
+        ("scan", np.int64),  # `count[STORED_VERSION]` when the entry was computed
         ("weight", np.float64),  # sum of the weights of its admissible features
         ("log_learned", np.float64),  # log normaliser of the learned part of the split probabilities
         ("odds", np.float64),  # log odds of splitting by the sum over the splits of one level (lookahead)
@@ -159,7 +159,7 @@ DRAWN_SPLIT = _integer_record("cut", "upper", "categories", "n_alike")
 """Split drawn by a scan, and the number of cuts from this one on that separate the rows alike."""
 LINE = _integer_record("hash", "depth", "scan", "n_codes", "n_levels")
 """Line, a cell with one admissible ordered feature, to which the stored sums belong: hash of the cell, depth of the
-node, `count[SCAN]` when the sums were computed, number of codes (0 if there is no room for the sums) and number of
+node, `count[STORED_VERSION]` when the sums were computed, number of codes (0 if the sums do not fit) and number of
 levels.
 """
 GAP = _integer_record("node", "cut", "upper")

@@ -98,9 +98,7 @@ class Reshape(NamedTuple):
 
 
 class LineWork(NamedTuple):
-    """Units and codes of a line, a cell with one admissible ordered feature, and the runs that end with one of its
-    codes (`interval_sums`).
-    """
+    """Units and codes of a line, a cell with one admissible ordered feature, and the runs that end with a code."""
 
     unit: Annotated[np.ndarray, np.int32, "units"]
     """Units of the cell, ascending."""

@@ -50,7 +50,7 @@ class Split(NamedTuple):
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a split of a splittable leaf from the split prior."""
+    """Draw a split of a splittable leaf's cell from the split prior R."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = fill_feature_weights(model, state, node)
@@ -71,7 +71,7 @@ def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, n
 def _draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a split of a node from R given feature ``k``. The log probability of the feature is ``log_fraction``."""
+    """Draw a split of a node from R given feature ``k``, whose log probability under R is ``log_fraction``."""
     rule = model.split_prior
     if is_weighted(rule) and not rule.feature[k].nominal:
         return _draw_weighted_cut(rng, model, state, node, k, log_fraction)
@@ -113,10 +113,9 @@ def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def claim_cell_entry(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the index of a node's cell in the table of stored values, ``stored.cell``. Clear the entry if it holds
-    another cell.
+    """Return the index of a node's cell in the table ``stored.cell``. Clear the entry if it belongs to another cell.
 
-    Each level of a ladder of temperatures has entries of its own, by ``count[SCAN]``.
+    Each level of a ladder of temperatures has entries of its own, by ``count[STORED_VERSION]``.
     """
     key = state.node[node].hash
     if model.split_prior.by_depth:
@@ -134,7 +133,7 @@ def claim_cell_entry(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def stores_masses(model: Lowered, state: ChainState) -> bool:
-    """Return True if the chain stores the admissible features of cells, which take time to find.
+    """Return True if the chain stores which features are admissible in a cell, and the masses of their splits.
 
     It does not if cells are boxes and splits have equal weights, since a box shows at once which features it admits.
     """
@@ -167,7 +166,11 @@ def store_masses(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
-    """Write the weights of the features admissible in a node into ``scratch.feature_weight``, and return their sum."""
+    """Write the weights of the features that a node's cell admits into ``scratch.feature_weight``, and return their
+    sum.
+
+    R draws a feature in proportion to them, then a split on it.
+    """
     rule = model.split_prior
     has_stored = stores_masses(model, state)
     place = store_masses(model, state, node) if has_stored else np.int64(0)
@@ -221,14 +224,13 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def feature_rule_weight(rule: SplitRule, weight: float, split_mass: float) -> float:
-    """Return the unnormalised probability of a feature under R, from its weight and the `split_mass` of its splits."""
+    """Return the unnormalised probability of a feature under R, from its weight and the mass of its splits."""
     return weight * split_mass if rule.joint else weight
 
 
 @jit
 def split_mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the sum of the weights of the splits of a node on feature ``k``, by which R is normalised within the
-    feature.
+    """Return the sum of the weights of a node's splits on feature ``k``, by which R is normalised within the feature.
 
     It is the number of splits if they have equal weights, and 0 if the feature is not admissible.
     """
@@ -260,7 +262,7 @@ def split_mass_of_codes(model: Lowered, state: ChainState, node: int, k: int, n:
 
 @jit
 def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Write the weights of the splits of a feature into ``scratch.cut_weight``, and return their sum.
+    """Write the weights of a node's splits on feature ``k`` into ``scratch.cut_weight``, and return their sum.
 
     Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code. For a nominal
     feature entry 0 is the weight of each of its splits. All are 0 if no open group contains the feature.
@@ -318,7 +320,7 @@ def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: in
 
 @jit
 def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Return log R of a split on feature ``k`` that the geometry of the cell admits, -inf if its weight is 0."""
+    """Return log R of a split on feature ``k`` at ``cut`` that the geometry of the cell admits, or -inf."""
     total = fill_feature_weights(model, state, node)
     if not state.scratch.feature_weight[k] > 0.0:
         return -inf
@@ -328,7 +330,7 @@ def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 
 @jit
 def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Return the number of splits of a node on a feature, whatever their weights.
+    """Return the number of splits of a node on feature ``k``, whatever their weights.
 
     ``n`` is the number of codes that were just collected. It is used under local cuts only.
     """
@@ -354,8 +356,8 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
 
 @jit
 def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``, such that the admissible cuts are behind codes ``first`` to ``last - 1`` of the
-    ``n`` just collected.
+    """Return ``first, last``: cuts behind codes ``first`` to ``last - 1``, of the ``n`` just collected, are
+    admissible.
     """
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
@@ -406,14 +408,15 @@ def _draw_weighted_cut(
 
 
 @jit
-def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, below: int) -> tuple[int, int]:
-    """Return the fields ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``below`` of the ``n``
-    codes just collected left. If n = 0 all codes go left.
+def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, n_left: int) -> tuple[int, int]:
+    """Return ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``n_left`` of ``n`` codes left.
+
+    The codes were just collected. If n = 0 all codes go left.
     """
     n_codes = model.split_prior.feature[k].n_codes
-    if below == n:
+    if n_left == n:
         return n_codes - 1, n_codes
-    return state.scratch.codes.distinct[below - 1] if below > 0 else -1, state.scratch.codes.distinct[below]
+    return state.scratch.codes.distinct[n_left - 1] if n_left > 0 else -1, state.scratch.codes.distinct[n_left]
 
 
 @jit
@@ -453,8 +456,7 @@ def _draw_local_partition(
 
 @jit
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
-    """Return in how many ways the categories j, j + 1, ... can be placed so that both sides get at least ``least``
-    rows.
+    """Return the number of ways to place the categories j, j + 1, ... so that both sides get at least ``least`` rows.
 
     ``rows`` are the rows of each category, ``right`` and ``left`` the rows placed so far, ``sums`` the `low_sums`.
     """

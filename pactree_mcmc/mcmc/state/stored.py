@@ -15,13 +15,9 @@ MAX_STORED_BYTES = 1 << 24
 MAX_GUIDES = 1 << 14
 """Largest number of cells whose probabilities by the learned density are stored."""
 MIN_LINE_SUMS, MAX_LINE_SUMS = 1 << 15, 1 << 22
-"""Number of sums that a chain can store for a line (a cell with one admissible ordered feature), and largest number if
-the root is a line.
-"""
+"""Bounds on the number of sums that a chain can store for a line, a cell with one admissible ordered feature."""
 MIN_LINE_LEVELS, MAX_LINE_LEVELS = 8, 24
-"""Bounds on the number of levels of a line. The sums leave deeper subtrees out. If there is no room for the fewest
-levels, no sums are stored.
-"""
+"""Bounds on the number of levels of a line. Deeper subtrees are left out. No sums are stored if fewer levels fit."""
 
 
 class Line(NamedTuple):
@@ -40,8 +36,8 @@ class Line(NamedTuple):
 class Stored(NamedTuple):
     """Hash tables with values of cells, and the sums over a line.
 
-    A new cell overwrites an old one with the same index (`splits.cell_of`, `density.evaluate_cell`). The lengths of the
-    tables are powers of two.
+    A new cell overwrites an old one with the same index (`splits.claim_cell_entry`, `density.evaluate_cell`). The
+    tables have lengths that are powers of two.
     """
 
     cell: Annotated[np.recarray, CELL, "cells"]
@@ -71,23 +67,25 @@ class Graph(NamedTuple):
     link: Annotated[np.recarray, LINK, "links"]
     """Links, and room for more."""
     used: Annotated[np.ndarray, np.int64, 3]
-    """Number of pieces (index N_PIECES), number of links (N_LINKS), and 1 while the graph grows, else 0 (GROWING)."""
+    """Number of pieces (at N_PIECES), number of links (at N_LINKS), and 1 while the graph grows, else 0 (at
+    IS_GROWING).
+    """
 
 
 def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
-    """Return the sizes of a graph with room for these numbers of pieces and links."""
+    """Return the lengths of the axes of a graph of visited cells with room for these numbers of pieces and links."""
     return {"slots": 1 << int(np.ceil(np.log2(2 * n_pieces))), "pieces": n_pieces, "links": n_links}
 
 
 def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
-    """Return an empty graph with room for these numbers of pieces and links."""
+    """Return an empty graph of visited cells with room for these numbers of pieces and links."""
     graph = allocate_group(Graph, graph_sizes(n_pieces, n_links))
     graph.slot[:] = NONE
     return graph
 
 
 def n_stored_cells(p: int) -> int:
-    """Return the number of cells whose values a chain stores if there are ``p`` features."""
+    """Return the number of cells whose values a chain with ``p`` features stores, a power of two."""
     return 1 << int(np.clip(np.log2(MAX_STORED_BYTES / (16 * p + CELL.itemsize)), 8, 16))
 
 

@@ -24,8 +24,7 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def raise_not_finite(state: ChainState, node: int, below: bool) -> None:
-    """Raise FloatingPointError because the score of a node is not finite, or with ``below`` that of one side of a
-    split.
+    """Raise FloatingPointError, since the score of a node, or with ``below`` of one side of a split, is not finite.
 
     Store both arguments, by which `chain.stopped` names the cell.
     """
@@ -35,7 +34,7 @@ def raise_not_finite(state: ChainState, node: int, below: bool) -> None:
 
 @jit
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
-    """Return the log prior factor of a leaf with ``rows`` rows, by its `prior_index` and whether it could be split."""
+    """Return the log prior factor of a leaf with ``rows`` rows. ``splittable`` is False if it had to be a leaf."""
     factors = model.prior.table[index]
     out = factors.log_stop if splittable else factors.log_forced
     return out + model.prior.empty_bonus if rows == 0 else out
@@ -43,9 +42,7 @@ def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
 
 @jit
 def prior_index(model: Lowered, depth: int, design: int) -> int:
-    """Return the index of a node in the tables of the prior: its node of the fixed tree if the prior has one, else its
-    depth.
-    """
+    """Return the index of a node in the tables of the tree prior: its node of the fixed tree, if any, or its depth."""
     return design if model.prior.by_node else depth
 
 

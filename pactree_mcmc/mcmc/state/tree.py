@@ -64,7 +64,7 @@ class ChainState(NamedTuple):
 
 
 def initial_density() -> np.ndarray:
-    """Return the parameters of the learned density before any fit.
+    """Return the parameters of the learned density before any fit, as in `ChainState.density`.
 
     A cell is split with its lookahead odds, and the logit of a split is half of its gain in nats.
     """
@@ -75,7 +75,10 @@ def initial_density() -> np.ndarray:
 
 
 def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> dict[str, int]:
-    """Return the length of each axis that the declarations of a state's arrays name."""
+    """Return the length of each axis that the declarations of a state's arrays name, by the name of the axis.
+
+    ``scratch`` has the names of the groups of scratch arrays that the moves of the chain need.
+    """
     rule, leaf, p = model.split_prior, model.leaf, len(model.split_prior.feature)
     n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else n_stored_cells(p)
     all_codes = int(rule.feature.n_codes.max())
@@ -104,7 +107,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
 def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> ChainState:
     """Return the state of a chain that has no tree yet, with room for ``n_nodes`` nodes and ``n_counts`` counts.
 
-    ``scratch`` contains the names, of `scratch.SCRATCH_NAMES`, of the arrays that the moves of the chain need.
+    ``scratch`` has the names, of `SCRATCH_NAMES`, of the groups of arrays that the moves of the chain need.
     """
     state = allocate_group(ChainState, axis_sizes(model, n_nodes, n_counts, scratch), {*SCRATCH_NAMES} - {*scratch})
     state.order[:] = np.arange(len(state.order))
@@ -121,7 +124,7 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
 
 
 def with_double_capacity(state: ChainState) -> ChainState:
-    """Return the state with twice the room for nodes."""
+    """Return the state with twice the room for nodes. The arrays without a node axis are shared."""
     cap, n_free = len(state.node), int(state.count[N_FREE])
     by_node = {name: _pad_with_zeros(getattr(state, name)) for name in ("node", "stats", "box", "tilt", "plan")}
     out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad_with_zeros(state.scratch.note)))
@@ -131,5 +134,5 @@ def with_double_capacity(state: ChainState) -> ChainState:
 
 
 def _pad_with_zeros(array: np.ndarray) -> np.ndarray:
-    """Return an array, followed by as many zeros."""
+    """Return an array followed by as many zeros, of the same type."""
     return np.concatenate([array, np.zeros_like(array)]).view(type(array))

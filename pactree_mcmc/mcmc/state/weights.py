@@ -48,15 +48,13 @@ MIN_EXPONENTIAL = 1e-300
 
 @jit
 def has_drawn_weights(state: ChainState) -> bool:
-    """Return True if the feature weights are drawn."""
+    """Return True if the feature weights are drawn, and not fixed."""
     return len(state.weights) > 0
 
 
 @jit
 def split_tilt(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the tilt of a split of a node on coordinate ``k``: log R by the drawn feature weights, minus by equal
-    ones.
-    """
+    """Return the tilt of a node's split on coordinate ``k``: log R by the drawn weights, minus log R by equal ones."""
     # with s the drawn weights and h the admitted ones, R = h_k s_k / sum_c h_c s_c, against h_k / sum_c h_c
     feature, total_equal, largest = model.split_prior.feature, fill_feature_weights(model, state, node), -inf
     for c in range(len(feature)):
@@ -94,7 +92,10 @@ def stored_tilt(state: ChainState, top: int) -> float:
 
 @jit
 def redraw_weights(chain: Any) -> None:
-    """Draw the weights, and their concentration, given the tree, and compute the tilts of all nodes."""
+    """Draw the feature weights, and their concentration, given the tree, and compute the tilts of all nodes.
+
+    ``chain`` has the random generator, model and state of one chain.
+    """
     model, state = chain.model, chain.state
     rule, n = model.split_prior, state.count[N_INTERNAL]
     split_on, admitted = np.zeros(n, dtype=np.int64), np.zeros((n, rule.n_turns))
@@ -115,7 +116,7 @@ def draw_weights(
 ) -> None:
     """Draw ``weights`` (p + 1,), as `ChainState` has them, given the splits of n nodes.
 
-    Node i splits on feature ``split_on[i]``. Its cell admits the part ``admitted[i, k]`` of feature k's weight.
+    Node i splits on feature ``split_on[i]``. Its cell admits the fraction ``admitted[i, k]`` of feature k's weight.
     """
     p = len(weights) - 1
     counts, log_rate = np.zeros(p), np.zeros(p)
@@ -143,6 +144,7 @@ def draw_weights(
 @jit
 def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
     """Return the log of a draw from Gamma(shape). The draw itself may underflow."""
+    # Gamma(a) = Gamma(a + 1) U^(1 / a), and -log U is exponential
     return log(rng.gamma(shape + 1.0)) - rng.standard_exponential() / shape
 
 
@@ -175,7 +177,7 @@ def admits_all(admitted: np.ndarray, i: int) -> bool:
 
 @jit
 def log_admitted_weight(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
-    """Return the log of the sum of the weights that node ``i`` admits."""
+    """Return the log of s(A_i), the sum of the weights that node ``i`` admits."""
     largest, total = -inf, 0.0
     for k in range(admitted.shape[1]):
         if admitted[i, k] > 0.0:
@@ -202,6 +204,7 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
             n_positive += 1
     value, weight = np.empty(N_CONCENTRATIONS), np.empty(N_CONCENTRATIONS)
     for j in range(N_CONCENTRATIONS):
+        # a / (a + rho) = x^2 with x uniform on a grid, so that small a are well covered
         root = (j + 0.5) / N_CONCENTRATIONS
         value[j] = rho * root * root / (1.0 - root * root)
         weight[j] = -value[j] / p * slope

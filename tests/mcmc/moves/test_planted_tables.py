@@ -46,7 +46,7 @@ def line_at_another_depth(right, model, state, node, k):
 
 
 def one_place(model, state, node):
-    """`cell_of` with room for one cell."""
+    """`claim_cell_entry` with room for one cell."""
     cell = state.stored.cell[0]
     if cell.hash != state.node[node].hash:
         cell.hash, cell.weight = state.node[node].hash, -1.0

@@ -2,7 +2,7 @@
 
     P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u))
 
-at a cell u of depth class ``k = min(depth, DENSITY_LEVELS - 1)``. Each is mixed with a *defensive* part, so that every
+at a cell u of depth class ``k = min(depth, N_DEPTH_CLASSES - 1)``. Each is mixed with a *defensive* part, so that every
 tree has a positive probability: splitting by a power of the lookahead odds, and a split by the learned part within a
 feature that is drawn by the prior, since a rarely used feature has a good split too. The probabilities of a cell are
 computed in one pass over its rows, feature by feature, and stored with the cell. A nominal feature of many categories

@@ -43,7 +43,7 @@ KEEP, KEEP_GROWING = 0.02, 0.25
 """Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
 so that branches in which only poor subtrees were found are explored again (measured in benchmarks/README.md)."""
 SPARE = 4 * MAX_DRAWN_INTERNAL
-"""Number of pieces, and of links, that must be free before a tree is added. A tree has at most ``2 * MOST_INTERNAL +
+"""Number of pieces, and of links, that must be free to add a tree. A tree has at most ``2 * MAX_DRAWN_INTERNAL +
 1`` nodes, and compiled code does not check the bounds of arrays.
 """
 
