@@ -62,7 +62,7 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
         log_ratio += log_tilt_ratio(model, state, proposal)
     if len(model.prior.by_leaves) > 0:
         log_ratio += log_leaf_count_ratio(model, state, proposal)
-    # two stages: min(1, e^h) min(1, e^(r - h)) = e^r min(1, e^-h) min(1, e^(h - r)), with h = log_decided, r = log_ratio
+    # two stages: min(1, e^h) min(1, e^(r - h)) = e^r min(1, e^-h) min(1, e^(h - r)), h = log_decided, r = log_ratio
     return flip_log(rng, log_ratio - proposal.log_decided)
 
 
