@@ -58,12 +58,12 @@ def sampler_compiled_as_one():
     """Before the first chain, whatever its kernel, all that any kernel calls is made ready."""
     from pactree_mcmc.mcmc.chain.chain import Chain
 
-    from .problems.compiled import make_all_ready
+    from .problems.compiled import compile_all
 
     init = Chain.__init__
 
     def make_ready_and_init(chain, *args, **kwargs):
-        make_all_ready()
+        compile_all()
         init(chain, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -17,7 +17,7 @@ from report import Control, Part, picture
 from scipy.stats import norm
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS
+from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, LIBRARY_MOVES
 from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.moves.test_planted_moves import GROWTH_BUGS
@@ -67,8 +67,8 @@ class Sampler(NamedTuple):
 
 def kernels():
     """Kernels with a name, and every move mixed with grow-prune, without which most do not reach every tree."""
-    named = {name: Sampler(name, BLOCK.get(name, FEW)) for name in WEIGHTS}
-    moves = [move for move in STEPS if move not in WEIGHTS]
+    named = {name: Sampler(name, BLOCK.get(name, FEW)) for name in KERNEL_WEIGHTS}
+    moves = [move for move in LIBRARY_MOVES if move not in KERNEL_WEIGHTS]
     return named | {move: Sampler({move: 0.5, "grow-prune": 0.5}, FEW) for move in moves}
 
 
@@ -79,11 +79,11 @@ def step(sampler, model, tree, rng):
     chain = module("mcmc.chain.chain").Chain(model.lowered, kernel, rng)
     module("mcmc.chain.start").load_tree(model, chain, tree)
     if not chain.lowered.leaf.is_fixed:
-        module("mcmc.state.noise").redraw_noise(chain.walk)
+        module("mcmc.state.noise").redraw_noise(chain.packed_chain)
     chain.proceed(1)
     chain.reserve(1)
     chain.save()
-    saved = module("mcmc.chain.draw_store").trimmed(chain.saved)
+    saved = module("mcmc.chain.draw_store").trim_draws(chain.saved)
     post = module("posterior.joining").join_chains(model, [saved], (), 0.0)
     return (
         post.distinct_tree(0),
@@ -141,10 +141,10 @@ def successive(sampler, names, starts, n, seed):
     """Quantities (chains, n, 9) of chains that draw y given the tree and the tree given y in turn."""
     code = sampler.code
     out = np.empty((len(starts), n, len(QUANTITIES)))
-    room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_ROOM
+    room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_NODES
     with (
         mock.patch.object(code.module("mcmc.state.stored"), "MAX_STORED_BYTES", CELL_BYTES),
-        mock.patch.object(code.module("mcmc.chain.chain"), "FIRST_ROOM", room),
+        mock.patch.object(code.module("mcmc.chain.chain"), "FIRST_NODES", room),
         np.errstate(over="ignore"),  # plain hashes wrap around
     ):
         template = model_for(code, names)
@@ -209,7 +209,7 @@ def verify(quick, folder):
     found = {}
     for k, (kernel, sampler) in enumerate(kernels().items()):
         for i, (problem, names) in enumerate(PROBLEMS.items()):
-            if kernel in WEIGHTS or problem in FOR_EVERY_MOVE:
+            if kernel in KERNEL_WEIGHTS or problem in FOR_EVERY_MOVE:
                 independent, starts = prior[problem]
                 chains = successive(sampler, names, starts, STEPS_OF_A_CHAIN[quick], (2, k, i))
                 found[f"{kernel}, {problem}"] = z_of(independent, chains)

@@ -26,7 +26,7 @@ from real import model_of_table
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.snapshot import generator_state
-from pactree_mcmc.mcmc.kernel import STEPS, WEIGHTS, read_kernel
+from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
@@ -87,7 +87,7 @@ def _rate(learned, weights, seconds, repeat):
     results = [run_chain(plan, end, seconds / len(ends)) for end in ends]
     spent, n = time.process_time() - began, min(result.n_draws for result in results)
     saved = [result.select(even_indices(n, min(n, JUDGED))).saved for result in results]
-    figures = _figures(join_chains(model, saved, kernel.moves, 0.0), 50)
+    figures = _figures(join_chains(model, saved, kernel.count_names, 0.0), 50)
     return float(figures.ess.min()) / spent, float(figures.rhat.max())
 
 
@@ -111,12 +111,14 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=[*settings.REAL_SECONDS, *problems.MAKERS])
     parser.add_argument("--kernel", default="whole", choices=["whole", "local"])
-    parser.add_argument("--moves", nargs="+", choices=STEPS, help="all of the kernel, and those of ADDED, if not given")
+    parser.add_argument(
+        "--moves", nargs="+", choices=LIBRARY_MOVES, help="all of the kernel, and those of ADDED, if not given"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
-    args.base = WEIGHTS[args.kernel]
+    args.base = KERNEL_WEIGHTS[args.kernel]
     args.moves = args.moves or list(dict.fromkeys([*args.base, *ADDED]))
     return args
 

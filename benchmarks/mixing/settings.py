@@ -17,7 +17,7 @@ class Limit(NamedTuple):
 
 
 TUNE_FRACTION = 0.2  # of a time-limited run
-PILOT_FRACTION = 0.08  # of the time limit: how long the run lasts that finds the number of draws
+MAX_PILOT_FRACTION = 0.08  # of the time limit: how long the run lasts that finds the number of draws
 MOST_DRAWS = 50_000  # a chain; beyond, draws are thinned
 
 LIMITS = {

@@ -67,7 +67,7 @@ def run_within(model, limit, *, most_draws=settings.MOST_DRAWS, **how):
 
     call(4, 4)
     sweeps, pilot = 32, call(32, 0)
-    while pilot.seconds < settings.PILOT_FRACTION * limit.seconds:
+    while pilot.seconds < settings.MAX_PILOT_FRACTION * limit.seconds:
         sweeps *= 2
         pilot = call(sweeps, 0)
     total, seconds, best = sweeps, pilot.seconds, None

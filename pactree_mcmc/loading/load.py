@@ -181,6 +181,6 @@ def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPoster
         "pt.resume(path) finishes it."
     )
     saved = [result.first_draws(least).saved for result in run.results if result is not None]
-    post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.moves, run.seconds)
+    post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.count_names, run.seconds)
     post.calls = tuple(call.ended(None) for call in run.plans[0].calls)
     return post

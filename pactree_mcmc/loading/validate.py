@@ -15,7 +15,7 @@ import numpy as np
 
 from ..files.calls import Call
 from ..mcmc.chain.snapshot import ARRAYS, Replica, Snapshot
-from ..mcmc.kernel import STEPS, Kernel
+from ..mcmc.kernel import LIBRARY_MOVES, Kernel
 from ..mcmc.run.checkpoint import Unfinished
 from ..mcmc.state.scratch import SCRATCH_NAMES
 from ..mcmc.state.tree import ChainState, axis_sizes
@@ -219,7 +219,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     """Raise an error unless a course, the state from which `resume` continues, fits the draws and the model."""
     require(isinstance(course, Course), "the course is missing")
     check_kernel(course.kernel)
-    require(course.kernel.moves == draws.moves, "the moves are not those of the kernel")
+    require(course.kernel.count_names == draws.moves, "the moves are not those of the kernel")
     for name in ("thin", "steps"):
         require(type(getattr(course, name)) is int and getattr(course, name) >= 1, f"{name} is out of range")
     check_declared(course.ends, tuple[Snapshot, ...], "the states of the chains")
@@ -235,7 +235,7 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
 def check_kernel(kernel: Any) -> None:
     """Raise an error unless a kernel is a mixture of known moves."""
     check_declared(kernel, Kernel, "the kernel")
-    names = [*STEPS, *(move.name for move in kernel.own)]
+    names = [*LIBRARY_MOVES, *(move.name for move in kernel.own)]
     require(len(set(names)) == len(names), "a move has the name of another")
     require([name in names for name in kernel.names], "the kernel has a move that is unknown")
     require(len(kernel.names) == len(kernel.weights) == len(kernel.given) > 0, "the kernel has no weights")
@@ -259,7 +259,7 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
     require(len(replica.state) == len(ARRAYS), "the state of a chain is incomplete")
     lowered, scratch = model.lowered, kernel.scratch
     n_nodes = len(replica.state[ARRAYS.index("node")])
-    sizes = axis_sizes(lowered, n_nodes, len(kernel.moves), scratch) | {"params": len(lowered.leaf.params)}
+    sizes = axis_sizes(lowered, n_nodes, len(kernel.count_names), scratch) | {"params": len(lowered.leaf.params)}
     own = {name: sizes[name] for name in ("features", "weights", "params")}
     check_declared(replica, Replica, "the state of a chain", own)
     for name, array in zip(ARRAYS, replica.state, strict=True):
@@ -290,7 +290,7 @@ def check_run(run: Any, model: TreeModel) -> Unfinished:
         check_kernel(plan.kernel)
         check_recorded_calls(plan.calls)
         if result is not None:
-            _check_saved(result.saved, model, plan.kernel.moves)
+            _check_saved(result.saved, model, plan.kernel.count_names)
             if result.end is not None:
                 check_end(result.end, model, plan.kernel)
     return run

@@ -32,9 +32,9 @@ PROPOSALS_PER_DRAW = 100
 """Default number of proposals between two draws."""
 STEP_ROWS = 50.0
 """Cost of a proposal in rows, beside the rows that it visits."""
-FEWEST_PROPOSALS = 10
+MIN_PROPOSALS = 10
 """Smallest number of proposals between two draws if the run sets this number by cost."""
-STEPS = {
+LIBRARY_MOVES = {
     move.name: move
     for move in (
         grow_prune.MOVE,
@@ -53,9 +53,9 @@ STEPS = {
     )
 }
 """Moves of the library by name."""
-REMOVED = ("redraw", "regrow-2")
+REMOVED_MOVES = ("redraw", "regrow-2")
 """Names of moves of earlier versions."""
-LOCAL = {
+LOCAL_WEIGHTS = {
     "collapsed": 0.49,
     "rotate": 0.29,
     "change": 0.065,
@@ -64,7 +64,7 @@ LOCAL = {
     "restructure": 0.023,
     "regrow-1": 0.012,
 }
-WHOLE = {
+WHOLE_WEIGHTS = {
     "learned": 0.05,
     "subgraph": 0.002,
     "collapsed": 0.54,
@@ -73,19 +73,19 @@ WHOLE = {
     "reshape": 0.03,
     "swap": 0.07,
 }
-WEIGHTS = {
-    "local": LOCAL,
-    "whole": WHOLE,
+KERNEL_WEIGHTS = {
+    "local": LOCAL_WEIGHTS,
+    "whole": WHOLE_WEIGHTS,
     "cgm": {"grow-prune": 0.5, "change": 0.4, "swap": 0.1},
     "grow-prune": {"grow-prune": 1.0},
     "blanchard": {"blanchard": 1.0},
 }
 """Named kernels. The weights of "local" and "whole" are those that did best in `benchmarks/mixing`."""
-LINE_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.33, "rotate": 0.17}
+LINE_KERNEL_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.33, "rotate": 0.17}
 """Weights of "default" and "local" if only one ordered feature is split on."""
 WORK_FRACTIONS = {"learned": 0.6, "subgraph": 0.1}
 """Fractions of the work that these two moves get if weights are set by cost. The others share the rest by weight."""
-MOST_LEARNED = 1.5
+MAX_LEARNED_PROPOSALS = 1.5
 """Largest expected number of proposals of "learned" between two draws."""
 
 
@@ -110,7 +110,7 @@ class Kernel(NamedTuple):
     def steps(self) -> list[Move | AbsentMove]:
         """Moves of the kernel, in the order of ``names``."""
         own = {move.name: move for move in self.own}
-        return [STEPS[name] if name in STEPS else own[name] for name in self.names]
+        return [LIBRARY_MOVES[name] if name in LIBRARY_MOVES else own[name] for name in self.names]
 
     @property
     def is_single(self) -> bool:
@@ -128,26 +128,26 @@ class Kernel(NamedTuple):
         return "density" in self.scratch
 
     @property
-    def moves(self) -> tuple[str, ...]:
+    def count_names(self) -> tuple[str, ...]:
         """Names of the proposal counts of all moves, those of the library first, in the order of STEPS."""
-        ordered = [STEPS[name] for name in STEPS if name in self.names]
+        ordered = [LIBRARY_MOVES[name] for name in LIBRARY_MOVES if name in self.names]
         return tuple(dict.fromkeys(count for step in (*ordered, *self.own) for count in step.counts))
 
     @property
-    def firsts(self) -> list[int]:
+    def first_counts(self) -> list[int]:
         """Index in ``moves`` of the first count of each move."""
-        return [self.moves.index(step.counts[0]) for step in self.steps]
+        return [self.count_names.index(step.counts[0]) for step in self.steps]
 
     def for_file(self) -> Kernel:
         """Return the kernel as a file holds it, without code."""
         return self._replace(own=tuple(move.record for move in self.own))
 
-    def by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
+    def with_weights_by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
         """Return the kernel with weights by the cost of proposals, and a block that visits about ``rows`` rows.
 
         ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited.
         """
-        each = _rows_each(cost)
+        each = _rows_per_proposal(cost)
         given = np.array(self.given)
         others = np.array([name not in WORK_FRACTIONS for name in self.names])
         # a step of weight w_k and cost c_k does the fraction w_k c_k / sum_j w_j c_j of the work. Steps with a fraction
@@ -157,13 +157,13 @@ class Kernel(NamedTuple):
         weights[others] = rest * given[others] / (given[others] * each[others]).sum()
         weights /= weights.sum()
         # proposals of a block that visit so many rows, with a limit on its expected proposals of "learned"
-        most = MOST_LEARNED / weights[self.names.index("learned")]
-        block = int(min(max(rows / (weights * each).sum(), FEWEST_PROPOSALS), most))
+        most = MAX_LEARNED_PROPOSALS / weights[self.names.index("learned")]
+        block = int(min(max(rows / (weights * each).sum(), MIN_PROPOSALS), most))
         return self._replace(weights=tuple(weights.tolist()), block=block, adapts=True)
 
     def rows_per_block(self, cost: np.ndarray) -> float:
         """Return the cost of a block of proposals in rows, given the ``cost`` (2, moves) of earlier proposals."""
-        each = _rows_each(cost)
+        each = _rows_per_proposal(cost)
         return float((np.array(self.weights) * each).sum() * self.block)
 
     def proposals_of_block(self, block: int) -> list[int]:
@@ -175,7 +175,7 @@ class Kernel(NamedTuple):
         return (_first_proposals(self.weights, done + n) - _first_proposals(self.weights, done)).tolist()
 
 
-def _rows_each(cost: np.ndarray) -> np.ndarray:
+def _rows_per_proposal(cost: np.ndarray) -> np.ndarray:
     """Return the cost of a proposal of each move in rows, (moves,). A move without proposals gets the largest cost."""
     each = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
@@ -204,17 +204,16 @@ def read_kernel(
     ``is_line`` is True if the model splits on one ordered feature only and there is room for its sums. ``adapts`` is
     True if weights and block may be set by cost. ``best`` is the name of the kernel that "default" means.
     """
-    if isinstance(kernel, str) and (kernel == "default" or kernel in WEIGHTS):
+    if isinstance(kernel, str) and (kernel == "default" or kernel in KERNEL_WEIGHTS):
         kernel = {kernel: 1.0}
     if not isinstance(kernel, Mapping):
-        raise ValueError(
-            f"kernel={in_words(kernel)} is unknown; give one of {['default', *sorted(WEIGHTS)]}, or {{move: weight}}."
-        )
+        names = ["default", *sorted(KERNEL_WEIGHTS)]
+        raise ValueError(f"kernel={in_words(kernel)} is unknown; give one of {names}, or {{move: weight}}.")
     weights: dict[str, float] = {}
     own: list[Move] = []
     for key, weight in kernel.items():
         number = as_number(weight)
-        parts = _parts(key, is_line, best)
+        parts = _move_weights(key, is_line, best)
         if number is None or not 0.0 <= number < np.inf:
             name = key.name if isinstance(key, Move) else key
             raise ValueError(f"the weight of {name!r} is {in_words(weight)}; give a finite number >= 0.")
@@ -231,7 +230,7 @@ def read_kernel(
     return Kernel(tuple(positive), fractions, block, adapts, tuple(own), tuple(positive.values()))
 
 
-def check_even(kernel: Kernel, split_prior: Any) -> None:
+def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
     """Raise ValueError if splits have weights and a move takes the splits of a feature to be equally likely."""
     wrong = [step.name for step in kernel.steps if "density" in step.scratch]
     if wrong and not split_prior.is_even:
@@ -241,33 +240,33 @@ def check_even(kernel: Kernel, split_prior: Any) -> None:
         )
 
 
-def _parts(key: Any, is_line: bool, best: str) -> dict[str, float]:
+def _move_weights(key: Any, is_line: bool, best: str) -> dict[str, float]:
     """Return the weights of moves, by name, that the key of a kernel's entry (move or named kernel) means."""
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
         if is_line and key in ("default", "local"):
-            return LINE_WEIGHTS
-        if key in STEPS:
+            return LINE_KERNEL_WEIGHTS
+        if key in LIBRARY_MOVES:
             return {key: 1.0}
-        if key == "default" or key in WEIGHTS:
-            return WEIGHTS[best if key == "default" else key]
-    moves = f"the moves are {', '.join(STEPS)}, and pt.Move of your own"
-    if isinstance(key, str) and key in REMOVED:
+        if key == "default" or key in KERNEL_WEIGHTS:
+            return KERNEL_WEIGHTS[best if key == "default" else key]
+    moves = f"the moves are {', '.join(LIBRARY_MOVES)}, and pt.Move of your own"
+    if isinstance(key, str) and key in REMOVED_MOVES:
         raise ValueError(f"the move {key!r} was removed, since kernels mix as well without it; {moves}.")
     raise ValueError(f"the move {in_words(key)} is unknown; {moves}.")
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
     """Raise ValueError if a user's move has the name of another move or kernel, or a count of another move."""
-    counted = {count for other in (*STEPS.values(), *own) for count in other.counts}
-    twice = [move.name] if move.name in {*STEPS, *WEIGHTS, "default", *weights} else []
+    counted = {count for other in (*LIBRARY_MOVES.values(), *own) for count in other.counts}
+    twice = [move.name] if move.name in {*LIBRARY_MOVES, *KERNEL_WEIGHTS, "default", *weights} else []
     twice += [count for count in move.counts if count in counted]
     if twice:
         raise ValueError(f"{move!r} has the name {twice[0]!r}, which another move of the library or kernel has.")
 
 
-def complete(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
+def restore_own_moves(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
     """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name."""
     by_name = {move.name: move for move in moves}
     own = []

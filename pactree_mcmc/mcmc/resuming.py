@@ -17,11 +17,11 @@ from ..model import CustomLeaf, CustomSplits
 from ..posterior.sampled import SampledPosterior
 from ..tree.drawn import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
-from .kernel import complete
+from .kernel import restore_own_moves
 from .moves.base import Move
 from .run.checkpoint import Checkpoint, Unfinished, read_checkpoint_path, read_interval
 from .run.task import Length, Plan, Result
-from .run.workers import Work
+from .run.workers import RunState
 from .sampling import check_executor, run_plans
 
 
@@ -111,14 +111,14 @@ def resume(
         if draws is None and is_path:
             return post
         plans, seconds = _further_plans(post, draws, moves), post.seconds
-        results = [_result(post, c) for c in range(post.n_chains)]
+        results = [_result_of_chain(post, c) for c in range(post.n_chains)]
     file = None
     if checkpoint is not None:
         file = Checkpoint(read_checkpoint_path(checkpoint), every, plans, seconds)
         file.write(results)
     elif unfinished is not None:
         file = Checkpoint(check_target(run, only="netCDF"), unfinished.every, plans, seconds)
-    return run_plans(Work(plans, results, executor, progress, file), seconds)
+    return run_plans(RunState(plans, results, executor, progress, file), seconds)
 
 
 def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
@@ -128,7 +128,7 @@ def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Seque
             f"{path} is a checkpoint of a run on its way to {run.plans[0].draws} draws; leave draws out, and resume "
             "what is returned for more."
         )
-    return [plan._replace(kernel=complete(plan.kernel, moves)) for plan in run.plans]
+    return [plan._replace(kernel=restore_own_moves(plan.kernel, moves)) for plan in run.plans]
 
 
 def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
@@ -142,7 +142,7 @@ def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Mo
             "the posterior holds independent draws, or those of chains interrupted at different draws; there is "
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
-    total, kernel = post.n_draws + int(draws), complete(course.kernel, moves)
+    total, kernel = post.n_draws + int(draws), restore_own_moves(course.kernel, moves)
     # an adaptive run ends with the requested draws
     length = Length(total, total * course.thin) if course.kernel.adapts else None
     # a call is recorded only if those before are
@@ -153,7 +153,7 @@ def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Mo
     ]
 
 
-def _result(post: SampledPosterior, c: int) -> Result:
+def _result_of_chain(post: SampledPosterior, c: int) -> Result:
     """Return the result of chain ``c`` of a posterior: its draws, and its state after them."""
     numbers, first, number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
     # trees are numbered by first occurrence, as chains do

@@ -23,19 +23,19 @@ from ..tree.drawn import Course
 from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
-from .kernel import PROPOSALS_PER_DRAW, check_even, read_kernel
+from .kernel import PROPOSALS_PER_DRAW, check_even_splits, read_kernel
 from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
 from .run.stop import Stop
-from .run.task import LENGTHS, WORK, Length, Plan
-from .run.workers import Work, draw, fit_steps
-from .schedule import FEWEST, Schedule
+from .run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
+from .run.workers import RunState, fit_steps, make_draws
+from .schedule import MIN_JUDGED_DRAWS, Schedule
 from .state.stored import n_line_sums
 from .whole.evidence import team_evidences
-from .whole.rounds import default_work, tune_teams, tunes_within
+from .whole.rounds import has_work_to_tune, tune_teams, work_by_default
 
-TUNE = 1000
+DEFAULT_TUNE = 1000
 """Default number of tuning steps."""
-PROPOSALS_OF_WHOLE = 30
+WHOLE_PROPOSALS_PER_DRAW = 30
 """Default number of proposals between two draws in kernel "whole" and in mixtures with it."""
 
 
@@ -171,26 +171,26 @@ def sample(
     best = "local"
     may_fit = betas is None and not is_line and model.split_prior.is_even
     if length is not None and "default" in names and may_fit:
-        most = default_work(model) if work is None else length.work
-        best = "whole" if tunes_within(most, model, chains) else "local"
+        most = work_by_default(model) if work is None else length.work
+        best = "whole" if has_work_to_tune(most, model, chains) else "local"
     is_whole = "whole" in names or (best == "whole" and "default" in names)
     if proposals is None:
-        proposals = PROPOSALS_OF_WHOLE if is_whole else PROPOSALS_PER_DRAW
+        proposals = WHOLE_PROPOSALS_PER_DRAW if is_whole else PROPOSALS_PER_DRAW
     adapts = length is not None and is_whole
     mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, best=best)
-    check_even(mixture, model.split_prior)
+    check_even_splits(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)
     if length is not None:
         if is_whole and work is None:
-            length = length._replace(work=default_work(model))
+            length = length._replace(work=work_by_default(model))
         if betas is not None and length.steps == 0:
-            length = length._replace(steps=LENGTHS * draws)
-        if steps is None and seconds is None and draws * chains < FEWEST:
+            length = length._replace(steps=MAX_RELATIVE_LENGTH * draws)
+        if steps is None and seconds is None and draws * chains < MIN_JUDGED_DRAWS:
             length = length._replace(steps=draws)
     sources, starts = chain_seeds(rng, chains), _read_starts(model, start, chains)
     calls = (call_of(sample, arguments | {"rng": source_of(rng, sources)}),)
-    tune, thin = TUNE if tune is None else int(tune), 1 if thin is None else int(thin)
+    tune, thin = DEFAULT_TUNE if tune is None else int(tune), 1 if thin is None else int(thin)
     plans = [
         Plan(model, draws, tune, thin, mixture, source, first, betas, length, calls)
         for source, first in zip(sources, starts, strict=True)
@@ -199,10 +199,10 @@ def sample(
     if checkpoint is not None:
         file = Checkpoint(read_checkpoint_path(checkpoint), every, plans)
         file.write(none)
-    return run_plans(Work(plans, list(none), executor, progress, file), 0.0)
+    return run_plans(RunState(plans, list(none), executor, progress, file), 0.0)
 
 
-def run_plans(work: Work, seconds: float) -> SampledPosterior:
+def run_plans(work: RunState, seconds: float) -> SampledPosterior:
     """Run the chains, return the posterior of their draws, and replace the checkpoint by its file.
 
     ``seconds`` is the wall time that the run took before.
@@ -218,18 +218,18 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
             work = fit_steps(work)
         if work.checkpoint is not None:
             work.checkpoint.follow(work.plans)
-    work, evidences = draw(work), None
+    work, evidences = make_draws(work), None
     steps = work.drawn[0].n_draws * first.thin
     if first.length is not None:
         work, steps, evidences = Schedule(work, stop.began if stop.is_timed else began).run()
     seconds += time.perf_counter() - began
     try:
-        post = _posterior(work, seconds, steps)
+        post = _join_posterior(work, seconds, steps)
     except KeyboardInterrupt:
         # joining the draws takes a moment, and without it all of them would be lost
-        post = _posterior(work, seconds, steps)
+        post = _join_posterior(work, seconds, steps)
     if stop.cuts:
-        warn(_ended_early(stop, post, work.plans[0]))
+        warn(_early_end_warning(stop, post, work.plans[0]))
     try:
         if post.course is not None:
             evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
@@ -242,7 +242,7 @@ def run_plans(work: Work, seconds: float) -> SampledPosterior:
     return post
 
 
-def _posterior(work: Work, seconds: float, steps: int) -> SampledPosterior:
+def _join_posterior(work: RunState, seconds: float, steps: int) -> SampledPosterior:
     """Return the posterior of the draws of all chains, after ``steps`` steps each."""
     first, results, tempering, course = work.plans[0], work.drawn, None, None
     if results[0].ladder is not None:
@@ -250,12 +250,12 @@ def _posterior(work: Work, seconds: float, steps: int) -> SampledPosterior:
     if all(result.end is not None for result in results):
         course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps)
     saved = [result.saved for result in results]
-    post: SampledPosterior = join_chains(first.model, saved, first.kernel.moves, seconds, tempering, course)
+    post: SampledPosterior = join_chains(first.model, saved, first.kernel.count_names, seconds, tempering, course)
     post.calls = tuple(call.ended(None if course is None else steps) for call in first.calls)
     return post
 
 
-def _ended_early(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
+def _early_end_warning(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
     """Return the warning about a run that the time limit has shortened."""
     missing = plan.length.draws - post.n_draws if plan.length is not None else 0
     advice = f" pt.resume(post, {missing}) makes the other draws." if missing > 0 else ""
@@ -291,7 +291,7 @@ def _read_length(
     # 0 means that the number of steps follows from the work
     most = int(steps) if steps is not None else MOST if seconds is not None and work is None else 0
     limit = None if seconds is None else float(seconds)
-    return Length(draws, most, limit, work=WORK if work is None else float(work))
+    return Length(draws, most, limit, work=DEFAULT_WORK if work is None else float(work))
 
 
 def check_reachable(model: TreeModel) -> None:
@@ -339,13 +339,13 @@ def _check_source(rng: Any) -> None:
         )
 
 
-class DrawnStarts(tuple[Tree, ...]):
+class CheckedStarts(tuple[Tree, ...]):
     """Start trees that chains of the same table and split prior drew, so that they are possible and need no check."""
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
     """Check the argument ``start`` of `sample`, and return the start of each chain."""
-    if isinstance(start, DrawnStarts):
+    if isinstance(start, CheckedStarts):
         return list(start)
     if isinstance(start, str):
         if start not in ("dispersed", "grown", "prior", "stump"):

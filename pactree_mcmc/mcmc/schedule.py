@@ -35,13 +35,13 @@ from ..posterior.evidence import evidences_differ
 from ..posterior.joining import join_chains
 from ..tree.drawn import Course
 from .run.task import Length, Plan, Result
-from .run.workers import Work, draw
+from .run.workers import RunState, make_draws
 from .whole.evidence import team_evidences
-from .whole.rounds import can_add_draws, with_draws, without_draws
+from .whole.rounds import add_draws_to_graphs, can_add_draws, drop_draws
 
-FEWEST = 1000
+MIN_JUDGED_DRAWS = 1000
 """Smallest number of draws, of all chains together, with which a run waits until the criterion holds."""
-STRETCHES = 6
+MAX_STRETCHES = 6
 """Largest number of stretches. Later the graphs gain little (benchmarks/README.md, More time)."""
 
 
@@ -62,7 +62,7 @@ class Schedule:
     the run began.
     """
 
-    def __init__(self, work: Work, began: float) -> None:
+    def __init__(self, work: RunState, began: float) -> None:
         self.work, self.began, self.stretch_began = work, began, began
         self.evidences: np.ndarray | None = None
         """`Course.evidences` of the draws judged last, or None if they were not computed."""
@@ -90,7 +90,7 @@ class Schedule:
         """Number of steps that each chain has made since tuning."""
         return self.length.before + self.n_draws * self.plan.thin
 
-    def run(self) -> tuple[Work, int, np.ndarray | None]:
+    def run(self) -> tuple[RunState, int, np.ndarray | None]:
         """Run to the end. Return the chains with the requested number of draws, the number of steps that each has made
         since tuning, and the evidences of the last draws, or None if they were not computed.
         """
@@ -115,7 +115,7 @@ class Schedule:
         """Judge the draws, if there are as many as requested, and choose the next state."""
         if self.n_draws >= 2 * self.length.draws:
             self._thin_out(self.n_draws // 2)
-            self.work = _with_plan(self.work, draws=self.n_draws, thin=2 * self.plan.thin)
+            self.work = _change_plans(self.work, draws=self.n_draws, thin=2 * self.plan.thin)
         self.evidences = None
         is_cut = self.work.stop.is_timed and self.n_draws < self.plan.draws
         if not self.work.is_complete or is_cut or self._n_further() < 1:
@@ -132,7 +132,7 @@ class Schedule:
     @property
     def _needs_confirmation(self) -> bool:
         """True if draws that satisfy the criterion are one of several stretches, and were not extended."""
-        is_extended = self.plan.thin > thin_of(self.length.stretch)
+        is_extended = self.plan.thin > thin_of_stretch(self.length.stretch)
         return self.length.before > 0 and not self.length.confirms and not is_extended
 
     def _extend(self) -> State:
@@ -140,26 +140,26 @@ class Schedule:
         n = self._n_further()
         if n == 0:
             return State.END
-        self.work = _draw(_with_plan(self.work, draws=self.n_draws + n))
+        self.work = _draw_with_checkpoint(_change_plans(self.work, draws=self.n_draws + n))
         return State.JUDGE
 
     def _confirm(self) -> State:
         """Make a new stretch of equal length with the same graphs, which confirms the present one or not."""
-        return self._begin_stretch(without_draws, self.length._replace(before=self.steps, confirms=True))
+        return self._begin_stretch(drop_draws, self.length._replace(before=self.steps, confirms=True))
 
     def _renew(self) -> State:
         """Add the present draws to the graphs, begin a new stretch of draws, and return the next state of the run."""
         length = self.length._replace(before=self.steps, confirms=False, stretch=self.length.stretch + 1)
-        return self._begin_stretch(with_draws, length)
+        return self._begin_stretch(add_draws_to_graphs, length)
 
-    def _begin_stretch(self, begin: Callable[[Work], list[Result]], length: Length) -> State:
+    def _begin_stretch(self, begin: Callable[[RunState], list[Result]], length: Length) -> State:
         """Make a new stretch from the chains that ``begin`` returns. Keep the present stretch if the new one is cut
         short.
         """
         now, n = time.perf_counter(), length.draws
         try:
             work = self.work._replace(results=list(begin(self.work)))
-            work = _draw(_with_plan(work, draws=n, thin=self.next_thin, length=length))
+            work = _draw_with_checkpoint(_change_plans(work, draws=n, thin=self.next_thin, length=length))
             is_interrupted = not work.is_complete
         except KeyboardInterrupt:
             work, is_interrupted = self.work, True
@@ -192,15 +192,15 @@ class Schedule:
         stretch, reduce the largest number of steps so that it excludes the stretch. Then ``steps=`` repeats the run.
         """
         thin, number = self.plan.thin, self.length.stretch + 1
-        if number == STRETCHES and not confirms:
+        if number == MAX_STRETCHES and not confirms:
             return 0
-        for next_thin in (thin,) if confirms else dict.fromkeys((thin_of(number), thin)):
+        for next_thin in (thin,) if confirms else dict.fromkeys((thin_of_stretch(number), thin)):
             end = self.steps + next_thin * self.length.draws
             if end > self.length.steps:
                 continue
             if self._has_time(next_thin / thin):
                 return next_thin
-            self.work = _with_plan(self.work, length=self.length._replace(steps=min(self.length.steps, end - 1)))
+            self.work = _change_plans(self.work, length=self.length._replace(steps=min(self.length.steps, end - 1)))
         return 0
 
     def _has_time(self, longer: float) -> bool:
@@ -219,7 +219,7 @@ def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | N
         if not agrees(np.array(log_posterior)):
             return False, None
     course = Course(plan.kernel, plan.thin, tuple(result.end for result in results), results[0].n_draws * plan.thin)
-    post = join_chains(plan.model, saved, plan.kernel.moves, 0.0, course=course)
+    post = join_chains(plan.model, saved, plan.kernel.count_names, 0.0, course=course)
     if not converged(post):
         return False, None
     limit = inf if plan.length is None or plan.length.seconds is None else plan.length.seconds
@@ -227,7 +227,7 @@ def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | N
     return not evidences_differ(evidences), evidences
 
 
-def thin_of(stretch: int) -> int:
+def thin_of_stretch(stretch: int) -> int:
     """Return the number of steps between two draws of stretch number ``stretch``, from 0, if there is room for it."""
     return 2 ** (stretch // 2)
 
@@ -237,13 +237,13 @@ def even_indices(n: int, m: int) -> np.ndarray:
     return (np.arange(1, m + 1) * n) // m - 1
 
 
-def _with_plan(work: Work, **changes: object) -> Work:
+def _change_plans(work: RunState, **changes: object) -> RunState:
     """Return the work with these fields of the plans of all chains changed."""
     return work._replace(plans=[plan._replace(**changes) for plan in work.plans])
 
 
-def _draw(work: Work) -> Work:
+def _draw_with_checkpoint(work: RunState) -> RunState:
     """Make the draws of the plans, and let the checkpoint follow them."""
     if work.checkpoint is not None:
         work.checkpoint.follow(work.plans)
-    return draw(work)
+    return make_draws(work)

@@ -20,9 +20,9 @@ from ..core.bits import goes_left
 from ..core.compile.jit import jit
 from ..core.compile.pack import pack
 from ..mcmc.chain.chain import Chain
-from ..mcmc.chain.draw_store import log_prior_of, trimmed
+from ..mcmc.chain.draw_store import log_prior_of, trim_draws
 from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
-from ..mcmc.chain.stopped import cells_named
+from ..mcmc.chain.stopped import name_cell_in_errors
 from ..mcmc.edits.grow import accept_growth, attach_children
 from ..mcmc.kernel import Kernel
 from ..mcmc.run.task import first_draws
@@ -210,18 +210,18 @@ class Stages:
             elif isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned:
                 load_tree(model, chain, draw_prior_tree(model, self.rng))
             else:
-                node = grow_prior(chain.walk, np.int64(0))
+                node = grow_prior(chain.packed_chain, np.int64(0))
                 while node != NONE:
                     chain.enlarge()
-                    node = grow_prior(chain.walk, np.int64(node))
+                    node = grow_prior(chain.packed_chain, np.int64(node))
         self._list_walks()
 
     def _list_walks(self) -> None:
         """Update the typed list of all chains for compiled code."""
         if not hasattr(self, "walks"):
-            self.walks = list_of(self.chains[0].walk)
+            self.walks = list_of(self.chains[0].packed_chain)
         for i, chain in enumerate(self.chains):
-            put_walk(self.walks, i, chain.walk)
+            put_walk(self.walks, i, chain.packed_chain)
 
     def run(self, stop: Event | None = None) -> StageResult:
         """Run all stages, or those until ``stop`` is set, and return the result."""
@@ -241,7 +241,7 @@ class Stages:
             if not finished:
                 break
         return StageResult(
-            trimmed(self.saved),
+            trim_draws(self.saved),
             np.array(self.stage, dtype=np.int64),
             self._best() if finished else None,
             np.array(self.evidence if plan.particles > 0 else []),
@@ -279,7 +279,7 @@ class Stages:
         n_each = self.plan.kernel.next_proposals(self.n_proposed, n)
         for chain in self.chains:
             for step, n_now in enumerate(n_each):
-                chain.make(step, n_now)
+                chain.propose(step, n_now)
         self.n_proposed += n
 
     def _resample(self) -> None:
@@ -301,7 +301,7 @@ class Stages:
             self._save(self.chains[0])
             done = at
         self._propose(n - done)
-        put_walk(self.walks, 0, self.chains[0].walk)
+        put_walk(self.walks, 0, self.chains[0].packed_chain)
 
     def _save_some(self, n: int) -> None:
         """Save ``n`` trees of the population, drawn systematically by their weights."""
@@ -317,11 +317,14 @@ class Stages:
 
     def _best(self) -> Saved:
         """Return the most probable of the current trees."""
-        values = [log_prior_of(self.model, chain.packed) + log_score_given_noise(chain.packed) for chain in self.chains]
+        values = [
+            log_prior_of(self.model, chain.packed_state) + log_score_given_noise(chain.packed_state)
+            for chain in self.chains
+        ]
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
         chain.save(anew=True)
-        return trimmed(chain.saved)
+        return trim_draws(chain.saved)
 
 
 def moves_between(first: int, last: int) -> bool:
@@ -337,7 +340,7 @@ def moves_between(first: int, last: int) -> bool:
 def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
     """Run one repetition. This is a module-level function of plain data, which any executor can send."""
     stages = Stages(plan)
-    with cells_named(plan.model, stages.chains):
+    with name_cell_in_errors(plan.model, stages.chains):
         return stages.run(stop)
 
 

@@ -15,7 +15,7 @@ from ..core.checks import Seed, check_choice, check_count, check_flag, check_num
 from ..core.logsum import log_mean
 from ..core.sending import sending
 from ..core.warn import warn
-from ..mcmc.kernel import check_even, read_kernel
+from ..mcmc.kernel import check_even_splits, read_kernel
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
@@ -137,7 +137,7 @@ def progressive_mixture(
     if model.split_prior.drawn_weights is not None:
         raise ValueError(f"the progressive mixture is over trees alone, and {unknown_weights(model)}.")
     mixture, sources = read_kernel(kernel), chain_seeds(rng, int(chains))
-    check_even(mixture, model.split_prior)
+    check_even_splits(mixture, model.split_prior)
     entering = rows_of_s(model)
     width = max(1, math.ceil(len(entering) / MOST_STAGES)) if block is None else int(block)
     is_smc = engine == "smc"
@@ -159,7 +159,7 @@ def progressive_mixture(
     began = time.perf_counter()
     pool = sending(executor, model)
     results = _in_threads(plans) if pool is None else list(pool.map(run_stages, plans))
-    return ProgressiveSample.from_results(model, results, mixture.moves, time.perf_counter() - began)
+    return ProgressiveSample.from_results(model, results, mixture.count_names, time.perf_counter() - began)
 
 
 def rows_of_s(model: TreeModel) -> np.ndarray:

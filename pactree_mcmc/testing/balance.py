@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..core.checks import check_count, check_number, in_words
 from ..core.warn import warn
-from ..mcmc.kernel import STEPS
+from ..mcmc.kernel import LIBRARY_MOVES
 from ..mcmc.moves.base import Move
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
@@ -116,8 +116,8 @@ def check_balance(
     """
     if not isinstance(move, Move | str):
         raise TypeError(f"move is {in_words(move)}; give a pt.Move, or the name of one of the library's.")
-    if isinstance(move, str) and move not in STEPS:
-        raise ValueError(f"the move {in_words(move)} is unknown; the library's are {', '.join(STEPS)}.")
+    if isinstance(move, str) and move not in LIBRARY_MOVES:
+        raise ValueError(f"the move {in_words(move)} is unknown; the library's are {', '.join(LIBRARY_MOVES)}.")
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is {in_words(model)}; give a TreeModel.")
     if not model.lowered.leaf.is_fixed:
@@ -157,7 +157,7 @@ class _BalanceCheck:
         self.distribution = posterior_of(model, trees, beta)
         self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.reached.snapshots]
         self.proposals: dict[tuple[int, int], Any] = {}
-        self.needs = STEPS[move] if isinstance(move, str) else move
+        self.needs = LIBRARY_MOVES[move] if isinstance(move, str) else move
         edits = plain_package().module("mcmc.edits.proposal")
         self.without_replacing = (edits.NOTHING, edits.REFUSED, edits.GROW, edits.PRUNE)
 
@@ -221,7 +221,7 @@ class _BalanceCheck:
 
     def _check_arrays(self, i: int, j: int) -> None:
         """Raise a BalanceError if, after a step from tree ``i``, the arrays of the chain do not match tree ``j``."""
-        terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed, self.chain.model
+        terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed_state, self.chain.model
         count = tuple(state.count[:5])
         ours = (
             plain_package().module("mcmc.chain.draw_store").log_prior_of(lowered, state),

@@ -150,7 +150,9 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     """
     plain = plain_package()
     kernels, stored = plain.module("mcmc.kernel"), plain.module("mcmc.state.stored")
-    names = [*kernels.STEPS] if only is None else ["grow-prune", only] if isinstance(only, str) else ["grow-prune"]
+    names = (
+        [*kernels.LIBRARY_MOVES] if only is None else ["grow-prune", only] if isinstance(only, str) else ["grow-prune"]
+    )
     kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
     if isinstance(only, Move):
         kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
@@ -159,7 +161,7 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
     while len(chain.state.node) < room:
         chain.enlarge()
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
-    chain.packed = chain.state
+    chain.packed_state = chain.state
     chain.state.beta[0] = beta
     if kernel.is_guided:
         parameters = chain.state.density[:-1]
@@ -183,7 +185,7 @@ def tree_key(state: Any) -> tuple:
 def saved_trees(model: Any, chain: Any) -> list:
     """Return the trees of the chain's draws, of the class `Tree` in the copy of the library that made the model."""
     plain = plain_package()
-    saved = plain.module("mcmc.chain.draw_store").trimmed(chain.saved)
+    saved = plain.module("mcmc.chain.draw_store").trim_draws(chain.saved)
     join = join_chains if isinstance(model, TreeModel) else plain.module("posterior.joining").join_chains
     drawn = join(model, [saved], (), 0.0)
     return [drawn.distinct_tree(number) for number in drawn.tree_of_draw[0].tolist()]
@@ -225,15 +227,15 @@ class Stepper:
     @staticmethod
     def of_library(plain: Any, name: str) -> Callable[..., Any]:
         """Return the step function of a move of the library, given its name."""
-        return plain.module("mcmc.kernel").STEPS[name].step
+        return plain.module("mcmc.kernel").LIBRARY_MOVES[name].step
 
     def first(self, chain: Any) -> int:
         """Return the first column of the chain's counts that belongs to the move."""
-        return chain.kernel.firsts[chain.kernel.names.index(self.name)]
+        return chain.kernel.first_counts[chain.kernel.names.index(self.name)]
 
     def checked_proposal(self, rng: Any, chain: Any) -> Any:
         """Return the proposal of the step. Raise a StepError if it is not a proposal of this move."""
-        proposal = self.propose(rng, chain.model, chain.packed)
+        proposal = self.propose(rng, chain.model, chain.packed_state)
         if not isinstance(proposal, self.proposal_class):
             what = "nothing" if proposal is None else f"a {type(proposal).__name__}"
             raise StepError(
@@ -250,7 +252,7 @@ class Stepper:
 
     def make(self, rng: Any, chain: Any) -> None:
         """Make one step of a chain."""
-        self.decide(rng, chain.model, chain.packed, self.first(chain), self.checked_proposal(rng, chain))
+        self.decide(rng, chain.model, chain.packed_state, self.first(chain), self.checked_proposal(rng, chain))
 
     def row(self, chain: Any, snapshot: Snapshot, visit: Callable[..., Any]) -> dict:
         """Return the distribution of the next tree, {key: probability}.
@@ -262,7 +264,7 @@ class Stepper:
         def run(rng: Any) -> tuple:
             snapshot.restore(chain.state)
             self.proposal = self.checked_proposal(rng, chain)
-            self.decide(rng, chain.model, chain.packed, first, self.proposal)
+            self.decide(rng, chain.model, chain.packed_state, first, self.proposal)
             key = tree_key(chain.state)
             visit(key)
             return key

@@ -133,8 +133,8 @@ class _SplitPriorCheck:
                 if not drawn:
                     return
                 split = drawn[int(rng.integers(len(drawn)))]
-                self.grow.attach_children(chain.model, chain.packed, node, split)
-                self.grow.accept_growth(chain.model, chain.packed, node)
+                self.grow.attach_children(chain.model, chain.packed_state, node, split)
+                self.grow.accept_growth(chain.model, chain.packed_state, node)
                 sides = self.rules.children(cell, Split(int(split.feature), int(split.cut), int(split.categories)))
                 here = chain.state.node[node]
                 for child, side in zip((here.left, here.right), sides, strict=True):
@@ -160,7 +160,7 @@ class _SplitPriorCheck:
             n_found = sum(key[0] == k for key in plainly)  # type: ignore[index]
             n_splits = self.rules.count_splits(cell, k)
             mass = self.rules.mass(cell, k)
-            compiled = float(self.splits.compute_split_mass(chain.model, chain.packed, node, k))
+            compiled = float(self.splits.compute_split_mass(chain.model, chain.packed_state, node, k))
             if plainly and n_found:
                 self._require(
                     n_found == n_splits, cell, f"count_splits {n_splits} of coordinate {k}, and {n_found} splits"
@@ -176,7 +176,7 @@ class _SplitPriorCheck:
         """
         drawn: dict[Hashable, tuple[float, Any]] = {}
         for probability, result in all_outcomes(
-            lambda rng: self.splits.draw_split(rng, chain.model, chain.packed, node)
+            lambda rng: self.splits.draw_split(rng, chain.model, chain.packed_state, node)
         ):
             split = Split(int(result.feature), int(result.cut), int(result.categories))
             key = self._key(cell, split)

@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import Tree
-from pactree_mcmc.mcmc.kernel import WEIGHTS
+from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 from tests.problems.trees import library_tree, nested_tree
@@ -71,7 +71,7 @@ def test_same_draws_whatever_runs_the_chains(kernel):
 
 def test_default_is_its_mixture():
     """Weights count by their fractions; moves without weight do not count."""
-    mixture = {name: 4.0 * weight for name, weight in WEIGHTS["local"].items()} | {"swap": 0.0}
+    mixture = {name: 4.0 * weight for name, weight in KERNEL_WEIGHTS["local"].items()} | {"swap": 0.0}
     assert_same_draws(draw(), draw(kernel=mixture))
     assert draw(kernel="cgm").moves == ("grow", "prune", "change", "swap")
 

@@ -14,7 +14,7 @@ from pactree_mcmc.mcmc import schedule as _schedule
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
 from pactree_mcmc.mcmc.chain.start import load_tree
-from pactree_mcmc.mcmc.kernel import FEWEST_PROPOSALS, MOST_LEARNED, STEP_ROWS, WHOLE, read_kernel
+from pactree_mcmc.mcmc.kernel import MAX_LEARNED_PROPOSALS, MIN_PROPOSALS, STEP_ROWS, WHOLE_WEIGHTS, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE
@@ -39,7 +39,7 @@ def judged(monkeypatch):
 
     def judge(n_false):
         seen = []
-        monkeypatch.setattr(_sample, "FEWEST", 1)
+        monkeypatch.setattr(_sample, "MIN_JUDGED_DRAWS", 1)
         monkeypatch.setattr(
             _schedule,
             "judge_draws",
@@ -291,7 +291,7 @@ def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
     """Also of a run that was joined from two stretches."""
     plan = Plan(MODELS[name], 15, 5, 1, read_kernel("local", 5), 3, "grown", betas)
     first = run_chain(plan)
-    whole = run_chain(plan._replace(draws=25), first.end).behind(first)
+    whole = run_chain(plan._replace(draws=25), first.end).with_earlier_draws(first)
     which, saved = even_indices(40, m), whole.saved
     some = whole.select(which)
     assert some.n_draws == m and some.end is whole.end
@@ -310,7 +310,7 @@ def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
         if betas is not None:
             assert np.array_equal(some.ladder.scores[i], whole.ladder.scores[draw])
             assert some.ladder.is_stump[i] == whole.ladder.is_stump[draw]
-    posts = [join_chains(plan.model, [r.saved], plan.kernel.moves, 0.0) for r in (some, whole)]
+    posts = [join_chains(plan.model, [r.saved], plan.kernel.count_names, 0.0) for r in (some, whole)]
     assert np.array_equal(posts[0].log_score, posts[1].log_score[:, which])
 
 
@@ -370,22 +370,22 @@ COST = np.array([[100.0, 10.0, 400.0, 200.0, 80.0, 30.0, 90.0], [5e4, 2e5, 1e4, 
 
 @pytest.mark.parametrize("rows", [1.0, 1e5, 1e12])
 def test_work_is_shared_as_said(rows):
-    kernel = read_kernel("whole").by_cost(COST, rows)
+    kernel = read_kernel("whole").with_weights_by_cost(COST, rows)
     weights, each = np.array(kernel.weights), COST[1] / COST[0] + STEP_ROWS
-    assert kernel.names == tuple(WHOLE) and kernel.adapts
+    assert kernel.names == tuple(WHOLE_WEIGHTS) and kernel.adapts
     assert weights.sum() == pytest.approx(1.0) and weights.min() > 0.0
     fractions = weights * each / (weights * each).sum()
     assert fractions[0] == pytest.approx(0.6) and fractions[1] == pytest.approx(0.1)
     assert fractions[2:].sum() == pytest.approx(0.3)
-    given = np.array([WHOLE[name] for name in WHOLE])[2:]
+    given = np.array([WHOLE_WEIGHTS[name] for name in WHOLE_WEIGHTS])[2:]
     assert weights[2:] / weights[2:].sum() == pytest.approx(given / given.sum())
-    most, wanted = int(MOST_LEARNED / weights[0]), rows / (weights * each).sum()
-    assert kernel.block == min(max(int(wanted), FEWEST_PROPOSALS), most)
+    most, wanted = int(MAX_LEARNED_PROPOSALS / weights[0]), rows / (weights * each).sum()
+    assert kernel.block == min(max(int(wanted), MIN_PROPOSALS), most)
     assert kernel.rows_per_block(COST) == pytest.approx((weights * each).sum() * kernel.block)
 
 
 def test_what_was_never_proposed_costs_a_step():
     """Nothing is divided by 0; few proposals of the dear ones may make a block small, not empty."""
-    kernel = read_kernel("whole").by_cost(np.zeros((2, len(WHOLE))), 1e12)
+    kernel = read_kernel("whole").with_weights_by_cost(np.zeros((2, len(WHOLE_WEIGHTS))), 1e12)
     assert sum(kernel.weights) == pytest.approx(1.0)
-    assert kernel.weights[0] == pytest.approx(0.6) and kernel.block == int(MOST_LEARNED / kernel.weights[0])
+    assert kernel.weights[0] == pytest.approx(0.6) and kernel.block == int(MAX_LEARNED_PROPOSALS / kernel.weights[0])

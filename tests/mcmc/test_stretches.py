@@ -7,7 +7,7 @@ import pytest
 
 from pactree_mcmc.mcmc import schedule as _schedule
 from pactree_mcmc.mcmc.run.task import Length, Plan
-from pactree_mcmc.mcmc.run.workers import Work
+from pactree_mcmc.mcmc.run.workers import RunState
 from pactree_mcmc.mcmc.schedule import Schedule, State
 
 CHAINS, DRAWS = 2, 6
@@ -28,7 +28,7 @@ class Counted(NamedTuple):
     def select(self, indices):
         return self._replace(draws=tuple(self.draws[i] for i in indices))
 
-    def with_draws(self, n, thin):
+    def add_draws_to_graphs(self, n, thin):
         """Return the chain with ``n`` draws in all."""
         more = tuple((self.stretch, self.step + thin * (i + 1)) for i in range(n - len(self.draws)))
         return self._replace(draws=self.draws + more, step=self.step + thin * len(more))
@@ -55,7 +55,7 @@ def counted(work):
         n += 1
         if clock.is_timed:
             clock.now += clock.cost() * plan.thin
-    return work._replace(results=[result.with_draws(n, plan.thin) for result in work.results])
+    return work._replace(results=[result.add_draws_to_graphs(n, plan.thin) for result in work.results])
 
 
 def next_stretch(work):
@@ -92,8 +92,8 @@ def counting(monkeypatch):
             return counted(work)
 
         monkeypatch.setattr(_schedule, "draw", draw)
-        monkeypatch.setattr(_schedule, "with_draws", next_stretch)
-        monkeypatch.setattr(_schedule, "without_draws", next_stretch)
+        monkeypatch.setattr(_schedule, "add_draws_to_graphs", next_stretch)
+        monkeypatch.setattr(_schedule, "drop_draws", next_stretch)
         monkeypatch.setattr(_schedule, "judge_draws", rules.judge_draws)
         monkeypatch.setattr(_schedule, "can_add_draws", rules.can_add_draws)
         return works
@@ -104,7 +104,7 @@ def counting(monkeypatch):
 def work_of(draws, steps, clock=None):
     clock = clock or Clock()
     plan = Plan(None, draws, 0, 1, None, None, None, None, Length(draws, steps, clock.limit))
-    return Work([plan] * CHAINS, [Counted()] * CHAINS, None, False, None, stop=clock)
+    return RunState([plan] * CHAINS, [Counted()] * CHAINS, None, False, None, stop=clock)
 
 
 def run(work):
@@ -248,7 +248,7 @@ def test_every_cut_of_a_run_leads_to_its_end(counting, rules, seconds):
         assert run(work_of(DRAWS, most, Clock(seconds, lambda: 1.0))) == whole
         for work in list(works):
             for n in range(work.results[0].n_draws, work.plans[0].draws + 1):
-                part = [result.with_draws(n, work.plans[0].thin) for result in work.results]
+                part = [result.add_draws_to_graphs(n, work.plans[0].thin) for result in work.results]
                 stop = Clock(seconds, lambda: 1.0)
                 assert run(work._replace(results=part, stop=stop)) == whole
 
@@ -265,7 +265,7 @@ def clocks(counting, patch):
     test_wherever_the_clock_ends_a_run_its_steps_repeat_it(counting, Rules(), 9, "uneven")
 
 
-with_plan = _schedule._with_plan
+with_plan = _schedule._change_plans
 
 
 def without_limit(work, **changes):
@@ -276,8 +276,8 @@ def without_limit(work, **changes):
 WRONG = {
     "stretches of equal length": ("Schedule._next_thin", lambda schedule, confirms: schedule.plan.thin, looks),
     "nothing confirmed": ("Schedule._confirm", lambda schedule: State.END, looks),
-    "draws before a stretch kept": ("with_draws", lambda work: work.results, looks),
-    "the end by the clock forgotten": ("_with_plan", without_limit, clocks),
+    "draws before a stretch kept": ("add_draws_to_graphs", lambda work: work.results, looks),
+    "the end by the clock forgotten": ("_change_plans", without_limit, clocks),
     "the first of two draws kept": ("even_indices", lambda n, m: (_schedule.np.arange(m) * n) // m, doublings),
 }
 

@@ -77,7 +77,7 @@ def new_ladder(model, betas, adapts=False):
     with np.errstate(over="ignore"):
         ladder = plain.module("mcmc.chain.tempering").Ladder(model.lowered, kernel, rng, (np.array(betas), adapts))
     ladder.replicas = [new_chain(model) for _ in betas]
-    ladder._number_levels()
+    ladder._set_levels()
     return ladder
 
 
@@ -96,8 +96,8 @@ def grow_at_random(chain, rng, most):
             node = leaves.pop()
             here = chain.state.node[node]
             if here.splittable and len(nodes) < most:
-                split = splits.draw_split(rng, chain.model, chain.packed, node)
-                grow.attach_children(chain.model, chain.packed, node, split)
+                split = splits.draw_split(rng, chain.model, chain.packed_state, node)
+                grow.attach_children(chain.model, chain.packed_state, node, split)
                 below = [int(here.left), int(here.right)]
                 leaves, nodes = leaves + below, nodes + below
     return nodes

@@ -14,7 +14,7 @@ from pactree_mcmc.mcmc.run import entries
 done = not FASTER
 
 
-def make_all_ready():
+def compile_all():
     """Compile them, or find them on disk: the other worker waits."""
     global done
     if done:
@@ -22,4 +22,4 @@ def make_all_ready():
     # the chain made here is the first
     done = True
     model = pt.TreeModel([[0.0], [1.0]], [0, 1])
-    Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0), prepare=entries.make_all_ready)
+    Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0), prepare=entries.compile_all)

@@ -219,7 +219,7 @@ def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
             while node >= 0:
                 here = chain.state.node[node]
                 met.append((float(here.guess), float(here.score)))
-                node = np.int64(next_node(chain.packed, node, np.int64(0)))
+                node = np.int64(next_node(chain.packed_state, node, np.int64(0)))
 
     monkeypatch.setattr(_stages.Stages, "enter", enter_and_look)
     pt.progressive_mixture(frozen(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)

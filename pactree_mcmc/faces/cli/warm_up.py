@@ -26,7 +26,7 @@ from ...core.compile.folders import SHARED, own_folder, use_only
 from ...core.extras import is_installed
 from ...mcmc.chain.chain import Chain
 from ...mcmc.kernel import read_kernel
-from ...mcmc.run.entries import make_all_ready
+from ...mcmc.run.entries import compile_all
 from ...mcmc.run.workers import n_cores
 
 WIDE = 1 << 16
@@ -62,7 +62,7 @@ def compile_kernels(n: int = 200) -> None:
     """
     X, y = random_table(n, 3 if n < WIDE else 1)
     model, rng = pt.TreeModel(X, y).lowered, np.random.default_rng(0)
-    Chain(model, read_kernel("grow-prune"), rng, prepare=make_all_ready)
+    Chain(model, read_kernel("grow-prune"), rng, prepare=compile_all)
     if n < WIDE:
         pt.sample(pt.TreeModel(X[:, :1], y), 20, tune=0, rng=0, progress=False)
 

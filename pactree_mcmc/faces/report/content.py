@@ -400,7 +400,7 @@ def _facts_of_run(draws: SampledPosterior) -> list[tuple[str, str]]:
     if draws.calls:
         facts.append(("seed", cut(draws.calls[0].seed, LONGEST)))
     if draws.course is not None:
-        facts.append(("moves", ", ".join(map(str, draws.course.kernel.moves))))
+        facts.append(("moves", ", ".join(map(str, draws.course.kernel.count_names))))
         facts.append(("steps", f"{draws.course.steps} a chain after tuning, every {draws.course.thin} kept"))
     if draws.tempering is not None:
         facts.append(("inverse temperatures", str(draws.tempering.betas.shape[1])))

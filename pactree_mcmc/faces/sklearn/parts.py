@@ -19,7 +19,7 @@ import numpy as np
 from ...core.checks import as_number, check_count, check_type, in_words, is_integer, read_numbers
 from ...core.logsum import log_mean
 from ...core.special import logsumexp
-from ...mcmc.sampling import DrawnStarts, sample
+from ...mcmc.sampling import CheckedStarts, sample
 from ...model import (
     BranchingProcess,
     ChipmanPrior,
@@ -197,7 +197,7 @@ def _search(
     start: Any = "grown"
     for source in sources[:ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
-        start = DrawnStarts(post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw)
+        start = CheckedStarts(post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw)
         better = choice._replace(tree_prior=_most_likely_prior(post, trees), leaf=_best_score(post, leaves))
         if better == choice:
             break

@@ -25,11 +25,11 @@ from ..state.tree import ChainState, new_state, with_double_capacity
 from ..state.weights import redraw_weights
 from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
 
-FIRST_ROOM = 64
+FIRST_NODES = 64
 """Number of nodes for which a new chain has room."""
 
 
-class Walk(NamedTuple):
+class PackedChain(NamedTuple):
     """Arguments of a step: a source of randomness, the model and the state."""
 
     rng: Any
@@ -40,8 +40,8 @@ class Walk(NamedTuple):
 class Chain:
     """Markov chain of trees, with its arrays, and the same arrays packed for compiled code.
 
-    ``may_grow`` is True if the start is a grown tree, which needs more arrays. The chain calls ``prepare`` with itself
-    before the first compiled function, to compile or load the functions of a run together.
+    ``has_grown_start`` is True if the start is a grown tree, which needs more arrays. The chain calls ``prepare`` with
+    itself before the first compiled function, to compile or load the functions of a run together.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Chain:
         model: Lowered,
         kernel: Kernel,
         rng: np.random.Generator,
-        may_grow: bool = False,
+        has_grown_start: bool = False,
         prepare: Callable[[Chain], None] = lambda chain: None,
     ) -> None:
         if not model.leaf.is_fixed:
@@ -57,22 +57,22 @@ class Chain:
             model = model._replace(leaf=leaf, guess=guess)
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack(model)
-        scratch = kernel.scratch | {"scan"} if may_grow else kernel.scratch
-        self.state = new_state(model, FIRST_ROOM, len(kernel.moves), scratch)
+        scratch = kernel.scratch | {"scan"} if has_grown_start else kernel.scratch
+        self.state = new_state(model, FIRST_NODES, len(kernel.count_names), scratch)
         # computed once, since every call of compiled code reads them
-        self.steps, self.firsts = kernel.steps, kernel.firsts
+        self.steps, self.first_counts = kernel.steps, kernel.first_counts
         self._pack()
         self.reserve(0)
         prepare(self)
-        plant_root(self.model, self.packed)
+        plant_root(self.model, self.packed_state)
         self.blocks = 0
         self.cost = np.zeros((2, len(kernel.names)))
         self.tuning = False
 
     def _pack(self) -> None:
         """Pack the present arrays for compiled code, after one was replaced."""
-        self.packed = pack(self.state)
-        self.walk = pack(Walk(self.rng, self.model, self.packed))
+        self.packed_state = pack(self.state)
+        self.packed_chain = pack(PackedChain(self.rng, self.model, self.packed_state))
 
     def reserve(self, n_draws: int) -> None:
         """Make room for ``n_draws`` draws. Drop the draws saved before."""
@@ -89,7 +89,7 @@ class Chain:
         self.state = with_double_capacity(self.state)
         self._pack()
 
-    def take(self, graph: Graph) -> None:
+    def use_graph(self, graph: Graph) -> None:
         """Use ``graph``, which other chains may share, as the graph of visited cells from now on."""
         self.state = self.state._replace(graph=graph)
         self._pack()
@@ -98,14 +98,14 @@ class Chain:
         """Grow a splittable leaf by the split of its cell that separates the rows as the given one does."""
         if self.state.count[N_FREE] < 2:
             self.enlarge()
-        grow_by_split(self.model, self.packed, node, feature, cut, categories)
+        grow_by_split(self.model, self.packed_state, node, feature, cut, categories)
 
-    def make(self, step: int, n: int) -> None:
+    def propose(self, step: int, n: int) -> None:
         """Make ``n`` proposals of the kernel's move with index ``step``. Add them and the rows visited to ``cost``."""
         before, left = int(self.state.count[N_VISITED_ROWS]), n
-        run, first = self.steps[step].run, self.firsts[step]
+        run, first = self.steps[step].run, self.first_counts[step]
         while left > 0:
-            left -= run(self.walk, left, first)
+            left -= run(self.packed_chain, left, first)
             if left > 0:
                 self.enlarge()
         self.cost[:, step] += n, int(self.state.count[N_VISITED_ROWS]) - before
@@ -116,21 +116,21 @@ class Chain:
         """
         weighed = not self.lowered.split_prior.is_fixed
         if self.kernel.is_single and self.lowered.leaf.is_fixed and not weighed:
-            self.make(0, n_blocks * self.kernel.block)
+            self.propose(0, n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
         for _ in range(n_blocks):
             if weighed:
                 # first, so that the tilts are those of the present tree, also after a start or in a restored chain
-                redraw_weights(self.walk)
+                redraw_weights(self.packed_chain)
             for step, n in enumerate(self.kernel.proposals_of_block(self.blocks)):
                 if n > 0:
-                    self.make(step, n)
+                    self.propose(step, n)
             self.blocks += 1
             if not self.lowered.leaf.is_fixed:
-                redraw_noise(self.walk)
+                redraw_noise(self.packed_chain)
                 if self.tuning:
-                    update_noise_guess(self.model, self.packed)
+                    update_noise_guess(self.model, self.packed_state)
 
     def tune(self, n_blocks: int, done: int, planned: int) -> None:
         """Make ``n_blocks`` blocks of tuning, whose proposals are not counted. A `Ladder` uses the other arguments."""
@@ -160,7 +160,7 @@ class Chain:
         if missing > 0:
             self.saved = with_more_nodes(self.saved, missing)
             self.packed_saved = pack(self.saved)
-        save_draw(self.model, self.packed, self.packed_saved)
+        save_draw(self.model, self.packed_state, self.packed_saved)
 
 
 @jit

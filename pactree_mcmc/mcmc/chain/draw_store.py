@@ -36,7 +36,7 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> S
     )
 
 
-def _nodes(copied: np.ndarray) -> np.recarray:
+def _node_records(copied: np.ndarray) -> np.recarray:
     """Return nodes that were copied as bytes as a record array."""
     return copied.view(CODED_NODE).view(np.recarray)
 
@@ -44,11 +44,11 @@ def _nodes(copied: np.ndarray) -> np.recarray:
 def with_more_nodes(saved: Saved, needed: int) -> Saved:
     """Return a copy of the draws with room for at least ``needed`` more nodes."""
     extra = max(needed, len(saved.node))
-    node = _nodes(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
+    node = _node_records(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
 
 
-def trimmed(saved: Saved) -> Saved:
+def trim_draws(saved: Saved) -> Saved:
     """Return the draws without spare room."""
     n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAWS, TREES, NODES))
     return Saved(
@@ -56,14 +56,14 @@ def trimmed(saved: Saved) -> Saved:
         saved.noise[:n_draws].copy(),
         saved.moves[:n_draws].copy(),
         saved.tree[: n_trees + 1].copy(),
-        _nodes(whole(saved.node[:n_nodes]).copy()),
+        _node_records(whole(saved.node[:n_nodes]).copy()),
         saved.stats[:n_nodes].copy(),
         saved.used.copy(),
         saved.weights[:n_draws].copy(),
     )
 
 
-def joined(first: Saved, second: Saved) -> Saved:
+def join_draws(first: Saved, second: Saved) -> Saved:
     """Return the draws ``first`` of a chain followed by its later draws ``second``."""
     if len(first.node) == 0:
         return second
@@ -75,14 +75,14 @@ def joined(first: Saved, second: Saved) -> Saved:
         np.concatenate([first.noise, second.noise]),
         np.concatenate([first.moves, second.moves]),
         np.concatenate([first.tree[:-1], later]).view(np.recarray),
-        _nodes(np.concatenate([whole(first.node), whole(second.node)])),
+        _node_records(np.concatenate([whole(first.node), whole(second.node)])),
         np.concatenate([first.stats, second.stats]),
         first.used + second.used,
         np.concatenate([first.weights, second.weights]),
     )
 
 
-def chosen(saved: Saved, which: np.ndarray) -> Saved:
+def select_draws(saved: Saved, which: np.ndarray) -> Saved:
     """Return the draws with the increasing indices ``which``. Each has the proposal counts since the one before."""
     trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
     start = np.asarray(saved.tree)["start"]
@@ -98,7 +98,7 @@ def chosen(saved: Saved, which: np.ndarray) -> Saved:
         saved.noise[which],
         np.add.reduceat(saved.moves[: which[-1] + 1], first, axis=0),
         tree,
-        _nodes(whole(saved.node)[nodes]),
+        _node_records(whole(saved.node)[nodes]),
         saved.stats[nodes],
         np.array([len(which), len(trees), len(nodes)], dtype=np.int64),
         saved.weights[which] if saved.weights.shape[1] else saved.weights,

@@ -143,17 +143,17 @@ def snapshot_of(chain: Any, tuned: int) -> Snapshot:
     return Snapshot(generator_state(chain.rng), tuple(_replica(one) for one in chain.all_chains), rungs, tuned)
 
 
-def chain_from(
+def restore_chain(
     snapshot: Snapshot, model: Lowered, kernel: Kernel, prepare: Callable[[Chain], None] = lambda chain: None
 ) -> Any:
     """Return the chain or ladder of a snapshot, with a generator of its own. ``prepare`` is that of `Chain`."""
     rng = generator_from(snapshot.generator)
-    may_grow = snapshot.replicas[0].cells.n_cells > 1
+    has_grown_start = snapshot.replicas[0].cells.n_cells > 1
     if snapshot.rungs is None:
-        chain: Any = Chain(model, kernel, rng, may_grow, prepare)
+        chain: Any = Chain(model, kernel, rng, has_grown_start, prepare)
     else:
         rungs = snapshot.rungs
-        chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), may_grow, prepare)
+        chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), has_grown_start, prepare)
         chain.generation, chain.odd, chain.trips = rungs.generation, rungs.odd, rungs.trips
         chain.tried, chain.acceptance, chain.journey = rungs.tried.copy(), rungs.acceptance.copy(), list(rungs.journey)
     try:
@@ -209,4 +209,4 @@ def _restore(chain: Chain, replica: Replica) -> None:
     if replica.weights is not None:
         state.weights[:] = replica.weights
     chain.blocks = replica.blocks
-    chain.take(replica.graph)
+    chain.use_graph(replica.graph)

@@ -24,19 +24,19 @@ from ..state.lists import is_leaf
 from ..state.random import flip
 from ..state.records import N_FREE, N_INTERNAL, NONE, STORED_VERSION
 from ..state.terms import next_node, node_log_split, node_log_stop
-from ..sums.split_sums import draw_scanned, draw_scanned_about, log_lookahead, scanned
+from ..sums.split_sums import draw_scanned, draw_scanned_on_feature, log_lookahead, scan_cell
 from .chain import Chain
-from .draw_store import trimmed
+from .draw_store import trim_draws
 
 PRIOR_BLOCKS = 200
 """Number of blocks of proposals by which a chain without data draws a tree from the prior."""
-MOST_OF_ONE = 0.25
+MAX_FEATURE_PROBABILITY = 0.25
 """Largest probability with which a dispersed start has a given feature at its root."""
-OFFSET = (5.0**0.5 - 2.0) / 2.0
+PLACE_OFFSET = (5.0**0.5 - 2.0) / 2.0
 """Offset of `Dispersed.place`, which keeps it as far as possible from the bounds between equally likely features."""
-POWERS = (1.0, 0.5, 0.25)
+START_POWERS = (1.0, 0.5, 0.25)
 """Powers of the likelihood by which dispersed starts grow. Chain c uses entry c modulo 3."""
-PASSING = -2
+TEMPORARY_VERSION = -2
 """Value of `count[STORED_VERSION]`, which marks stored values, while a start grows. No chain uses it later."""
 
 
@@ -53,39 +53,39 @@ class Dispersed(NamedTuple):
         of length 2^-k.
         """
         bits = f"{self.chain:b}"[::-1]
-        return (int(bits, 2) / (1 << len(bits)) + OFFSET) % 1.0
+        return (int(bits, 2) / (1 << len(bits)) + PLACE_OFFSET) % 1.0
 
     @property
     def power(self) -> float:
         """Power of the likelihood by which the tree grows."""
-        return POWERS[self.chain % len(POWERS)]
+        return START_POWERS[self.chain % len(START_POWERS)]
 
 
-def put_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator) -> None:
+def move_to_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator) -> None:
     """Bring a chain, or each replica of a ladder, from the stump to its start."""
     for one in chain.all_chains:
         tree = draw_prior_tree(model, rng) if isinstance(start, str) and start == "prior" else start
         if isinstance(tree, Tree):
             load_tree(model, one, tree)
         elif isinstance(tree, Dispersed):
-            grow_apart(one, tree)
+            grow_dispersed(one, tree)
         elif tree == "grown":
             grow_tree(one)
 
 
-def may_grow(start: Any) -> bool:
+def has_grown_start(start: Any) -> bool:
     """Return True if a start grows a tree on the data, for which a chain needs more arrays."""
     return isinstance(start, Dispersed) or (isinstance(start, str) and start == "grown")
 
 
-def grow_apart(chain: Chain, start: Dispersed) -> None:
+def grow_dispersed(chain: Chain, start: Dispersed) -> None:
     """Grow a tree by the likelihood to the power ``start.power``, with the root feature at ``start.place``."""
     state = chain.state
     beta, number = float(state.beta[0]), int(state.count[STORED_VERSION])
-    state.beta[0], state.count[STORED_VERSION] = start.power * beta, PASSING
+    state.beta[0], state.count[STORED_VERSION] = start.power * beta, TEMPORARY_VERSION
     sums = np.full(len(state.scratch.feature_weight), -np.inf)
-    if root_sums_into(sums, chain.walk):
-        split_root(chain.walk, feature_at(sums, start.place))
+    if root_sums_into(sums, chain.packed_chain):
+        split_root(chain.packed_chain, feature_at(sums, start.place))
     grow_tree(chain)
     # growing may have replaced the arrays
     state = chain.state
@@ -97,13 +97,13 @@ def feature_at(sums: np.ndarray, place: float) -> int:
     """Return the feature at a point of [0, 1), divided among the features by probability, likely ones first.
 
     ``sums`` (q,) are the log weights of the features. They are divided by 2 until no feature has a larger probability
-    than ``MOST_OF_ONE``, or all are equally probable.
+    than ``MAX_FEATURE_PROBABILITY``, or all are equally probable.
     """
     features = np.flatnonzero(sums > -np.inf)
     below = sums[features] - sums[features].max()
     power = 1.0
     weight = np.exp(below)
-    while weight.max() > MOST_OF_ONE * weight.sum() and -power * below.min() > 1e-3:
+    while weight.max() > MAX_FEATURE_PROBABILITY * weight.sum() and -power * below.min() > 1e-3:
         power /= 2.0
         weight = np.exp(power * below)
     order = np.argsort(-weight, kind="stable")
@@ -117,7 +117,7 @@ def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
     model, state, root = walk.model, walk.state, np.int64(0)
     if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False
-    place = scanned(model, state, root)
+    place = scan_cell(model, state, root)
     for k in range(len(sums)):
         sums[k] = state.stored.log_part[place, k]
     return state.stored.cell[place].log_w > -inf
@@ -127,7 +127,7 @@ def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
 def split_root(walk: Any, k: int) -> None:
     """Split the root of a stump by a split on feature ``k``, drawn in proportion to R exp(gain in score)."""
     model, state, root = walk.model, walk.state, np.int64(0)
-    attach_children(model, state, root, draw_scanned_about(walk.rng, model, state, root, k))
+    attach_children(model, state, root, draw_scanned_on_feature(walk.rng, model, state, root, k))
     accept_growth(model, state, root)
 
 
@@ -135,7 +135,7 @@ def grow_tree(chain: Chain) -> None:
     """Grow the tree of a chain. Split each leaf with its probability by the sum over subtrees of at most one split."""
     node = 0
     while node != NONE:
-        node = grow_from(chain.walk, np.int64(node))
+        node = grow_from(chain.packed_chain, np.int64(node))
         if node != NONE:
             chain.enlarge()
 
@@ -192,4 +192,4 @@ def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
     chain.proceed(PRIOR_BLOCKS)
     chain.reserve(1)
     chain.save()
-    return join_chains(model, [trimmed(chain.saved)], (), 0.0).distinct_tree(0)
+    return join_chains(model, [trim_draws(chain.saved)], (), 0.0).distinct_tree(0)

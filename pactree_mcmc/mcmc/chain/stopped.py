@@ -16,13 +16,13 @@ from ..state.tree import ChainState
 
 
 @contextmanager
-def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
+def name_cell_in_errors(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
     """Run the block. If the score of a cell is not finite and stops a chain, raise an error that names the cell."""
     try:
         yield
     except FloatingPointError as error:
         for chain in chains:
-            stopped = _error_of(model, chain)
+            stopped = _error_of_chain(model, chain)
             if stopped is not None:
                 raise stopped from error
         # the chain does not exist yet, or the score is not a sum over cells
@@ -32,7 +32,7 @@ def cells_named(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
         raise not_finite(model, [], "a tree, whose cells are all finite,", root.n_rows, stats, score) from error
 
 
-def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
+def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
     """Return the error about the cell that stopped this chain, or None if no cell did."""
     state = chain.state
     node, below = int(state.scratch.failed_node[0]), bool(state.scratch.failed_node[1])
@@ -40,13 +40,13 @@ def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
         return None
     here = state.node[node]
     if not np.isfinite(here.score + here.guess):
-        return not_finite(model, _path(state, node), "a cell", here.rows, state.stats[node], here.score)
+        return not_finite(model, _splits_above(state, node), "a cell", here.rows, state.stats[node], here.score)
     scan = state.scratch.scan
     if below and np.isnan(scan.gain).any():
         way = int(np.argmax(np.isnan(scan.gain)))
         scores = [float(leaf_score(chain.lowered.guess, side, way)) for side in (scan.left, scan.right)]
         rows = int(scan.rows_left[way])
-        path = _path(state, node)
+        path = _splits_above(state, node)
         if not np.isfinite(scores[0]):
             return not_finite(model, path, "the left side of a way to part a cell", rows, scan.left[way], scores[0])
         rows = int(here.rows) - rows
@@ -54,7 +54,7 @@ def _error_of(model: TreeModel, chain: Any) -> NotFinite | None:
     return None
 
 
-def _path(state: ChainState, node: int) -> list[Answer]:
+def _splits_above(state: ChainState, node: int) -> list[Answer]:
     """Return the splits on the path from the root to a node, each with the side of the path."""
     out: list[Answer] = []
     while (number := int(state.node[node].parent)) != NONE:

@@ -22,7 +22,7 @@ from ..state.records import N_NODES, STORED_VERSION
 from .chain import Chain
 from .draw_store import DRAWS
 
-CURVATURE = 3.0
+LADDER_EXPONENT = 3.0
 """Exponent of the first ladder, whose steps of the third root of beta are equal, since small betas matter most."""
 ADAPTATIONS = 8
 """Number of adaptations of the ladder during tuning."""
@@ -45,7 +45,7 @@ class LadderReport(NamedTuple):
     round_trips: int
     """Number of times that a replica came from the last level to the first, after tuning."""
 
-    def behind(self, before: LadderReport) -> LadderReport:
+    def with_earlier_draws(self, before: LadderReport) -> LadderReport:
         """Return the report with the draws of an earlier report put first. Rates and trips count all draws already."""
         return self._replace(
             scores=np.concatenate([before.scores, self.scores]),
@@ -55,7 +55,7 @@ class LadderReport(NamedTuple):
 
 def first_ladder(n: int) -> np.ndarray:
     """Return the ladder of ``n`` inverse temperatures from 1 to 0 before any adaptation, (n,)."""
-    return np.linspace(1.0, 0.0, n) ** CURVATURE
+    return np.linspace(1.0, 0.0, n) ** LADDER_EXPONENT
 
 
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
@@ -87,15 +87,15 @@ class Ladder:
         kernel: Kernel,
         rng: np.random.Generator,
         ladder: tuple[np.ndarray, bool],
-        may_grow: bool = False,
+        has_grown_start: bool = False,
         prepare: Callable[[Chain], None] = lambda chain: None,
     ) -> None:
         self.betas, self.adapts = ladder
         self.rng = rng
-        self.replicas = [Chain(model, kernel, rng, may_grow, prepare) for _ in self.betas]
+        self.replicas = [Chain(model, kernel, rng, has_grown_start, prepare) for _ in self.betas]
         self.generation = 0
         self.odd = False
-        self._number_levels()
+        self._set_levels()
         self._reset_counts()
         self.reserve(0)
 
@@ -169,7 +169,7 @@ class Ladder:
 
     def _scores(self) -> np.ndarray:
         """Return the log score of the tree at each level, not tempered, (n,)."""
-        return np.array([log_score_given_noise(chain.packed) for chain in self.replicas])
+        return np.array([log_score_given_noise(chain.packed_state) for chain in self.replicas])
 
     def _exchange(self) -> None:
         """Propose to exchange each pair (i, i + 1) with i even, or odd the next time."""
@@ -190,8 +190,8 @@ class Ladder:
         if not replicas[i].lowered.leaf.is_fixed:
             exchange_guesses(replicas[i], replicas[i + 1])
         journey[i], journey[i + 1] = journey[i + 1], journey[i]
-        self._put_level(i)
-        self._put_level(i + 1)
+        self._set_level(i)
+        self._set_level(i + 1)
         if i == 0:
             replicas[0].state.moves[:] = 0
             self.trips += journey[0]
@@ -199,7 +199,7 @@ class Ladder:
         if i + 2 == len(replicas):
             journey[-1] = True
 
-    def _put_level(self, i: int) -> None:
+    def _set_level(self, i: int) -> None:
         """Give the replica at level i its beta, and the number that its stored values must have."""
         state = self.replicas[i].state
         state.beta[0] = self.betas[i]
@@ -209,10 +209,10 @@ class Ladder:
         else:
             state.count[STORED_VERSION] += 1
 
-    def _number_levels(self) -> None:
+    def _set_levels(self) -> None:
         """Give all replicas the betas of their levels."""
         for i in range(len(self.betas)):
-            self._put_level(i)
+            self._set_level(i)
 
     def _reset_counts(self) -> None:
         """Start the counts of exchanges and round trips again from 0."""
@@ -228,11 +228,11 @@ class Ladder:
         inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]
         self.betas[1:-1] = np.interp(inner, barrier, self.betas[::-1])[::-1]
         self.generation += 1
-        self._number_levels()
+        self._set_levels()
 
 
 def exchange_guesses(a: Chain, b: Chain) -> None:
     """Exchange the guesses of the noise variance of two chains that have exchanged their levels."""
     guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
     for chain, guess in zip((a, b), guesses, strict=True):
-        set_noise_guess(chain.model, chain.packed, guess)
+        set_noise_guess(chain.model, chain.packed_state, guess)

@@ -26,7 +26,7 @@ from ..state.records import N_GROWABLE, N_INTERNAL, NONE
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_stop, subtree_log_prior
 from ..state.tree import ChainState
-from ..sums.interval_sums import cuts_of_run, fraction_of, know_line, line_feature, log_z_of, weigh_draw
+from ..sums.interval_sums import compute_line, cut_weights_into, cuts_of_run, line_feature, log_z, z_fraction
 from .base import Move
 from .regrow import n_choices
 
@@ -41,7 +41,7 @@ def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState
     i = pick(rng, n_before)
     node = line_top(model, state, state.node[i].internal if i < n_internal else state.node[i - n_internal].growable)
     feature = line_feature(model, state, node) if node != NONE else np.int64(NONE)
-    if feature == NONE or know_line(model, state, node, feature) == 0 or not is_in_table(state, node):
+    if feature == NONE or compute_line(model, state, node, feature) == 0 or not is_in_table(state, node):
         return refused(0)
     top = begin(state, node)
     if not regrow_line(rng, model, state, top, feature):
@@ -78,7 +78,7 @@ def is_in_table(state: ChainState, top: int) -> bool:
     while node != NONE:
         here = state.node[node]
         i, j, d = note[node].first_place, note[node].last_place, here.depth - state.node[top].depth
-        if d >= line.n_levels or fraction_of(state, i, j, d) <= 0.0 or n_internal > MAX_DRAWN_INTERNAL:
+        if d >= line.n_levels or z_fraction(state, i, j, d) <= 0.0 or n_internal > MAX_DRAWN_INTERNAL:
             return False
         if not is_leaf(state, node):
             n_internal += 1
@@ -118,13 +118,13 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
         here, d = state.node[node], state.node[node].depth - state.node[top].depth
         if here.splittable and d + 1 < line.n_levels:
             i, j = note[node].first_place, note[node].last_place
-            stop = node_log_stop(model, state, node) + state.beta[0] * here.guess - log_z_of(state, i, j, d)
+            stop = node_log_stop(model, state, node) + state.beta[0] * here.guess - log_z(state, i, j, d)
             if not flip(rng, exp(min(stop, 0.0))):
                 n_internal += 1
                 if n_internal > MAX_DRAWN_INTERNAL:
                     return False
                 first, last = cuts_of_run(model, state, i, j)
-                total = weigh_draw(state, i, j, first, last, d)
+                total = cut_weights_into(state, i, j, first, last, d)
                 k = first + pick_weighted(rng, state.scratch.line.weight[: last - first], total)
                 log_rule = -log(float(last - first))
                 attach_children(model, state, node, Split(feature, codes[k], codes[k + 1], np.int64(NONE), log_rule))

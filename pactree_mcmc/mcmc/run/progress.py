@@ -9,7 +9,7 @@ from typing import Self
 
 from ...core.compile.cache import CodeCache, watching
 
-SECONDS = 30.0
+SECONDS_BETWEEN_LINES = 30.0
 """Seconds between two lines if there is no terminal."""
 
 
@@ -57,7 +57,7 @@ class Progress:
             self.bar.set_description_str(self.compiling or ("tuning" if is_tuning else "draws"), refresh=False)
             self.bar.set_postfix_str(text, refresh=True)
         now = time.monotonic()
-        if self.lines and now - self.last_line >= SECONDS:
+        if self.lines and now - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = now
             what = "tuning, " if is_tuning else ""
             parts = [self.compiling, f"{what}{n} of {total} {unit} after {now - self.began:.0f} s", text]

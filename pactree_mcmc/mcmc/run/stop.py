@@ -13,15 +13,15 @@ from typing import Any
 
 from ...core.checks import MOST
 
-ROUNDS, TUNING = 0.4, 0.5
+ROUNDS_FRACTION, TUNING_FRACTION = 0.4, 0.5
 """Fractions of the time limit after which rounds of tuning end, and after which tuning ends.
 
 Half of the time remains for draws. The tenth in between is for steps at the posterior itself, since the last round may
 have had a lower power of the score.
 """
-SHORTEST = 1.0
+MIN_SECONDS = 1.0
 """Smallest time limit in seconds. A smaller one counts as this, so that even then a small table has its draws."""
-GROWTH = 4
+MAX_SPEED_UP = 4
 """Largest ratio of the numbers of steps between two successive looks at the clock."""
 
 
@@ -35,7 +35,7 @@ class Stop:
     """
 
     def __init__(self, seconds: float = inf) -> None:
-        self.seconds = max(seconds, SHORTEST)
+        self.seconds = max(seconds, MIN_SECONDS)
         self.began, self.until = 0.0, inf
         self.cuts: list[str] = []
         """Descriptions of what the clock left out, for a warning."""
@@ -52,7 +52,7 @@ class Stop:
             self.began = time.perf_counter()
             self.until = self.began + self.seconds
 
-    def part(self, fraction: float) -> Stop:
+    def at_fraction(self, fraction: float) -> Stop:
         """Return another signal, given after this fraction of the time limit since `start`, never if the clock is not
         started.
         """
@@ -71,7 +71,7 @@ class Stop:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # other processes and machines share the time of day, not the counter
-        return _with_end, (time.time() + self.until - time.perf_counter(),)
+        return _stop_at_time, (time.time() + self.until - time.perf_counter(),)
 
 
 Signal = Stop | Event | None
@@ -83,7 +83,7 @@ def is_set(stopped: Signal) -> bool:
     return stopped is not None and stopped.is_set()
 
 
-def _with_end(until: float) -> Stop:
+def _stop_at_time(until: float) -> Stop:
     """Return the signal of a task in another process, given at the time of day ``until``, in seconds."""
     stop = Stop()
     stop.until = time.perf_counter() + until - time.time()
@@ -106,7 +106,7 @@ class Pace:
 
     def __init__(self, stop: Stop, tune: int, total: int) -> None:
         self.stop, self.tune, self.total = stop, tune, total
-        self.tuning = stop.part(TUNING)
+        self.tuning = stop.at_fraction(TUNING_FRACTION)
         self.goal = self.piece = 0
         self.looked = time.perf_counter()
 
@@ -139,7 +139,7 @@ class Pace:
         if piece > 0:
             # by the speed of the last piece this many steps take half of the time that remains
             half = (limit.until - now) / 2.0 * piece / max(took, 1e-9)
-            self.piece = int(min(max(half, 1.0), GROWTH * piece))
+            self.piece = int(min(max(half, 1.0), MAX_SPEED_UP * piece))
         self.goal = min(most + self.piece, self.tune if most < self.tune else self.total)
         self.piece = self.goal - most
         return self.goal

@@ -14,21 +14,21 @@ from ...files.encoding import kept
 from ...model import TreeModel
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
-from ..chain.draw_store import chosen, joined, trimmed
-from ..chain.snapshot import Snapshot, chain_from, generator_from, snapshot_of
-from ..chain.start import may_grow, put_start
-from ..chain.stopped import cells_named
+from ..chain.draw_store import join_draws, select_draws, trim_draws
+from ..chain.snapshot import Snapshot, generator_from, restore_chain, snapshot_of
+from ..chain.start import has_grown_start, move_to_start
+from ..chain.stopped import name_cell_in_errors
 from ..chain.tempering import Ladder, read_ladder
 from ..kernel import Kernel
 from ..state.records import N_NODES
 from ..state.tree import ACCEPTED, PROPOSED
-from .entries import make_ready
+from .entries import compile_for_chain
 
 BLOCK_SECONDS = 0.1
 """Smallest time of a block of steps in seconds. After a shorter block the next one gets twice as many steps."""
-WORK = 1e10
-"""Default number of rows that an adaptive run visits, in all chains (see `split_sums.CODE_ROWS`)."""
-LENGTHS = 8
+DEFAULT_WORK = 1e10
+"""Default number of rows that an adaptive run visits, in all chains (see `split_sums.ROWS_PER_CODE`)."""
+MAX_RELATIVE_LENGTH = 8
 """Largest length of an adaptive run, about, in multiples of its first draws."""
 PILOT_STEPS = 10
 """Number of first steps by which the cost of a step is measured."""
@@ -46,7 +46,7 @@ class Length(NamedTuple):
     """Wall time after which the run ends, or None for no limit. The step at which it ends is recorded."""
     before: int = 0
     """Number of steps of a chain between tuning and the present stretch."""
-    work: float = WORK
+    work: float = DEFAULT_WORK
     """Number of rows that all chains may visit, about."""
     stretch: int = 0
     """Number of the present stretch from 0, not counting stretches that confirm another one."""
@@ -87,16 +87,16 @@ class Result(NamedTuple):
         """Number of draws."""
         return len(self.saved.tree_of_draw)
 
-    def behind(self, before: Result | None) -> Result:
+    def with_earlier_draws(self, before: Result | None) -> Result:
         """Return the result with the draws of the earlier result ``before`` put first."""
         if before is None:
             return self
-        ladder = None if self.ladder is None else self.ladder.behind(before.ladder)
-        return Result(joined(before.saved, self.saved), ladder, self.end)
+        ladder = None if self.ladder is None else self.ladder.with_earlier_draws(before.ladder)
+        return Result(join_draws(before.saved, self.saved), ladder, self.end)
 
     def select(self, indices: np.ndarray) -> Result:
         """Return the result with the draws of these increasing indices only. They must contain the last draw."""
-        return Result(chosen(self.saved, indices), self._ladder_of(indices), self.end)
+        return Result(select_draws(self.saved, indices), self._ladder_of(indices), self.end)
 
     def first_draws(self, n_draws: int) -> Result:
         """Return the result with the first ``n_draws`` draws only."""
@@ -126,11 +126,11 @@ class Run:
 
     def __init__(self, plan: Plan, end: Snapshot | None = None) -> None:
         self.plan, self.block = plan, 1
-        lowered, is_grown = plan.model.lowered, may_grow(plan.start)
-        prepare = functools.partial(make_ready, grown=is_grown)
-        with cells_named(plan.model, []):
+        lowered, is_grown = plan.model.lowered, has_grown_start(plan.start)
+        prepare = functools.partial(compile_for_chain, grown=is_grown)
+        with name_cell_in_errors(plan.model, []):
             if end is not None:
-                self.chain: Any = chain_from(end, lowered, plan.kernel, prepare)
+                self.chain: Any = restore_chain(end, lowered, plan.kernel, prepare)
             else:
                 begun = lowered, plan.kernel, generator_from(plan.seed)
                 if plan.betas is None:
@@ -148,7 +148,7 @@ class Run:
         """
         self.begin()
         block, began = self.block if block is None else block, time.perf_counter()
-        with cells_named(self.plan.model, self.chain.all_chains):
+        with name_cell_in_errors(self.plan.model, self.chain.all_chains):
             if self.tuned < self.plan.tune:
                 block = min(block, self.plan.tune - self.tuned)
                 self.chain.tune(block, self.tuned + block, self.plan.tune)
@@ -164,8 +164,8 @@ class Run:
     def begin(self) -> None:
         """Bring the chain to its start, unless it has begun."""
         if not self.has_begun:
-            with cells_named(self.plan.model, self.chain.all_chains):
-                put_start(self.plan.model, self.chain, self.plan.start, self.chain.rng)
+            with name_cell_in_errors(self.plan.model, self.chain.all_chains):
+                move_to_start(self.plan.model, self.chain, self.plan.start, self.chain.rng)
             self.has_begun = True
 
     @property
@@ -197,7 +197,7 @@ class Run:
     @property
     def result(self) -> Result:
         """Result with the draws made so far and the present state."""
-        return Result(trimmed(self.chain.saved), self.chain.report, self.snapshot)
+        return Result(trim_draws(self.chain.saved), self.chain.report, self.snapshot)
 
     @property
     def snapshot(self) -> Snapshot:

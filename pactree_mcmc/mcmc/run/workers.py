@@ -17,19 +17,19 @@ import numpy as np
 
 from ...core.warn import warn
 from ...model.words import NotFinite
-from ..chain.draw_store import new_saved, trimmed
+from ..chain.draw_store import new_saved, trim_draws
 from ..chain.snapshot import Snapshot
 from ..kernel import STEP_ROWS
 from .checkpoint import Checkpoint
 from .progress import Progress
-from .stop import ROUNDS, Pace, Signal, Stop, is_set
-from .task import LENGTHS, PILOT_STEPS, Plan, Result, Run, remaining_plan, run_chain
+from .stop import ROUNDS_FRACTION, Pace, Signal, Stop, is_set
+from .task import MAX_RELATIVE_LENGTH, PILOT_STEPS, Plan, Result, Run, remaining_plan, run_chain
 
-PILOT_FRACTION = 0.5
+MAX_PILOT_FRACTION = 0.5
 """Largest fraction of the work for tuning and the first draws of a run without a density."""
 
 
-class Work(NamedTuple):
+class RunState(NamedTuple):
     """Chains of a run with their plans, their results so far, and the executor on which they run."""
 
     plans: list[Plan]
@@ -61,7 +61,7 @@ class Pool:
     tasks.
     """
 
-    def __init__(self, work: Work, stopped: Stop) -> None:
+    def __init__(self, work: RunState, stopped: Stop) -> None:
         self.stopped, self.is_local = stopped, work.executor is None
         self.executor: Executor
         if work.executor is None:
@@ -144,7 +144,7 @@ class Pool:
 
 
 @contextmanager
-def tuning_pool(work: Work, steps: int) -> Iterator[tuple[Pool, Progress]]:
+def tuning_pool(work: RunState, steps: int) -> Iterator[tuple[Pool, Progress]]:
     """Start the clock of a run. Yield a pool for its tuning, and a progress display for ``steps`` steps in all."""
     first = work.plans[0]
     try:
@@ -153,7 +153,7 @@ def tuning_pool(work: Work, steps: int) -> Iterator[tuple[Pool, Progress]]:
                 # compile in the main thread, which an interruption ends at once: a pool would wait for its threads
                 Run(first)
             work.stop.start()
-            with Pool(work, work.stop.part(ROUNDS)) as pool:
+            with Pool(work, work.stop.at_fraction(ROUNDS_FRACTION)) as pool:
                 yield pool, progress
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_interrupted_early(work)) from None
@@ -169,7 +169,7 @@ def run_first_steps(plan: Plan, stopped: Signal = None) -> tuple[Snapshot, float
     return run.snapshot, float(rows + STEP_ROWS * proposals) / max(run.tuned, 1)
 
 
-def fit_steps(work: Work) -> Work:
+def fit_steps(work: RunState) -> RunState:
     """Run the first steps of all chains, and set the length of the run by their cost.
 
     A step gets fewer proposals if the usual number would exceed the work. Chains that an executor loses begin anew.
@@ -181,10 +181,12 @@ def fit_steps(work: Work) -> Work:
         return work
     rows, length, kernel = chains * np.mean([rows for _, rows in measured.values()]), first.length, first.kernel
     # the first draws, tuning included, get at most a part of the work: otherwise a step has fewer proposals
-    part = min(1.0, PILOT_FRACTION * length.work / (rows * (first.tune + length.draws)))
+    part = min(1.0, MAX_PILOT_FRACTION * length.work / (rows * (first.tune + length.draws)))
     block = max(int(part * kernel.block), 1)
     steps = length.work / (rows * block / kernel.block) - first.tune
-    length = length._replace(steps=length.steps or int(min(max(steps, length.draws), LENGTHS * length.draws)))
+    length = length._replace(
+        steps=length.steps or int(min(max(steps, length.draws), MAX_RELATIVE_LENGTH * length.draws))
+    )
     plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
     results = [result_without_draws(first, measured[c][0]) if c in measured else None for c in range(chains)]
     return work._replace(plans=plans, results=results)
@@ -193,7 +195,9 @@ def fit_steps(work: Work) -> Work:
 def result_without_draws(plan: Plan, end: Snapshot) -> Result:
     """Return the result of a chain in the state ``end`` that has no draws."""
     lowered = plan.model.lowered
-    return Result(trimmed(new_saved(0, len(plan.kernel.moves), lowered.leaf.n_stats, lowered.n_weights)), None, end)
+    return Result(
+        trim_draws(new_saved(0, len(plan.kernel.count_names), lowered.leaf.n_stats, lowered.n_weights)), None, end
+    )
 
 
 def n_cores() -> int:
@@ -201,7 +205,7 @@ def n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _InThread:
+class _ChainInThread:
     """Chain in this process, which advances block by block. Its result may be read between two blocks."""
 
     has_begun = True
@@ -220,7 +224,7 @@ class _InThread:
     @property
     def result(self) -> Result:
         """Draws so far, earlier ones included, and the present state."""
-        return self.run.result.behind(self.before)
+        return self.run.result.with_earlier_draws(self.before)
 
     def next_task(self, goal: int) -> tuple | None:
         """Return the next task towards ``goal`` steps, a function and its arguments, or None if no step is missing."""
@@ -236,10 +240,10 @@ class _InThread:
         self.run.tuned = self.run.plan.tune
 
 
-class _OnExecutor:
+class _ChainOnExecutor:
     """Chain whose tasks run on an executor: one task, or with a checkpoint one for each interval of ``seconds``.
 
-    Its methods are those of `_InThread`.
+    Its methods are those of `_ChainInThread`.
     """
 
     def __init__(self, plan: Plan, before: Result | None, seconds: float) -> None:
@@ -264,16 +268,16 @@ class _OnExecutor:
         return run_chain, remaining_plan(self.plan, self.result), end, self.seconds, goal - self.steps
 
     def store(self, result: Result) -> None:
-        self.result = result.behind(self.result)
+        self.result = result.with_earlier_draws(self.result)
 
     def skip_tuning(self) -> None:
         self.result = self.result._replace(end=self.result.end._replace(tuned=self.plan.tune))
 
 
-class _Drawing:
-    """Implementation of `draw`, with the state of all chains of a run while they make their draws."""
+class _DrawingRun:
+    """Implementation of `make_draws`, with the state of all chains of a run while they make their draws."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: RunState) -> None:
         self.work, self.lost = work, dict(work.lost)
         self.chains: list[Any] = []
         self.at_checkpoint: dict[int, Result | None] = {}
@@ -284,18 +288,18 @@ class _Drawing:
         n_draws = sum(plan.draws for plan in work.plans) - self.n_before
         self.progress = Progress(n_draws, work.progress, tune=tune)
 
-    def run(self) -> Work:
+    def run(self) -> RunState:
         """Make the draws, until the chains are finished, lost, interrupted or out of time."""
         work, pairs = self.work, zip(self.work.plans, self.work.results, strict=True)
         with self.progress:
             if work.executor is None:
-                self.chains = [_InThread(plan, result) for plan, result in pairs]
+                self.chains = [_ChainInThread(plan, result) for plan, result in pairs]
             else:
                 seconds = math.inf if work.checkpoint is None else work.checkpoint.every
-                self.chains = [_OnExecutor(plan, result, seconds) for plan, result in pairs]
+                self.chains = [_ChainOnExecutor(plan, result, seconds) for plan, result in pairs]
             work.stop.start()
             try:
-                with Pool(work, work.stop.part(1.0)) as pool:
+                with Pool(work, work.stop.at_fraction(1.0)) as pool:
                     self._advance(pool)
             except KeyboardInterrupt:
                 return self._interrupted()
@@ -353,7 +357,7 @@ class _Drawing:
         text = f"acceptance {n_accepted / max(n_proposed, 1):.3f}, leaves {leaves:.1f}"
         self.progress.update(sum(run.n_done for run in runs), text)
 
-    def _finished(self) -> Work:
+    def _finished(self) -> RunState:
         """Return the chains that were not lost. Warn about lost ones, and note draws that the time limit left out."""
         lost, work = self.lost, self.work
         if lost:
@@ -375,7 +379,7 @@ class _Drawing:
                 work.stop.cuts.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
         return out
 
-    def _interrupted(self) -> Work:
+    def _interrupted(self) -> RunState:
         """Return the draws of an interrupted run, with a warning.
 
         In threads chains advance side by side, and as many draws as every chain has are returned. On an executor this
@@ -395,21 +399,21 @@ class _Drawing:
         shortened = [result.first_draws(n) for result in results if result is not None]
         return work._replace(results=shortened, is_complete=False)
 
-    def _only(self, chains: list[int]) -> Work:
+    def _only(self, chains: list[int]) -> RunState:
         """Return the work with these chains alone, and their present results."""
         plans, results = [self.work.plans[c] for c in chains], [self.chains[c].result for c in chains]
         return self.work._replace(plans=plans, results=results)
 
 
-def draw(work: Work) -> Work:
+def make_draws(work: RunState) -> RunState:
     """Make the draws of the plans, and return the chains with their results.
 
     Chains that were lost are left out. All chains have equally many draws.
     """
-    return _Drawing(work).run()
+    return _DrawingRun(work).run()
 
 
-def _interrupted_early(work: Work) -> str:
+def _interrupted_early(work: RunState) -> str:
     """Return the message of the KeyboardInterrupt that leaves no draws."""
     until = "every chain had a draw" if work.executor is None else "a chain had finished"
     rest = "nothing to return"

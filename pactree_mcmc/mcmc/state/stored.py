@@ -30,7 +30,7 @@ class Line(NamedTuple):
     rows_before: Annotated[np.ndarray, np.int64, "all_codes + 1"]
     """Number of rows whose code is before code i of the line. The last entry is the number of all rows."""
     sums: Annotated[np.ndarray, np.float64, "sums"]
-    """Sums of all intervals by level, at the indices that `interval_sums.table_of` returns."""
+    """Sums of all intervals by level, at the indices that `interval_sums.table_start` returns."""
 
 
 class Stored(NamedTuple):

@@ -42,7 +42,7 @@ class ChainState(NamedTuple):
     beta: Annotated[np.ndarray, np.float64, 1]
     """Inverse temperature, by which log scores are multiplied, 1 unless the chain is tempered."""
     moves: Annotated[np.ndarray, np.int64, 2, "counts"]
-    """Number of proposals since the last saved draw, and of accepted ones, for each count in `Kernel.moves`."""
+    """Number of proposals since the last saved draw, and of accepted ones, for each count in `Kernel.count_names`."""
     weights: Annotated[np.ndarray, np.float64, "weights"]
     """Logs of the normalised feature weights, then the concentration of their prior. Empty if the weights are fixed."""
     tilt: Annotated[np.ndarray, np.float64, "tilts"]

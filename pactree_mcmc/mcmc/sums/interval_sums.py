@@ -30,9 +30,9 @@ from ..state.stored import n_line_levels
 from ..state.terms import log_stop, raise_not_finite
 from ..state.tree import ChainState
 
-FARTHEST = -690.0
+LOG_SMALLEST_FRACTION = -690.0
 """Log of the smallest fraction of the largest Z of a run. Smaller fractions count as 0."""
-LEAST_SUM = 1e-250
+MIN_SUM = 1e-250
 """Smallest sum of products. Smaller sums are computed again from logs."""
 
 
@@ -56,7 +56,7 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 
 
 @jit
-def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
+def compute_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Compute the sums of a cell in which only feature ``k`` is admissible, unless they are stored.
 
     Return the number of codes of the cell, or 0 if there is no room for the sums.
@@ -64,15 +64,15 @@ def know_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
     line, here = state.stored.line.header[0], state.node[node]
     if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[STORED_VERSION]:
         line.hash, line.depth, line.scan = here.hash, here.depth, state.count[STORED_VERSION]
-        n = _lay_out(model, state, node, k)
+        n = _write_codes(model, state, node, k)
         line.n_levels = n_line_levels(n, model.prior.depth_limit - here.depth, len(state.stored.line.sums))
         line.n_codes = n if line.n_levels > 0 else 0
-        _fill(model, state, node)
+        _fill_table(model, state, node)
     return line.n_codes
 
 
 @jit
-def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
+def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Write the codes of a line, the rows before each, and the statistics of each. Return the number of codes.
 
     Units (merged rows) are added in the order of their numbers, since rounding must not depend on the history of the
@@ -111,7 +111,7 @@ def _lay_out(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 
 @jit
-def _fill(model: Lowered, state: ChainState, node: int) -> None:
+def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
     """Compute Z of all runs of codes, ordered by last code, and short runs before long ones with the same last code."""
     n, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
     stats, scores = work.run_stats, work.run_score
@@ -126,11 +126,11 @@ def _fill(model: Lowered, state: ChainState, node: int) -> None:
             log_leaf = beta * scores[j - i]
             if log_leaf != log_leaf:
                 raise_not_finite(state, node, True)
-            _weigh_run(model, state, i, j, log_leaf)
+            _write_run(model, state, i, j, log_leaf)
 
 
 @jit
-def table_of(state: ChainState, d: int, back: bool) -> int:
+def table_start(state: ChainState, d: int, back: bool) -> int:
     """Return the index in ``line.sums`` at which the (n, n) fractions of all runs at level ``d`` begin.
 
     Their axes are first and last code, or last and first if ``back``. The level after the last holds the log of the
@@ -141,25 +141,25 @@ def table_of(state: ChainState, d: int, back: bool) -> int:
 
 
 @jit
-def _put(state: ChainState, i: int, j: int, d: int, value: float) -> None:
+def _write_entry(state: ChainState, i: int, j: int, d: int, value: float) -> None:
     """Write the entry of run i..j at level ``d`` into both tables, by first and by last code."""
     n, sums = state.stored.line.header[0].n_codes, state.stored.line.sums
-    sums[table_of(state, d, False) + i * n + j] = sums[table_of(state, d, True) + j * n + i] = value
+    sums[table_start(state, d, False) + i * n + j] = sums[table_start(state, d, True) + j * n + i] = value
 
 
 @jit
-def fraction_of(state: ChainState, i: int, j: int, d: int) -> float:
+def z_fraction(state: ChainState, i: int, j: int, d: int) -> float:
     """Return Z(i, j, d), the sum over all subtrees on run i..j at level d, as a fraction of the largest over d."""
-    return state.stored.line.sums[table_of(state, d, False) + i * state.stored.line.header[0].n_codes + j]
+    return state.stored.line.sums[table_start(state, d, False) + i * state.stored.line.header[0].n_codes + j]
 
 
 @jit
-def log_z_of(state: ChainState, i: int, j: int, d: int) -> float:
+def log_z(state: ChainState, i: int, j: int, d: int) -> float:
     """Return log Z(i, j, d), the log sum over all subtrees on run i..j at level d, -inf if its fraction counts as 0."""
-    fraction = fraction_of(state, i, j, d)
+    fraction = z_fraction(state, i, j, d)
     if fraction <= 0.0:
         return -inf
-    return fraction_of(state, i, j, state.stored.line.header[0].n_levels) + log(fraction)
+    return z_fraction(state, i, j, state.stored.line.header[0].n_levels) + log(fraction)
 
 
 @jit
@@ -181,12 +181,12 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 
 
 @jit
-def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
+def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
     """Compute Z of run i..j at all levels that it can have, given beta times its score as a leaf."""
     line, highest = state.stored.line.header[0], -inf
     levels = min(line.n_levels, line.n_codes - (j - i))
     first, last = cuts_of_run(model, state, i, j)
-    largest = weigh_cuts(state, i, j, first, last)
+    largest = products_into(state, i, j, first, last)
     for d in range(levels):
         depth = line.depth + d
         splittable = last > first and depth < model.prior.depth_limit
@@ -195,35 +195,35 @@ def _weigh_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
         if splittable and split > -inf and d + 1 < line.n_levels:
             below = split - log(float(last - first)) + _log_sum_below(state, i, j, first, last, d, largest)
             z = log_add(z, below)
-        _put(state, i, j, d, z)
+        _write_entry(state, i, j, d, z)
         highest = max(highest, z)
-    _put(state, i, j, line.n_levels, highest)
+    _write_entry(state, i, j, line.n_levels, highest)
     for d in range(levels):
-        z = fraction_of(state, i, j, d)
-        _put(state, i, j, d, exp(z - highest) if z > -inf and z - highest >= FARTHEST else 0.0)
+        z = z_fraction(state, i, j, d)
+        _write_entry(state, i, j, d, exp(z - highest) if z > -inf and z - highest >= LOG_SMALLEST_FRACTION else 0.0)
 
 
 @jit
-def lefts(state: ChainState, i: int, first: int, last: int, d: int) -> np.ndarray:
+def left_runs(state: ChainState, i: int, first: int, last: int, d: int) -> np.ndarray:
     """Return the table entries at level ``d`` of the runs i..k for the cuts k = ``first``, ..., ``last - 1``."""
-    begin = table_of(state, d, False) + i * state.stored.line.header[0].n_codes
+    begin = table_start(state, d, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
-def rights(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarray:
+def right_runs(state: ChainState, j: int, first: int, last: int, d: int) -> np.ndarray:
     """Return the table entries at level ``d`` of the runs k + 1..j for the cuts k = ``first``, ..., ``last - 1``."""
-    begin = table_of(state, d, True) + j * state.stored.line.header[0].n_codes + 1
+    begin = table_start(state, d, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[begin + first : begin + last]
 
 
 @jit
-def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> float:
+def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
     """Write, for each cut of run i..j, the product of the largest Z on both sides into ``line.weight``, divided by the
     largest of these products. Return the log of the largest product.
     """
     fraction, largest, top = state.scratch.line.weight, -inf, state.stored.line.header[0].n_levels
-    left, right = lefts(state, i, first, last, top), rights(state, j, first, last, top)
+    left, right = left_runs(state, i, first, last, top), right_runs(state, j, first, last, top)
     for k in range(len(left)):
         largest = max(largest, left[k] + right[k])
     for k in range(len(left)):
@@ -233,39 +233,39 @@ def weigh_cuts(state: ChainState, i: int, j: int, first: int, last: int) -> floa
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, d: int, largest: float) -> float:
-    """Return ``log sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)``, after `weigh_cuts`, which returned ``largest``."""
-    left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
+    """Return ``log sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)``, after `products_into`, which returned ``largest``."""
+    left, right = left_runs(state, i, first, last, d + 1), right_runs(state, j, first, last, d + 1)
     fraction, total = state.scratch.line.weight, 0.0
     for k in range(len(left)):
         total += fraction[k] * left[k] * right[k]
     # with M(i, j) the largest Z(i, j, d) over the levels d and z = Z / M the stored fractions,
     # sum_k Z(i, k) Z(k + 1, j) = sum_k M(i, k) M(k + 1, j) z(i, k) z(k + 1, j) = e^largest sum_k fraction_k z z
-    if total > LEAST_SUM:
+    if total > MIN_SUM:
         return largest + log(total)
     # the fractions underflow although the sum does not
     below = -inf
     for k in range(first, last):
-        below = log_add(below, log_parts(state, i, j, k, d))
+        below = log_add(below, log_term_of_cut(state, i, j, k, d))
     return below
 
 
 @jit
-def weigh_draw(state: ChainState, i: int, j: int, first: int, last: int, d: int) -> float:
+def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, d: int) -> float:
     """Write the weights by which the cut of run i..j at level ``d`` is drawn into ``line.weight``. Return their sum."""
-    weigh_cuts(state, i, j, first, last)
+    products_into(state, i, j, first, last)
     weight, total = state.scratch.line.weight, 0.0
-    left, right = lefts(state, i, first, last, d + 1), rights(state, j, first, last, d + 1)
+    left, right = left_runs(state, i, first, last, d + 1), right_runs(state, j, first, last, d + 1)
     for k in range(len(left)):
         weight[k] *= left[k] * right[k]
         total += weight[k]
-    if total > LEAST_SUM:
+    if total > MIN_SUM:
         return total
     for k in range(first, last):
-        weight[k - first] = log_parts(state, i, j, k, d)
+        weight[k - first] = log_term_of_cut(state, i, j, k, d)
     return exp_into(weight, weight, last - first)
 
 
 @jit
-def log_parts(state: ChainState, i: int, j: int, k: int, d: int) -> float:
+def log_term_of_cut(state: ChainState, i: int, j: int, k: int, d: int) -> float:
     """Return ``log Z(i, k, d + 1) + log Z(k + 1, j, d + 1)``, the term of the cut behind code k."""
-    return log_z_of(state, i, k, d + 1) + log_z_of(state, k + 1, j, d + 1)
+    return log_z(state, i, k, d + 1) + log_z(state, k + 1, j, d + 1)

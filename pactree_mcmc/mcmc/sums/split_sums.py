@@ -51,18 +51,18 @@ from ..state.splits import (
 from ..state.terms import node_log_split, node_log_stop, raise_not_finite
 from ..state.tree import ChainState
 
-FEW_STATS = 3
-"""Largest number of statistics of a leaf that `_part_bins` adds up two at a time."""
-CODE_ROWS = 10
+MAX_PAIRED_STATS = 3
+"""Largest number of statistics of a leaf that `_sum_sides_of_cuts` adds up two at a time."""
+ROWS_PER_CODE = 10
 """Cost of a code of a feature in a cell, beside the rows of the cell, in rows."""
-NEGLIGIBLE = -60.0
+LOG_SMALLEST_TERM = -60.0
 """Log of the smallest term, relative to the largest one, that rounding does not remove from a sum."""
 
 
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
     """Return log W of a splittable node, the log sum of R exp(gain in score) over its splits."""
-    return state.stored.cell[scanned(model, state, node)].log_w
+    return state.stored.cell[scan_cell(model, state, node)].log_w
 
 
 @jit
@@ -77,7 +77,7 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 
 @jit
-def scanned(model: Lowered, state: ChainState, node: int) -> int:
+def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
     """Compute log W, the log sum of R exp(gain) over the splits of a node's cell, and each feature's part of it, unless
     stored. Return the index of the cell in the tables of `Stored`.
     """
@@ -95,7 +95,9 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
             if ways > 0.0:
                 weight = feature_rule_weight(rule, weight, ways)
                 weights += weight
-                stored.log_part[place, k] = log(weight / ways) + walk_ways(model, state, node, k, n, False, 0.0, 0.0)
+                stored.log_part[place, k] = log(weight / ways) + sum_or_draw_splits(
+                    model, state, node, k, n, False, 0.0, 0.0
+                )
     largest, total = exp_sum(stored.log_part[place], len(rule.feature))
     stored.cell[place].weight = weights
     stored.cell[place].log_w = largest + log(total / weights) if total > 0.0 else -inf
@@ -106,30 +108,32 @@ def scanned(model: Lowered, state: ChainState, node: int) -> int:
 @jit
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
     """Draw a split of a splittable node, in proportion to its term of W, which must not be zero."""
-    place, rule = scanned(model, state, node), model.split_prior
+    place, rule = scan_cell(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
     total = exp_into(state.scratch.feature_weight, state.stored.log_part[place], len(rule.feature))
-    return draw_scanned_about(rng, model, state, node, pick_weighted(rng, state.scratch.feature_weight, total))
+    return draw_scanned_on_feature(rng, model, state, node, pick_weighted(rng, state.scratch.feature_weight, total))
 
 
 @jit
-def draw_scanned_about(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
+def draw_scanned_on_feature(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
     """Draw a split of a splittable node on feature ``k`` in proportion to its term of W.
 
     The part of W of the feature must not be zero.
     """
-    place, rule = scanned(model, state, node), model.split_prior
+    place, rule = scan_cell(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
     n = fill_bins(model, state, node, k)
     ways = state.stored.mass[place, k]
     weight = feature_rule_weight(rule, rule.feature[k].weight, ways)
-    walk_ways(model, state, node, k, n, True, rng.random(), state.stored.log_part[place, k] - log(weight / ways))
+    sum_or_draw_splits(
+        model, state, node, k, n, True, rng.random(), state.stored.log_part[place, k] - log(weight / ways)
+    )
     chosen = state.scratch.scan.drawn_split[0]
     cut, upper = chosen.cut, chosen.upper
     if chosen.n_alike > 1:
-        cut += pick_alike(rng, model, state, node, k, cut, chosen.n_alike)
+        cut += draw_alike_cut(rng, model, state, node, k, cut, chosen.n_alike)
         upper = cut + 1
     log_rule = log(weight / state.stored.cell[place].weight) - log(ways)
     if is_weighted(rule):
@@ -161,7 +165,7 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
     left = here.categories & present
     if n_bits(present) <= MAX_PARTITIONED_CATEGORIES or left == 0 or left == present:
         return True
-    return prefix_of(model, state, fill_bins(model, state, node, here.feature), left, present) >= 0
+    return prefix_number(model, state, fill_bins(model, state, node, here.feature), left, present) >= 0
 
 
 @jit
@@ -174,7 +178,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """
     rule, n = model.split_prior, np.int64(2)
     if has_one_way(rule):
-        _part_units(model, state, node, k)
+        _sides_into(model, state, node, k)
     else:
         n = collect_codes(model, state, node, k)
     _sum_by_code(model, state, node)
@@ -184,15 +188,15 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
             if (state.box[node, k, 0] >> c) & 1:
                 state.scratch.codes.distinct[n] = c
                 n += 1
-    state.count[N_VISITED_ROWS] += state.node[node].stop - state.node[node].start + CODE_ROWS * n
-    _take_bins(state, n)
+    state.count[N_VISITED_ROWS] += state.node[node].stop - state.node[node].start + ROWS_PER_CODE * n
+    _move_sums_to_bins(state, n)
     if not has_one_way(rule) and parts_box(rule) and rule.feature[k].twin != k and n > 0:
         n = _clip_codes(model, state, node, k, n)
     return n
 
 
 @jit
-def _part_units(model: Lowered, state: ChainState, node: int, k: int) -> None:
+def _sides_into(model: Lowered, state: ChainState, node: int, k: int) -> None:
     """Write the side, 0 or 1, of each unit (merged row) at the one split on feature ``k`` into ``codes.of_unit``."""
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
@@ -218,7 +222,7 @@ def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
 
 
 @jit
-def _take_bins(state: ChainState, n: int) -> None:
+def _move_sums_to_bins(state: ChainState, n: int) -> None:
     """Move statistics and rows by code to the bins of the ``n`` codes collected, and set the sums by code to 0."""
     codes, bins = state.scratch.codes, state.scratch.scan
     stats, rows, by_code, code_of, total = bins.stats, bins.rows, bins.by_code, codes.distinct, codes.rows
@@ -266,7 +270,7 @@ def _add_bin(state: ChainState, to: int, other: int) -> None:
 
 
 @jit
-def walk_ways(
+def sum_or_draw_splits(
     model: Lowered, state: ChainState, node: int, k: int, n: int, drawing: bool, u: float, log_sum: float
 ) -> float:
     """Return the log of the sum of ``exp(gain in score)`` over the splits on feature ``k``, in ``n`` bins.
@@ -286,7 +290,7 @@ def walk_ways(
     for way in range(-2, n_splits):
         count, gain = np.int64(1), 0.0
         if way < 0:
-            count = trivial_ways(model, state, node, k, n, way)[0]
+            count = empty_sided_splits(model, state, node, k, n, way)[0]
             if count == 0:
                 continue
         else:
@@ -297,14 +301,14 @@ def walk_ways(
                 count = code_of[way + 1] - code_of[way]
         if weighted:
             # a term with a small gain may have a large weight
-            weight = weight_of_ways(model, state, node, k, n, way)
+            weight = weight_of_alike_splits(model, state, node, k, n, way)
             if weight == 0.0:
                 continue
             count = np.int64(1)
             gain += log(weight)
         if drawing:
             # inverse of the distribution function: the first split whose cumulative probability exceeds u
-            if gain - log_sum > NEGLIGIBLE:
+            if gain - log_sum > LOG_SMALLEST_TERM:
                 done += count * exp(gain - log_sum)
                 chosen = np.int64(way)
                 if u < done:
@@ -313,24 +317,24 @@ def walk_ways(
             # the running sum is total e^largest; a new largest term rescales it
             total = total * exp(largest - gain) + count if largest > -inf else float(count)
             largest = gain
-        elif not gain - largest <= NEGLIGIBLE:  # NaN counts
+        elif not gain - largest <= LOG_SMALLEST_TERM:  # NaN counts
             total += count * exp(gain - largest)
     if drawing:
-        note_way(model, state, node, k, n, chosen)
+        write_split(model, state, node, k, n, chosen)
     elif total != total:
         raise_not_finite(state, node, True)
     return largest + log(total) if total > 0.0 else -inf
 
 
 @jit
-def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
+def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> float:
     """Return the weight, after `fill_cut_weights`, of split ``way`` and all splits that separate the rows alike."""
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
         return state.scratch.cut_weight[way]
     low, code_of = box_range(model, state, node, k)[0], state.scratch.codes.distinct
-    count, first, _ = trivial_ways(model, state, node, k, n, way)
+    count, first, _ = empty_sided_splits(model, state, node, k, n, way)
     if way >= 0:
         count, first = code_of[way + 1] - code_of[way], code_of[way]
     total = 0.0
@@ -340,7 +344,7 @@ def weight_of_ways(model: Lowered, state: ChainState, node: int, k: int, n: int,
 
 
 @jit
-def pick_alike(
+def draw_alike_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, count: int
 ) -> int:
     """Draw one of the ``count`` cuts from ``cut`` on, which separate the rows alike. Return its number, from 0."""
@@ -357,10 +361,10 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
     """Write the gain in score of each split of the ``n`` bins into ``scan.gain``, and return the number of splits."""
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
-        n_splits = _part_categories(model, state, n)
+        n_splits = _sum_sides_of_partitions(model, state, n)
     else:
         n_splits = max(n - 1, 0)
-        _part_bins(state, n_splits)
+        _sum_sides_of_cuts(state, n_splits)
     for way in range(n_splits):
         bins.gain[way] = -score
     add_scores_into(bins.gain, model.guess, bins.left, n_splits)
@@ -369,7 +373,7 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n: int) -> 
 
 
 @jit
-def _part_bins(state: ChainState, n_splits: int) -> None:
+def _sum_sides_of_cuts(state: ChainState, n_splits: int) -> None:
     """Compute the statistics of both sides of each split of ordered bins.
 
     Both are sums, since a difference would contain the rounding error of the whole. Each partial sum waits for the one
@@ -381,11 +385,11 @@ def _part_bins(state: ChainState, n_splits: int) -> None:
     for way in range(n_splits):
         rows += bins.rows[way]
         rows_left[way] = rows
-    for way in range(n_splits if n_stats > FEW_STATS else 0):
+    for way in range(n_splits if n_stats > MAX_PAIRED_STATS else 0):
         for i in range(n_stats):
             left[way, i] = stats[way, i] + (left[way - 1, i] if way > 0 else 0.0)
             right[last - way, i] = stats[n_splits - way, i] + (right[n_splits - way, i] if way > 0 else 0.0)
-    for i in range(0, n_stats if n_stats <= FEW_STATS else 0, 2):
+    for i in range(0, n_stats if n_stats <= MAX_PAIRED_STATS else 0, 2):
         j = min(i + 1, n_stats - 1)
         one, other, one_right, other_right = 0.0, 0.0, 0.0, 0.0
         for way in range(n_splits):
@@ -398,7 +402,7 @@ def _part_bins(state: ChainState, n_splits: int) -> None:
 
 
 @jit
-def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
+def _sum_sides_of_partitions(model: Lowered, state: ChainState, n: int) -> int:
     """Compute the statistics of both sides of all splits of few categories, or of the prefixes of many, in order of
     their means. Return the number of splits.
     """
@@ -411,25 +415,25 @@ def _part_categories(model: Lowered, state: ChainState, n: int) -> int:
         if few:
             # bin 0 is always on the left, so that no partition is tried twice: odd patterns 1, 3, ..., 2^n - 3
             ordered = np.int64(1 + 2 * way)
-            rows_left[way] = _sum_pattern(state, left, way, n, ordered)
+            rows_left[way] = _sum_bins_into(state, left, way, n, ordered)
         else:
-            j = next_in_order(model, state, n, ordered)
+            j = next_bin_by_mean(model, state, n, ordered)
             ordered |= np.int64(1) << j
             rows_left[way] = bins.rows[j] + (rows_left[way - 1] if way > 0 else 0)
             for i in range(left.shape[1]):
                 left[way, i] = bins.stats[j, i] + (left[way - 1, i] if way > 0 else 0.0)
-        _sum_pattern(state, right, way, n, ~ordered)
+        _sum_bins_into(state, right, way, n, ~ordered)
     return n_splits
 
 
 @jit
-def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
-    """Write split ``way`` of `walk_ways` into ``scan.drawn_split``. At splits -2 and -1 all rows go right, or left."""
+def write_split(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
+    """Write split ``way`` of `sum_or_draw_splits` into ``scan.drawn_split``. At -2 and -1 all rows go right, or left."""
     rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
     if way < 0:
-        count, cut, categories = trivial_ways(model, state, node, k, n, way)
+        count, cut, categories = empty_sided_splits(model, state, node, k, n, way)
         upper = cut if nominal else cut + 1
         if has_empty_sides(rule) and not nominal and cut < 0 and n > 0:
             upper = codes[0]
@@ -437,7 +441,7 @@ def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: 
         categories, ordered = np.int64(0), np.int64(0)
         for j in range(n if n <= MAX_PARTITIONED_CATEGORIES else way + 1):
             if n > MAX_PARTITIONED_CATEGORIES:
-                here = next_in_order(model, state, n, ordered)
+                here = next_bin_by_mean(model, state, n, ordered)
                 ordered |= np.int64(1) << here
                 categories |= np.int64(1) << codes[here]
             elif ((1 + 2 * way) >> j) & 1:
@@ -455,7 +459,7 @@ def note_way(model: Lowered, state: ChainState, node: int, k: int, n: int, way: 
 
 
 @jit
-def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
+def _sum_bins_into(state: ChainState, side: np.ndarray, way: int, n: int, pattern: int) -> int:
     """Write the summed statistics of the bins in the bits ``pattern`` into ``side[way]``. Return their rows."""
     rows, bins = np.int64(0), state.scratch.scan
     for i in range(side.shape[1]):
@@ -469,7 +473,7 @@ def _sum_pattern(state: ChainState, side: np.ndarray, way: int, n: int, pattern:
 
 
 @jit
-def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
+def next_bin_by_mean(model: Lowered, state: ChainState, n: int, done: int) -> int:
     """Return the bin with the smallest mean of those whose bit in ``done`` is 0."""
     best, lowest, stats = np.int64(-1), inf, state.scratch.scan.stats
     for j in range(n):
@@ -488,13 +492,13 @@ def next_in_order(model: Lowered, state: ChainState, n: int, done: int) -> int:
 
 
 @jit
-def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
+def prefix_number(model: Lowered, state: ChainState, n: int, left: int, present: int) -> int:
     """Return the index of the prefix of the ``n`` ordered categories that is ``left`` or its complement, -3 if there is
     none.
     """
     prefix, done = np.int64(0), np.int64(0)
     for way in range(n - 1):
-        j = next_in_order(model, state, n, done)
+        j = next_bin_by_mean(model, state, n, done)
         done |= np.int64(1) << j
         prefix |= np.int64(1) << state.scratch.codes.distinct[j]
         if prefix == left or present & ~prefix == left:
@@ -503,7 +507,7 @@ def prefix_of(model: Lowered, state: ChainState, n: int, left: int, present: int
 
 
 @jit
-def trivial_ways(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
+def empty_sided_splits(model: Lowered, state: ChainState, node: int, k: int, n: int, step: int) -> tuple[int, int, int]:
     """Return the number of splits that send all rows right (step -2) or left (-1), the first of them, and its
     categories.
     """

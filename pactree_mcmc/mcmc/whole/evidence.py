@@ -25,14 +25,14 @@ from ...posterior.evidence import COVERED, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
 from ..moves.learned import saved_log_weights_into
-from ..run.task import WORK
+from ..run.task import DEFAULT_WORK
 from ..state.records import N_VISITED_ROWS
-from .density.density import MOST_VALUES
+from .density.density import MAX_REDRAWN_VALUES
 from .tasks import TREES_PER_CALL, density_of, sample_independent, set_density
 
-N_DRAWS = 400
+N_WEIGHTED_DRAWS = 400
 """Number of draws of all chains that are weighed. Twice as many trees are drawn from the densities of all teams."""
-COST_FRACTION = 0.1
+MAX_COST_FRACTION = 0.1
 """Largest part of the usual work, and of a time limit that has ended, that drawing these trees may take. The weights of
 larger trees would say little about the evidence."""
 
@@ -58,29 +58,32 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
     model, course = post.model, post.course
     if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.is_fixed:
         return None
-    if prior_mass(model).log_mass is None or model.units.n_units * len(model.lowered.split_prior.feature) > MOST_VALUES:
+    if (
+        prior_mass(model).log_mass is None
+        or model.units.n_units * len(model.lowered.split_prior.feature) > MAX_REDRAWN_VALUES
+    ):
         return None
     teams, out = course.teams, []
     for team in teams:
         end = course.ends[team[0]]
         chain = Chain(model.lowered, course.kernel, generator_from(end.generator))
         set_density(chain, density_of(end), 1.0)
-        chain.take(end.replicas[0].graph)
+        chain.use_graph(end.replicas[0].graph)
         if not chain.state.node[0].splittable:
             return None
-        part = COST_FRACTION / len(teams)
-        of_trees = weigh_trees(chain, 2 * N_DRAWS // len(teams), part * WORK, part * limit)
+        part = MAX_COST_FRACTION / len(teams)
+        of_trees = log_weights_of_trees(chain, 2 * N_WEIGHTED_DRAWS // len(teams), part * DEFAULT_WORK, part * limit)
         if of_trees is None:
             return None
-        of_draws = weigh_draws(chain, post, team)
+        of_draws = log_weights_of_draws(chain, post, team)
         if not (np.isfinite(of_draws).any() and np.isfinite(of_trees).any()):
             return None
-        log_z, se = bridge(of_draws, of_trees)
+        log_z, se = bridge_evidence(of_draws, of_trees)
         out.append((log_z + evidence_constant(model), se))
     return np.array(out)
 
 
-def weigh_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | None:
+def log_weights_of_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | None:
     """Return the log weights (n,) of ``n`` independent trees from the density.
 
     Return None if, by the cost of the first few trees, all would visit more than ``rows`` rows or take more than
@@ -94,20 +97,22 @@ def weigh_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray
     return np.concatenate([first, sample_independent(chain, n - len(first))])
 
 
-def weigh_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
+def log_weights_of_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
     """Return the log weights (chains, k) of evenly spaced draws of a team, inf if the density cannot draw the tree."""
-    n = min(max(N_DRAWS // post.n_chains, 1), post.n_draws)
+    n = min(max(N_WEIGHTED_DRAWS // post.n_chains, 1), post.n_draws)
     indices = np.unique(np.linspace(0, post.n_draws - 1, n).astype(np.int64))
     draws = post.tree_of_draw[np.ix_(team, indices)]
     trees, number = np.unique(draws, return_inverse=True)
     coded, weights, done = post.coded_trees.take(trees), np.empty(len(trees)), 0
     nodes, offset = coded.records().view(np.recarray), coded.offset.astype(np.int64)
-    while (done := int(saved_log_weights_into(chain.walk, nodes, offset[:-1], offset[1:], weights, done))) < len(trees):
+    while (
+        done := int(saved_log_weights_into(chain.packed_chain, nodes, offset[:-1], offset[1:], weights, done))
+    ) < len(trees):
         chain.enlarge()
     return weights[number.reshape(draws.shape)]
 
 
-def bridge(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:
+def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:
     """Return the log of the evidence and its standard error, NaN if unknown.
 
     ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights, some of each finite.

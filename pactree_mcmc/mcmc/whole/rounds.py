@@ -18,37 +18,37 @@ from ...tree.drawn import Course
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..kernel import STEP_ROWS
 from ..run.progress import Progress
-from ..run.task import LENGTHS, WORK, Plan, Result, Run
-from ..run.workers import Pool, Work, result_without_draws, tuning_pool
+from ..run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Plan, Result, Run
+from ..run.workers import Pool, RunState, result_without_draws, tuning_pool
 from ..state.records import N_PIECES
 from ..state.stored import Graph, new_graph
 from ..state.tree import initial_density
-from ..sums.split_sums import CODE_ROWS
+from ..sums.split_sums import ROWS_PER_CODE
 from .density.decisions import Decisions, joined_decisions
-from .density.density import MOST_VALUES
+from .density.density import MAX_REDRAWN_VALUES
 from .density.fit import fit_density
-from .density.graph import SPARE, joined_graph
+from .density.graph import MIN_FREE_ENTRIES, merge_graphs
 from .tasks import RoundResult, add_draws, density_of, run_round
 
-MOST_TEAMS = 2
+MAX_TEAMS = 2
 """Largest number of teams of chains, which tune without exchanging anything."""
-BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
+ROUND_BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Inverse temperatures of the rounds to whose trees the density is fitted. Without the tempered ones runs cost 1.15
 times as much, with five rounds 1.17 times (benchmarks/README.md, which has the growth rounds and trees too).
 """
 GROWTH_ROUNDS = 2
 """Number of further rounds, in which the graph of visited cells grows."""
-STEPS, TREES = 30, 1600
+ROUND_STEPS, ROUND_TREES = 30, 1600
 """Number of steps of a round, and of independent trees that a chain draws in a growth round."""
-FULL_PASSES = 8000 / 0.6
+PASSES_FOR_FULL_ROUNDS = 8000 / 0.6
 """Work of a chain, in passes over the whole table, from which on rounds have their full length. Tuning takes at most
 about 8,000 passes (four tables, benchmarks/README.md), which then is .6 of the work."""
-SHORTEST = 1 / 3
-"""Length of the shortest rounds, relative to ``STEPS`` and ``TREES``, with which a density is fitted by default."""
-MOST_PIECES = 1 << 17
+MIN_ROUND_LENGTH = 1 / 3
+"""Smallest length of a round, relative to `ROUND_STEPS` and `ROUND_TREES`, at which a density is fitted by default."""
+MAX_GRAPH_PIECES = 1 << 17
 """Largest number of pieces, and of links, of a graph at the end of tuning. Draws may double it later."""
-MANY_VALUES = 50_000
-"""Number of values of a table above which the default work grows with it, up to twice `WORK`."""
+VALUES_FOR_MORE_WORK = 50_000
+"""Number of values of a table above which the default work grows with it, up to twice `DEFAULT_WORK`."""
 
 
 class Team(NamedTuple):
@@ -67,7 +67,7 @@ class Team(NamedTuple):
         """
         graphs = [result.graph for result in results if result.graph is not None]
         if graphs:
-            return self._replace(graph=joined_graph(graphs))
+            return self._replace(graph=merge_graphs(graphs))
         if not results:
             return self
         decisions = (*self.decisions, *(result.decisions for result in results))
@@ -77,23 +77,23 @@ class Team(NamedTuple):
 class Tuning:
     """State of a run during tuning."""
 
-    def __init__(self, work: Work, pool: Pool) -> None:
+    def __init__(self, work: RunState, pool: Pool) -> None:
         self.work, self.pool, self.lost = work, pool, dict(work.lost)
         self.plan, self.n_chains = work.plans[0], len(work.plans)
         """Plan of the first chain. Those of the others differ in seed and start."""
         self.ends: list[Snapshot | None] = [None] * self.n_chains
         self.cost, self.rows = np.zeros((2, len(self.plan.kernel.names))), 0.0
         """Proposals of each move and the rows they visited, and the number of all rows visited."""
-        n_teams, chains = min(MOST_TEAMS, self.n_chains), range(self.n_chains)
+        n_teams, chains = min(MAX_TEAMS, self.n_chains), range(self.n_chains)
         self.teams = [Team(tuple(chains[t::n_teams]), initial_density(), new_graph()) for t in range(n_teams)]
 
-    def run(self, progress: Progress) -> Work:
+    def run(self, progress: Progress) -> RunState:
         """Run all rounds, or fewer if time or chains run out, and return the chains ready for their first draws."""
         rounds, stopped = rounds_of(self.plan, self.n_chains), self.pool.stopped
         for number, (beta, last_step) in enumerate(rounds):
             progress.update(self.plan.tune * self.n_chains if number > 0 else 0, f"round {number + 1} of {len(rounds)}")
             self.plan = self.plan._replace(tune=last_step)
-            self._run_round(beta, number >= len(BETAS))
+            self._run_round(beta, number >= len(ROUND_BETAS))
             ends = [end for c, end in enumerate(self.ends) if c not in self.lost and end is not None]
             is_cut = number + 1 < len(rounds) or any(end.tuned < last_step for end in ends)
             if ends and stopped.is_set() and is_cut:
@@ -108,8 +108,8 @@ class Tuning:
         tasks = {}
         for team in self.teams:
             graph = team.graph if grows else None
-            room = (MOST_PIECES - int(team.graph.used.max())) // len(team.chains)
-            shared = team.density, beta, graph, room, n_trees(self.plan, self.n_chains)
+            room = (MAX_GRAPH_PIECES - int(team.graph.used.max())) // len(team.chains)
+            shared = team.density, beta, graph, room, n_round_trees(self.plan, self.n_chains)
             tasks |= {c: (self._plan_of(c), self.ends[c], *shared) for c in team.chains if c not in self.lost}
         results: dict[int, RoundResult] = self.pool.map(run_round, tasks, self.lost)
         for c, result in results.items():
@@ -130,10 +130,10 @@ class Tuning:
         self.cost = self.cost + cost
         self.rows += sum(result.rows for result in results) + STEP_ROWS * float(cost[0].sum())
         if self.plan.kernel.adapts:
-            rows_of_step = length.work / (LENGTHS * length.draws * self.n_chains)
-            self.plan = self.plan._replace(kernel=self.plan.kernel.by_cost(self.cost, rows_of_step))
+            rows_of_step = length.work / (MAX_RELATIVE_LENGTH * length.draws * self.n_chains)
+            self.plan = self.plan._replace(kernel=self.plan.kernel.with_weights_by_cost(self.cost, rows_of_step))
 
-    def _work_at_first_draw(self) -> Work:
+    def _work_at_first_draw(self) -> RunState:
         """Return the chains ready for their first draws, each with its team's density and graph."""
         length, results = self.plan.length, list[Result | None]([None] * self.n_chains)
         if length is not None and len(self.lost) < self.n_chains:
@@ -148,7 +148,7 @@ class Tuning:
         return self.work._replace(plans=plans, results=results, lost=self.lost)
 
 
-def tune_teams(work: Work) -> Work:
+def tune_teams(work: RunState) -> RunState:
     """Tune chains in teams and return them ready for their first draws.
 
     Chains lost on an executor are named in the result, and the others go on. If a run that lost chains is resumed, they
@@ -169,14 +169,14 @@ def rounds_of(plan: Plan, chains: int) -> list[tuple[float, int]]:
     An adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
     not grow if the variance of the leaves or feature weights are drawn, since the sums it stores change with them.
     """
-    betas = [*BETAS, *[1.0] * (GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0)]
-    n, steps = len(betas), max(round(STEPS * round_length(plan, chains)), 1)
+    betas = [*ROUND_BETAS, *[1.0] * (GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0)]
+    n, steps = len(betas), max(round(ROUND_STEPS * round_length(plan, chains)), 1)
     return [(beta, plan.tune * k // n if plan.length is None else steps * k) for k, beta in enumerate(betas, 1)]
 
 
-def n_trees(plan: Plan, chains: int) -> int:
+def n_round_trees(plan: Plan, chains: int) -> int:
     """Return the number of independent trees that a chain draws in a growth round."""
-    return round(TREES * round_length(plan, chains))
+    return round(ROUND_TREES * round_length(plan, chains))
 
 
 def round_length(plan: Plan, chains: int) -> float:
@@ -186,39 +186,39 @@ def round_length(plan: Plan, chains: int) -> float:
     """
     if plan.length is None:
         return 1.0
-    return min(plan.length.work / (FULL_PASSES * pass_rows(plan.model) * chains), 1.0)
+    return min(plan.length.work / (PASSES_FOR_FULL_ROUNDS * pass_rows(plan.model) * chains), 1.0)
 
 
 def pass_rows(model: TreeModel) -> int:
     """Return the cost of scoring the splits of all features at the root, in rows visited."""
     features = model.lowered.split_prior.feature
-    return model.units.codes.shape[1] * len(features) + CODE_ROWS * int(features.n_codes.sum())
+    return model.units.codes.shape[1] * len(features) + ROWS_PER_CODE * int(features.n_codes.sum())
 
 
-def default_work(model: TreeModel) -> float:
+def work_by_default(model: TreeModel) -> float:
     """Return the default limit on the rows that a run visits, larger on large tables to which a density is fitted."""
-    if pass_rows(model) > MOST_VALUES:
-        return WORK
+    if pass_rows(model) > MAX_REDRAWN_VALUES:
+        return DEFAULT_WORK
     values = model.units.n_units * len(model.lowered.split_prior.feature)
-    return WORK * min(max(values / MANY_VALUES, 1.0), 2.0)
+    return DEFAULT_WORK * min(max(values / VALUES_FOR_MORE_WORK, 1.0), 2.0)
 
 
-def tunes_within(work: float, model: TreeModel, chains: int) -> bool:
+def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:
     """Return True if fitting a density pays on this table and the rounds, if need be short ones, fit into the work."""
     rows = pass_rows(model)
-    return rows <= MOST_VALUES and SHORTEST * FULL_PASSES * rows * chains <= work
+    return rows <= MAX_REDRAWN_VALUES and MIN_ROUND_LENGTH * PASSES_FOR_FULL_ROUNDS * rows * chains <= work
 
 
-def can_add_draws(work: Work) -> bool:
+def can_add_draws(work: RunState) -> bool:
     """Return True if all chains have graphs of visited cells, with room for their draws."""
     ends = [result.end for result in work.drawn]
     if work.plans[0].betas is not None or any(end is None for end in ends):
         return False
     used = [end.replicas[0].graph.used for end in ends]
-    return all(bool(n[N_PIECES] > 0 and n.max() + len(ends) * SPARE <= 2 * MOST_PIECES) for n in used)
+    return all(bool(n[N_PIECES] > 0 and n.max() + len(ends) * MIN_FREE_ENTRIES <= 2 * MAX_GRAPH_PIECES) for n in used)
 
 
-def with_draws(work: Work) -> list[Result]:
+def add_draws_to_graphs(work: RunState) -> list[Result]:
     """Add the draws of all chains to the graph of every team, and return the chains without draws.
 
     So each team gets the trees that the other has found. The graphs also get as many independent trees as in a growth
@@ -229,20 +229,20 @@ def with_draws(work: Work) -> list[Result]:
     tasks = {}
     for team in teams:
         others = [c for c in range(chains) if c not in team]
-        room = (2 * MOST_PIECES - int(results[team[0]].end.replicas[0].graph.used.max())) // len(team)
+        room = (2 * MAX_GRAPH_PIECES - int(results[team[0]].end.replicas[0].graph.used.max())) // len(team)
         for i, c in enumerate(team):
             draws = tuple(results[d].saved for d in (c, *others[i :: len(team)]))
-            tasks[c] = (work.plans[c], results[c].end, room, n_trees(work.plans[c], chains), draws)
-    with Pool(work, work.stop.part(1.0)) as pool:
+            tasks[c] = (work.plans[c], results[c].end, room, n_round_trees(work.plans[c], chains), draws)
+    with Pool(work, work.stop.at_fraction(1.0)) as pool:
         grown: dict[int, Graph] = pool.map(add_draws, tasks, {})
     graphs = {}
     for team in teams:
         if all(c in grown for c in team):
-            graphs |= dict.fromkeys(team, joined_graph([grown[c] for c in team]))
-    return without_draws(work, graphs)
+            graphs |= dict.fromkeys(team, merge_graphs([grown[c] for c in team]))
+    return drop_draws(work, graphs)
 
 
-def without_draws(work: Work, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
+def drop_draws(work: RunState, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
     """Return the chains at their present trees, without draws, with the new graphs in ``graphs``, by chain number."""
     out, graphs = [], graphs or {}
     for c, (plan, result) in enumerate(zip(work.plans, work.drawn, strict=True)):
@@ -259,10 +259,10 @@ def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph,
     return result_without_draws(plan, end)
 
 
-def _lost_chain_at_start(work: Work, c: int) -> Result:
+def _lost_chain_at_start(work: RunState, c: int) -> Result:
     """Return a lost chain at its start, with the density and graph of its team, or of the other if that is lost."""
     ends = [result.end for result in work.drawn]
-    team = c % min(MOST_TEAMS, len(work.plans))
+    team = c % min(MAX_TEAMS, len(work.plans))
     end = next((end for end in ends if end.team == team), ends[0])
     run = Run(work.plans[c]._replace(draws=0))
     run.begin()

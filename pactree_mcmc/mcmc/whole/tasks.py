@@ -18,11 +18,11 @@ from ..state.stored import Graph, new_graph
 from .density.decisions import Decisions, joined_decisions, new_decisions, record_decisions
 from .density.graph import with_capacity
 
-MOST_CELLS = 1500
+MAX_RECORDED_CELLS = 1500
 """Largest number of cells whose decisions a chain records in a round."""
-RECORDED = 100
+N_RECORDED_TREES = 100
 """Number of trees whose decisions are recorded, at even steps over the last three quarters of a round."""
-ADDED_DRAWS = 500
+MAX_ADDED_DRAWS = 500
 """Largest number of draws of one chain added to the graph between two stretches (series) of draws, at even steps."""
 TREES_PER_CALL = 8
 """Number of trees drawn between two looks at the signal. One tree takes up to 50 ms."""
@@ -63,9 +63,9 @@ def run_round(
     set_density(run.chain, density, beta)
     if graph is not None:
         graph = set_growing(run.chain, graph, room)
-    decisions = new_decisions(MOST_CELLS)
+    decisions = new_decisions(MAX_RECORDED_CELLS)
     packed, first, last = pack(decisions), run.tuned, plan.tune
-    every = max(3 * (last - first) // (4 * RECORDED), 1)
+    every = max(3 * (last - first) // (4 * N_RECORDED_TREES), 1)
     while run.tuned < last and not is_set(stopped):
         look = min(run.tuned + every, last)
         while run.tuned < look and not is_set(stopped):
@@ -73,9 +73,9 @@ def run_round(
         if graph is not None:
             sample_independent(run.chain, round(n_trees * every / (last - first)), stopped)
         elif 4 * (run.tuned - first) > last - first:
-            record_decisions(run.chain.walk, packed)
+            record_decisions(run.chain.packed_chain, packed)
     set_density(run.chain, None, 1.0)
-    run.chain.take(new_graph())
+    run.chain.use_graph(new_graph())
     rows = int(run.chain.state.count[N_VISITED_ROWS]) - rows_before
     return RoundResult(run.snapshot, rows, run.chain.cost, joined_decisions([decisions]), graph)
 
@@ -94,13 +94,13 @@ def add_draws(
     graph = set_growing(chain, end.replicas[0].graph, room)
     for saved in draws:
         n = len(saved.tree_of_draw)
-        indices = np.unique(np.linspace(0, n - 1, min(ADDED_DRAWS, n)).astype(np.int64))
+        indices = np.unique(np.linspace(0, n - 1, min(MAX_ADDED_DRAWS, n)).astype(np.int64))
         trees, start = np.unique(saved.tree_of_draw[indices]), np.asarray(saved.tree)["start"]
         for i in range(0, len(trees), TREES_PER_CALL):
             part = trees[i : i + TREES_PER_CALL]
             first, last, done = start[part], start[part + 1], 0
             while done < len(part) and not is_set(stopped):
-                done = int(add_saved_trees(chain.walk, saved.node, first, last, done))
+                done = int(add_saved_trees(chain.packed_chain, saved.node, first, last, done))
                 if done < len(part):
                     chain.enlarge()
     sample_independent(chain, n_trees, stopped)
@@ -118,7 +118,7 @@ def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarr
         if is_set(stopped):
             break
         part, done = out[i : i + TREES_PER_CALL], 0
-        while (done := int(sample_trees(chain.walk, part, done))) < len(part):
+        while (done := int(sample_trees(chain.packed_chain, part, done))) < len(part):
             chain.enlarge()
     return out
 
@@ -131,7 +131,7 @@ def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
     state = chain.state
     if density is not None:
         state.density[...] = density
-        chain.take(new_graph())
+        chain.use_graph(new_graph())
     state.beta[0] = beta
     # the stored values of cells depend on the power and on the density
     state.stored.guide.hash[:] = NONE
@@ -143,7 +143,7 @@ def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
     n_pieces, n_links = (int(graph.used[i]) + room for i in (N_PIECES, N_LINKS))
     copy = with_capacity(graph, n_pieces, n_links)
     copy.used[IS_GROWING] = 1
-    chain.take(copy)
+    chain.use_graph(copy)
     return copy
 
 

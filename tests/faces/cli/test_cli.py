@@ -107,7 +107,7 @@ class TestOptions:
         assert f"--checkpoint {path} exists already; python -m pactree_mcmc resume {path} goes on from it" in err
 
     def test_lines_of_progress_where_there_is_no_terminal(self, capsys, data, monkeypatch):
-        monkeypatch.setattr(_progress, "SECONDS", 0.0)
+        monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)
         loud = [option for option in self.COMMAND if option != "--quiet"]
         code, _, err = run(capsys, "fit", data, *loud)
         assert code == 0

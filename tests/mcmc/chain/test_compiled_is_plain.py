@@ -50,7 +50,11 @@ def blocks_of(model, module, kernel):
         chain.proceed(1)
         chain.save()
     rules = chain.lowered.leaf, chain.lowered.guess
-    return module("mcmc.chain.draw_store").trimmed(chain.saved), [rule.params.tolist() for rule in rules], rng.random()
+    return (
+        module("mcmc.chain.draw_store").trim_draws(chain.saved),
+        [rule.params.tolist() for rule in rules],
+        rng.random(),
+    )
 
 
 def compiled_module(name):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.chain.start import Dispersed, feature_at, put_start
+from pactree_mcmc.mcmc.chain.start import Dispersed, feature_at, move_to_start
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, Run
 from pactree_mcmc.mcmc.state.records import NONE
@@ -36,7 +36,7 @@ def started(model, chains=4, betas=None):
     for c in range(chains):
         plan = Plan(model, 1, 0, 1, read_kernel("grow-prune"), c, Dispersed(c), betas)
         run = Run(plan)
-        put_start(model, run.chain, plan.start, run.chain.rng)
+        move_to_start(model, run.chain, plan.start, run.chain.rng)
         out.append(run.chain)
     return out
 

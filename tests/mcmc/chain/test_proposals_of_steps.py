@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.chain.chain import Chain
-from pactree_mcmc.mcmc.kernel import STEP_ROWS, STEPS, WEIGHTS, Kernel, read_kernel
+from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, STEP_ROWS, Kernel, read_kernel
 from tests.problems.runs import MODELS
 
 MIXTURES = {
-    **WEIGHTS,
+    **KERNEL_WEIGHTS,
     "one step of many weights": {"change": 7.0},
     "two alike": {"change": 1.0, "swap": 1.0},
     "thirds": {"change": 1.0, "swap": 1.0, "rotate": 1.0},
-    "all alike": dict.fromkeys(STEPS, 1.0),
-    "small parts": {name: 2.0**-i for i, name in enumerate(list(STEPS)[:12])},
+    "all alike": dict.fromkeys(LIBRARY_MOVES, 1.0),
+    "small parts": {name: 2.0**-i for i, name in enumerate(list(LIBRARY_MOVES)[:12])},
     "rare": {"collapsed": 1.0, "rotate": 0.3, "learned": 3e-4, "subgraph": 1e-4},
 }
 
@@ -110,7 +110,9 @@ def test_a_proposal_costs_the_same_however_long_ago_it_was_made():
     then = cost.copy()
     then[:, 1] *= 0.7**6
     assert kernel.rows_per_block(then) == pytest.approx(kernel.rows_per_block(cost))
-    assert kernel.by_cost(then, 1e5).weights == pytest.approx(kernel.by_cost(cost, 1e5).weights)
+    assert kernel.with_weights_by_cost(then, 1e5).weights == pytest.approx(
+        kernel.with_weights_by_cost(cost, 1e5).weights
+    )
 
 
 def test_a_step_that_made_no_proposals_is_as_dear_as_the_dearest():

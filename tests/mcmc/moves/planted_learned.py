@@ -53,7 +53,7 @@ def guide_at_another_depth(right, model, state, node):
 def without_defence(right, model, state, node, place, k, rule, learned):
     """Return the probability of a split without the defensive part."""
     density, guide = plain_package().module(DENSITY), state.stored.guide[place]
-    return rule * (1.0 - density.DEFENCE) * exp(learned - guide.log_learned)
+    return rule * (1.0 - density.DEFENSIVE_WEIGHT) * exp(learned - guide.log_learned)
 
 
 def nowhere(x):
@@ -68,7 +68,7 @@ FEW_LEARNED = (*FEW_CANDIDATES, (SYSTEMATIC, "MAX_PARTITIONED_CATEGORIES", 2))
 def one_feature_if_pure(right, model, state, node, place):
     """In a cell of one class only one feature is drawn."""
     right(model, state, node, place)
-    if plain_package().module(DENSITY)._is_pure(model, state, node):
+    if plain_package().module(DENSITY)._has_one_class(model, state, node):
         fraction = state.stored.fraction[place]
         fraction *= np.arange(len(fraction)) == fraction.argmax()
 
@@ -81,9 +81,9 @@ def both(name, wrong):
 LEARNED_BUGS = {
     "old tree not weighed": Bug("learned", "box", ((LEARNED, "log_density", zero),)),
     "stops left out": Bug("learned", "box", ((LEARNED, "log_density", stops_left_out),)),
-    "R dropped": Bug("learned", "min_leaf_mixed", ((GRAPH, "log_split", split_without_rule),)),
+    "R dropped": Bug("learned", "min_leaf_mixed", ((GRAPH, "log_split_probability", split_without_rule),)),
     "defence forgotten": Bug(
-        "learned", "ties", only_within(DENSITY, "log_split", "split_probability", learned_alone, GRAPH)
+        "learned", "ties", only_within(DENSITY, "log_split_probability", "split_probability", learned_alone, GRAPH)
     ),
     "picked by the tree": Bug("learned", "ties", ((LEARNED, "pick_cell", root_instead),)),
     "candidates": Bug("learned", "four_letters", ((LEARNED, "is_candidate", always),), FEW_LEARNED),
@@ -167,5 +167,5 @@ SUBGRAPH_BUGS = {
     "defence forgotten": Bug(
         "subgraph", "min_leaf_uneven", only_within(SYSTEMATIC, "_first_point", "split_probability", without_defence)
     ),
-    "another prefix": Bug("subgraph", "three_letters", ((SYSTEMATIC, "prefix_of", one_less),), FEW_LEARNED),
+    "another prefix": Bug("subgraph", "three_letters", ((SYSTEMATIC, "prefix_number", one_less),), FEW_LEARNED),
 }

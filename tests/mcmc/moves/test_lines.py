@@ -47,7 +47,7 @@ def test_the_tempered_posterior(beta):
 @pytest.mark.slow
 def test_sums_of_small_shares(monkeypatch):
     """Sums too small for fractions are found from logs."""
-    monkeypatch.setattr(plain_package().module(LINE), "LEAST_SUM", inf)
+    monkeypatch.setattr(plain_package().module(LINE), "MIN_SUM", inf)
     assert distribution_apart("short_line", "stopped_by_depth", "nig")[0] < 1e-12
     assert distribution_apart("pairs_on_a_line", "chipman", "poisson")[0] < 1e-12
 
@@ -59,7 +59,7 @@ def test_off_where_subtrees_are_too_large(monkeypatch):
 
 def test_subtrees_without_a_share_stay(monkeypatch):
     """A run that weighs far less than it would at another level is left out, and trees with one stay."""
-    monkeypatch.setattr(plain_package().module(LINE), "FARTHEST", -0.2)
+    monkeypatch.setattr(plain_package().module(LINE), "LOG_SMALLEST_FRACTION", -0.2)
     space = check_balance(case_problem("line_of_four", "stopped_by_depth", "nig"), "regrow-line", walker="grow-prune")
     stays = np.diag(space.transition) == 1.0
     assert 0 < stays.sum() < len(stays) - 1

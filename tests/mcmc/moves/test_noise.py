@@ -40,14 +40,14 @@ def shared_model(naive):
 def put_variance(chain, sigma2):
     """Let the variance of a chain be ``sigma2``."""
     noise().set_variance(chain.model.leaf.params, sigma2)
-    noise().rescore_nodes(chain.model, chain.packed)
+    noise().rescore_nodes(chain.model, chain.packed_state)
 
 
 def noisy_chain(naive):
     """A chain at the stump with the variance SIGMA2 and tables by the guess GUESS."""
     chain = new_chain(shared_model(naive))
     put_variance(chain, SIGMA2)
-    noise().set_noise_guess(chain.model, chain.packed, GUESS)
+    noise().set_noise_guess(chain.model, chain.packed_state, GUESS)
     return chain
 
 
@@ -154,7 +154,7 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
     explore(model, step, walker="grow-prune", chain=chain)
     stump.restore(chain.state)
     plant(monkeypatch, Bug(step, "", (("mcmc.state.noise", "set_noise_guess", tables_kept),)), right=not wrong)
-    noise().update_noise_guess(chain.model, chain.packed)
+    noise().update_noise_guess(chain.model, chain.packed_state)
     assert chain.model.guess.params[noise().SIGMA2] == SIGMA2
     space = explore(model, step, walker="grow-prune", chain=chain)
     found = imbalance(space.transition, posterior_of(model, space.trees))
@@ -192,7 +192,7 @@ def test_the_guess_moves_while_a_chain_tunes_only():
     chains = plain_package().module("mcmc.chain.chain")
     with np.errstate(over="ignore"):
         chain = chains.Chain(some_numbers().lowered, plain_kernel(), np.random.default_rng(1))
-        noise().set_noise_guess(chain.model, chain.packed, 50.0)
+        noise().set_noise_guess(chain.model, chain.packed_state, 50.0)
         chain.tune(1, 1, 1)
         variance, guess = variances(chain)
         assert abs(log(variance / guess)) < noise().MAX_LOG_GUESS_ERROR
@@ -222,7 +222,7 @@ def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
     with np.errstate(over="ignore"):
         ladder = shared_ladder(1)
         for i, chain in enumerate(ladder.replicas):
-            noise().set_noise_guess(chain.model, chain.packed, 1.0 + i)
+            noise().set_noise_guess(chain.model, chain.packed_state, 1.0 + i)
         replicas, before = list(ladder.replicas), [variances(chain)[0] for chain in ladder.replicas]
         ladder._swap(0)
         ladder._swap(1)
@@ -244,8 +244,8 @@ def test_balance_after_an_exchange():
     chains = [noisy_chain(naive) for _ in range(2)]
     ladder = new_ladder(shared_model(naive), [1.0, 0.4])
     ladder.replicas = chains[:]
-    ladder._number_levels()
-    noise().set_noise_guess(chains[1].model, chains[1].packed, 2.0)
+    ladder._set_levels()
+    noise().set_noise_guess(chains[1].model, chains[1].packed_state, 2.0)
     stump = Snapshot(chains[0].state)
     check_balance(naive, "collapsed", chain=chains[0])
     stump.restore(chains[0].state)

@@ -78,11 +78,11 @@ def test_default_in_a_mixture():
     assert np.allclose(kernel.weights[:-1], 0.9 * np.array(alone.weights))
     assert kernel.weights[-1] == pytest.approx(0.1)
     assert kernel.own == (move,)
-    assert kernel.moves[-1] == "another cut"
-    assert kernel.firsts == [kernel.moves.index(step.counts[0]) for step in kernel.steps]
+    assert kernel.count_names[-1] == "another cut"
+    assert kernel.first_counts == [kernel.count_names.index(step.counts[0]) for step in kernel.steps]
     whole = read_kernel({"default": 0.9, move: 0.1}, best="whole", adapts=True)
     cost = np.vstack([np.ones(len(whole.names)), np.arange(1.0, 1 + len(whole.names))])
-    tuned = whole.by_cost(cost, 5000.0)
+    tuned = whole.with_weights_by_cost(cost, 5000.0)
     assert tuned.names == whole.names
     assert sum(tuned.weights) == pytest.approx(1.0)
     assert tuned.own == (move,)

@@ -76,9 +76,9 @@ def factor_without_rule(right, model, state, node):
 
 
 BUGS = {
-    "weight of a split dropped from W": Bug("collapsed", "own_line", ((SCAN, "weight_of_ways", uniform_part),)),
+    "weight of a split dropped from W": Bug("collapsed", "own_line", ((SCAN, "weight_of_alike_splits", uniform_part),)),
     "weight dropped from R": Bug("swap", "own_even", ((CARRY, "log_rule_of", unweighed),)),
-    "weights in a gap": Bug("collapsed", "own_grid", ((SCAN, "pick_alike", first_of_alike),)),
+    "weights in a gap": Bug("collapsed", "own_grid", ((SCAN, "draw_alike_cut", first_of_alike),)),
     "R above a turned edge": Bug("rotate", "own_line", ((ROTATION, "log_rule_of", stays),)),
     "R of sunk splits": Bug("rotate", "own_deep_edge", ((ROTATION, "log_prior_factor", factor_without_rule),)),
     "cuts of a block": Bug("reshape", "own_line", ((RESHAPE, "log_cut_term", by_shape_alone),)),

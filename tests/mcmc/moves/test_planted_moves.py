@@ -31,7 +31,7 @@ ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
 GROWTH, MERGE, ROTATION = "mcmc.edits.grow", "mcmc.edits.merge", "mcmc.edits.rotate_in_place"
 LINE, SCAN, SPLITS = "mcmc.sums.interval_sums", "mcmc.sums.split_sums", "mcmc.state.splits"
 FEW_CANDIDATES = ((SCAN, "MAX_PARTITIONED_CATEGORIES", 2),)
-ALL_FROM_LOGS = ((LINE, "LEAST_SUM", inf),)
+ALL_FROM_LOGS = ((LINE, "MIN_SUM", inf),)
 MERGE_LITTLE = ((MERGE, "MAX_MERGED_LEAVES", 2),)
 REGROW_LITTLE = ((REGROW, "MAX_DRAWN_INTERNAL", 1),)
 
@@ -323,7 +323,7 @@ def node_itself(right, model, state, node):
 REGROW_LINE_BUGS = {
     "one cut too few": Bug("regrow-line", "line_of_four", ((LINE, "cuts_of_run", last_cut_left_out),)),
     "depth of a leaf": Bug("regrow-line", "line_of_four", ((LINE, "log_stop", top_level),)),
-    "level of a run": Bug("regrow-line", "line_of_four", ((LINE, "log_z_of", level_above),), ALL_FROM_LOGS),
+    "level of a run": Bug("regrow-line", "line_of_four", ((LINE, "log_z", level_above),), ALL_FROM_LOGS),
     "weights dropped": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "log_guessed_weight", zero),)),
     "picks not counted": Bug("regrow-line", "line_below", ((REGROW_LINE, "n_choices", one),)),
     "not the highest": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "line_top", node_itself),)),

@@ -72,8 +72,10 @@ BUGS |= {
     f"{step}: another cell's table": Bug(step, "grid_line", ((SCAN, "claim_cell_entry", not_emptied),), ONE_PLACE)
     for step in SCANNING
 }
-BUGS["regrow-line: another cell"] = Bug("regrow-line", "corners", ((REGROW_LINE, "know_line", line_of_another_cell),))
-BUGS["regrow-line: another depth"] = Bug("regrow-line", "ties", ((REGROW_LINE, "know_line", line_at_another_depth),))
+BUGS["regrow-line: another cell"] = Bug(
+    "regrow-line", "corners", ((REGROW_LINE, "compute_line", line_of_another_cell),)
+)
+BUGS["regrow-line: another depth"] = Bug("regrow-line", "ties", ((REGROW_LINE, "compute_line", line_at_another_depth),))
 
 
 @pytest.mark.tenth_a_day
@@ -147,7 +149,7 @@ def ladders_fraction_tables(ladder, i):
     ("wrong", "level", "change"), [(levels_fraction_tables, 0, go_down), (ladders_fraction_tables, 1, adapt)]
 )
 def test_tables_of_another_beta_are_noticed(step, wrong, level, change, monkeypatch):
-    monkeypatch.setattr(plain_package().module("mcmc.chain.tempering").Ladder, "_put_level", wrong)
+    monkeypatch.setattr(plain_package().module("mcmc.chain.tempering").Ladder, "_set_level", wrong)
     before, after = breaches_on_a_ladder(step, level, change)
     assert before < BALANCED
     assert after > BREACH

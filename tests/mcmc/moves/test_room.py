@@ -48,8 +48,8 @@ def test_sides_of_splits_follow_from_the_categories_of_which_all_partitions_are_
 
 @pytest.mark.parametrize("most", [1, 128, 300])
 def test_spare_pieces_and_links_follow_from_the_largest_subtree(most):
-    assert value_of(graph, "SPARE", MAX_DRAWN_INTERNAL=most) >= 2 * most + 1
-    assert value_of(graph, "SPARE") == graph.SPARE
+    assert value_of(graph, "MIN_FREE_ENTRIES", MAX_DRAWN_INTERNAL=most) >= 2 * most + 1
+    assert value_of(graph, "MIN_FREE_ENTRIES") == graph.MIN_FREE_ENTRIES
 
 
 def test_moves_share_the_limits():

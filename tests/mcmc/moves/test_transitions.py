@@ -185,7 +185,7 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
 
 
 BOUNDS = {
-    "large cells": (("whole.density.density", "MOST_VALUES"),),
+    "large cells": (("whole.density.density", "MAX_REDRAWN_VALUES"),),
     "many nodes": (("moves.learned", "MAX_DRAWN_INTERNAL"), ("moves.subgraph", "MAX_DRAWN_INTERNAL")),
     "many cells": (("moves.subgraph", "MAX_SUBGRAPH_CELLS"),),
     "much work": (("moves.subgraph", "MAX_SUBGRAPH_VALUES"),),

@@ -45,7 +45,7 @@ def test_lines_where_there_is_no_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", made)
     pt.sample(MODEL, **RUN)
     assert made.getvalue() == ""
-    monkeypatch.setattr(_progress, "SECONDS", 0.0)
+    monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)
     pt.sample(MODEL, **RUN)
     last = made.getvalue().splitlines()[-1]
     assert last.startswith("600 of 600 draws after ")
@@ -57,7 +57,7 @@ def test_lines_where_there_is_no_terminal(monkeypatch):
 def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
     made = Stream(False)
     monkeypatch.setattr(sys, "stderr", made)
-    monkeypatch.setattr(_progress, "SECONDS", 0.0)
+    monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)
     with ThreadPoolExecutor(1) as pool:
         pt.sample(MODEL, **RUN, executor=pool)
     assert [line.split(" after")[0] for line in made.getvalue().splitlines()] == [
@@ -69,7 +69,7 @@ def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
 @pytest.mark.slow
 def test_estimators_are_silent_unless_told(stream, monkeypatch):
     stream = stream()
-    monkeypatch.setattr(_progress, "SECONDS", 0.0)
+    monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)
     few, y = {"n_estimators": 400, "work": 1e5, "random_state": 0}, X[:, 0] > 19
     monkeypatch.setattr(_estimator_base, "MOST_CELLS", 1)
     quiet = pt.BayesianTreeClassifier(**few).fit(X, y)

@@ -11,7 +11,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.run import stop as _stop
-from pactree_mcmc.mcmc.run.stop import GROWTH, TUNING, Pace, Stop
+from pactree_mcmc.mcmc.run.stop import MAX_SPEED_UP, TUNING_FRACTION, Pace, Stop
 from tests.mcmc.run.test_executors import SPAWN
 from tests.problems.runs import MODELS, assert_same
 from tests.programs.interrupted_at import table
@@ -101,11 +101,11 @@ def test_a_signal_reaches_another_process():
     stop.start()
     again = pickle.loads(pickle.dumps(stop))
     assert again.until == pytest.approx(stop.until, abs=0.1) and not again.is_set()
-    half = stop.part(0.5)
+    half = stop.at_fraction(0.5)
     assert half.until == stop.began + 25.0
     half.set()
     assert half.is_set() and not stop.is_set()
-    assert Stop(1e-9).seconds == _stop.SHORTEST
+    assert Stop(1e-9).seconds == _stop.MIN_SECONDS
     assert pickle.loads(pickle.dumps(Stop())).until == np.inf
 
 
@@ -155,7 +155,7 @@ def test_pieces_end_in_time(clock, seconds, step):
     assert len(set(done)) == 1 and done[0] > tune
     # at most a step of tuning, and one draw, that take longer than all the time
     assert clock.now <= max(seconds, 2.0 * step + 1e-9)
-    assert skipped == (tune * step > TUNING * seconds * 0.99)
+    assert skipped == (tune * step > TUNING_FRACTION * seconds * 0.99)
     made = (done[0] - tune) * step
     assert done[0] == tune + draws or made >= 0.2 * seconds or step > 0.2 * seconds
 
@@ -172,4 +172,4 @@ def test_chains_behind_catch_up_first(clock):
     assert pace.next_goal([3, 5, 4]) == 5
     assert pace.next_goal([5, 5, 5]) == 6
     goals = list(itertools.islice(iter(lambda: pace.next_goal([pace.goal] * 3), None), 4))
-    assert goals[-1] == 20 and all(b - a <= GROWTH * 4 for a, b in itertools.pairwise(goals))
+    assert goals[-1] == 20 and all(b - a <= MAX_SPEED_UP * 4 for a, b in itertools.pairwise(goals))

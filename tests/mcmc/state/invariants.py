@@ -115,8 +115,8 @@ def is_splittable(model, cell):
 def check_contents(model, chain, plainly=None):
     """Rows, statistics, scores, boxes, splittability, log prior and log score are those of the tree."""
     state, plainly = chain.state, plainly or Plainly(model)
-    log_prior = float(_saving.log_prior_of(chain.model, chain.packed))
-    log_score = float(subtree_log_score(chain.packed, 0))
+    log_prior = float(_saving.log_prior_of(chain.model, chain.packed_state))
+    log_score = float(subtree_log_score(chain.packed_state, 0))
     tree = saved_tree(model, chain)
     assert isclose(log_prior, model.log_prior(tree), rel_tol=1e-12, abs_tol=1e-10)
     assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
@@ -139,7 +139,7 @@ def check_contents(model, chain, plainly=None):
             assert (state.box[i, ordered, 1] == cell.high[ordered]).all()
         if here.splittable and scans and plainly.say(few_ways, cell):
             expected = plainly.say(log_w, cell, float(state.beta[0]))
-            assert isclose(_scan.scan(chain.model, chain.packed, i), expected, rel_tol=1e-9, abs_tol=1e-8)
+            assert isclose(_scan.scan(chain.model, chain.packed_state, i), expected, rel_tol=1e-9, abs_tol=1e-8)
         if here.splittable and lines:
             check_line(chain, i, cell, plainly)
         if split is not None:
@@ -150,13 +150,13 @@ def check_contents(model, chain, plainly=None):
 
 def check_line(chain, node, cell, plainly):
     """The stored sum of a cell with splits of one ordered feature is that over its subtrees, and not a stale one."""
-    k = _line.line_feature(chain.model, chain.packed, node)
+    k = _line.line_feature(chain.model, chain.packed_state, node)
     if (
         k >= 0
         and plainly.model.rules.count_splits(cell, k) <= LONGEST_LINE
-        and (n := _line.know_line(chain.model, chain.packed, node, k)) > 0
+        and (n := _line.compute_line(chain.model, chain.packed_state, node, k)) > 0
     ):
-        found = _line.log_z_of(chain.packed, 0, n - 1, 0)
+        found = _line.log_z(chain.packed_state, 0, n - 1, 0)
         assert isclose(found, plainly.say(log_subtrees, cell, float(chain.state.beta[0])), rel_tol=1e-9, abs_tol=1e-8)
 
 
@@ -236,7 +236,7 @@ def saved_tree(model, chain):
     """The chain's tree as it is saved, saved terms checked against the state's."""
     chain.reserve(1)
     chain.save()
-    drawn = join_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
-    assert drawn.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed)
-    assert drawn.log_score_of_tree[0] == subtree_log_score(chain.packed, 0)
+    drawn = join_chains(model, [_saving.trim_draws(chain.saved)], ("grow", "prune"), 0.0)
+    assert drawn.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed_state)
+    assert drawn.log_score_of_tree[0] == subtree_log_score(chain.packed_state, 0)
     return drawn.distinct_tree(0)

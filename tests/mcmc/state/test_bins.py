@@ -65,9 +65,9 @@ def check_node(chain, node):
     for k in range(len(rule.feature)):
         codes = chain.model.units.codes[k, units].astype(int)
         if state.box.shape[1] and not rule.feature[k].nominal:
-            low, high = splits.box_range(chain.model, chain.packed, node, k)
+            low, high = splits.box_range(chain.model, chain.packed_state, node, k)
             codes = np.clip(codes, low, high - 1)
-        n = sums.fill_bins(chain.model, chain.packed, node, k)
+        n = sums.fill_bins(chain.model, chain.packed_state, node, k)
         known = state.scratch.codes.distinct[:n].copy()
         assert np.array_equal(known, np.unique(known)) and set(codes) <= set(known.tolist())
         for j, code in enumerate(known):
@@ -77,9 +77,9 @@ def check_node(chain, node):
             assert np.allclose(state.scratch.scan.stats[j], stats_of(chain, of_code), rtol=1e-12, atol=1e-12)
         clean = state.scratch.codes.rows, state.scratch.codes.is_present, state.scratch.scan.by_code
         assert not any(array.any() for array in clean)
-        n_splits = terms.evaluate_splits(chain.model, chain.packed, node, k, n)
+        n_splits = terms.evaluate_splits(chain.model, chain.packed_state, node, k, n)
         for way in range(n_splits):
-            sums.note_way(chain.model, chain.packed, node, k, n, way)
+            sums.write_split(chain.model, chain.packed_state, node, k, n, way)
             cut, bits = int(state.scratch.scan.drawn_split[0].cut), int(state.scratch.scan.drawn_split[0].categories)
             left = (codes <= cut) if bits < 0 else ((bits >> codes) & 1 == 1)
             check_way(chain, node, k, way, units[left], units[~left])
@@ -107,7 +107,7 @@ def check_way(chain, node, k, way, left, right):
     if not chain.model.split_prior.feature[k].nominal:
         assert n_left == sum(int(given.rows[u & given.rows_all]) for u in left)
     assert np.isclose(f[5], np.log1p(n_left) + np.log1p(rows - n_left) - 2.0 * np.log(rows + 2.0))
-    row = terms.row_of(state, node)
+    row = terms.depth_class(state, node)
     b = state.density[row, terms.N_CELL_TERMS :]
     assert np.isclose(state.scratch.density.exponent[terms.LEARNED, way + 2], b @ f)
 
@@ -125,8 +125,10 @@ def test_few_rows_with_codes_far_apart():
     """Codes are sorted if the cell lacks most codes between its smallest and its largest one."""
     chain, _ = with_leaf("numbers", n=400)
     state, collect = chain.state, plain.module("mcmc.state.codes").collect_codes
-    chain.packed.node[0].stop = 7
+    chain.packed_state.node[0].stop = 7
     found = chain.model.units.codes[1, state.order[:7]].astype(int)
     assert np.ptp(found) > 16 * 7
-    assert np.array_equal(state.scratch.codes.distinct[: collect(chain.model, chain.packed, 0, 1)], np.unique(found))
+    assert np.array_equal(
+        state.scratch.codes.distinct[: collect(chain.model, chain.packed_state, 0, 1)], np.unique(found)
+    )
     assert np.array_equal(state.scratch.codes.of_unit[:7], found) and not state.scratch.codes.is_present.any()

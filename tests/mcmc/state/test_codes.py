@@ -26,7 +26,7 @@ def codes_of(chain, node, k):
 
 
 def check_codes(chain, node):
-    state = chain.packed
+    state = chain.packed_state
     for k in range(3):
         found = codes_of(chain, node, k)
         distinct = np.unique(found)
@@ -49,11 +49,15 @@ def check_masses(chain, node):
     with np.errstate(over="ignore"):
         chain.state.stored.cell.hash[:] = -1
         numbers = [len(np.unique(codes_of(chain, node, k))) - 1 for k in range(3)]
-        place = splits.store_masses(chain.model, chain.packed, node)
+        place = splits.store_masses(chain.model, chain.packed_state, node)
         assert [splits.UNCOUNTED_MASS if n else 0.0 for n in numbers] == chain.state.stored.mass[place].tolist()
         assert chain.state.stored.cell[place].weight == sum(n > 0 for n in numbers)
-        assert splits.split_mass(chain.model, chain.packed, node, 1) == numbers[1] == chain.state.stored.mass[place, 1]
-        assert [splits.split_mass(chain.model, chain.packed, node, k) for k in range(3)] == numbers
+        assert (
+            splits.split_mass(chain.model, chain.packed_state, node, 1)
+            == numbers[1]
+            == chain.state.stored.mass[place, 1]
+        )
+        assert [splits.split_mass(chain.model, chain.packed_state, node, k) for k in range(3)] == numbers
 
 
 def test_codes_are_those_of_the_rows(cells):
@@ -66,7 +70,7 @@ def test_codes_are_those_of_the_rows(cells):
 
 def test_splits_are_counted_when_asked_for(cells):
     chain, nodes = cells
-    assert splits.stores_masses(chain.model, chain.packed)
+    assert splits.stores_masses(chain.model, chain.packed_state)
     for node in nodes:
         check_masses(chain, node)
 

@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.chain.chain import Chain
-from pactree_mcmc.mcmc.kernel import STEPS, read_kernel
+from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES, read_kernel
 from pactree_mcmc.mcmc.state.records import N_NODES, TREE_CHANGED
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
@@ -16,7 +16,7 @@ from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem, problem
 
-MIXTURE = {name: 1.0 for name in STEPS if name != "blanchard"}
+MIXTURE = {name: 1.0 for name in LIBRARY_MOVES if name != "blanchard"}
 KERNELS = {"grow-prune": "grow-prune", "blanchard": "blanchard", "all moves": MIXTURE}
 LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
 
@@ -39,7 +39,7 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
     chain, plainly, largest = new_chain(model, kernel, seed), Plainly(model), 1
     for step in range(n_steps // every):
         chain.state.count[TREE_CHANGED] = 0
-        chain.make(step % len(chain.kernel.names), every)
+        chain.propose(step % len(chain.kernel.names), every)
         check_places(chain)
         check_untouched_ranges(model, chain)
         if chain.state.count[TREE_CHANGED]:
@@ -78,10 +78,10 @@ def test_a_saved_draw_is_the_tree_at_that_step(kernel):
     chain, seen = new_chain(model, KERNELS[kernel], 9), []
     chain.reserve(300)
     for step in range(300):
-        chain.make(step % len(chain.kernel.names), 1)
+        chain.propose(step % len(chain.kernel.names), 1)
         chain.save()
         seen.append(tree_key(chain.state))
-    post = join_chains(model, [_saving.trimmed(chain.saved)], ("grow", "prune"), 0.0)
+    post = join_chains(model, [_saving.trim_draws(chain.saved)], ("grow", "prune"), 0.0)
     key_of_tree = {}
     for t, key in zip(post.tree_of_draw[0].tolist(), seen, strict=True):
         assert key_of_tree.setdefault(t, key) == key
@@ -106,10 +106,10 @@ def test_draws_that_outgrow_the_first_arrays():
     chain.reserve(200)
     keys = []
     for _ in range(200):
-        chain.make(0, 20)
+        chain.propose(0, 20)
         chain.save()
         keys.append(tree_key(chain.state))
-    saved = _saving.trimmed(chain.saved)
+    saved = _saving.trim_draws(chain.saved)
     assert saved.used[_saving.NODES] > 5000
     assert len(saved.node) == saved.used[_saving.NODES]
     starts = saved.tree.start[saved.tree_of_draw]
@@ -139,7 +139,7 @@ def test_the_checks_see_a_broken_state():
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
     chain = new_chain(model, "grow-prune", 2)
     while chain.state.count[N_NODES] < 5:
-        chain.make(0, 1)
+        chain.propose(0, 1)
     for name in ("depth", "start", "stop", "rows", "score", "splittable", "growable_at", "prunable_at", "parent"):
         leaf = int(chain.state.node.left[0])
         kept = chain.state.node[name][leaf]
@@ -158,7 +158,7 @@ def test_the_checks_see_a_stale_table():
     """A log W kept of the root's cell that is not its own fails."""
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
     chain = new_chain(model, "default", 2)
-    place = int(_scan.scanned(chain.model, chain.packed, 0))
+    place = int(_scan.scan_cell(chain.model, chain.packed_state, 0))
     check_everything(model, chain)
     chain.state.stored.cell.log_w[place] += 1e-6
     with pytest.raises(AssertionError):

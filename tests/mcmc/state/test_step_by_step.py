@@ -8,7 +8,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import draw_store as _saving
-from pactree_mcmc.mcmc.kernel import STEPS
+from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES
 from pactree_mcmc.mcmc.state import noise as _noise
 from pactree_mcmc.mcmc.state.records import N_NODES, N_VISITED_ROWS, TREE_CHANGED
 from pactree_mcmc.mcmc.sums import split_sums as _scan
@@ -27,7 +27,7 @@ from tests.mcmc.state.invariants import (
 )
 from tests.problems.runs import LISTS
 
-KERNEL = dict.fromkeys(STEPS, 1.0)
+KERNEL = dict.fromkeys(LIBRARY_MOVES, 1.0)
 SHARED = ("order", "node", "stats", "box", "count", "moves")
 N = 14
 UNEVEN = 10.0 ** np.random.default_rng(6).uniform(-4.0, 1.0, N)
@@ -89,9 +89,9 @@ class Pair:
         with np.errstate(over="ignore"):
             for chain, module in zip(self.chains, self.modules):
                 chain.state.count[TREE_CHANGED] = 0
-                chain.make(chain.kernel.names.index(step), 1)
+                chain.propose(chain.kernel.names.index(step), 1)
                 if step == "collapsed" and not chain.lowered.leaf.is_fixed:
-                    module("mcmc.state.noise").redraw_noise(chain.walk)
+                    module("mcmc.state.noise").redraw_noise(chain.packed_chain)
 
     def assert_identical(self):
         """Every array of the state has the same bits, free nodes apart, and rows visited: checks look up cells too."""
@@ -111,7 +111,7 @@ class Pair:
 
 
 def test_every_step_is_known():
-    assert set(STEPS) == set(transitions.STEPS)
+    assert set(LIBRARY_MOVES) == set(transitions.STEPS)
 
 
 @pytest.mark.tenth_a_day
@@ -122,7 +122,7 @@ def test_every_step_of_every_move(name, plain):  # noqa: F811
     for _ in range(8):
         pair.make("grow-prune")
     for _ in range(4):
-        for step in STEPS:
+        for step in LIBRARY_MOVES:
             pair.make(step)
             if chain.state.count[TREE_CHANGED]:
                 changed.add(step)
@@ -144,10 +144,10 @@ def check_noisy_contents(model, chain):
     noise, guess = (model.leaf.given(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.guess))
     chain.reserve(1)
     chain.save(anew=True)
-    post = join_chains(model, [_saving.trimmed(chain.saved)], (), 0.0)
+    post = join_chains(model, [_saving.trim_draws(chain.saved)], (), 0.0)
     tree = post.distinct_tree(0)
     assert isclose(post.log_score_of_tree[0], model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
-    assert isclose(_noise.tree_log_score(chain.model, chain.packed), post.log_score_of_tree[0])
+    assert isclose(_noise.tree_log_score(chain.model, chain.packed_state), post.log_score_of_tree[0])
     numbers = preorder(list(chain.state.node))
     for number, cell, _ in model.visit(tree):
         here, stats = chain.state.node[numbers[number]], cell.stats(3)
@@ -161,7 +161,7 @@ def check_noisy_contents(model, chain):
                 sides = [side.stats(3) for side in model.rules.children(cell, split)] if log_rule > -np.inf else []
                 gain = sum(guess.log_score(side, model.target) for side in sides) - here.guess
                 total += np.exp(log_rule + gain) if sides else 0.0
-            assert isclose(_scan.scan(chain.model, chain.packed, numbers[number]), np.log(total), rel_tol=1e-9)
+            assert isclose(_scan.scan(chain.model, chain.packed_state, numbers[number]), np.log(total), rel_tol=1e-9)
 
 
 def test_light_sides_beside_heavy_ones():
@@ -175,7 +175,7 @@ def test_light_sides_beside_heavy_ones():
             model.lowered, compiled_module("mcmc.kernel").read_kernel(KERNEL), np.random.default_rng(1)
         )
         lefts, rights = chain.state.scratch.scan.left, chain.state.scratch.scan.right
-        _scan.scanned(chain.model, chain.packed, 0)
+        _scan.scan_cell(chain.model, chain.packed_state, 0)
         root = model.root_cell()
         for way in range(7):
             for side, index in ((lefts, range(way + 1)), (rights, range(way + 1, 8))):

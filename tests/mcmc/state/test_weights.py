@@ -223,7 +223,7 @@ def test_a_change_made_by_equal_weights_is_refused():
     for weighed in (False, True):
         naive = case_problem("ties", "chipman", "nig")
         chain = weighed_chain(unknown(naive)[0]) if weighed else new_chain(build_model(plain_package().package, naive))
-        given = np.random.default_rng(1), chain.model, chain.packed, 0
+        given = np.random.default_rng(1), chain.model, chain.packed_state, 0
         base.decide_proposal(*given, proposals.made_at(0, 0))
         if weighed:
             with pytest.raises(ValueError, match=r"returned moves\.made: .*give feature_weights as numbers"):
@@ -244,7 +244,7 @@ def test_tilts_are_those_of_the_tree_after_every_step(case):
             steppers[i % len(steppers)].make(rng, chain)
             nodes = inner_nodes(chain.state)
             kept = [float(chain.state.tilt[node]) for node in nodes]
-            weights.update_tilts(chain.model, chain.packed, 0)
+            weights.update_tilts(chain.model, chain.packed_state, 0)
             assert kept == pytest.approx([float(chain.state.tilt[node]) for node in nodes], abs=1e-12)
             changes += len(nodes) > 1
     assert changes > 100

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.chain.chain import FIRST_ROOM, Chain
-from pactree_mcmc.mcmc.chain.draw_store import trimmed
+from pactree_mcmc.mcmc.chain.chain import FIRST_NODES, Chain
+from pactree_mcmc.mcmc.chain.draw_store import trim_draws
 from pactree_mcmc.mcmc.chain.start import load_tree
 from pactree_mcmc.mcmc.edits.grow import prune_all, restore_saved_tree
 from pactree_mcmc.mcmc.edits.replace_subtree import MAX_DRAWN_INTERNAL
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.moves.learned import add_saved_trees, is_drawable
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
-from pactree_mcmc.mcmc.run.workers import Work
+from pactree_mcmc.mcmc.run.workers import RunState
 from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
 from pactree_mcmc.mcmc.state.stored import new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole import tasks as _tasks
-from pactree_mcmc.mcmc.whole.density.graph import SPARE, add_tree
-from pactree_mcmc.mcmc.whole.rounds import can_add_draws, with_draws
+from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree
+from pactree_mcmc.mcmc.whole.rounds import add_draws_to_graphs, can_add_draws
 from pactree_mcmc.mcmc.whole.tasks import add_draws, set_growing
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc.run.test_executors import AtOnce
@@ -73,7 +73,7 @@ def drawn(model, n=25, seed=5, thin=1):
     for _ in range(n):
         chain.proceed(thin)
         chain.save()
-    return trimmed(chain.saved)
+    return trim_draws(chain.saved)
 
 
 def nodes_of(saved):
@@ -96,11 +96,11 @@ def rebuilt(model, saved):
     chain = empty_chain(model)
     chain.reserve(len(saved.tree) - 1)
     for first, last in zip(*nodes_of(saved), strict=True):
-        while not restore_saved_tree(chain.model, chain.packed, saved.node, first, last):
+        while not restore_saved_tree(chain.model, chain.packed_state, saved.node, first, last):
             chain.enlarge()
         assert chain.state.count[N_NODES] == last - first
         chain.save(anew=True)
-    return trimmed(chain.saved)
+    return trim_draws(chain.saved)
 
 
 @pytest.mark.tenth_a_day
@@ -160,10 +160,10 @@ def one_by_one(model, saved, trees=None, chain=None):
     chain = empty_chain(model) if chain is None else chain
     post = join_chains(model, [saved], KERNEL.moves, 0.0)
     for draw in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
-        prune_all(chain.packed)
+        prune_all(chain.packed_state)
         load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, draw]))
-        if is_drawable(chain.model, chain.packed, np.int64(0)):
-            add_tree(chain.model, chain.packed, np.int64(0))
+        if is_drawable(chain.model, chain.packed_state, np.int64(0)):
+            add_tree(chain.model, chain.packed_state, np.int64(0))
     return chain.state.graph
 
 
@@ -171,7 +171,7 @@ def taken_in(model, saved, chain=None):
     """The graph of trees rebuilt in compiled code, the chain, and how often it was enlarged."""
     chain, n, done = empty_chain(model) if chain is None else chain, 0, 0
     first, last = nodes_of(saved)
-    while (done := int(add_saved_trees(chain.walk, saved.node, first, last, done))) < len(first):
+    while (done := int(add_saved_trees(chain.packed_chain, saved.node, first, last, done))) < len(first):
         chain.enlarge()
         n += 1
     assert chain.state.count[N_NODES] == 1 and chain.state.count[N_FREE] == len(chain.state.node) - 1
@@ -201,7 +201,7 @@ def large_draws():
     """Trees of a few nodes, of more than a chain has room for at first, and of more than the density draws."""
     saved = drawn(LARGE, 120, thin=6)
     sizes = np.diff(saved.tree.start)
-    assert sizes.min() < FIRST_ROOM < 2 * FIRST_ROOM < 2 * MAX_DRAWN_INTERNAL < sizes.max()
+    assert sizes.min() < FIRST_NODES < 2 * FIRST_NODES < 2 * MAX_DRAWN_INTERNAL < sizes.max()
     return saved
 
 
@@ -223,8 +223,8 @@ def test_a_full_graph_takes_no_more():
     """What it holds is part of what a larger one does, and the trees are gone through all the same."""
     saved = drawn(MODELS_HERE["numbers"], 80)
     whole, _ = taken_in(MODELS_HERE["numbers"], saved)
-    graph, _ = taken_in(MODELS_HERE["numbers"], saved, empty_chain(MODELS_HERE["numbers"], room=SPARE + 40))
-    assert 40 < graph.used.max() <= SPARE + 40 and graph.used[N_PIECES] < whole.used[N_PIECES]
+    graph, _ = taken_in(MODELS_HERE["numbers"], saved, empty_chain(MODELS_HERE["numbers"], room=MIN_FREE_ENTRIES + 40))
+    assert 40 < graph.used.max() <= MIN_FREE_ENTRIES + 40 and graph.used[N_PIECES] < whole.used[N_PIECES]
     some, every = contents(graph), contents(whole)
     assert all(set(links) <= set(every[at][1]) for at, (_, links) in some.items())
 
@@ -241,13 +241,13 @@ def result_of(name, draws=40, seed=9):
 def graph_with(plan, result, *others):
     """The graph of a chain with its draws, and those of other chains."""
     saved = tuple(one.saved for one in (result, *others))
-    return add_draws(plan, result.end, ROOM, _rounds.TREES, saved)
+    return add_draws(plan, result.end, ROOM, _rounds.ROUND_TREES, saved)
 
 
 @pytest.fixture
 def nothing_fresh(monkeypatch):
     """No independent trees come on top of draws."""
-    monkeypatch.setattr(_rounds, "TREES", 0)
+    monkeypatch.setattr(_rounds, "ROUND_TREES", 0)
 
 
 def splits_in(*graphs):
@@ -264,12 +264,12 @@ def splits_in(*graphs):
 @pytest.mark.parametrize("part", ["whole", "every second", "joined"])
 def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):
     """Their first and last among them; what chains drew and know stays as it was."""
-    monkeypatch.setattr(_tasks, "ADDED_DRAWS", most)
+    monkeypatch.setattr(_tasks, "MAX_ADDED_DRAWS", most)
     plan, result = result_of("numbers")
     if part == "every second":
         result = result.select(even_indices(40, 20))
     if part == "joined":
-        result = run_chain(plan._replace(draws=30), result.end).behind(result)
+        result = run_chain(plan._replace(draws=30), result.end).with_earlier_draws(result)
     known, state = result.end.replicas[0].graph, result.end.generator["state"].copy()
     n = result.n_draws
     which = [0] if most == 1 else sorted({i * (n - 1) // (most - 1) for i in range(most)}) if most < n else range(n)
@@ -313,8 +313,8 @@ def union(parts):
 def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, executor, teams):
     """Each chain stands where it stood, without draws. With the same draws once more the graphs stay as they are."""
     plans, results, alone = chains_of(teams)
-    work = Work(plans, results, executor and executor(2), False, None)
-    anew = with_draws(work)
+    work = RunState(plans, results, executor and executor(2), False, None)
+    anew = add_draws_to_graphs(work)
     graphs = [one.end.replicas[0].graph for one in anew]
     assert len({id(graph) for graph in graphs}) == len(set(teams))
     assert [one.n_draws for one in anew] == [0] * len(teams)
@@ -323,14 +323,14 @@ def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, e
             assert np.array_equal(mine, before)
         assert (one.end.generator, one.end.team) == (result.end.generator, team)
         assert splits_in(graph) == union(alone) and graph.used[IS_GROWING] == 0
-    again = with_draws(work._replace(results=with_ends_of(results, anew)))
+    again = add_draws_to_graphs(work._replace(results=with_ends_of(results, anew)))
     assert all(splits_in(one.end.replicas[0].graph) == union(alone) for one in again)
 
 
 def test_a_team_keeps_its_graph_if_a_worker_is_lost(nothing_fresh):
     """The other team has the draws of all chains."""
     plans, results, alone = chains_of((0, 1, 0))
-    anew = with_draws(Work(plans, results, AtOnce(1), False, None))
+    anew = add_draws_to_graphs(RunState(plans, results, AtOnce(1), False, None))
     first, second, third = (one.end.replicas[0].graph for one in anew)
     assert first is results[0].end.replicas[0].graph and third is results[2].end.replicas[0].graph
     assert splits_in(second) == union(alone)
@@ -338,16 +338,16 @@ def test_a_team_keeps_its_graph_if_a_worker_is_lost(nothing_fresh):
 
 def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):
     plans, results, _ = chains_of((0, 1))
-    work = Work(plans, results, None, False, None)
+    work = RunState(plans, results, None, False, None)
     assert not can_add_draws(work)
-    anew = with_ends_of(results, with_draws(work))
+    anew = with_ends_of(results, add_draws_to_graphs(work))
     grown = work._replace(results=anew)
     assert can_add_draws(grown)
     assert not can_add_draws(work._replace(results=[anew[0], results[1]]))
     assert not can_add_draws(work._replace(results=[anew[0], anew[1]._replace(end=None)]))
     used = max(int(one.end.replicas[0].graph.used.max()) for one in anew)
-    for most, has_room in ((used // 2 + SPARE + 1, True), (used // 2, False)):
-        monkeypatch.setattr(_rounds, "MOST_PIECES", most)
+    for most, has_room in ((used // 2 + MIN_FREE_ENTRIES + 1, True), (used // 2, False)):
+        monkeypatch.setattr(_rounds, "MAX_GRAPH_PIECES", most)
         assert can_add_draws(grown) == has_room
 
 

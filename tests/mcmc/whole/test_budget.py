@@ -5,20 +5,20 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import sampling as _sample
-from pactree_mcmc.mcmc.kernel import LINE_WEIGHTS, LOCAL, WHOLE, Kernel, read_kernel
-from pactree_mcmc.mcmc.run.task import LENGTHS, WORK, Length, Plan
-from pactree_mcmc.mcmc.sums.split_sums import CODE_ROWS
+from pactree_mcmc.mcmc.kernel import LINE_KERNEL_WEIGHTS, LOCAL_WEIGHTS, WHOLE_WEIGHTS, Kernel, read_kernel
+from pactree_mcmc.mcmc.run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
+from pactree_mcmc.mcmc.sums.split_sums import ROWS_PER_CODE
 from pactree_mcmc.mcmc.whole import rounds as _rounds
-from pactree_mcmc.mcmc.whole.density.density import MOST_VALUES
+from pactree_mcmc.mcmc.whole.density.density import MAX_REDRAWN_VALUES
 from pactree_mcmc.mcmc.whole.rounds import (
-    FULL_PASSES,
-    SHORTEST,
-    STEPS,
-    default_work,
+    MIN_ROUND_LENGTH,
+    PASSES_FOR_FULL_ROUNDS,
+    ROUND_STEPS,
+    has_work_to_tune,
     pass_rows,
     round_length,
     rounds_of,
-    tunes_within,
+    work_by_default,
 )
 from tests.problems.runs import MODELS
 
@@ -31,8 +31,8 @@ def table(n, p, codes, **rest):
 
 
 def test_a_pass_visits_every_row_by_every_feature_and_its_codes():
-    assert pass_rows(table(60, 2, 5)) == 60 * 3 + CODE_ROWS * (5 + 5 + 60)
-    assert pass_rows(table(60, 0, 5)) == 60 + CODE_ROWS * 60
+    assert pass_rows(table(60, 2, 5)) == 60 * 3 + ROWS_PER_CODE * (5 + 5 + 60)
+    assert pass_rows(table(60, 0, 5)) == 60 + ROWS_PER_CODE * 60
 
 
 def test_coarser_cuts_and_missing_values_are_counted():
@@ -68,12 +68,12 @@ def test_every_round_has_a_step():
     for work in (1.0, 1e8, 1e12):
         ends = [last for _, last in rounds_of(plan_of(model, work), 4)]
         assert (np.diff(ends, prepend=0) >= 1).all()
-    assert np.diff(ends)[0] == STEPS
+    assert np.diff(ends)[0] == ROUND_STEPS
 
 
 def least_work(model, chains):
     """The work at which the shortest rounds pay."""
-    return SHORTEST * FULL_PASSES * pass_rows(model) * chains
+    return MIN_ROUND_LENGTH * PASSES_FOR_FULL_ROUNDS * pass_rows(model) * chains
 
 
 @pytest.mark.parametrize("chains", [1, 4, 17])
@@ -81,24 +81,26 @@ def least_work(model, chains):
 def test_tuning_in_rounds_begins_where_it_says(size, chains):
     model = table(*size)
     least = least_work(model, chains)
-    assert tunes_within(least * (1 + 1e-12), model, chains) and not tunes_within(least * (1 - 1e-12), model, chains)
-    assert tunes_within(WORK, model, chains)
-    assert rounds(model, least, chains) == pytest.approx(SHORTEST)
+    assert has_work_to_tune(least * (1 + 1e-12), model, chains) and not has_work_to_tune(
+        least * (1 - 1e-12), model, chains
+    )
+    assert has_work_to_tune(DEFAULT_WORK, model, chains)
+    assert rounds(model, least, chains) == pytest.approx(MIN_ROUND_LENGTH)
 
 
 def both_sides_of_the_largest_pass():
     """The largest table of ten features without ties to which chains fit a density, and the next one."""
-    n = MOST_VALUES // (10 + 10 * CODE_ROWS)
+    n = MAX_REDRAWN_VALUES // (10 + 10 * ROWS_PER_CODE)
     return table(n, 9, n), table(n + 1, 9, n + 1)
 
 
 def test_no_density_is_fitted_to_larger_tables_whatever_the_work(planned):
     less, more = both_sides_of_the_largest_pass()
-    assert pass_rows(less) <= MOST_VALUES < pass_rows(more)
-    assert planned(less).kernel.names == tuple(WHOLE)
+    assert pass_rows(less) <= MAX_REDRAWN_VALUES < pass_rows(more)
+    assert planned(less).kernel.names == tuple(WHOLE_WEIGHTS)
     for work in (1e10, 1e15):
-        assert planned(more, work=work).kernel == read_kernel(LOCAL, 100)
-    assert planned(more, kernel="whole").kernel.names == tuple(WHOLE)
+        assert planned(more, work=work).kernel == read_kernel(LOCAL_WEIGHTS, 100)
+    assert planned(more, kernel="whole").kernel.names == tuple(WHOLE_WEIGHTS)
 
 
 def test_the_work_grows_with_the_values_of_a_table_to_which_a_density_is_fitted(planned):
@@ -106,12 +108,14 @@ def test_the_work_grows_with_the_values_of_a_table_to_which_a_density_is_fitted(
     for n, times in [(1000, 1.0), (5000, 1.0), (7500, 1.5), (10_000, 2.0), (15_000, 2.0), (20_000, 1.0)]:
         X = np.random.default_rng(n).integers(0, 9, (n, 10)).astype(float)
         model = pt.TreeModel(X, np.random.default_rng(1).normal(size=n))
-        assert default_work(model) == pytest.approx(times * WORK, rel=1e-3) and model.units.n_units > 0.999 * n
-        assert planned(model).length.work == default_work(model)
-        assert planned(model, kernel="whole").length.work == default_work(model)
+        assert (
+            work_by_default(model) == pytest.approx(times * DEFAULT_WORK, rel=1e-3) and model.units.n_units > 0.999 * n
+        )
+        assert planned(model).length.work == work_by_default(model)
+        assert planned(model, kernel="whole").length.work == work_by_default(model)
         assert planned(model, work=123.0).length.work == 123.0
         for rest in ({"kernel": "local"}, {"betas": 3}, {"kernel": "local", "seconds": 9.0}):
-            assert planned(model, **rest).length.work == WORK
+            assert planned(model, **rest).length.work == DEFAULT_WORK
 
 
 @pytest.fixture
@@ -130,8 +134,8 @@ def test_the_default_kernel_changes_exactly_where_tuning_in_rounds_begins(planne
     model = MODELS["classes"]
     at = least_work(model, chains)
     more, less = (planned(model, chains=chains, work=at * times) for times in (1 + 1e-12, 1 - 1e-12))
-    assert more.kernel == read_kernel(WHOLE, _sample.PROPOSALS_OF_WHOLE, adapts=True)
-    assert less.kernel == read_kernel(LOCAL, 100)
+    assert more.kernel == read_kernel(WHOLE_WEIGHTS, _sample.WHOLE_PROPOSALS_PER_DRAW, adapts=True)
+    assert less.kernel == read_kernel(LOCAL_WEIGHTS, 100)
     for given in ("whole", "local"):
         assert len({planned(model, chains=chains, work=work, kernel=given).kernel for work in (1.0, 1e12)}) == 1
 
@@ -139,17 +143,17 @@ def test_the_default_kernel_changes_exactly_where_tuning_in_rounds_begins(planne
 def test_the_default_kernel_of_other_runs(planned):
     """A ladder, a run of given length, a line: no density is fitted, however much work there is."""
     model = MODELS["classes"]
-    assert planned(model).kernel.names == tuple(WHOLE)
+    assert planned(model).kernel.names == tuple(WHOLE_WEIGHTS)
     for rest in ({"betas": 3}, {"tune": 50}, {"thin": 2}, {"proposals": 7}):
-        assert planned(model, **rest).kernel.names == tuple(LOCAL) and not planned(model, **rest).kernel.adapts
+        assert planned(model, **rest).kernel.names == tuple(LOCAL_WEIGHTS) and not planned(model, **rest).kernel.adapts
     line = pt.TreeModel(np.arange(30.0)[:, None], np.arange(30) % 2)
-    assert planned(line).kernel.names == tuple(LINE_WEIGHTS)
+    assert planned(line).kernel.names == tuple(LINE_KERNEL_WEIGHTS)
 
 
 def test_costs_of_all_rounds_are_added_up(monkeypatch):
     """Weights of the moves are set by them after each round."""
     by_round, costs = [], []
-    run_round, by_cost = _rounds.run_round, Kernel.by_cost
+    run_round, with_weights_by_cost = _rounds.run_round, Kernel.with_weights_by_cost
 
     def running(*arguments):
         result = run_round(*arguments)
@@ -158,11 +162,11 @@ def test_costs_of_all_rounds_are_added_up(monkeypatch):
 
     def by_costs(kernel, cost, rows):
         costs.append(cost)
-        assert rows == pytest.approx(2e8 / (LENGTHS * 6 * 2))
-        return by_cost(kernel, cost, rows)
+        assert rows == pytest.approx(2e8 / (MAX_RELATIVE_LENGTH * 6 * 2))
+        return with_weights_by_cost(kernel, cost, rows)
 
     monkeypatch.setattr(_rounds, "run_round", running)
-    monkeypatch.setattr(Kernel, "by_cost", by_costs)
+    monkeypatch.setattr(Kernel, "with_weights_by_cost", by_costs)
     pt.sample(MODELS["classes"], 6, chains=2, rng=4, progress=False, kernel="whole", work=2e8, steps=6)
     assert len(costs) == 9 and len(by_round) == 18
     for number, cost in enumerate(costs, 1):

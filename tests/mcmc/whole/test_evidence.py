@@ -90,7 +90,7 @@ def test_the_evidence_of_each_team_is_the_exact_one(name, solved):
 
 @pytest.mark.tenth_a_day
 @pytest.mark.planted
-@pytest.mark.parametrize("side", ["sample_independent", "weigh_draws"])
+@pytest.mark.parametrize("side", ["sample_independent", "log_weights_of_draws"])
 def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
     """As one whose probability of splitting at the root is forgotten on one side."""
     truth, posts = solved("classes")
@@ -165,19 +165,19 @@ def test_trees_that_the_density_cannot_have_leave_an_evidence(missing):
     # a density that is the posterior of evidence e^3 on half of its mass, and cannot have the other half
     chained = np.where(rng.random((4, 500)) < missing, np.inf, 3.0 + np.log(1.0 - missing))
     drawn = np.full(1000, 3.0 + np.log(1.0 - missing))
-    log_evidence, se = _evidence.bridge(chained, drawn)
+    log_evidence, se = _evidence.bridge_evidence(chained, drawn)
     assert log_evidence == pytest.approx(3.0, abs=0.2) and 0.0 < se < 0.3
 
 
 def test_equal_weights_leave_an_error():
     """Trees of another weight may have been missed by all draws."""
-    log_evidence, se = _evidence.bridge(np.full((2, 100), -3.0), np.full(400, -3.0))
+    log_evidence, se = _evidence.bridge_evidence(np.full((2, 100), -3.0), np.full(400, -3.0))
     assert log_evidence == pytest.approx(-3.0, abs=1e-9) and se == 1.0 / 400
 
 
 def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
     _, posts = solved("classes")
-    monkeypatch.setattr(_evidence, "weigh_draws", lambda chain, post, team: np.full((2, 20), np.inf))
+    monkeypatch.setattr(_evidence, "log_weights_of_draws", lambda chain, post, team: np.full((2, 20), np.inf))
     assert team_evidences(posts[0]) is None
 
 

@@ -11,7 +11,7 @@ from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.state.records import N_PIECES
 from pactree_mcmc.mcmc.state.stored import new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
-from pactree_mcmc.mcmc.whole.density.graph import joined_graph
+from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
 
 LOST = 0
 """Feature of the roots of the mode that a team loses. It has about a quarter of the posterior."""
@@ -111,7 +111,7 @@ def pruned(graph):
     pieces.first[int(np.flatnonzero(piece.depth == 0)[0])] = kept[0]
     for e, following in zip(kept, [*kept[1:], -1], strict=True):
         links.next[e] = following
-    return joined_graph([new_graph(len(pieces), len(links)), graph._replace(piece=pieces, link=links)])
+    return merge_graphs([new_graph(len(pieces), len(links)), graph._replace(piece=pieces, link=links)])
 
 
 @pytest.fixture

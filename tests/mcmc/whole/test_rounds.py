@@ -187,7 +187,7 @@ def test_a_team_depends_on_no_chain_of_the_other():
 
 def test_a_team_of_a_default_run_depends_on_costs_of_the_other_alone(monkeypatch):
     """Up to the first verdict. The costs of proposals set the weights of the moves of all chains."""
-    monkeypatch.setattr(Kernel, "by_cost", lambda kernel, cost, rows: kernel)
+    monkeypatch.setattr(Kernel, "with_weights_by_cost", lambda kernel, cost, rows: kernel)
     assert_team_unchanged(
         lambda seeds: pt.sample(MODELS["classes"], 20, rng=seeds, kernel="whole", work=3e8, steps=20, progress=False)
     )

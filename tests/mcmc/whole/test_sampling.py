@@ -10,7 +10,7 @@ from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import IS_GROWING, N_PIECES, NONE
 from pactree_mcmc.mcmc.state.stored import new_graph
 from pactree_mcmc.mcmc.state.tree import initial_density
-from pactree_mcmc.mcmc.whole.density.graph import joined_graph
+from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
 from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_density, set_growing
 
 N, ERRORS = 3000, 4.5
@@ -83,7 +83,7 @@ def test_the_mean_weight_is_the_evidence(name):
     chain = growing_chain(model)
     sample_independent(chain, 20)
     chain.state.graph.used[IS_GROWING] = 0
-    chain.take(joined_graph([chain.state.graph]))
+    chain.use_graph(merge_graphs([chain.state.graph]))
     assert_mean_weight(model, sample_independent(chain, N))
 
 

@@ -17,7 +17,7 @@ from ...state.terms import next_node
 from ...sums.split_sums import is_candidate
 from .density import evaluate_cell
 from .systematic import sample_splits
-from .terms import cell_terms_into, row_of
+from .terms import cell_terms_into, depth_class
 
 SAMPLE_SIZE = 40.0
 """Expected number of splits in the sample of a cell's splits."""
@@ -77,7 +77,7 @@ def record_decisions(walk: Any, out: Any) -> None:
                 cell_terms_into(model, state, node, guide.odds)
                 for j in range(N_CELL_TERMS):
                     out.cell_terms[m, j] = state.scratch.density.cell_terms[j]
-                out.level[m] = row_of(state, node)
+                out.level[m] = depth_class(state, node)
                 if not is_leaf(state, node):
                     out.is_split[m] = 1.0
                     if not follows_design(model.split_prior) and is_candidate(model, state, node):

@@ -24,27 +24,27 @@ from ...state.records import N_CELL_TERMS, NONE, STORED_VERSION
 from ...state.splits import Split, fixed_split, n_splits_of_codes
 from ...state.terms import node_log_split, node_log_stop
 from ...state.tree import MIN_TOP_DEPTHS, ChainState
-from ...sums.split_sums import feature_weight, fill_bins, note_way, walk_ways
+from ...sums.split_sums import feature_weight, fill_bins, sum_or_draw_splits, write_split
 from .terms import (
     GAIN,
     LEARNED,
     cell_terms_into,
+    depth_class,
     evaluate_splits,
     impurity,
     log_sum_of_splits,
     logit,
-    row_of,
     split_terms_into,
 )
 
-DEFENCE = 0.1
+DEFENSIVE_WEIGHT = 0.1
 """Weight of the defensive parts. Without that of splits g lost 63 nats on breast_cancer (benchmarks/README.md)."""
-FLAT_ODDS = 0.5
+DEFENSIVE_POWER = 0.5
 """Power of the odds in the defensive part of splitting. A probability of 1/2 instead cost 1.28 times as much."""
-MOST_APART = 300.0
+MAX_LOG_ODDS = 300.0
 """Largest absolute log odds, and largest difference of logits, in the defensive parts. The product of two such
 probabilities is still positive in floating point."""
-MOST_VALUES = 200_000
+MAX_REDRAWN_VALUES = 200_000
 """Number of merged rows times features of the largest cell whose subtree is redrawn. To a table whose root is larger
 no density is fitted by default: local moves predict as well in less time (benchmarks/README.md, Large tables)."""
 
@@ -63,7 +63,7 @@ def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
         return place
     guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[STORED_VERSION]
     guide.asked = 0
-    if _is_pure(model, state, node):
+    if _has_one_class(model, state, node):
         log_w = _log_mean_of_one_feature(model, state, node)
     else:
         _evaluate_features(model, state, node, place)
@@ -83,7 +83,7 @@ def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> in
 
 
 @jit
-def _is_pure(model: Lowered, state: ChainState, node: int) -> bool:
+def _has_one_class(model: Lowered, state: ChainState, node: int) -> bool:
     """Return True if all rows of a cell are of one class, so that gains depend on the numbers of rows alone."""
     return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
@@ -99,7 +99,7 @@ def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> fl
             n_splits = n_splits_of_codes(model, state, node, k, n)
             if n_splits > 0.0:
                 most = np.int64(n_codes)
-                log_w = walk_ways(model, state, node, k, n, False, 0.0, 0.0) - log(n_splits)
+                log_w = sum_or_draw_splits(model, state, node, k, n, False, 0.0, 0.0) - log(n_splits)
     return log_w
 
 
@@ -130,8 +130,8 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, place: int)
         learned = work.log_sum[LEARNED, k]
         if learned > -inf:
             stored.log_learned[place, k] = learned
-            stored.fraction[place, k] = (1.0 - DEFENCE) * exp(learned - guide.log_learned)
-            stored.fraction[place, k] += DEFENCE * feature_weight(model, state, node, k) / guide.weight
+            stored.fraction[place, k] = (1.0 - DEFENSIVE_WEIGHT) * exp(learned - guide.log_learned)
+            stored.fraction[place, k] += DEFENSIVE_WEIGHT * feature_weight(model, state, node, k) / guide.weight
 
 
 @jit
@@ -153,12 +153,12 @@ def _split_probability_into(model: Lowered, state: ChainState, node: int, place:
         guide.log_split, guide.log_stop = (0.0, -inf) if guide.odds > 0.0 else (-inf, 0.0)
         return
     cell_terms_into(model, state, node, guide.odds)
-    z, row = 0.0, row_of(state, node)
+    z, row = 0.0, depth_class(state, node)
     for j in range(N_CELL_TERMS):
         z += state.density[row, j] * state.scratch.density.cell_terms[j]
-    flat = min(max(FLAT_ODDS * guide.odds, -MOST_APART), MOST_APART)
-    guide.log_split = log((1.0 - DEFENCE) * _logistic(z) + DEFENCE * _logistic(flat))
-    guide.log_stop = log((1.0 - DEFENCE) * _logistic(-z) + DEFENCE * _logistic(-flat))
+    flat = min(max(DEFENSIVE_POWER * guide.odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+    guide.log_split = log((1.0 - DEFENSIVE_WEIGHT) * _logistic(z) + DEFENSIVE_WEIGHT * _logistic(flat))
+    guide.log_stop = log((1.0 - DEFENSIVE_WEIGHT) * _logistic(-z) + DEFENSIVE_WEIGHT * _logistic(-flat))
 
 
 @jit
@@ -177,12 +177,12 @@ def split_probability(
     """
     guide = state.stored.guide[place]
     defence = feature_weight(model, state, node, k) / guide.weight
-    defence *= exp(max(learned - state.stored.log_learned[place, k], -MOST_APART))
-    return rule * ((1.0 - DEFENCE) * exp(learned - guide.log_learned) + DEFENCE * defence)
+    defence *= exp(max(learned - state.stored.log_learned[place, k], -MAX_LOG_ODDS))
+    return rule * ((1.0 - DEFENSIVE_WEIGHT) * exp(learned - guide.log_learned) + DEFENSIVE_WEIGHT * defence)
 
 
 @jit
-def log_split(model: Lowered, state: ChainState, node: int) -> float:
+def log_split_probability(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log probability of an internal node's split, given that its cell is split.
 
     The split must be one of the candidates of `split_sums`.
@@ -195,13 +195,13 @@ def log_split(model: Lowered, state: ChainState, node: int) -> float:
     right = impurity(model, work.logs, state.stats, here.right)
     last, n_left = work.split_terms.shape[1] - 1, state.node[here.left].rows
     split_terms_into(work.split_terms, last, work.logs, gain, left, right, n_left, here.rows)
-    learned = logit(state.density, row_of(state, node), work.split_terms, last)
+    learned = logit(state.density, depth_class(state, node), work.split_terms, last)
     rule = exp(here.log_rule) * state.stored.guide[place].weight
     return log(split_probability(model, state, node, place, here.feature, rule, learned))
 
 
 @jit
-def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
+def draw_guided_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """Draw a split of a splittable node from the density. Return the split and its log probability, given splitting."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
@@ -231,7 +231,7 @@ def split_at(
     model: Lowered, state: ChainState, node: int, k: int, n: int, i: int, number: int, log_rule: float
 ) -> Split:
     """Return split i of feature ``k``, in ``n`` bins. ``number`` is its index among cuts that part the rows alike."""
-    note_way(model, state, node, k, n, i)
+    write_split(model, state, node, k, n, i)
     entry = state.scratch.scan.drawn_split[0]
     cut = entry.cut + number
     upper = cut + 1 if entry.n_alike > 1 else entry.upper
@@ -251,7 +251,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
     node, p = np.int64(0), len(model.split_prior.feature)
     while True:
         here = state.node[node]
-        is_large = (here.stop - here.start) * p > MOST_VALUES
+        is_large = (here.stop - here.start) * p > MAX_REDRAWN_VALUES
         if not is_large and levels == 0:
             return node
         if is_leaf(state, node):

@@ -15,9 +15,9 @@ from .terms import ROWS_TERM
 RIDGE = 1.0
 """Precision of the normal prior about `initial_density`, of the parameters of terms with unit standard deviation. With
 .05 the run cost as much (benchmarks/README.md)."""
-LEAST_DEVIATION = 1e-3
+MIN_DEVIATION = 1e-3
 """Standard deviation of a term below which it counts as constant."""
-LEAST_GAIN = 1e-3
+MIN_NEWTON_GAIN = 1e-3
 """Gain of a Newton step, in nats, below which the fit ends."""
 
 
@@ -30,11 +30,13 @@ def fit_density(decisions: Decisions) -> np.ndarray:
     for level, row in enumerate(out[:N_DEPTH_CLASSES]):
         cells = decisions.level == level
         terms, is_split = decisions.cell_terms[cells], decisions.is_split[cells]
-        row[:N_CELL_TERMS] = _fit(_split_loss, terms, row[:N_CELL_TERMS], terms, is_split)
+        row[:N_CELL_TERMS] = _maximize_posterior(_split_loss, terms, row[:N_CELL_TERMS], terms, is_split)
         cells = np.flatnonzero(cells & has_choice)
         choices = decisions.offset, decisions.first[cells], decisions.first[cells + 1], decisions.choice[cells]
         terms = decisions.split_terms[level_of_split == level]
-        row[N_CELL_TERMS:] = _fit(_choice_loss, terms, row[N_CELL_TERMS:], decisions.split_terms, *choices)
+        row[N_CELL_TERMS:] = _maximize_posterior(
+            _choice_loss, terms, row[N_CELL_TERMS:], decisions.split_terms, *choices
+        )
     return out
 
 
@@ -76,7 +78,7 @@ def _choice_loss(
     return add_likelihood(theta, terms, offset, first, last, choice, gradient, hessian, z, np.empty_like(theta))
 
 
-def _fit(
+def _maximize_posterior(
     add_loss: Callable[..., float], sample: np.ndarray, start: np.ndarray, terms: np.ndarray, *data: np.ndarray
 ) -> np.ndarray:
     """Return the parameters with the largest posterior density, under a normal prior about ``start``.
@@ -86,7 +88,7 @@ def _fit(
     """
     if len(sample) == 0:
         return start
-    scale = scale_of(sample)
+    scale = term_scales(sample)
     first, terms = start * scale, terms / scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -106,16 +108,16 @@ def _fit(
         if not new[0] < value:
             return theta / scale
         theta, (value, gradient, hessian) = theta - size * step, new
-        if descent < LEAST_GAIN:
+        if descent < MIN_NEWTON_GAIN:
             return theta / scale
 
 
-def scale_of(terms: np.ndarray) -> np.ndarray:
+def term_scales(terms: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each term, or the larger of its size and 1 if it is constant.
 
-    Terms are in nats, or logs of counts. A deviation below `LEAST_DEVIATION` counts as none: that of rounding errors
+    Terms are in nats, or logs of counts. A deviation below `MIN_DEVIATION` counts as none: that of rounding errors
     alone would give parameters so large that a split has another probability if its terms are computed in another
     order.
     """
     deviation, size = terms.std(axis=0), np.maximum(np.abs(terms).max(axis=0), 1.0)
-    return np.where(deviation > LEAST_DEVIATION, deviation, size)
+    return np.where(deviation > MIN_DEVIATION, deviation, size)

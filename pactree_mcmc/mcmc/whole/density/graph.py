@@ -7,12 +7,13 @@ log sum of prior times likelihood over all subtrees of u is estimated from the b
     V(u) = log sum_stored e^s - log G,      G = sum_stored g
 
 with g the density (`density`). A decision at u is proposed from g. If the graph contains it, one of the stored
-decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kept, with probability ``KEEP``. So
+decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kept, with probability k
+(`KEEP_PROBABILITY`). So
 
-    P(q | u) = KEEP g(q) + (1 - KEEP) e^(s_q - V(u))   if q is stored,      P(q | u) = g(q)   otherwise.
+    P(q | u) = k g(q) + (1 - k) e^(s_q - V(u))   if q is stored,      P(q | u) = g(q)   otherwise.
 
 Outside the graph g decides. For a tree all of whose links are stored, ``log pi(T) - log P(T)`` is V of the root but
-for the part ``KEEP``, whatever the errors of the density. That part bounds the errors of V: a split with which only
+for the part k, whatever the errors of the density. That part bounds the errors of V: a split with which only
 poor subtrees were found is still drawn by g. While the graph grows, it is larger. The sums are those of section 6 of
 the formulas on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and
 is then frozen.
@@ -37,19 +38,19 @@ from ...state.splits import Split
 from ...state.stored import Graph, new_graph
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
-from .density import draw_split, evaluate_cell, log_split
+from .density import draw_guided_split, evaluate_cell, log_split_probability
 
-KEEP, KEEP_GROWING = 0.02, 0.25
+KEEP_PROBABILITY, KEEP_PROBABILITY_GROWING = 0.02, 0.25
 """Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
 so that branches in which only poor subtrees were found are explored again (measured in benchmarks/README.md)."""
-SPARE = 4 * MAX_DRAWN_INTERNAL
+MIN_FREE_ENTRIES = 4 * MAX_DRAWN_INTERNAL
 """Number of pieces, and of links, that must be free to add a tree. A tree has at most ``2 * MAX_DRAWN_INTERNAL +
 1`` nodes, and compiled code does not check the bounds of arrays.
 """
 
 
 @jit
-def place_of(graph: Any, cell: int, depth: int) -> int:
+def find_piece(graph: Any, cell: int, depth: int) -> int:
     """Return the index of the piece with this cell hash and depth, or ``-1 - slot`` if it would go into a free slot."""
     slots, at = graph.slot, mixed(cell + depth * np.int64(0x9E3779B1))
     at = (at ^ (at >> 32)) & (len(slots) - 1)
@@ -62,16 +63,16 @@ def place_of(graph: Any, cell: int, depth: int) -> int:
 
 
 @jit
-def piece_of(state: ChainState, node: int) -> int:
+def piece_of_node(state: ChainState, node: int) -> int:
     """Return the index of a splittable node's piece (its cell at its depth), negative if there is none with a value."""
-    at = place_of(state.graph, state.node[node].hash, state.node[node].depth)
+    at = find_piece(state.graph, state.node[node].hash, state.node[node].depth)
     return np.int64(NONE) if at < 0 or state.graph.piece[at].value == -inf else at
 
 
 @jit
-def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
+def find_link(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
     """Return the index of the link of piece ``at`` for a split, or -1 if there is none. ``categories`` is from
-    `sides_of`.
+    `canonical_categories`.
     """
     e = np.int64(graph.piece[at].first)
     while e >= 0:
@@ -83,7 +84,7 @@ def link_of(graph: Any, at: int, feature: int, cut: int, categories: int) -> int
 
 
 @jit
-def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categories: int) -> int:
+def canonical_categories(model: Lowered, state: ChainState, node: int, feature: int, categories: int) -> int:
     """Return the categories of a node's cell on the same side as its first category, so that a partition has one name.
 
     Return 0 if all categories go right, and -1 for an ordered feature.
@@ -96,14 +97,16 @@ def sides_of(model: Lowered, state: ChainState, node: int, feature: int, categor
 
 
 @jit
-def link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
+def find_link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
     """Return the index of the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
     here = state.node[node]
-    return link_of(state.graph, at, here.feature, here.cut, sides_of(model, state, node, here.feature, here.categories))
+    return find_link(
+        state.graph, at, here.feature, here.cut, canonical_categories(model, state, node, here.feature, here.categories)
+    )
 
 
 @jit
-def value_piece(graph: Any, at: int) -> None:
+def evaluate_piece(graph: Any, at: int) -> None:
     """Compute V of piece ``at`` (a cell at a depth), and the weights of its links, from V of the child pieces."""
     piece, links, pieces = graph.piece[at], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
@@ -126,28 +129,28 @@ def value_piece(graph: Any, at: int) -> None:
 
 
 @jit
-def value_all(graph: Any, order: np.ndarray) -> None:
+def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
     """Compute V of all pieces in an order in which children come before parents."""
     for at in order:
-        value_piece(graph, at)
+        evaluate_piece(graph, at)
 
 
 @jit
 def log_proposal(model: Lowered, state: ChainState, node: int) -> float:
     """Return log g of the decision at an internal node: to split, and by its split."""
-    return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split(model, state, node)
+    return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split_probability(model, state, node)
 
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """Draw the decision at a splittable node. Return the split, with feature NONE to stop, and its log probability."""
     split, log_g = _propose(rng, model, state, node)
-    at, e = piece_of(state, node), np.int64(NONE)
+    at, e = piece_of_node(state, node), np.int64(NONE)
     if at < 0:
         return split, log_g
     if split.feature != NONE:
-        sides = sides_of(model, state, node, split.feature, split.categories)
-        e = link_of(state.graph, at, split.feature, split.cut, sides)
+        sides = canonical_categories(model, state, node, split.feature, split.categories)
+        e = find_link(state.graph, at, split.feature, split.cut, sides)
         if e < 0:
             return split, log_g
     if not flip(rng, keep_probability(state.graph)):
@@ -158,7 +161,7 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 @jit
 def keep_probability(graph: Any) -> float:
     """Return the probability that a proposed decision is kept although the graph contains it."""
-    return KEEP_GROWING if graph.used[IS_GROWING] else KEEP
+    return KEEP_PROBABILITY_GROWING if graph.used[IS_GROWING] else KEEP_PROBABILITY
 
 
 @jit
@@ -177,7 +180,7 @@ def _propose(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
     log_p, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_p)):
         return Split(np.int64(NONE), np.int64(0), np.int64(0), np.int64(0), 0.0), log_stop
-    split, log_g = draw_split(rng, model, state, node)
+    split, log_g = draw_guided_split(rng, model, state, node)
     return split, log_p + log_g
 
 
@@ -210,9 +213,9 @@ def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[
 @jit
 def log_decision(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log probability that `draw_decision` draws the split of a node, or stops if the node is a leaf."""
-    at, e = piece_of(state, node), np.int64(NONE)
+    at, e = piece_of_node(state, node), np.int64(NONE)
     if not is_leaf(state, node):
-        e = link_of_node(model, state, at, node) if at >= 0 else e
+        e = find_link_of_node(model, state, at, node) if at >= 0 else e
         if e < 0:
             return log_proposal(model, state, node)
     if at < 0:
@@ -237,13 +240,15 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
     graph, note = state.graph, state.scratch.note
     if graph.used[IS_GROWING] == 0 or state.beta[0] != 1.0:
         return
-    if graph.used[N_PIECES] + SPARE > len(graph.piece) or graph.used[N_LINKS] + SPARE > len(graph.link):
+    if graph.used[N_PIECES] + MIN_FREE_ENTRIES > len(graph.piece) or graph.used[N_LINKS] + MIN_FREE_ENTRIES > len(
+        graph.link
+    ):
         return
     n, node = np.int64(0), np.int64(top)
     while node != NONE:
         note[n].preorder, note[node].piece = node, NONE
         if state.node[node].splittable:
-            at = place_of(graph, state.node[node].hash, state.node[node].depth)
+            at = find_piece(graph, state.node[node].hash, state.node[node].depth)
             if at < 0:
                 at = _add_piece(model, state, node, -1 - at)
             note[node].piece = at
@@ -254,7 +259,7 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
         if note[node].piece >= 0:
             if not is_leaf(state, node):
                 _add_link(model, state, node, note[node].piece)
-            value_piece(graph, note[node].piece)
+            evaluate_piece(graph, note[node].piece)
 
 
 @jit
@@ -277,8 +282,8 @@ def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
     pieces.
     """
     graph, here, note = state.graph, state.node[node], state.scratch.note
-    sides = sides_of(model, state, node, here.feature, here.categories)
-    if link_of(graph, at, here.feature, here.cut, sides) >= 0:
+    sides = canonical_categories(model, state, node, here.feature, here.categories)
+    if find_link(graph, at, here.feature, here.cut, sides) >= 0:
         return
     e, piece = graph.used[N_LINKS], graph.piece[at]
     graph.used[N_LINKS] += 1
@@ -294,12 +299,12 @@ def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
 
 
 @jit
-def join(graph: Any, other: Any) -> None:
+def add_graph(graph: Any, other: Any) -> None:
     """Add the pieces and links of another graph, as far as there is room. Values must be computed again."""
     number = np.empty(other.used[N_PIECES], dtype=np.int64)
     for i in range(len(number)):
         piece = other.piece[i]
-        at = place_of(graph, piece.hash, np.int64(piece.depth))
+        at = find_piece(graph, piece.hash, np.int64(piece.depth))
         if at < 0 and graph.used[N_PIECES] < len(graph.piece):
             slot, at = -1 - at, graph.used[N_PIECES]
             graph.used[N_PIECES] += 1
@@ -314,7 +319,7 @@ def join(graph: Any, other: Any) -> None:
             left = number[link.left] if link.left >= 0 else np.int64(NONE)
             right = number[link.right] if link.right >= 0 else np.int64(NONE)
             has_children = (left >= 0 or link.left < 0) and (right >= 0 or link.right < 0)
-            is_new = link_of(graph, at, link.feature, link.cut, link.categories) < 0
+            is_new = find_link(graph, at, link.feature, link.cut, link.categories) < 0
             if is_new and has_children and new < len(graph.link):
                 graph.used[N_LINKS] += 1
                 graph.link[new] = link
@@ -338,18 +343,18 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
 def fill_slots(graph: Any, n: int) -> None:
     """Enter the first ``n`` pieces into the hash table ``slot``, which must be empty."""
     for i in range(n):
-        graph.slot[-1 - place_of(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i
+        graph.slot[-1 - find_piece(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i
 
 
-def joined_graph(graphs: list[Graph]) -> Graph:
+def merge_graphs(graphs: list[Graph]) -> Graph:
     """Return a frozen graph with all pieces and links of several graphs and new values, without spare room."""
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
     whole = with_capacity(graphs[0], max(n_pieces, 1), max(n_links, 1))
     packed = pack(whole)
     for other in graphs[1:]:
-        join(packed, pack(other))
+        add_graph(packed, pack(other))
     out = with_capacity(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
     out.used[IS_GROWING] = 0
     order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
-    value_all(pack(out), order)
+    evaluate_pieces(pack(out), order)
     return out

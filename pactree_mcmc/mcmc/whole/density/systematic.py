@@ -16,7 +16,7 @@ from ...state.records import N_SPLIT_TERMS, NONE
 from ...state.scratch import MAX_PARTITIONED_CATEGORIES
 from ...state.splits import Split, box_range, fixed_split, n_splits_of_codes
 from ...state.tree import ChainState
-from ...sums.split_sums import fill_bins, prefix_of
+from ...sums.split_sums import fill_bins, prefix_number
 from .density import evaluate_cell_and_splits, split_at, split_probability
 from .terms import LEARNED, evaluate_splits
 
@@ -49,7 +49,7 @@ def sample_splits(
         rule = prior.feature[k].weight / n_splits_of_codes(model, state, node, k, n)
         n_splits, end = evaluate_splits(model, state, node, k, n), before
         if k == feature:
-            index, alike_index = way_of(model, state, node, retained, k, n)
+            index, alike_index = split_number_of(model, state, node, retained, k, n)
         for i in range(-2, n_splits):
             if work.n_alike[i + 2] == 0:
                 continue
@@ -91,7 +91,7 @@ def _first_point(
     n = fill_bins(model, state, node, feature)
     rule = model.split_prior.feature[feature].weight / n_splits_of_codes(model, state, node, feature, n)
     n_splits, length = evaluate_splits(model, state, node, feature, n), 0.0
-    index, alike_index = way_of(model, state, node, retained, feature, n)
+    index, alike_index = split_number_of(model, state, node, retained, feature, n)
     for i in range(-2, n_splits):
         if work.n_alike[i + 2] > 0:
             learned = work.exponent[LEARNED, i + 2]
@@ -109,8 +109,10 @@ def _first_point(
 
 
 @jit
-def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, n: int) -> tuple[int, int]:
-    """Return the number, as in `walk_ways`, of the split of node ``internal`` on feature ``k``, whose bins are filled.
+def split_number_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, n: int) -> tuple[int, int]:
+    """Return the number, as in `sum_or_draw_splits`, of the split of node ``internal`` on feature ``k``.
+
+    The bins of the feature must be filled.
 
     Return its index among the cuts that separate the rows alike as well. The first number is -3 if the split is not a
     candidate of `split_sums`.
@@ -123,7 +125,7 @@ def way_of(model: Lowered, state: ChainState, node: int, internal: int, k: int, 
         if left == 0 or left == present:
             return np.int64(-1 if left == present else -2), first
         if n > MAX_PARTITIONED_CATEGORIES:
-            return prefix_of(model, state, n, left, present), first
+            return prefix_number(model, state, n, left, present), first
         pattern = np.int64(0)
         for j in range(n):
             if (left >> code_of[j]) & 1:

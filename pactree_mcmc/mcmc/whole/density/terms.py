@@ -12,7 +12,7 @@ from ....model.leaf.normal import squares_about_mean
 from ....model.split_prior.geometry import least_rows, parts_box
 from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS
 from ...state.tree import ChainState
-from ...sums.split_sums import gains_into, trivial_ways
+from ...sums.split_sums import empty_sided_splits, gains_into
 
 GAIN, LEARNED = range(2)
 """Rows of `Density.exponent` and of `Density.log_sum`: gain in score of a split, and logit of its learned part."""
@@ -115,7 +115,7 @@ def _impurities_into(
 
 
 @jit
-def _log1p(logs: np.ndarray, x: float) -> float:
+def _stored_log1p(logs: np.ndarray, x: float) -> float:
     """Return log(1 + x), from the stored values if weights are whole numbers."""
     return logs[1, np.int64(x)] if logs.shape[1] > 1 else log1p(x)
 
@@ -127,11 +127,11 @@ def split_terms_into(
     """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``out[:, at]``."""
     out[0, at] = gain
     out[1, at], out[2, at], out[3, at], out[4, at] = left.nats, right.nats, left.minority, right.minority
-    _combine(out, at, logs, n_left, n, 2.0 * _log1p(logs, n + 1.0))
+    _finish_split_terms(out, at, logs, n_left, n, 2.0 * _stored_log1p(logs, n + 1.0))
 
 
 @jit
-def _combine(out: np.ndarray, at: int, logs: np.ndarray, n_left: int, n: int, log_square: float) -> None:
+def _finish_split_terms(out: np.ndarray, at: int, logs: np.ndarray, n_left: int, n: int, log_square: float) -> None:
     """Compute terms 1 to 5 of a split in place, from the impurities of its sides, which are in ``out[1:5, at]``.
 
     The split sends ``n_left`` of ``n`` rows left, and ``log_square`` is ``2 log(2 + n)``.
@@ -140,8 +140,8 @@ def _combine(out: np.ndarray, at: int, logs: np.ndarray, n_left: int, n: int, lo
     out[1, at] = left + right
     out[2, at] = max(left, right)
     out[3, at] = sqrt(left) + sqrt(right)
-    out[4, at] = _log1p(logs, minority) + _log1p(logs, other)
-    out[5, at] = _log1p(logs, float(n_left)) + _log1p(logs, float(n - n_left)) - log_square
+    out[4, at] = _stored_log1p(logs, minority) + _stored_log1p(logs, other)
+    out[5, at] = _stored_log1p(logs, float(n_left)) + _stored_log1p(logs, float(n - n_left)) - log_square
 
 
 @jit
@@ -156,7 +156,7 @@ def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -
 
 
 @jit
-def row_of(state: ChainState, node: int) -> int:
+def depth_class(state: ChainState, node: int) -> int:
     """Return the depth class of a node, which is its row in ``state.density``."""
     return min(state.node[node].depth, np.int64(N_DEPTH_CLASSES - 1))
 
@@ -179,12 +179,12 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int
     Entry ``i + 2`` belongs to split i, and entries 0 and 1 to splits with an empty side. ``n_alike`` gets the number of
     splits that separate the rows alike, ``exponent`` the gain and the logit, ``split_terms`` the terms f.
     """
-    n_splits, row, rule = gains_into(model, state, node, k, n), row_of(state, node), model.split_prior
+    n_splits, row, rule = gains_into(model, state, node, k, n), depth_class(state, node), model.split_prior
     work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
     terms, alike, logs, exponent = work.split_terms, work.n_alike, work.logs, work.exponent
     rows, whole, empty = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
     for i in range(-2, 0):
-        alike[i + 2] = trivial_ways(model, state, node, k, n, i)[0]
+        alike[i + 2] = empty_sided_splits(model, state, node, k, n, i)[0]
     if alike[0] > 0:
         split_terms_into(terms, 0, logs, 0.0, empty, whole, np.int64(0), rows)
     if alike[1] > 0:
@@ -198,9 +198,9 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int
         terms[0, i + 2] = beta * scan.gain[i]
     _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, scan.left, n_splits)
     _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, scan.right, n_splits)
-    log_square = 2.0 * _log1p(logs, rows + 1.0)
+    log_square = 2.0 * _stored_log1p(logs, rows + 1.0)
     for at in range(2, end):
-        _combine(terms, at, logs, scan.rows_left[at - 2], rows, log_square)
+        _finish_split_terms(terms, at, logs, scan.rows_left[at - 2], rows, log_square)
     # the `logit` of each entry, term by term, since this runs through the memory in order
     gains, logits = exponent[GAIN], exponent[LEARNED]
     for at in range(end):

@@ -98,20 +98,24 @@ def above(right, state, node):
 def with_row(right, *given):
     """The splits of a cell are weighed with the parameters of the root."""
     terms = plain_package().module(TERMS)
-    row_of, terms.row_of = terms.row_of, lambda state, node: 0
+    depth_class, terms.depth_class = terms.depth_class, lambda state, node: 0
     try:
         return right(*given)
     finally:
-        terms.row_of = row_of
+        terms.depth_class = depth_class
 
 
 DENSITY, GRAPH, TERMS = (f"mcmc.whole.density.{name}" for name in ("density", "graph", "terms"))
 BUGS = {
-    "the old split by the root": ("learned", "line_of_four", only_within(DENSITY, "log_split", "row_of", above, GRAPH)),
+    "the old split by the root": (
+        "learned",
+        "line_of_four",
+        only_within(DENSITY, "log_split_probability", "depth_class", above, GRAPH),
+    ),
     "drawn by the root": (
         "learned",
         "min_leaf_mixed",
-        only_within(DENSITY, "draw_split", "evaluate_splits", with_row, GRAPH),
+        only_within(DENSITY, "draw_guided_split", "evaluate_splits", with_row, GRAPH),
     ),
 }
 """Moves, spaces, and changes that mistake the depth class only if its parameters differ from those of others."""

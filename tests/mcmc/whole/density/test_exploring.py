@@ -83,7 +83,7 @@ def chain_with_two_trees():
     for tree in (parity_tree(package), package.Tree([POOR, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            module("whole.density.graph").add_tree(chain.model, chain.packed, 0)
+            module("whole.density.graph").add_tree(chain.model, chain.packed_state, 0)
         prune_all(chain)
     return chain
 
@@ -91,14 +91,14 @@ def chain_with_two_trees():
 def value_of_branch(chain, feature):
     """Return the log sum that the graph estimates over the trees with a feature at the root."""
     graph, graphs = chain.state.graph, module("whole.density.graph")
-    e = graphs.link_of(graph, graphs.piece_of(chain.packed, 0), feature, 0, -1)
+    e = graphs.find_link(graph, graphs.piece_of_node(chain.packed_state, 0), feature, 0, -1)
     assert e >= 0
     return float(graph.link[e].weight)
 
 
 def draw_trees(chain, n=N_TREES):
     """Add trees to the graph, and value its pieces from the bottom up."""
-    walk = module("chain.chain").Walk(np.random.default_rng(3), chain.model, chain.packed)
+    walk = module("chain.chain").PackedChain(np.random.default_rng(3), chain.model, chain.packed_state)
     with np.errstate(over="ignore"):
         assert module("moves.learned").sample_trees(walk, np.empty(n), 0) == n
     freeze(chain)
@@ -121,7 +121,7 @@ def test_the_enumeration_has_the_evidence():
     assert log_sum_below(*parity_table()) == pytest.approx(evidence, abs=1e-9)
     chain = chain_with_two_trees()
     draw_trees(chain, 2 * N_TREES)
-    root = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
+    root = chain.state.graph.piece[module("whole.density.graph").piece_of_node(chain.packed_state, 0)]
     assert root.value == pytest.approx(evidence, abs=0.1)
 
 
@@ -134,6 +134,6 @@ def test_a_branch_with_a_poor_tree_alone_is_explored_again():
 @pytest.mark.planted
 def test_stored_splits_that_are_never_drawn_by_g_are_noticed(monkeypatch):
     """Then a stored split is drawn by its weight alone, and the branch stays as it is."""
-    monkeypatch.setattr(module("whole.density.graph"), "KEEP_GROWING", 1e-300)
+    monkeypatch.setattr(module("whole.density.graph"), "KEEP_PROBABILITY_GROWING", 1e-300)
     before, after = missing()
     assert after == pytest.approx(before, abs=1e-6) and before > FAR

@@ -41,7 +41,7 @@ def with_graph(model, graph, nodes=64):
     """A plain chain at the stump, with a graph."""
     chain = new_chain(model, room=nodes)
     chain.state = chain.state._replace(graph=graph)
-    chain.packed = chain.state
+    chain.packed_state = chain.state
     return chain
 
 
@@ -57,7 +57,7 @@ def freeze(chain):
     records, graph = module("state.records"), chain.state.graph
     graph.used[records.IS_GROWING] = 0
     depths = [piece.depth for piece in graph.piece[: graph.used[records.N_PIECES]]]
-    module("whole.density.graph").value_all(graph, np.argsort([-d for d in depths], kind="stable"))
+    module("whole.density.graph").evaluate_pieces(graph, np.argsort([-d for d in depths], kind="stable"))
 
 
 def grown(model, n_trees, disturbed=0.0, seed=4):
@@ -66,7 +66,7 @@ def grown(model, n_trees, disturbed=0.0, seed=4):
     Trees are drawn by a chain with room for the largest; that of all its nodes would be put back after every outcome.
     """
     chain, rng = with_room(model, nodes=ROOM), np.random.default_rng(seed)
-    walk = module("chain.chain").Walk(rng, chain.model, chain.packed)
+    walk = module("chain.chain").PackedChain(rng, chain.model, chain.packed_state)
     with np.errstate(over="ignore"):
         assert module("moves.learned").sample_trees(walk, np.empty(n_trees), 0) == n_trees
     for link in chain.state.graph.link:
@@ -79,13 +79,13 @@ def prune_all(chain):
     """Bring a plain chain back to the stump."""
     with np.errstate(over="ignore"):
         while chain.state.count[module("state.records").N_PRUNABLE] > 0:
-            module("edits.grow").prune(chain.packed, chain.state.node[0].prunable)
+            module("edits.grow").prune(chain.packed_state, chain.state.node[0].prunable)
 
 
 def unseen(chain):
     """Probability that the root's split is none of those seen."""
     with np.errstate(over="ignore"):
-        piece = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
+        piece = chain.state.graph.piece[module("whole.density.graph").piece_of_node(chain.packed_state, 0)]
     links, e, g = chain.state.graph.link, piece.first, math.exp(piece.g_stop)
     while e >= 0:
         g, e = g + math.exp(links[e].g), links[e].next
@@ -108,7 +108,7 @@ def all_met(naive):
     for tree, *_ in trees_of(naive, model):
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            module("whole.density.graph").add_tree(chain.model, chain.packed, 0)
+            module("whole.density.graph").add_tree(chain.model, chain.packed_state, 0)
         prune_all(chain)
     freeze(chain)
     return chain
@@ -128,14 +128,14 @@ def trees_of(naive, model):
 @pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
 def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf, monkeypatch):
     """The recursion against enumeration, and every tree's weight is the same if no proposal by g is kept."""
-    monkeypatch.setattr(module("whole.density.graph"), "KEEP", 1e-300)
+    monkeypatch.setattr(module("whole.density.graph"), "KEEP_PROBABILITY", 1e-300)
     naive = case_problem(case, prior, leaf)
     chain = all_met(naive)
     joints = [log_prior + log_score for _, log_prior, log_score in Reference(naive).entries]
     largest = max(joints)
     evidence = largest + math.log(math.fsum(math.exp(v - largest) for v in joints))
     with np.errstate(over="ignore"):
-        root = chain.state.graph.piece[module("whole.density.graph").piece_of(chain.packed, 0)]
+        root = chain.state.graph.piece[module("whole.density.graph").piece_of_node(chain.packed_state, 0)]
     constant = float(chain.lowered.prior.log_constant)
     assert abs(root.value + constant - evidence) < 1e-9
     assert unseen(chain) < 1e-9
@@ -143,7 +143,7 @@ def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf, monkeyp
     for tree, log_prior, log_score in trees_of(naive, model)[::7]:
         load(model, chain, tree)
         with np.errstate(over="ignore"):
-            log_g = module("whole.density.graph").log_density(chain.model, chain.packed, 0)
+            log_g = module("whole.density.graph").log_density(chain.model, chain.packed_state, 0)
         prune_all(chain)
         assert abs(log_prior + log_score - log_g - evidence) < 1e-9
 
@@ -155,7 +155,7 @@ def test_joined_graphs_have_what_each_had():
     from pactree_mcmc.mcmc.kernel import read_kernel
     from pactree_mcmc.mcmc.state.records import IS_GROWING, N_LINKS, N_PIECES
     from pactree_mcmc.mcmc.state.stored import new_graph
-    from pactree_mcmc.mcmc.whole.density.graph import joined_graph
+    from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
     from pactree_mcmc.mcmc.whole.tasks import sample_independent
 
     rng = np.random.default_rng(0)
@@ -163,11 +163,11 @@ def test_joined_graphs_have_what_each_had():
     graphs = []
     for seed in (1, 2):
         chain = Chain(pt.TreeModel(X, y).lowered, read_kernel({"learned": 1.0}), np.random.default_rng(seed))
-        chain.take(new_graph(4000, 4000))
+        chain.use_graph(new_graph(4000, 4000))
         chain.state.graph.used[IS_GROWING] = 1
         sample_independent(chain, 60)
         graphs.append(chain.state.graph)
-    both, alone = joined_graph(graphs), [joined_graph([graph]) for graph in graphs]
+    both, alone = merge_graphs(graphs), [merge_graphs([graph]) for graph in graphs]
 
     def pieces(graph):
         n = graph.used[N_PIECES]
@@ -187,7 +187,7 @@ def test_joined_graphs_have_what_each_had():
     assert pieces(both) == pieces(alone[0]) | pieces(alone[1])
     assert links(both) == links(alone[0]) | links(alone[1])
     assert pieces(alone[0]) != pieces(alone[1])
-    again = joined_graph([both, both])
+    again = merge_graphs([both, both])
     assert np.array_equal(again.piece.value, both.piece.value)
 
 
@@ -210,7 +210,7 @@ def stops_count_more(right, model, state, node):
 BUGS = {
     "kept proposals forgotten": (("weighted_line", "chipman", "nig"), 4, "_log_stored", kept_for_certain),
     "stop counted twice": (("box", "chipman", "dirichlet"), 1, "log_decision", stops_count_more),
-    "absent categories": (("three_letters", "chipman", "nig"), 4, "sides_of", as_they_come),
+    "absent categories": (("three_letters", "chipman", "nig"), 4, "canonical_categories", as_they_come),
 }
 """The space, how many trees the graph has met, the function, and what stands in for it."""
 
@@ -246,7 +246,7 @@ def piece_with(weights, log_g, stop, g_stop):
     for e, (weight, g) in enumerate(zip(weights, log_g, strict=True)):
         link = graph.link[e]
         link.fixed, link.g, link.left, link.right, link.next = weight, g, -1, -1, e - 1
-    module("whole.density.graph").value_piece(graph, 0)
+    module("whole.density.graph").evaluate_piece(graph, 0)
     return piece
 
 
