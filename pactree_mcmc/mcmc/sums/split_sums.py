@@ -428,7 +428,7 @@ def _sum_sides_of_partitions(model: Lowered, state: ChainState, n: int) -> int:
 
 @jit
 def write_split(model: Lowered, state: ChainState, node: int, k: int, n: int, way: int) -> None:
-    """Write split ``way`` of `sum_or_draw_splits` into ``scan.drawn_split``. At -2 and -1 all rows go right, or left."""
+    """Write split ``way`` of `sum_or_draw_splits` into ``scan.drawn_split``. At -2 (-1) all rows go right (left)."""
     rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, count = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
