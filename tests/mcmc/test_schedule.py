@@ -119,7 +119,7 @@ def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n
         work = real(work)
         return work._replace(results=[result.first_draws(n_draws) for result in work.results], is_complete=False)
 
-    monkeypatch.setattr(_schedule, "draw", interrupted)
+    monkeypatch.setattr(_schedule, "make_draws", interrupted)
     with pytest.warns(UserWarning, match="instead of a new stretch the 6 draws a chain before it are returned"):
         post = few()
     assert [(plan.draws, plan.thin, plan.length.before) for plan in began] == [(6, 1, 6)]

@@ -28,7 +28,7 @@ class Counted(NamedTuple):
     def select(self, indices):
         return self._replace(draws=tuple(self.draws[i] for i in indices))
 
-    def add_draws_to_graphs(self, n, thin):
+    def with_draws(self, n, thin):
         """Return the chain with ``n`` draws in all."""
         more = tuple((self.stretch, self.step + thin * (i + 1)) for i in range(n - len(self.draws)))
         return self._replace(draws=self.draws + more, step=self.step + thin * len(more))
@@ -55,7 +55,7 @@ def counted(work):
         n += 1
         if clock.is_timed:
             clock.now += clock.cost() * plan.thin
-    return work._replace(results=[result.add_draws_to_graphs(n, plan.thin) for result in work.results])
+    return work._replace(results=[result.with_draws(n, plan.thin) for result in work.results])
 
 
 def next_stretch(work):
@@ -91,7 +91,7 @@ def counting(monkeypatch):
             works.append(work)
             return counted(work)
 
-        monkeypatch.setattr(_schedule, "draw", draw)
+        monkeypatch.setattr(_schedule, "make_draws", draw)
         monkeypatch.setattr(_schedule, "add_draws_to_graphs", next_stretch)
         monkeypatch.setattr(_schedule, "drop_draws", next_stretch)
         monkeypatch.setattr(_schedule, "judge_draws", rules.judge_draws)
@@ -248,7 +248,7 @@ def test_every_cut_of_a_run_leads_to_its_end(counting, rules, seconds):
         assert run(work_of(DRAWS, most, Clock(seconds, lambda: 1.0))) == whole
         for work in list(works):
             for n in range(work.results[0].n_draws, work.plans[0].draws + 1):
-                part = [result.add_draws_to_graphs(n, work.plans[0].thin) for result in work.results]
+                part = [result.with_draws(n, work.plans[0].thin) for result in work.results]
                 stop = Clock(seconds, lambda: 1.0)
                 assert run(work._replace(results=part, stop=stop)) == whole
 

@@ -79,7 +79,7 @@ def lossy(monkeypatch):
     def draw(work):
         return lossy_work(real(work)) if work.plans[0].length.before == 0 else real(work)
 
-    monkeypatch.setattr(_sample, "draw", draw)
+    monkeypatch.setattr(_sample, "make_draws", draw)
 
 
 def test_draws_without_a_mode_are_dropped(lossy, fraction):
