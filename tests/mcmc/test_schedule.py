@@ -110,7 +110,7 @@ def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n
     judged(0)
     whole = few()
     judged(100)
-    real, began = _schedule.draw, []
+    real, began = _schedule.make_draws, []
 
     def interrupted(work):
         began.append(work.plans[0])

@@ -74,7 +74,7 @@ def lossy_work(work):
 @pytest.fixture
 def lossy(monkeypatch):
     """The draws of one team before the first verdict lack the mode."""
-    real = _sample.draw
+    real = _sample.make_draws
 
     def draw(work):
         return lossy_work(real(work)) if work.plans[0].length.before == 0 else real(work)
