@@ -27,7 +27,7 @@ from .entries import compile_for_chain
 BLOCK_SECONDS = 0.1
 """Smallest time of a block of steps in seconds. After a shorter block the next one gets twice as many steps."""
 DEFAULT_WORK = 1e10
-"""Default number of rows that an adaptive run visits, in all chains (see `split_sums.ROWS_PER_CODE`)."""
+"""Default number of rows that an adaptive run visits, in all chains (see `bins.ROWS_PER_CODE`)."""
 MAX_RELATIVE_LENGTH = 8
 """Largest length of an adaptive run, about, in multiples of its first draws."""
 PILOT_STEPS = 10

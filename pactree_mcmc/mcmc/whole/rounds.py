@@ -23,7 +23,7 @@ from ..run.workers import Pool, RunState, result_without_draws, tuning_pool
 from ..state.records import N_PIECES
 from ..state.stored import Graph, new_graph
 from ..state.tree import initial_density
-from ..sums.split_sums import ROWS_PER_CODE
+from ..sums.bins import ROWS_PER_CODE
 from .density.decisions import Decisions, joined_decisions
 from .density.density import MAX_REDRAWN_VALUES
 from .density.fit import fit_density

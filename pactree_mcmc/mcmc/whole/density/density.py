@@ -24,7 +24,8 @@ from ...state.records import N_CELL_TERMS, NONE, STORED_VERSION
 from ...state.splits import Split, fixed_split, n_splits_of_codes
 from ...state.terms import node_log_split, node_log_stop
 from ...state.tree import MIN_TOP_DEPTHS, ChainState
-from ...sums.split_sums import feature_weight, fill_bins, sum_or_draw_splits, write_split
+from ...sums.bins import fill_bins
+from ...sums.split_sums import feature_weight, sum_or_draw_splits, write_split
 from .terms import (
     GAIN,
     LEARNED,

@@ -16,7 +16,8 @@ from ...state.records import N_SPLIT_TERMS, NONE
 from ...state.scratch import MAX_PARTITIONED_CATEGORIES
 from ...state.splits import Split, box_range, fixed_split, n_splits_of_codes
 from ...state.tree import ChainState
-from ...sums.split_sums import fill_bins, prefix_number
+from ...sums.bins import fill_bins
+from ...sums.split_sums import prefix_number
 from .density import evaluate_cell_and_splits, split_at, split_probability
 from .terms import LEARNED, evaluate_splits
 
