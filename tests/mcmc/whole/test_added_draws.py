@@ -158,7 +158,7 @@ def assert_alike(one, other):
 def one_by_one(model, saved, trees=None, chain=None):
     """The graph of trees read as those of a posterior, loaded and added in turn."""
     chain = empty_chain(model) if chain is None else chain
-    post = join_chains(model, [saved], KERNEL.moves, 0.0)
+    post = join_chains(model, [saved], KERNEL.count_names, 0.0)
     for draw in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
         prune_all(chain.packed_state)
         load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, draw]))
