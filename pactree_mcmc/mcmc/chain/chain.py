@@ -21,7 +21,7 @@ from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED
 from ..state.splits import is_splittable
 from ..state.stored import Graph
 from ..state.terms import score_node
-from ..state.tree import ChainState, new_state, with_double_capacity
+from ..state.tree import ChainState, new_state, with_double_nodes
 from ..state.weights import redraw_weights
 from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
 
@@ -86,7 +86,7 @@ class Chain:
 
     def enlarge(self) -> None:
         """Double the room for nodes."""
-        self.state = with_double_capacity(self.state)
+        self.state = with_double_nodes(self.state)
         self._pack()
 
     def use_graph(self, graph: Graph) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...files.encoding import keep_records, kept
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.records import CELL, CHAIN_NODE, GUIDE, LINK, NONE, PIECE
+from ..state.records import CELL, CHAIN_NODE, GRAPH_LINK, GRAPH_PIECE, GUIDE, NONE
 from ..state.stored import Graph
 from .chain import Chain
 from .tempering import Ladder
@@ -21,7 +21,7 @@ GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 """Names of the bit generators whose state can be stored."""
 
 
-keep_records(NODE=CHAIN_NODE, CELL=CELL, GUIDE=GUIDE, PIECE=PIECE, LINK=LINK)
+keep_records(NODE=CHAIN_NODE, CELL=CELL, GUIDE=GUIDE, PIECE=GRAPH_PIECE, LINK=GRAPH_LINK)
 
 
 @kept

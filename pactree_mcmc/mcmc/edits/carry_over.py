@@ -41,7 +41,7 @@ class RawForms(NamedTuple):
 
 
 class RawForm(NamedTuple):
-    """Raw form of a split, a threshold or a set of categories that can be applied to any cell."""
+    """Raw form of a split, a threshold ``cut`` or a set of categories (bits, else -1), that any cell can be cut by."""
 
     cut: int
     categories: int

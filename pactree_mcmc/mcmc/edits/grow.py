@@ -49,8 +49,8 @@ def log_growth_score_ratio(state: ChainState, node: int) -> float:
 def split_gain(state: ChainState, node: int) -> float:
     """Return the gain in log score by the split of a node whose children are leaves, times the inverse temperature.
 
-    `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. It differs from
-    `log_growth_score_ratio` only if the leaves share an unknown variance, for whose guess sums are stored.
+    `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. The gain differs
+    from `log_growth_score_ratio` only if the leaves share an unknown variance, for whose guess sums are stored.
     """
     here = state.node[node]
     return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)

@@ -18,7 +18,8 @@ class Proposal(NamedTuple):
     children attached to ``node``. PRUNE: make ``node`` a leaf. REPLACE: put the subtree built at ``top`` in the place
     of ``node``. TAKE: the same without a decision, since the subtree was drawn from its conditional distribution.
     WITHDRAW: an impossible proposal, of which the part built at ``top`` is dropped. ROTATE: keep the rotation of the
-    edge above ``node``. MADE: a change that was drawn from its conditional distribution and applied already."""
+    edge above ``node``. KEEP_CHANGE: a change that was drawn from its conditional distribution and applied already.
+    """
     which: int
     """Index, 0 or 1, in `Move.counts` of the name under which the proposal is counted."""
     node: int

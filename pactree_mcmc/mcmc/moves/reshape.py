@@ -66,8 +66,7 @@ def block_top(state: ChainState, node: int) -> int:
 
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
-    """Write the pieces of the block at ``top``, from left to right, and the nodes between them into
-    ``scratch.reshape``.
+    """Write the pieces of the block at ``top``, from left to right, and the nodes between them into scratch arrays.
 
     Return the number of pieces, or 0 if there are too many, if the cell is too large or if the move is off.
     """
@@ -189,8 +188,10 @@ def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> 
 
 @jit
 def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, plus log R of the cut behind piece k if R differs by
-    cut.
+    """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, plus log R of the cut behind piece k if cuts have
+    weights.
+
+    The cut is that of a node over pieces i to j, d levels below the top of the block.
     """
     work = state.scratch.reshape
     below = work.log_prior[i, k, d + 1] + work.log_prior[k + 1, j, d + 1]
@@ -246,7 +247,7 @@ def _push_union(state: ChainState, at: int, i: int, j: int, parent: int, on_left
 
 @jit
 def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
-    """Exchange two nodes of the block, so that its top node ``top`` is the one that cuts behind piece k."""
+    """Exchange two of the nodes between n pieces, so that the block's top node ``top`` is the one behind piece k."""
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
         if gap[b].node == top:
@@ -301,7 +302,7 @@ def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> Non
 
 @jit
 def update_block_lists(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Update the lists of nodes, and the sides of unknown values, after the nodes of a block were arranged anew."""
+    """Update the lists of nodes, and the sides of unknown values, for the nodes between the n pieces of a new block."""
     for b in range(n - 1):
         node = state.scratch.reshape.gap[b].node
         set_default_side(model, state, node)

@@ -131,9 +131,7 @@ def draw_from_subgraph(
 
 @jit
 def _move_drawn_subtrees(state: ChainState, root: int, first: int, n_left: int, n_right: int) -> None:
-    """Move two drawn subtrees of ``n_left`` and ``n_right`` nodes from entry ``first`` to those behind entry
-    ``root``.
-    """
+    """Move two drawn subtrees of ``n_left`` and ``n_right`` nodes from entry ``first`` to those behind ``root``."""
     if first == root + 1:
         return
     nodes = state.scratch.subgraph.drawn_node

@@ -10,7 +10,8 @@ from .tree import ChainState
 
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the distinct codes of feature ``k`` in a node, ascending, into ``codes.distinct``, and return their number.
+    """Write the distinct codes of feature ``k`` in a node's rows, ascending, into ``codes.distinct``. Return their
+    number.
 
     Write the code of each unit (merged row) of the node into ``codes.of_unit``.
     """
@@ -82,7 +83,7 @@ def neighbouring_codes(model: Lowered, state: ChainState, node: int, k: int, cut
 
 @jit
 def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, low: int, high: int) -> int:
-    """Write the distinct codes of feature ``k`` in a node strictly between ``low`` and ``high``, ascending, into
+    """Write the distinct codes of feature ``k`` in a node's rows strictly between ``low`` and ``high``, ascending, into
     ``codes.distinct``, and return their number.
     """
     codes, order, n = model.units.codes, state.order, np.int64(0)

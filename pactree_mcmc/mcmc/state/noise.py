@@ -100,7 +100,7 @@ def log_score_given_noise(state: Any) -> float:
 
 @jit
 def tree_log_score(model: Lowered, state: ChainState) -> float:
-    """Return the log score of the tree: the sum over its leaves, with the variance integrated out if they share one."""
+    """Return the log score of the tree, with the noise variance integrated out if the leaves share one."""
     if model.leaf.kind != SHARED_NORMAL:
         return subtree_log_score(state, np.int64(0))
     params = model.leaf.params

@@ -98,7 +98,7 @@ BRANCH = np.dtype(
 """Split of a random subgraph, or node of a tree drawn from it."""
 
 
-PIECE = np.dtype(
+GRAPH_PIECE = np.dtype(
     [
         ("hash", np.int64),  # of the cell
         ("depth", np.int32),  # of the node
@@ -112,7 +112,7 @@ PIECE = np.dtype(
 """Piece, which is a cell at a depth in the graph of visited cells (`density.graph`)."""
 
 
-LINK = np.dtype(
+GRAPH_LINK = np.dtype(
     [
         ("feature", np.int32),
         ("cut", np.int32),
@@ -159,8 +159,7 @@ DRAWN_SPLIT = _integer_record("cut", "upper", "categories", "n_alike")
 """Split drawn by a scan, and the number of cuts from this one on that separate the rows alike."""
 LINE = _integer_record("hash", "depth", "scan", "n_codes", "n_levels")
 """Line, a cell with one admissible ordered feature, to which the stored sums belong: hash of the cell, depth of the
-node, `count[STORED_VERSION]` when the sums were computed, number of codes (0 if the sums do not fit) and number of
-levels.
+node, `count[STORED_VERSION]` at their computation, number of codes (0 if the sums do not fit) and number of levels.
 """
 GAP = _integer_record("node", "cut", "upper")
 """Node of a block and its cut, which separates two neighbouring pieces (`reshape`)."""

@@ -166,8 +166,7 @@ def store_masses(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
-    """Write the weights of the features that a node's cell admits into ``scratch.feature_weight``, and return their
-    sum.
+    """Write the weights of the features that a cell admits into ``scratch.feature_weight``, and return their sum.
 
     R draws a feature in proportion to them, then a split on it.
     """
@@ -302,7 +301,7 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
 def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
     """Return the log weight of the split of a node on feature ``k`` at ``cut``, 0 if splits have equal weights.
 
-    The geometry must admit the split. ``log R = log(probability of the feature) - log(mass) + log_weight``.
+    The geometry must admit the split. ``log R = log P(feature) - log split_mass + log_cut_weight``.
     """
     rule = model.split_prior
     if not is_weighted(rule):
@@ -356,8 +355,8 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
 
 @jit
 def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Return ``first, last``: cuts behind codes ``first`` to ``last - 1``, of the ``n`` just collected, are
-    admissible.
+    """Return ``first, last``: of ``n`` collected codes, admissible cuts are behind codes ``first`` to ``last -
+    1``.
     """
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
@@ -377,7 +376,7 @@ def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n
 def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a local cut of a node on ordered feature ``k``, with equal probabilities."""
+    """Draw a local cut of a node on ordered feature ``k``, of log probability ``log_fraction``, uniformly."""
     n = collect_codes(model, state, node, k)
     if has_empty_sides(model.split_prior):
         n_splits = n + 1 if n > 0 else 1
@@ -394,7 +393,7 @@ def _draw_local_cut(
 def _draw_weighted_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a cut of a node on ordered feature ``k`` in proportion to the weights of the cuts."""
+    """Draw a cut on ordered feature ``k``, of log probability ``log_fraction``, in proportion to the cuts' weights."""
     n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
     total = fill_cut_weights(model, state, node, k, n)
     if parts_box(model.split_prior):
@@ -423,7 +422,7 @@ def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, n_left: int
 def _draw_local_partition(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a partition of the categories of feature ``k`` that a node's rows have, with equal probabilities."""
+    """Draw a partition of the categories of feature ``k``, of log probability ``log_fraction``, in a node uniformly."""
     rule = model.split_prior
     n = collect_codes(model, state, node, k)
     present = present_bits(state, n)
@@ -472,7 +471,7 @@ def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: 
 
 @jit
 def fixed_split(model: Lowered, state: ChainState, node: int) -> Split:
-    """Return the split that the fixed tree has in a node."""
+    """Return the split that the fixed tree has in a node. Its ``log_rule`` is 0."""
     rule, i = model.split_prior, state.node[node].design
     cut = rule.design[i].cut
     return Split(rule.design[i].feature, cut, cut + 1, rule.design[i].categories, 0.0)

@@ -8,7 +8,7 @@ from ...core.compile.jit import jit
 from ...files.encoding import kept
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
-from .records import CELL, GUIDE, LINE, LINK, NONE, PIECE, allocate_group
+from .records import CELL, GRAPH_LINK, GRAPH_PIECE, GUIDE, LINE, NONE, allocate_group
 
 MAX_STORED_BYTES = 1 << 24
 """Largest memory, in bytes, for the stored values of cells of one chain."""
@@ -60,16 +60,13 @@ class Graph(NamedTuple):
     """Graph of visited cells. Its pieces are cells at a depth, and its links are their splits."""
 
     slot: Annotated[np.ndarray, np.int32, "slots"]
-    """Hash table of the indices of pieces, -1 in free slots. Its length is a power of two. At least one slot is free.
-    """
-    piece: Annotated[np.recarray, PIECE, "pieces"]
+    """Hash table of the indices of pieces, -1 in free slots, at least one. Its length is a power of two."""
+    piece: Annotated[np.recarray, GRAPH_PIECE, "pieces"]
     """Pieces, and room for more."""
-    link: Annotated[np.recarray, LINK, "links"]
+    link: Annotated[np.recarray, GRAPH_LINK, "links"]
     """Links, and room for more."""
     used: Annotated[np.ndarray, np.int64, 3]
-    """Number of pieces (at N_PIECES), number of links (at N_LINKS), and 1 while the graph grows, else 0 (at
-    IS_GROWING).
-    """
+    """Number of pieces (at N_PIECES) and of links (N_LINKS), and 1 while the graph grows, else 0 (IS_GROWING)."""
 
 
 def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:

@@ -34,7 +34,10 @@ def raise_not_finite(state: ChainState, node: int, below: bool) -> None:
 
 @jit
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
-    """Return the log prior factor of a leaf with ``rows`` rows. ``splittable`` is False if it had to be a leaf."""
+    """Return the log prior factor of a leaf with ``rows`` rows. ``splittable`` is False if it had to be a leaf.
+
+    ``index`` is its `prior_index`.
+    """
     factors = model.prior.table[index]
     out = factors.log_stop if splittable else factors.log_forced
     return out + model.prior.empty_bonus if rows == 0 else out

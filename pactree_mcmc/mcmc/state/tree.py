@@ -123,7 +123,7 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
     return state
 
 
-def with_double_capacity(state: ChainState) -> ChainState:
+def with_double_nodes(state: ChainState) -> ChainState:
     """Return the state with twice the room for nodes. The arrays without a node axis are shared."""
     cap, n_free = len(state.node), int(state.count[N_FREE])
     by_node = {name: _pad_with_zeros(getattr(state, name)) for name in ("node", "stats", "box", "tilt", "plan")}

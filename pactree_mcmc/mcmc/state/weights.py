@@ -114,9 +114,10 @@ def redraw_weights(chain: Any) -> None:
 def draw_weights(
     rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, split_on: np.ndarray, admitted: np.ndarray
 ) -> None:
-    """Draw ``weights`` (p + 1,), as `ChainState` has them, given the splits of n nodes.
+    """Draw ``weights`` (p + 1,), log weights and concentration as in `ChainState`, given the splits of n nodes.
 
     Node i splits on feature ``split_on[i]``. Its cell admits the fraction ``admitted[i, k]`` of feature k's weight.
+    ``dirichlet`` has the concentration, 0 if it is drawn, and the scale rho of its prior.
     """
     p = len(weights) - 1
     counts, log_rate = np.zeros(p), np.zeros(p)
@@ -192,8 +193,8 @@ def log_admitted_weight(weights: np.ndarray, admitted: np.ndarray, i: int) -> fl
 def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray, log_rate: np.ndarray) -> float:
     """Draw the concentration a from a grid of values given the exponential u, with the weights integrated out.
 
-    Its density is the product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and ``(1 + U_k)^-(a/p)`` over the features, with
-    n_k = ``counts[k]`` and log(1 + U_k) = ``log_rate[k]``. All values of the grid have the same prior.
+    Its density is the product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and ``(1 + U_k)^-(a/p)`` over the features, with n_k
+    = ``counts[k]`` and log(1 + U_k) = ``log_rate[k]``. All values of the grid, of scale ``rho``, have the same prior.
     """
     p, slope, n_positive = len(counts), 0.0, 0
     positive = np.empty(p)
@@ -216,9 +217,10 @@ def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray,
 
 @jit
 def metropolis_step(rng: np.random.Generator, weights: np.ndarray, split_on: np.ndarray, admitted: np.ndarray) -> None:
-    """Make a Metropolis step of the weights, proposed as if some nodes admitted all features and others did not exist.
+    """Make a Metropolis step of the log weights, with the arguments of `draw_weights`. Change ``weights`` in place.
 
-    Do nothing if all nodes with a choice admit all features, since `draw_weights` then drew the weights independently.
+    The proposal is a Dirichlet draw, as if some nodes admitted all features and the others did not exist. Do nothing if
+    all nodes with a choice admit all features, since `draw_weights` then drew the weights independently.
     """
     p = len(weights) - 1
     counts, is_counted, is_exact = np.zeros(p), np.zeros(len(split_on), dtype=np.bool_), True
