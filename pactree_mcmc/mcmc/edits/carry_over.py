@@ -130,10 +130,10 @@ def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int
     if parts_box(model.split_prior):
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
-    categories, every = np.int64(0), all_bits(model.split_prior.feature[k].n_codes)
+    categories, all_categories = np.int64(0), all_bits(model.split_prior.feature[k].n_codes)
     for i in range(state.node[node].start, state.node[node].stop):
         categories |= np.int64(1) << np.int64(codes[k, order[i]])
-        if categories == every:
+        if categories == all_categories:
             break
     return categories
 
@@ -141,23 +141,23 @@ def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int
 @jit
 def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
     """Return the raw forms of an internal node's split, as a `RawForms`."""
-    rule, here = model.split_prior, state.node[node]
-    k = here.feature
+    rule, record = model.split_prior, state.node[node]
+    k = record.feature
     if halves_box(rule):
         return RawForms(np.int64(MIDPOINT), np.int64(1), np.int64(0), False)
     if follows_design(rule):
-        return RawForms(here.cut, np.int64(1), np.int64(0), False)
-    if here.categories >= 0:
+        return RawForms(record.cut, np.int64(1), np.int64(0), False)
+    if record.categories >= 0:
         present = cell_categories(model, state, node, k)
-        left = here.categories & present
+        left = record.categories & present
         swaps = left != 0 and left != present
-        return RawForms(here.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
+        return RawForms(record.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
     if parts_box(rule):
-        return RawForms(here.cut, np.int64(1), np.int64(0), False)
-    first = here.cut
-    if here.upper == rule.feature[k].n_codes:
-        first = code_range(model, state, node, k)[1] if here.stop > here.start else np.int64(-1)
-    return RawForms(first, here.upper - first, np.int64(0), False)
+        return RawForms(record.cut, np.int64(1), np.int64(0), False)
+    first = record.cut
+    if record.upper == rule.feature[k].n_codes:
+        first = code_range(model, state, node, k)[1] if record.stop > record.start else np.int64(-1)
+    return RawForms(first, record.upper - first, np.int64(0), False)
 
 
 @jit
@@ -169,14 +169,14 @@ def log_raw_forms(forms: RawForms) -> float:
 @jit
 def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> RawForm:
     """Draw a raw form of an internal node's split uniformly."""
-    forms, here = raw_forms(model, state, node), state.node[node]
-    if here.categories < 0:
+    forms, record = raw_forms(model, state, node), state.node[node]
+    if record.categories < 0:
         cut = forms.first + pick(rng, forms.n) if forms.n > 1 else forms.first
         return RawForm(cut, np.int64(-1), False, log_raw_forms(forms))
-    categories = (here.categories & ~forms.free) | pick_subset(rng, forms.free)
+    categories = (record.categories & ~forms.free) | pick_subset(rng, forms.free)
     swapped = False
     if forms.swaps and flip(rng, 0.5):
-        categories = all_bits(model.split_prior.feature[here.feature].n_codes) & ~categories
+        categories = all_bits(model.split_prior.feature[record.feature].n_codes) & ~categories
         swapped = True
     return RawForm(np.int64(-1), categories, swapped, log_raw_forms(forms))
 

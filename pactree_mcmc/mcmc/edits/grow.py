@@ -41,8 +41,8 @@ def log_growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> floa
 @jit
 def log_growth_score_ratio(state: ChainState, node: int) -> float:
     """Return beta times the log score of both children of ``node`` as leaves minus that of ``node`` as a leaf."""
-    here = state.node[node]
-    return state.beta[0] * (state.node[here.left].score + state.node[here.right].score - here.score)
+    record = state.node[node]
+    return state.beta[0] * (state.node[record.left].score + state.node[record.right].score - record.score)
 
 
 @jit
@@ -52,8 +52,8 @@ def split_gain(state: ChainState, node: int) -> float:
     `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. The gain differs
     from `log_growth_score_ratio` only if the leaves share an unknown variance, for whose guess sums are stored.
     """
-    here = state.node[node]
-    return state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
+    record = state.node[node]
+    return state.beta[0] * (state.node[record.left].guess + state.node[record.right].guess - record.guess)
 
 
 @jit
@@ -79,22 +79,22 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
 
     The loop adds the children to the lists if it accepts the proposal, and else removes them.
     """
-    here = state.node[node]
+    record = state.node[node]
     left = state.node[state.count[N_FREE] - 1].free
     right = state.node[state.count[N_FREE] - 2].free
     state.count[N_FREE] -= 2
-    here.left, here.right, here.feature = left, right, split.feature
-    here.cut, here.upper, here.categories = split.cut, split.upper, split.categories
-    here.log_rule = split.log_rule
+    record.left, record.right, record.feature = left, right, split.feature
+    record.cut, record.upper, record.categories = split.cut, split.upper, split.categories
+    record.log_rule = split.log_rule
     middle = divide_rows(model, state, node)
-    init_leaf(state, left, node, here.depth + 1, here.start, middle)
-    init_leaf(state, right, node, here.depth + 1, middle, here.stop)
-    state.node[right].rows = here.rows - state.node[left].rows
-    state.node[right].hash = here.hash - state.node[left].hash
-    state.node[left].open = state.node[right].open = here.open & model.split_prior.feature[split.feature].groups
+    init_leaf(state, left, node, record.depth + 1, record.start, middle)
+    init_leaf(state, right, node, record.depth + 1, middle, record.stop)
+    state.node[right].rows = record.rows - state.node[left].rows
+    state.node[right].hash = record.hash - state.node[left].hash
+    state.node[left].open = state.node[right].open = record.open & model.split_prior.feature[split.feature].groups
     if follows_design(model.split_prior):
-        state.node[left].design = here.design + 1
-        state.node[right].design = model.split_prior.design[here.design].right
+        state.node[left].design = record.design + 1
+        state.node[right].design = model.split_prior.design[record.design].right
         state.node[left].hash = state.node[left].design
         state.node[right].hash = state.node[right].design
     _set_child_boxes(model, state, node)
@@ -144,11 +144,11 @@ def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
 @jit
 def init_leaf(state: ChainState, node: int, parent: int, depth: int, start: int, stop: int) -> None:
     """Make a free node a leaf with the units (merged rows) ``order[start:stop]``, without statistics and on no list."""
-    new = state.node[node]
-    new.parent, new.depth, new.start, new.stop = parent, depth, start, stop
-    new.left, new.right, new.feature = NONE, NONE, NONE
-    new.categories, new.log_rule, new.design = NONE, 0.0, 0
-    new.growable_at, new.prunable_at, new.internal_at = NONE, NONE, NONE
+    record = state.node[node]
+    record.parent, record.depth, record.start, record.stop = parent, depth, start, stop
+    record.left, record.right, record.feature = NONE, NONE, NONE
+    record.categories, record.log_rule, record.design = NONE, 0.0, 0
+    record.growable_at, record.prunable_at, record.internal_at = NONE, NONE, NONE
 
 
 @jit
@@ -194,10 +194,10 @@ def accept_growth(model: Lowered, state: ChainState, node: int) -> None:
 @jit
 def set_default_side(model: Lowered, state: ChainState, node: int) -> None:
     """Set the side of unknown values at an internal node to that of most training rows, left if both have as many."""
-    here = state.node[node]
-    here.default_left = 2 * state.node[here.left].rows >= here.rows
-    if here.categories >= 0 and here.default_left:
-        here.categories |= absent_categories(model, state, node, here.feature)
+    record = state.node[node]
+    record.default_left = 2 * state.node[record.left].rows >= record.rows
+    if record.categories >= 0 and record.default_left:
+        record.categories |= absent_categories(model, state, node, record.feature)
 
 
 @jit
@@ -219,8 +219,8 @@ def prune(state: ChainState, node: int) -> None:
     unlist_internal(state, node)
     remove_children(state, node)
     list_growable(state, node)
-    other = sibling(state, node)
-    if other != NONE and is_leaf(state, other):
+    sibling_node = sibling(state, node)
+    if sibling_node != NONE and is_leaf(state, sibling_node):
         list_prunable(state, state.node[node].parent)
     state.count[N_NODES] -= 2
     state.count[TREE_CHANGED] = 1

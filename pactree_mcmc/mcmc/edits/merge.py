@@ -32,17 +32,17 @@ def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[
     """Return two flags for the root split of a, placed above a and b: True if it can send the whole cell of b left, and
     True if it can send that cell right.
     """
-    here = state.node[a]
-    if here.categories >= 0:
-        present = cell_categories(model, state, a, here.feature)
-        other = cell_categories(model, state, b, here.feature)
-        return other & present & ~here.categories == 0, other & present & here.categories == 0
+    record = state.node[a]
+    if record.categories >= 0:
+        present = cell_categories(model, state, a, record.feature)
+        other_categories = cell_categories(model, state, b, record.feature)
+        return other_categories & present & ~record.categories == 0, other_categories & present & record.categories == 0
     if parts_rows(model.split_prior):
-        low, high = code_range(model, state, b, here.feature)
-        return high < here.upper, low > here.cut
+        low, high = code_range(model, state, b, record.feature)
+        return high < record.upper, low > record.cut
     if parts_box(model.split_prior):
-        low, high = state.box[b, here.feature, 0], state.box[b, here.feature, 1]
-        return high - 1 <= here.cut, low > here.cut
+        low, high = state.box[b, record.feature, 0], state.box[b, record.feature, 1]
+        return high - 1 <= record.cut, low > record.cut
     return False, False
 
 
@@ -124,8 +124,8 @@ def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 @jit
 def plan_split_above(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
     """Plan the split of node v above the subtrees a and b, from plan record ``at`` on. Return the first free record."""
-    here = state.node[v]
-    plan_node(state, at, here.feature, here.cut, here.categories)
+    record = state.node[v]
+    plan_node(state, at, record.feature, record.cut, record.categories)
     at_b = plan_copy(state, a, at + 1)
     free_record = plan_copy(state, b, at_b)
     state.plan[at].left, state.plan[at].right = (at + 1, at_b) if a_is_left else (at_b, at + 1)

@@ -45,19 +45,19 @@ def begin(state: ChainState, node: int) -> int:
 
     A move builds the subtree that is to replace that of ``node`` at this leaf.
     """
-    here = state.node[node]
+    record = state.node[node]
     state.count[N_FREE] -= 1
     top = state.node[state.count[N_FREE]].free
-    init_leaf(state, top, np.int64(NONE), here.depth, here.start, here.stop)
+    init_leaf(state, top, np.int64(NONE), record.depth, record.start, record.stop)
     new = state.node[top]
-    new.design, new.hash, new.open, new.rows = here.design, here.hash, here.open, here.rows
-    new.score, new.guess, new.splittable = here.score, here.guess, here.splittable
+    new.design, new.hash, new.open, new.rows = record.design, record.hash, record.open, record.rows
+    new.score, new.guess, new.splittable = record.score, record.guess, record.splittable
     for j in range(state.stats.shape[1]):
         state.stats[top, j] = state.stats[node, j]
     for j in range(state.box.shape[1]):
         state.box[top, j, 0], state.box[top, j, 1] = state.box[node, j, 0], state.box[node, j, 1]
     order, order_before = state.order, state.scratch.replace.order
-    for i in range(here.start, here.stop):
+    for i in range(record.start, record.stop):
         order_before[i] = order[i]
     return top
 
@@ -74,52 +74,52 @@ def drop_subtree(state: ChainState, node: int, top: int) -> None:
 @jit
 def insert_subtree(model: Lowered, state: ChainState, node: int, top: int) -> None:
     """Replace the subtree at ``node`` by the one built at ``top``, and update the lists."""
-    here, new = state.node[node], state.node[top]
+    record, new = state.node[node], state.node[top]
     was_leaf = is_leaf(state, node)
-    at = np.int64(node)
-    while at != NONE:
-        following = next_node(state, at, node)
-        unlist_growable(state, at)
-        unlist_prunable(state, at)
-        if not is_leaf(state, at):
-            unlist_internal(state, at)
-        if at != node:
-            _free_node(state, at)
+    current = np.int64(node)
+    while current != NONE:
+        next_in_order = next_node(state, current, node)
+        unlist_growable(state, current)
+        unlist_prunable(state, current)
+        if not is_leaf(state, current):
+            unlist_internal(state, current)
+        if current != node:
+            _free_node(state, current)
             state.count[N_NODES] -= 1
-        at = following
-    here.left, here.right, here.feature, here.cut = new.left, new.right, new.feature, new.cut
-    here.upper, here.categories, here.log_rule = new.upper, new.categories, new.log_rule
+        current = next_in_order
+    record.left, record.right, record.feature, record.cut = new.left, new.right, new.feature, new.cut
+    record.upper, record.categories, record.log_rule = new.upper, new.categories, new.log_rule
     _free_node(state, top)
     if not is_leaf(state, node):
-        state.node[here.left].parent = state.node[here.right].parent = node
+        state.node[record.left].parent = state.node[record.right].parent = node
     state.count[N_NODES] -= 1
-    at = np.int64(node)
-    while at != NONE:
+    current = np.int64(node)
+    while current != NONE:
         state.count[N_NODES] += 1
-        if is_leaf(state, at):
-            list_growable(state, at)
+        if is_leaf(state, current):
+            list_growable(state, current)
         else:
-            list_internal(state, at)
-            set_default_side(model, state, at)
-            relist_prunable(state, at)
-        at = next_node(state, at, node)
-    other = sibling(state, node)
-    if other != NONE and is_leaf(state, other):
+            list_internal(state, current)
+            set_default_side(model, state, current)
+            relist_prunable(state, current)
+        current = next_node(state, current, node)
+    sibling_node = sibling(state, node)
+    if sibling_node != NONE and is_leaf(state, sibling_node):
         if was_leaf and not is_leaf(state, node):
-            unlist_prunable(state, here.parent)
+            unlist_prunable(state, record.parent)
         elif is_leaf(state, node) and not was_leaf:
-            list_prunable(state, here.parent)
+            list_prunable(state, record.parent)
     state.count[TREE_CHANGED] = 1
 
 
 @jit
 def _free_subtree(state: ChainState, top: int) -> None:
     """Free the records of a node outside the tree and of all nodes below it."""
-    at = np.int64(top)
-    while at != NONE:
-        following = next_node(state, at, top)
-        _free_node(state, at)
-        at = following
+    current = np.int64(top)
+    while current != NONE:
+        next_in_order = next_node(state, current, top)
+        _free_node(state, current)
+        current = next_in_order
 
 
 @jit
@@ -151,26 +151,26 @@ def replacement(
 @jit
 def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: int) -> None:
     """Write a planned node with this split into plan record ``at``. The caller sets its children."""
-    here = state.plan[at]
-    here.feature, here.cut, here.categories = feature, cut, categories
-    here.left = here.right = here.node = here.side = NONE
-    here.origin = at
+    record = state.plan[at]
+    record.feature, record.cut, record.categories = feature, cut, categories
+    record.left = record.right = record.node = record.side = NONE
+    record.origin = at
 
 
 @jit
 def plan_copy(state: ChainState, node: int, at: int) -> int:
     """Plan the subtree of ``node`` as it is, from plan record ``at`` on, and return the first free record."""
-    here, note = np.int64(node), state.scratch.note
-    while here != NONE:
-        old = state.node[here]
-        plan_node(state, at, old.feature, old.cut, old.categories)
-        note[here].planned_at = at
-        if here != node and state.node[old.parent].right == here:
-            state.plan[note[old.parent].planned_at].right = at
-        if old.left != NONE:
+    current, note = np.int64(node), state.scratch.note
+    while current != NONE:
+        record = state.node[current]
+        plan_node(state, at, record.feature, record.cut, record.categories)
+        note[current].planned_at = at
+        if current != node and state.node[record.parent].right == current:
+            state.plan[note[record.parent].planned_at].right = at
+        if record.left != NONE:
             state.plan[at].left = at + 1
         at += 1
-        here = next_node(state, here, node)
+        current = next_node(state, current, node)
     return at
 
 
@@ -180,15 +180,15 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
     Leave out the split of node ``but``, or none if -1. Return the sum of the log numbers of raw forms.
     """
-    total, here = 0.0, np.int64(node)
-    while here != NONE:
-        if not is_leaf(state, here) and here != but:
-            planned, raw = state.plan[state.scratch.note[here].planned_at], draw_raw(rng, model, state, here)
+    total, current = 0.0, np.int64(node)
+    while current != NONE:
+        if not is_leaf(state, current) and current != but:
+            planned, raw = state.plan[state.scratch.note[current].planned_at], draw_raw(rng, model, state, current)
             planned.cut, planned.categories = raw.cut, raw.categories
             if raw.swapped:
                 planned.left, planned.right = planned.right, planned.left
             total += raw.log_raw_forms
-        here = next_node(state, here, node)
+        current = next_node(state, current, node)
     return total
 
 
@@ -223,6 +223,6 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
 @jit
 def _copy_plan(state: ChainState, source: int, target: int) -> None:
     """Overwrite plan record ``target`` by record ``source``, whose subtree comes along."""
-    old, new = state.plan[source], state.plan[target]
-    new.feature, new.cut, new.categories = old.feature, old.cut, old.categories
-    new.left, new.right, new.origin = old.left, old.right, old.origin
+    old, new = state.plan[target], state.plan[source]
+    old.feature, old.cut, old.categories = new.feature, new.cut, new.categories
+    old.left, old.right, old.origin = new.left, new.right, new.origin

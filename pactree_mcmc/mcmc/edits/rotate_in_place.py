@@ -25,8 +25,8 @@ def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
 
     The geometry must have free cuts (`has_free_cuts`), not one cut per cell or trivial ones.
     """
-    here, above = state.node[v], state.node[state.node[v].parent]
-    return has_free_cuts(model.split_prior) and here.categories < 0 and here.feature == above.feature
+    record, parent_record = state.node[v], state.node[state.node[v].parent]
+    return has_free_cuts(model.split_prior) and record.categories < 0 and record.feature == parent_record.feature
 
 
 @jit
@@ -36,25 +36,25 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
     Rotating the same node again undoes the change. `update_lists_of_rotation` updates the lists.
     """
     u = state.node[v].parent
-    top, low = state.node[u], state.node[v]
-    v_is_left = top.left == v
-    x = low.left if v_is_left else low.right
-    y = low.right if v_is_left else low.left
-    z = top.right if v_is_left else top.left
-    rule = low.log_rule
+    upper, lower = state.node[u], state.node[v]
+    v_is_left = upper.left == v
+    x = lower.left if v_is_left else lower.right
+    y = lower.right if v_is_left else lower.left
+    z = upper.right if v_is_left else upper.left
+    old_lower_rule = lower.log_rule
     # u keeps its cell, depth and R, unless cuts have weights; the factors of the old v make room for those of the new v
-    ratio = -rule - log_split_factor(model, low.depth)
+    ratio = -old_lower_rule - log_split_factor(model, lower.depth)
     ratio += move_subtree_down(model, state, x, -1) + move_subtree_down(model, state, z, 1)
     _exchange_splits(model, state, u, v, x, y, z, v_is_left)
     if is_weighted(model.split_prior):
         # the upper cell has another cut than before, and cuts have different weights
-        before = top.log_rule
-        top.log_rule = log_rule_of(model, state, u, top.feature, top.cut)
-        ratio += top.log_rule - before
-    low.log_rule = log_rule_of(model, state, v, low.feature, low.cut)
-    if low.depth >= model.prior.depth_limit or low.log_rule == -inf:
+        old_rule = upper.log_rule
+        upper.log_rule = log_rule_of(model, state, u, upper.feature, upper.cut)
+        ratio += upper.log_rule - old_rule
+    lower.log_rule = log_rule_of(model, state, v, lower.feature, lower.cut)
+    if lower.depth >= model.prior.depth_limit or lower.log_rule == -inf:
         return -inf
-    return ratio + low.log_rule + log_split_factor(model, low.depth)
+    return ratio + lower.log_rule + log_split_factor(model, lower.depth)
 
 
 @jit
@@ -65,28 +65,28 @@ def _exchange_splits(
 
     Give v the rows, score and cell of its new children y and z. ``v_is_left`` is True if v is the left child.
     """
-    top, low = state.node[u], state.node[v]
-    top.cut, low.cut = low.cut, top.cut
-    top.upper, low.upper = low.upper, top.upper
+    upper, lower = state.node[u], state.node[v]
+    upper.cut, lower.cut = lower.cut, upper.cut
+    upper.upper, lower.upper = lower.upper, upper.upper
     if v_is_left:
-        top.left, top.right, low.left, low.right = x, v, y, z
+        upper.left, upper.right, lower.left, lower.right = x, v, y, z
     else:
-        top.left, top.right, low.left, low.right = v, x, z, y
+        upper.left, upper.right, lower.left, lower.right = v, x, z, y
     state.node[x].parent, state.node[z].parent = u, v
-    low.start = state.node[low.left].start
-    low.stop = state.node[low.right].stop
-    low.rows = state.node[y].rows + state.node[z].rows
+    lower.start = state.node[lower.left].start
+    lower.stop = state.node[lower.right].stop
+    lower.rows = state.node[y].rows + state.node[z].rows
     for j in range(state.stats.shape[1]):
-        state.stats[v, j] = state.stats[low.left, j] + state.stats[low.right, j]
+        state.stats[v, j] = state.stats[lower.left, j] + state.stats[lower.right, j]
     score_node(model, state, v)
     if parts_box(model.split_prior):
-        k = low.feature
-        low.hash -= box_hash_term(state, v, k)
-        state.box[v, k, 0] = state.box[low.left, k, 0]
-        state.box[v, k, 1] = state.box[low.right, k, 1]
-        low.hash += box_hash_term(state, v, k)
+        k = lower.feature
+        lower.hash -= box_hash_term(state, v, k)
+        state.box[v, k, 0] = state.box[lower.left, k, 0]
+        state.box[v, k, 1] = state.box[lower.right, k, 1]
+        lower.hash += box_hash_term(state, v, k)
     else:
-        low.hash = state.node[y].hash + state.node[z].hash
+        lower.hash = state.node[y].hash + state.node[z].hash
     set_default_side(model, state, u)
     set_default_side(model, state, v)
 
@@ -102,8 +102,8 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int
     """Move a subtree ``n_levels`` down, or up if negative. Return the change of its log prior, or ``-inf``."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
-        before, after = log_prior_factor(model, state, node), move_node_down(model, state, node, n_levels)
-        total = total + after - before if after > -inf and before > -inf else -inf
+        log_before, log_after = log_prior_factor(model, state, node), move_node_down(model, state, node, n_levels)
+        total = total + log_after - log_before if log_after > -inf and log_before > -inf else -inf
         node = next_node(state, node, top)
     return total
 
@@ -111,17 +111,17 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int
 @jit
 def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) -> float:
     """Move a node ``n_levels`` down, or up if negative. Return its `log_prior_factor` there."""
-    here = state.node[node]
-    was_at_limit = here.depth >= model.prior.depth_limit
-    here.depth += n_levels
-    if here.depth >= model.prior.depth_limit:
-        here.splittable = False
+    record = state.node[node]
+    was_at_limit = record.depth >= model.prior.depth_limit
+    record.depth += n_levels
+    if record.depth >= model.prior.depth_limit:
+        record.splittable = False
     elif model.split_prior.by_depth:
-        here.splittable = is_splittable(model, state, node)
+        record.splittable = is_splittable(model, state, node)
         if not is_leaf(state, node):
-            here.log_rule = log_rule_of(model, state, node, here.feature, here.cut)
+            record.log_rule = log_rule_of(model, state, node, record.feature, record.cut)
     elif was_at_limit:
-        here.splittable = is_splittable(model, state, node)
+        record.splittable = is_splittable(model, state, node)
     return log_prior_factor(model, state, node)
 
 

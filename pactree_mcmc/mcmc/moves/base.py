@@ -363,6 +363,6 @@ class AbsentMove(NamedTuple):
     def run(self) -> Any:
         """Raise ValueError, since a file contains no code of the move."""
         raise ValueError(
-            f"the move {self.name!r} of this run is not the library's, and files hold no code; give it: "
-            "pt.resume(run, draws, moves=[it])."
+            f"the move {self.name!r} of this run is not the library's, and files contain no code; give the move: "
+            "pt.resume(run, draws, moves=[move])."
         )

@@ -34,13 +34,13 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
     leaf = 0
     while not is_leaf(state, leaf):
         leaf = state.node[leaf].left if flip(rng, 0.5) else state.node[leaf].right
-    other = sibling(state, leaf)
+    sibling_node = sibling(state, leaf)
     log_r = log_growth_rate(model, state, leaf)
     if flip(rng, 0.5):
         if state.node[leaf].splittable and flip(rng, exp(log_r)):
             attach_children(model, state, leaf, draw_split(rng, model, state, leaf))
             return growth(model, state, GROW_COUNT, leaf, -log_r - state.node[leaf].log_rule)
-    elif other != NONE and is_leaf(state, other):
+    elif sibling_node != NONE and is_leaf(state, sibling_node):
         node = state.node[leaf].parent
         log_r = log_growth_rate(model, state, node)
         return pruning(model, state, PRUNE_COUNT, node, log_r + state.node[node].log_rule)
@@ -53,13 +53,13 @@ def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
     depth, design = state.node[node].depth, state.node[node].design
     if not state.node[node].splittable:
         return -np.inf
-    here = log_stop(model, prior_index(model, depth, design), True, 1)
+    log_leaf = log_stop(model, prior_index(model, depth, design), True, 1)
     left = right = model.split_prior.design[design].right if follows_design(model.split_prior) else 0
     if follows_design(model.split_prior):
         left = design + 1
-    below = log_stop(model, prior_index(model, depth + 1, left), True, 1)
-    below += log_stop(model, prior_index(model, depth + 1, right), True, 1)
-    return min(model.prior.table[prior_index(model, depth, design)].log_split + below - here, 0.0)
+    log_leaves = log_stop(model, prior_index(model, depth + 1, left), True, 1)
+    log_leaves += log_stop(model, prior_index(model, depth + 1, right), True, 1)
+    return min(model.prior.table[prior_index(model, depth, design)].log_split + log_leaves - log_leaf, 0.0)
 
 
 MOVE = Move("blanchard", blanchard_step, counts=("grow", "prune"), scratch=())

@@ -46,16 +46,16 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
-    here = state.node[node]
-    if here.categories >= 0 or has_one_way(model.split_prior):
+    record = state.node[node]
+    if record.categories >= 0 or has_one_way(model.split_prior):
         return refused(0)
     n_cuts = 1 + pick(rng, MAX_SHIFT)
     if flip(rng, 0.5):
         n_cuts = -n_cuts
     cut = shifted_cut(model, state, node, n_cuts)
-    if cut == here.cut:
+    if cut == record.cut:
         return refused(0)
-    return replace_split(rng, model, state, node, here.feature, cut, NONE, False)
+    return replace_split(rng, model, state, node, record.feature, cut, NONE, False)
 
 
 @jit
@@ -64,19 +64,19 @@ def shifted_cut(model: Lowered, state: ChainState, node: int, n_cuts: int) -> in
 
     Return the cut of the split itself if its cell has no such cut.
     """
-    here = state.node[node]
+    record = state.node[node]
     if parts_box(model.split_prior):
-        low, high = box_range(model, state, node, here.feature)
-        return here.cut + n_cuts if low <= here.cut + n_cuts < high - 1 else here.cut
-    n = collect_codes(model, state, node, here.feature)
+        low, high = box_range(model, state, node, record.feature)
+        return record.cut + n_cuts if low <= record.cut + n_cuts < high - 1 else record.cut
+    n = collect_codes(model, state, node, record.feature)
     n_below = 0
-    while n_below < n and state.scratch.codes.distinct[n_below] <= here.cut:
+    while n_below < n and state.scratch.codes.distinct[n_below] <= record.cut:
         n_below += 1
     n_below += n_cuts
     if n_below < 0 or n_below > n:
-        return here.cut
+        return record.cut
     if n_below == n:
-        return model.split_prior.feature[here.feature].n_codes - 1
+        return model.split_prior.feature[record.feature].n_codes - 1
     return state.scratch.codes.distinct[n_below - 1] if n_below > 0 else np.int64(-1)
 
 

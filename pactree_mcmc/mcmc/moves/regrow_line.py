@@ -76,8 +76,8 @@ def is_in_table(state: ChainState, top: int) -> bool:
     n_internal, node = 0, np.int64(top)
     note[top].first_place, note[top].last_place = 0, line.n_codes - 1
     while node != NONE:
-        here = state.node[node]
-        i, j, d = note[node].first_place, note[node].last_place, here.depth - state.node[top].depth
+        record = state.node[node]
+        i, j, d = note[node].first_place, note[node].last_place, record.depth - state.node[top].depth
         if d >= line.n_levels or z_fraction(state, i, j, d) <= 0.0 or n_internal > MAX_DRAWN_INTERNAL:
             return False
         if not is_leaf(state, node):
@@ -85,7 +85,7 @@ def is_in_table(state: ChainState, top: int) -> bool:
             place, next_place = i, j
             while next_place - place > 1:
                 middle = (place + next_place) // 2
-                if codes[middle] <= here.cut:
+                if codes[middle] <= record.cut:
                     place = middle
                 else:
                     next_place = middle
@@ -115,10 +115,10 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
     n_internal, node = 0, np.int64(top)
     note[top].first_place, note[top].last_place = 0, line.n_codes - 1
     while node != NONE:
-        here, d = state.node[node], state.node[node].depth - state.node[top].depth
-        if here.splittable and d + 1 < line.n_levels:
+        record, d = state.node[node], state.node[node].depth - state.node[top].depth
+        if record.splittable and d + 1 < line.n_levels:
             i, j = note[node].first_place, note[node].last_place
-            stop = node_log_stop(model, state, node) + state.beta[0] * here.guess - log_z(state, i, j, d)
+            stop = node_log_stop(model, state, node) + state.beta[0] * record.guess - log_z(state, i, j, d)
             if not flip(rng, exp(min(stop, 0.0))):
                 n_internal += 1
                 if n_internal > MAX_DRAWN_INTERNAL:
@@ -136,9 +136,9 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
 @jit
 def _note_children(state: ChainState, node: int, k: int) -> None:
     """Write the first and last place on the line of both children of a node that is split behind place ``k``."""
-    note, here = state.scratch.note, state.node[node]
-    note[here.left].first_place, note[here.left].last_place = note[node].first_place, k
-    note[here.right].first_place, note[here.right].last_place = k + 1, note[node].last_place
+    note, record = state.scratch.note, state.node[node]
+    note[record.left].first_place, note[record.left].last_place = note[node].first_place, k
+    note[record.right].first_place, note[record.right].last_place = k + 1, note[node].last_place
 
 
 MOVE = Move("regrow-line", regrow_line_step, scratch=("scan", "replace", "line"))

@@ -57,10 +57,10 @@ def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 @jit
 def block_top(state: ChainState, node: int) -> int:
     """Return the highest node of the block of an internal node."""
-    above = state.node[node].parent
-    while above != NONE and state.node[above].feature == state.node[node].feature:
-        node = above
-        above = state.node[node].parent
+    parent = state.node[node].parent
+    while parent != NONE and state.node[parent].feature == state.node[node].feature:
+        node = parent
+        parent = state.node[node].parent
     return node
 
 
@@ -70,23 +70,23 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 
     Return the number of pieces, or 0 if there are too many, if the cell is too large or if the move is off.
     """
-    here, rule, work = state.node[top], model.split_prior, state.scratch.reshape
-    if here.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
+    record, rule, scratch = state.node[top], model.split_prior, state.scratch.reshape
+    if record.categories >= 0 or not has_free_cuts(rule) or rule.by_depth:
         return np.int64(0)
-    if parts_rows(rule) and (here.stop - here.start) * len(model.split_prior.feature) > MAX_RESHAPE_VALUES:
+    if parts_rows(rule) and (record.stop - record.start) * len(model.split_prior.feature) > MAX_RESHAPE_VALUES:
         return np.int64(0)
     n, node = np.int64(0), np.int64(top)
     while True:
-        above = state.node[node].parent
-        if node != top and state.node[above].right == node:
-            gap, between = work.gap[n - 1], state.node[above]
-            gap.node, gap.cut, gap.upper = above, between.cut, between.upper
-        if state.node[node].feature == here.feature:
+        parent = state.node[node].parent
+        if node != top and state.node[parent].right == node:
+            gap, parent_record = scratch.gap[n - 1], state.node[parent]
+            gap.node, gap.cut, gap.upper = parent, parent_record.cut, parent_record.upper
+        if state.node[node].feature == record.feature:
             node = state.node[node].left
             continue
         if n == MAX_RESHAPED_PIECES:
             return np.int64(0)
-        work.piece[n] = node
+        scratch.piece[n] = node
         n += 1
         while node != top and state.node[state.node[node].parent].right == node:
             node = state.node[node].parent
@@ -98,26 +98,26 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 @jit
 def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
     """Give a node the rows, hash and box of the union of pieces i to j of the block at ``top``."""
-    here, k = state.node[node], state.node[top].feature
+    record, k = state.node[node], state.node[top].feature
     pieces = state.scratch.reshape.piece
     first, last = pieces[i], pieces[j]
-    here.start, here.stop, here.rows = state.node[first].start, state.node[last].stop, 0
+    record.start, record.stop, record.rows = state.node[first].start, state.node[last].stop, 0
     total = np.int64(0)
     for piece in pieces[i : j + 1]:
-        here.rows += state.node[piece].rows
+        record.rows += state.node[piece].rows
         total += state.node[piece].hash
     if has_box:
         for f in range(state.box.shape[1]):
             state.box[node, f, 0], state.box[node, f, 1] = state.box[top, f, 0], state.box[top, f, 1]
         state.box[node, k, 0], state.box[node, k, 1] = state.box[first, k, 0], state.box[last, k, 1]
         total = state.node[top].hash - box_hash_term(state, top, k) + box_hash_term(state, node, k)
-    here.hash = total
+    record.hash = total
 
 
 @jit
 def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Write log R of a cut of the block's feature in every union of its n pieces into ``reshape.log_rule``."""
-    union, k, work = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
+    union, k, scratch = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
         for j in range(i + 1, n):
@@ -127,12 +127,12 @@ def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
             if j - i < n - 1:
                 state.node[union].open &= model.split_prior.feature[k].groups
             if is_weighted(model.split_prior):
-                for behind in range(i, j):
-                    work.log_rule[i, j, behind] = log_rule_of(model, state, union, k, work.gap[behind].cut)
+                for cut_place in range(i, j):
+                    scratch.log_rule[i, j, cut_place] = log_rule_of(model, state, union, k, scratch.gap[cut_place].cut)
             else:
-                work.log_rule[i, j, 0] = log_rule_of(model, state, union, k, np.int64(0))
+                scratch.log_rule[i, j, 0] = log_rule_of(model, state, union, k, np.int64(0))
             if has_drawn_weights(state):
-                work.log_rule[i, j, 0] += split_tilt(model, state, union, k)
+                scratch.log_rule[i, j, 0] += split_tilt(model, state, union, k)
 
 
 @jit
@@ -173,8 +173,8 @@ def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int)
     """Return ``log sum_k R(i..j) p(i, k, d + 1) p(k + 1, j, d + 1)``, the log prior of all trees over pieces i to j
     that are d levels below the top of the block, without the prior factor of splitting there.
     """
-    below = log_sum(log_cut_terms(model, state, i, j, d), j - i)
-    return below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + below
+    log_below = log_sum(log_cut_terms(model, state, i, j, d), j - i)
+    return log_below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + log_below
 
 
 @jit
@@ -193,9 +193,9 @@ def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: i
 
     The cut is that of a node over pieces i to j, d levels below the top of the block.
     """
-    work = state.scratch.reshape
-    below = work.log_prior[i, k, d + 1] + work.log_prior[k + 1, j, d + 1]
-    return below + work.log_rule[i, j, k] if is_weighted(model.split_prior) else below
+    scratch = state.scratch.reshape
+    log_below = scratch.log_prior[i, k, d + 1] + scratch.log_prior[k + 1, j, d + 1]
+    return log_below + scratch.log_rule[i, j, k] if is_weighted(model.split_prior) else log_below
 
 
 @jit
@@ -209,31 +209,31 @@ def draw_cut(rng: np.random.Generator, model: Lowered, state: ChainState, i: int
 @jit
 def draw_arrangement(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Draw a tree over the n pieces of a block from the top down, and make it part of the present tree."""
-    work, depth, n_open = state.scratch.reshape, state.node[top].depth, 1
+    scratch, top_depth, n_open = state.scratch.reshape, state.node[top].depth, 1
     _push_union(state, 0, np.int64(0), n - 1, np.int64(NONE), False)
     while n_open > 0:
         n_open -= 1
-        union = work.pending[n_open]
-        i, j, above, on_left = union.first, union.last, union.parent, union.on_left == 1
-        here = depth if above == NONE else state.node[above].depth + 1
+        union = scratch.pending[n_open]
+        i, j, parent, on_left = union.first, union.last, union.parent, union.on_left == 1
+        node_depth = top_depth if parent == NONE else state.node[parent].depth + 1
         if i == j:
-            node = work.piece[i]
-            move_piece_down(model, state, node, here - state.node[node].depth)
+            node = scratch.piece[i]
+            move_piece_down(model, state, node, node_depth - state.node[node].depth)
         else:
-            k = draw_cut(rng, model, state, i, j, here - depth)
-            if above == NONE:
+            k = draw_cut(rng, model, state, i, j, node_depth - top_depth)
+            if parent == NONE:
                 keep_top_node(state, top, k, n)
-            node = work.gap[k].node
+            node = scratch.gap[k].node
             make_union(model, state, node, top, i, j)
             if is_weighted(model.split_prior):
-                state.node[node].log_rule = work.log_rule[i, j, k]
-            gap, holder = work.gap[k], state.node[node]
-            holder.cut, holder.upper, holder.depth = gap.cut, gap.upper, here
+                state.node[node].log_rule = scratch.log_rule[i, j, k]
+            gap, record = scratch.gap[k], state.node[node]
+            record.cut, record.upper, record.depth = gap.cut, gap.upper, node_depth
             _push_union(state, n_open, i, k, node, True)
             _push_union(state, n_open + 1, k + 1, j, node, False)
             n_open += 2
-        if above != NONE:
-            attach_child(state, node, above, on_left)
+        if parent != NONE:
+            attach_child(state, node, parent, on_left)
 
 
 @jit
@@ -279,8 +279,8 @@ def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
 def is_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
     """Return True if the cell of a node of the block is the union of pieces i to j. The block cuts feature ``k``."""
     pieces = state.scratch.reshape.piece
-    here, first, last = state.node[node], pieces[i], pieces[j]
-    if here.start != state.node[first].start or here.stop != state.node[last].stop:
+    record, first, last = state.node[node], pieces[i], pieces[j]
+    if record.start != state.node[first].start or record.stop != state.node[last].stop:
         return False
     if state.box.shape[1] == 0:
         return True
@@ -288,16 +288,16 @@ def is_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
 
 
 @jit
-def attach_child(state: ChainState, node: int, above: int, on_left: bool) -> None:
-    """Make ``node`` the left or right child of ``above``, and note if that changes the tree."""
-    before = state.node[above].left if on_left else state.node[above].right
-    if before != node or state.node[node].parent != above:
+def attach_child(state: ChainState, node: int, parent: int, on_left: bool) -> None:
+    """Make ``node`` the left or right child of ``parent``, and note if that changes the tree."""
+    old_child = state.node[parent].left if on_left else state.node[parent].right
+    if old_child != node or state.node[node].parent != parent:
         state.count[TREE_CHANGED] = 1
-    state.node[node].parent = above
+    state.node[node].parent = parent
     if on_left:
-        state.node[above].left = node
+        state.node[parent].left = node
     else:
-        state.node[above].right = node
+        state.node[parent].right = node
 
 
 @jit

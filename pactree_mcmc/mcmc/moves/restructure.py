@@ -75,10 +75,10 @@ def note_leaves(model: Lowered, state: ChainState, top: int) -> int:
                 return np.int64(0)
             for k in range(p):
                 _note_leaf(model, state, node, n, k)
-            above = np.int64(node)
-            while above != top:
-                state.scratch.note[above].leaves |= np.int64(1) << n
-                above = state.node[above].parent
+            ancestor = np.int64(node)
+            while ancestor != top:
+                state.scratch.note[ancestor].leaves |= np.int64(1) << n
+                ancestor = state.node[ancestor].parent
             n += 1
         node = next_node(state, node, top)
     state.scratch.note[top].leaves = (np.int64(1) << n) - 1
@@ -191,10 +191,10 @@ def log_build_probability(model: Lowered, state: ChainState, top: int) -> float:
     total, node, note = 0.0, np.int64(top), state.scratch.note
     while node != NONE:
         if not is_leaf(state, node):
-            here = state.node[node]
+            record = state.node[node]
             total -= log(float(n_splits_in_all(model, state, note[node].leaves)))
-            left, right = note[here.left].leaves, note[here.right].leaves
-            total -= log_n_alike(model, state, node, here.feature, left, right)
+            left, right = note[record.left].leaves, note[record.right].leaves
+            total -= log_n_alike(model, state, node, record.feature, left, right)
         node = next_node(state, node, top)
     return total
 
@@ -265,9 +265,9 @@ def _attach_leaf_sets(
     if split.log_rule == -inf:
         return False
     attach_children(model, state, node, split)
-    here = state.node[node]
-    state.scratch.note[here.left].leaves = right if swapped else left
-    state.scratch.note[here.right].leaves = left if swapped else right
+    record = state.node[node]
+    state.scratch.note[record.left].leaves = right if swapped else left
+    state.scratch.note[record.right].leaves = left if swapped else right
     return True
 
 

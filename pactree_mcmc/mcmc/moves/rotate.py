@@ -139,8 +139,8 @@ def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: boo
 
     Return the plan record of z, and the first free one. ``x_is_left`` is True if x is the left child.
     """
-    here = state.node[u]
-    plan_node(state, at, here.feature, here.cut, here.categories)
+    record = state.node[u]
+    plan_node(state, at, record.feature, record.cut, record.categories)
     at_z = plan_copy(state, x, at + 1)
     state.plan[at].left, state.plan[at].right = (at + 1, at_z) if x_is_left else (at_z, at + 1)
     return at_z, plan_copy(state, z, at_z)
@@ -159,8 +159,8 @@ def collect_wider_cuts(model: Lowered, state: ChainState, u: int, v: int) -> int
 
     Write the codes of these cuts, ascending, into ``codes.distinct``.
     """
-    here = state.node[v]
-    return collect_codes_between(model, state, u, here.feature, here.cut, here.upper)
+    record = state.node[v]
+    return collect_codes_between(model, state, u, record.feature, record.cut, record.upper)
 
 
 @jit
@@ -177,11 +177,11 @@ def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState
 
     Return the log number of such splits.
     """
-    here = state.node[v]
-    cut, categories, log_wider = here.cut, here.categories, 0.0
+    record = state.node[v]
+    cut, categories, log_wider = record.cut, record.categories, 0.0
     if categories >= 0:
         other_bits = categories_outside(model, state, u, v)
-        categories &= cell_categories(model, state, v, here.feature)
+        categories &= cell_categories(model, state, v, record.feature)
         log_wider = LOG_2 * n_bits(other_bits)
         categories |= pick_subset(rng, other_bits)
     elif parts_rows(model.split_prior):
@@ -190,7 +190,7 @@ def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState
         i = pick(rng, n_cuts + 1) if n_cuts > 0 else np.int64(0)
         if i > 0:
             cut = state.scratch.codes.distinct[i - 1]
-    plan_node(state, 0, here.feature, cut, categories)
+    plan_node(state, 0, record.feature, cut, categories)
     return log_wider
 
 

@@ -28,7 +28,8 @@ def check_code(name: str, step: FunctionType) -> None:
             if _is_random_source(value):
                 raise ValueError(
                     f"the step of the move {name!r} uses {path}, which rng= does not seed and check_balance cannot "
-                    "follow; draw all chance from rng: moves.pick, moves.flip, moves.flip_log, moves.pick_weighted."
+                    "follow; draw random numbers from rng, by moves.pick, moves.flip, moves.flip_log or "
+                    "moves.pick_weighted."
                 )
             if _is_uncompiled(value):
                 raise TypeError(

@@ -52,8 +52,8 @@ def subgraph_step(rng: np.random.Generator, model: Lowered, state: ChainState) -
         return nothing()
     if not is_drawable(model, state, node):
         return refused(0)
-    work, is_exhausted = state.scratch.subgraph, state.scratch.density.is_exhausted
-    work.n_cells[0] = work.n_values[0] = is_exhausted[0] = 0
+    arrays, is_exhausted = state.scratch.subgraph, state.scratch.density.is_exhausted
+    arrays.n_cells[0] = arrays.n_values[0] = is_exhausted[0] = 0
     top = begin(state, node)
     zero = np.int64(0)
     n_nodes = draw_from_subgraph(rng, model, state, top, node, zero, zero, zero)[1]
@@ -81,14 +81,14 @@ def draw_from_subgraph(
     present tree with the same cell, or NONE. ``level`` is the number of levels below the top, and ``first_branch`` the
     first free entry of ``density.branch``, where the splits in the sample are stored.
     """
-    here, work, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
-    work.drawn_node[entry].feature = NONE
-    work.n_cells[0] += 1
-    work.n_values[0] += (here.stop - here.start) * len(model.split_prior.feature)
-    if work.n_cells[0] > MAX_SUBGRAPH_CELLS or work.n_values[0] > MAX_SUBGRAPH_VALUES or level > MAX_DRAWN_INTERNAL:
+    record, arrays, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
+    arrays.drawn_node[entry].feature = NONE
+    arrays.n_cells[0] += 1
+    arrays.n_values[0] += (record.stop - record.start) * len(model.split_prior.feature)
+    if arrays.n_cells[0] > MAX_SUBGRAPH_CELLS or arrays.n_values[0] > MAX_SUBGRAPH_VALUES or level > MAX_DRAWN_INTERNAL:
         is_exhausted[0] = 1
-    total = node_log_stop(model, state, node) + state.beta[0] * here.score
-    if not here.splittable or is_exhausted[0] > 0:
+    total = node_log_stop(model, state, node) + state.beta[0] * record.score
+    if not record.splittable or is_exhausted[0] > 0:
         return total, 1
     log_split = node_log_split(model, state, node)
     if retained != NONE and is_leaf(state, retained):
@@ -104,12 +104,12 @@ def draw_from_subgraph(
         if branch.in_tree and retained != NONE:
             left_retained, right_retained = state.node[retained].left, state.node[retained].right
         next_entry = entry + size
-        below, next_branch = level + 1, first_branch + n_branches
+        next_level, next_branch = level + 1, first_branch + n_branches
         z_left, n_left = draw_from_subgraph(
-            rng, model, state, left, np.int64(left_retained), below, next_branch, next_entry
+            rng, model, state, left, np.int64(left_retained), next_level, next_branch, next_entry
         )
         z_right, n_right = draw_from_subgraph(
-            rng, model, state, right, np.int64(right_retained), below, next_branch, next_entry + n_left
+            rng, model, state, right, np.int64(right_retained), next_level, next_branch, next_entry + n_left
         )
         remove_children(state, node)
         if is_exhausted[0] > 0:
@@ -120,7 +120,7 @@ def draw_from_subgraph(
         new_total = log_add(total, term)
         if flip_log(rng, term - new_total):
             _move_drawn_subtrees(state, entry, next_entry, n_left, n_right)
-            out = work.drawn_node[entry]
+            out = arrays.drawn_node[entry]
             out.feature, out.cut, out.upper = branch.feature, branch.cut, branch.upper
             out.categories, out.log_rule = branch.categories, branch.log_rule
             out.left, out.right = 1, 1 + n_left

@@ -53,24 +53,25 @@ def exchange_planned_splits(state: ChainState, child: int) -> bool:
 
     If both children have the same split, both get the parent's. Return False if the reverse move would not do the same.
     """
-    other = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
-    is_same = has_same_split(state, child, other)
-    if not is_same and has_same_split(state, 0, other):
+    other_child = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
+    is_same = has_same_split(state, child, other_child)
+    if not is_same and has_same_split(state, 0, other_child):
         return False
-    top, below = state.plan[0], state.plan[child]
-    feature, cut, categories = top.feature, top.cut, top.categories
-    top.feature, top.cut, top.categories = below.feature, below.cut, below.categories
-    below.feature, below.cut, below.categories = feature, cut, categories
+    upper, lower = state.plan[0], state.plan[child]
+    feature, cut, categories = upper.feature, upper.cut, upper.categories
+    upper.feature, upper.cut, upper.categories = lower.feature, lower.cut, lower.categories
+    lower.feature, lower.cut, lower.categories = feature, cut, categories
     if is_same:
-        state.plan[other].feature, state.plan[other].cut, state.plan[other].categories = feature, cut, categories
+        lower = state.plan[other_child]
+        lower.feature, lower.cut, lower.categories = feature, cut, categories
     return True
 
 
 @jit
 def has_same_split(state: ChainState, a: int, b: int) -> bool:
     """Return True if the plan records a and b have the same split."""
-    one, other = state.plan[a], state.plan[b]
-    return one.feature == other.feature and one.cut == other.cut and one.categories == other.categories
+    x, y = state.plan[a], state.plan[b]
+    return x.feature == y.feature and x.cut == y.cut and x.categories == y.categories
 
 
 MOVE = Move("swap", swap_step, scratch=("replace",))

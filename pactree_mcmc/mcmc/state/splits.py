@@ -361,13 +361,13 @@ def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
     rows = count_rows_by_code(model, state, node, k, n)
-    least = model.split_prior.min_leaf
-    below, first, last = 0, 0, 0
+    min_leaf = model.split_prior.min_leaf
+    rows_left, first, last = 0, 0, 0
     for j in range(n - 1):
-        below += rows[j]
-        if below < least:
+        rows_left += rows[j]
+        if rows_left < min_leaf:
             first = j + 1
-        if state.node[node].rows - below >= least:
+        if state.node[node].rows - rows_left >= min_leaf:
             last = j + 1
     return first, last
 
@@ -380,12 +380,12 @@ def _draw_local_cut(
     n = collect_codes(model, state, node, k)
     if has_empty_sides(model.split_prior):
         n_splits = n + 1 if n > 0 else 1
-        below = pick(rng, n_splits) if n > 0 else 0
+        n_left = pick(rng, n_splits) if n > 0 else 0
     else:
         first, last = admissible_cut_range(model, state, node, k, n)
         n_splits = last - first
-        below = first + 1 + pick(rng, n_splits)
-    cut, upper = cut_and_upper(model, state, k, n, below)
+        n_left = first + 1 + pick(rng, n_splits)
+    cut, upper = cut_and_upper(model, state, k, n, n_left)
     return Split(k, cut, upper, -1, log_fraction - log(float(n_splits)))
 
 

@@ -14,11 +14,11 @@ from .tree import ChainState
 @jit
 def score_node(model: Lowered, state: ChainState, node: int) -> None:
     """Compute ``score`` and ``guess`` of a node from its statistics. Stop the run if they are not finite."""
-    here = state.node[node]
-    here.score = here.guess = leaf_score(model.leaf, state.stats, node)
+    record = state.node[node]
+    record.score = record.guess = leaf_score(model.leaf, state.stats, node)
     if model.leaf.kind == SHARED_NORMAL:
-        here.guess = leaf_score(model.guess, state.stats, node)
-    if not isfinite(here.score + here.guess):
+        record.guess = leaf_score(model.guess, state.stats, node)
+    if not isfinite(record.score + record.guess):
         raise_not_finite(state, node, False)
 
 
