@@ -31,28 +31,28 @@ def neighbours(model, chain, start, step):
     """Distribution of the next tree, {key: probability}, and {key: (snapshot, log posterior)} of the trees it leads
     to.
     """
-    met = {}
+    start_of_tree = {}
 
-    def seen(key):
-        if key not in met:
-            met[key] = Snapshot(chain.state), model.log_posterior(present_tree(model, chain))
+    def note_tree(key):
+        if key not in start_of_tree:
+            start_of_tree[key] = Snapshot(chain.state), model.log_posterior(present_tree(model, chain))
 
-    return transition_row(chain, start, step, seen), met
+    return transition_row(chain, start, step, note_tree), start_of_tree
 
 
 def breaches(model, chain, step, at_most=None):
     """Relative breach of detailed balance between the chain's tree and each of its neighbours, {key: breach}."""
-    here, start = tree_key(chain.state), Snapshot(chain.state)
-    log_here = model.log_posterior(present_tree(model, chain))
-    row, met = neighbours(model, chain, start, step)
+    own_key, start = tree_key(chain.state), Snapshot(chain.state)
+    log_own = model.log_posterior(present_tree(model, chain))
+    row, start_of_tree = neighbours(model, chain, start, step)
     assert abs(sum(row.values()) - 1.0) < TOLERANCE
     out = {}
-    for key in [key for key in row if key != here][:at_most]:
-        snapshot, log_there = met[key]
-        back = neighbours(model, chain, snapshot, step)[0].get(here, 0.0)
-        top = max(log_here, log_there)
-        there, back = np.exp(log_here - top) * row[key], np.exp(log_there - top) * back
-        out[key] = abs(there - back) / max(there, back)
+    for key in [key for key in row if key != own_key][:at_most]:
+        snapshot, log_other = start_of_tree[key]
+        backward_flow = neighbours(model, chain, snapshot, step)[0].get(own_key, 0.0)
+        top = max(log_own, log_other)
+        forward_flow, backward_flow = np.exp(log_own - top) * row[key], np.exp(log_other - top) * backward_flow
+        out[key] = abs(forward_flow - backward_flow) / max(forward_flow, backward_flow)
     return out
 
 
@@ -81,7 +81,7 @@ ORDERED = {
     "the same below": split(1, split(0, split(2)), split(0, LEAF, split(2))),
     "all leaves": split(2, split(0, split(1), split(1)), split(1, split(0), split(0))),
 }
-GROWING = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
+TREES_THAT_GROW = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
 
 
 @pytest.mark.tenth_a_day
@@ -89,9 +89,9 @@ GROWING = ("two sides kept", "three leaves cut", "parts that cross", "a part and
 def test_rotations_about_three_features(tree, split_prior):
     """Every neighbour; where a subtree is cut in two, some have two or more leaves more."""
     model, chain = loaded(problem(CUBE, RULES[split_prior], NO_LIMIT, DIRICHLET), ORDERED[tree])
-    found = breaches(model, chain, "rotate")
-    assert max(found.values()) < TOLERANCE
-    assert (largest(found) >= count_leaves(ORDERED[tree]) + 2) == (tree in GROWING)
+    breach_of_tree = breaches(model, chain, "rotate")
+    assert max(breach_of_tree.values()) < TOLERANCE
+    assert (largest(breach_of_tree) >= count_leaves(ORDERED[tree]) + 2) == (tree in TREES_THAT_GROW)
 
 
 LETTERS = {"X": [(a, b) for a in "abcde" for b in (0.0, 1.0)], "y": [0, 1, 1, 0, 1] * 2, "nominal": {0}}
@@ -109,9 +109,9 @@ LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 @pytest.mark.parametrize(("tree", "split_prior"), list(product(NOMINAL, LETTER_RULES)))
 def test_rotations_about_parts_of_five_categories(tree, split_prior):
     model, chain = loaded(problem(LETTERS, LETTER_RULES[split_prior], NO_LIMIT, NORMAL), NOMINAL[tree])
-    found = breaches(model, chain, "rotate", at_most=20)
-    assert max(found.values()) < TOLERANCE
-    assert (largest(found) >= count_leaves(NOMINAL[tree]) + 2) == (tree in GROWING)
+    breach_of_tree = breaches(model, chain, "rotate", at_most=20)
+    assert max(breach_of_tree.values()) < TOLERANCE
+    assert (largest(breach_of_tree) >= count_leaves(NOMINAL[tree]) + 2) == (tree in TREES_THAT_GROW)
 
 
 @pytest.mark.tenth_a_day
@@ -140,9 +140,9 @@ def test_more_categories_than_are_tried_one_by_one(split_prior):
     naive = problem(data, split_prior, {**NO_LIMIT, "max_depth": 1}, KNOWN)
     mean = {a: np.mean([y for (b, _), y in zip(X, naive.y, strict=True) if a == b]) for a in names}
     order = sorted(names, key=mean.get)
-    for letters, tried in ((order[:4], True), (order[6:], True), ([order[0], order[5]], False)):
+    for letters, is_proposed in ((order[:4], True), (order[6:], True), ([order[0], order[5]], False)):
         left = letters if "a" in letters else set(names) - set(letters)
         model, chain = loaded(naive, part(left))
-        found = breaches(model, chain, "collapsed", at_most=3)
-        assert bool(found) == tried
-        assert all(breach < TOLERANCE for breach in found.values())
+        breach_of_tree = breaches(model, chain, "collapsed", at_most=3)
+        assert bool(breach_of_tree) == is_proposed
+        assert all(breach < TOLERANCE for breach in breach_of_tree.values())

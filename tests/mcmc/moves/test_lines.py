@@ -20,7 +20,7 @@ LINES = ("line_of_four", "short_line", "pairs_on_a_line", "weighted_line", "grid
 LINE, MOVE = "mcmc.sums.interval_sums", "mcmc.moves.regrow_line"
 
 
-def distribution_apart(case, prior, leaf, beta=1.0):
+def distance_and_transition(case, prior, leaf, beta=1.0):
     """Return the largest difference of the distribution of the next tree from the posterior, and the matrix."""
     model = build_model(plain_package().package, case_problem(case, prior, leaf))
     space = explore(model, "regrow-line", beta, walker="grow-prune")
@@ -34,27 +34,27 @@ def distribution_apart(case, prior, leaf, beta=1.0):
     [(LINES[i % 6], prior, list(LEAVES)[(i + i // 6) % 6]) for i, prior in enumerate([*PRIORS, *PRIORS])],
 )
 def test_the_next_tree_is_drawn_from_the_posterior(case, prior, leaf):
-    apart, transition = distribution_apart(case, prior, leaf)
+    distance, transition = distance_and_transition(case, prior, leaf)
     assert len(transition) > 3
-    assert apart < 1e-12
+    assert distance < 1e-12
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 def test_the_tempered_posterior(beta):
-    assert distribution_apart("weighted_line", "chipman", "nig", beta)[0] < 1e-12
+    assert distance_and_transition("weighted_line", "chipman", "nig", beta)[0] < 1e-12
 
 
 @pytest.mark.slow
 def test_sums_of_small_shares(monkeypatch):
     """Sums too small for fractions are found from logs."""
     monkeypatch.setattr(plain_package().module(LINE), "MIN_SUM", inf)
-    assert distribution_apart("short_line", "stopped_by_depth", "nig")[0] < 1e-12
-    assert distribution_apart("pairs_on_a_line", "chipman", "poisson")[0] < 1e-12
+    assert distance_and_transition("short_line", "stopped_by_depth", "nig")[0] < 1e-12
+    assert distance_and_transition("pairs_on_a_line", "chipman", "poisson")[0] < 1e-12
 
 
 def test_off_where_subtrees_are_too_large(monkeypatch):
     monkeypatch.setattr(plain_package().module(MOVE), "MAX_DRAWN_INTERNAL", -1)
-    assert (distribution_apart("short_line", "stopped_by_depth", "nig")[1] == np.eye(11)).all()
+    assert (distance_and_transition("short_line", "stopped_by_depth", "nig")[1] == np.eye(11)).all()
 
 
 def test_subtrees_without_a_share_stay(monkeypatch):
@@ -112,19 +112,19 @@ def test_distribution_of_the_root_in_one_dimension():
     post = pt.sample(model, 2000, tune=0, chains=2, rng=1, proposals=5, progress=False)
     distribution = exact.solve(model)._root_split_pmf()
     exact_distribution = {key[1]: p for key, p in distribution.items() if key}
-    drawn = {}
+    fractions = {}
     for t, fraction in zip(*np.unique(post.tree_of_draw, return_counts=True), strict=True):
         tree = post.distinct_tree(int(t))
         if tree.feature[0] >= 0:
             key = float(tree.threshold[0])
-            drawn[key] = drawn.get(key, 0.0) + fraction / post.tree_of_draw.size
-    near = {min(exact_distribution, key=lambda cut: abs(cut - key)): p for key, p in drawn.items()}
-    assert len(near) == len(drawn)
-    apart = 0.5 * sum(abs(near.get(cut, 0.0) - p) for cut, p in exact_distribution.items())
+            fractions[key] = fractions.get(key, 0.0) + fraction / post.tree_of_draw.size
+    by_exact_cut = {min(exact_distribution, key=lambda cut: abs(cut - key)): p for key, p in fractions.items()}
+    assert len(by_exact_cut) == len(fractions)
+    distance = 0.5 * sum(abs(by_exact_cut.get(cut, 0.0) - p) for cut, p in exact_distribution.items())
     expected = 0.5 * sum(
         np.sqrt(2.0 * p * (1.0 - p) / np.pi / post.tree_of_draw.size) for p in exact_distribution.values()
     )
-    assert apart < 2.0 * expected
+    assert distance < 2.0 * expected
 
 
 def moves_of(model, **how):

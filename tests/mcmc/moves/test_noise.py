@@ -14,9 +14,9 @@ from tests.mcmc.transitions import STEPS, Snapshot, explore, imbalance, new_chai
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
-SIGMA2, GUESS = 0.4, 1.2
+SIGMA2, SIGMA2_GUESS = 0.4, 1.2
 SHARED = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 1.0}
-GIVEN = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
+KNOWN_LEAF = {"kind": "known", "m0": 0.4, "k0": 0.5, "sigma2": SIGMA2}
 GROW, SUBTREE = "mcmc.edits.grow", "mcmc.edits.replace_subtree"
 COLLAPSED, REGROW, REGROW_LINE, SUBGRAPH = (
     f"mcmc.moves.{name}" for name in ("collapsed", "regrow", "regrow_line", "subgraph")
@@ -29,7 +29,7 @@ def noise():
 
 def given_variance(case, prior="chipman"):
     """The naive problem of a case, the noise variance known."""
-    return replace(case_problem(case, prior, "known"), leaf=GIVEN)
+    return replace(case_problem(case, prior, "known"), leaf=KNOWN_LEAF)
 
 
 def shared_model(naive):
@@ -44,10 +44,10 @@ def put_variance(chain, sigma2):
 
 
 def noisy_chain(naive):
-    """A chain at the stump with the variance SIGMA2 and tables by the guess GUESS."""
+    """A chain at the stump with the variance SIGMA2 and tables by the guess SIGMA2_GUESS."""
     chain = new_chain(shared_model(naive))
     put_variance(chain, SIGMA2)
-    noise().set_noise_guess(chain.model, chain.packed_state, GUESS)
+    noise().set_noise_guess(chain.model, chain.packed_state, SIGMA2_GUESS)
     return chain
 
 
@@ -67,7 +67,7 @@ def test_balance_given_the_variance(step, case):
     chain = noisy_chain(naive)
     assert chain.state.node[0].guess != pytest.approx(chain.state.node[0].score, rel=0.01)
     check_balance(naive, step, chain=chain)
-    assert chain.model.guess.params[noise().SIGMA2] == GUESS
+    assert chain.model.guess.params[noise().SIGMA2] == SIGMA2_GUESS
 
 
 def breach(step):
@@ -95,16 +95,16 @@ def guessed_sum(right, state, root):
     """Sum of the guessed scores of the leaves."""
     total, todo = 0.0, [root]
     while todo:
-        here = state.node[todo.pop()]
-        total += here.guess if here.left < 0 else 0.0
-        todo += [] if here.left < 0 else [here.left, here.right]
+        record = state.node[todo.pop()]
+        total += record.guess if record.left < 0 else 0.0
+        todo += [] if record.left < 0 else [record.left, record.right]
     return total
 
 
 def stop_by_guess(right, model, state, node):
     """A leaf of a random subgraph weighs what the guess says."""
-    here = state.node[node]
-    return right(model, state, node) + state.beta[0] * (here.guess - here.score)
+    record = state.node[node]
+    return right(model, state, node) + state.beta[0] * (record.guess - record.score)
 
 
 WRONG = {
@@ -157,8 +157,8 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
     noise().update_noise_guess(chain.model, chain.packed_state)
     assert chain.model.guess.params[noise().SIGMA2] == SIGMA2
     space = explore(model, step, walker="grow-prune", chain=chain)
-    found = imbalance(space.transition, posterior_of(model, space.trees))
-    assert found > BREACH if wrong else found < BALANCED
+    largest_breach = imbalance(space.transition, posterior_of(model, space.trees))
+    assert largest_breach > BREACH if wrong else largest_breach < BALANCED
 
 
 def some_numbers():
@@ -194,13 +194,13 @@ def test_the_guess_moves_while_a_chain_tunes_only():
         chain = chains.Chain(some_numbers().lowered, plain_kernel(), np.random.default_rng(1))
         noise().set_noise_guess(chain.model, chain.packed_state, 50.0)
         chain.tune(1, 1, 1)
-        variance, guess = variances(chain)
-        assert abs(log(variance / guess)) < noise().MAX_LOG_GUESS_ERROR
+        variance, sigma2_guess = variances(chain)
+        assert abs(log(variance / sigma2_guess)) < noise().MAX_LOG_GUESS_ERROR
         scan, met = int(chain.state.count[STORED_VERSION]), {variance}
         for _ in range(3):
             chain.proceed(1)
             met.add(variances(chain)[0])
-            assert variances(chain)[1] == guess
+            assert variances(chain)[1] == sigma2_guess
             check_guesses(chain)
     assert len(met) == 4
     assert scan == int(chain.state.count[STORED_VERSION])

@@ -219,11 +219,11 @@ def test_a_helper_that_is_not_compiled_is_named():
         pt.Move("mean", calls_a_plain_function)
 
     @numba.extending.register_jitable
-    def known(state):
+    def count_splits(state):
         return moves.n_internal(state)
 
     def calls_a_known_one(rng, model, state):
-        return moves.nothing() if known(state) == 0 else moves.refused(0)
+        return moves.nothing() if count_splits(state) == 0 else moves.refused(0)
 
     pt.Move("known", calls_a_known_one)
 

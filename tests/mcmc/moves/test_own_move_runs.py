@@ -73,22 +73,22 @@ def test_default_in_a_mixture():
     """The moves of the default share its weight as they do by themselves."""
     move = own_cut()
     kernel = read_kernel({"default": 0.9, move: 0.1})
-    alone = read_kernel("default")
-    assert kernel.names == (*alone.names, "another cut")
-    assert np.allclose(kernel.weights[:-1], 0.9 * np.array(alone.weights))
+    default_kernel = read_kernel("default")
+    assert kernel.names == (*default_kernel.names, "another cut")
+    assert np.allclose(kernel.weights[:-1], 0.9 * np.array(default_kernel.weights))
     assert kernel.weights[-1] == pytest.approx(0.1)
     assert kernel.own == (move,)
     assert kernel.count_names[-1] == "another cut"
     assert kernel.first_counts == [kernel.count_names.index(step.counts[0]) for step in kernel.steps]
-    whole = read_kernel({"default": 0.9, move: 0.1}, best="whole", adapts=True)
-    cost = np.vstack([np.ones(len(whole.names)), np.arange(1.0, 1 + len(whole.names))])
-    tuned = whole.with_weights_by_cost(cost, 5000.0)
-    assert tuned.names == whole.names
+    whole_kernel = read_kernel({"default": 0.9, move: 0.1}, best="whole", adapts=True)
+    cost = np.vstack([np.ones(len(whole_kernel.names)), np.arange(1.0, 1 + len(whole_kernel.names))])
+    tuned = whole_kernel.with_weights_by_cost(cost, 5000.0)
+    assert tuned.names == whole_kernel.names
     assert sum(tuned.weights) == pytest.approx(1.0)
     assert tuned.own == (move,)
     # what moves of one's own weigh beside the local ones stays
-    local = whole.names.index("rotate")
-    assert tuned.weights[-1] / tuned.weights[local] == pytest.approx(whole.given[-1] / whole.given[local])
+    local = whole_kernel.names.index("rotate")
+    assert tuned.weights[-1] / tuned.weights[local] == pytest.approx(whole_kernel.given[-1] / whole_kernel.given[local])
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_moves_that_are_none(make, error, words):
 @compiled
 def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
     model, kernel = small_model(), {"grow-prune": 0.5, own_cut(): 0.5}
-    whole = pt.sample(model, kernel=kernel, **SETTINGS | {"draws": 60})
+    uninterrupted = pt.sample(model, kernel=kernel, **SETTINGS | {"draws": 60})
     post = pt.sample(model, kernel=kernel, **SETTINGS)
     path = tmp_path / "post.nc"
     post.save(path)
@@ -146,10 +146,10 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
         pt.resume(loaded, 20, progress=False, moves=["another cut"])
     with pytest.warns(UserWarning, match="has other code"):
         pt.resume(loaded, 1, progress=False, moves=[pt.Move("another cut", stands_still, scans=False)])
-    for again in (pt.resume(loaded, 20, progress=False, moves=[own_cut()]), pt.resume(post, 20, progress=False)):
-        assert np.array_equal(again.tree_of_draw, whole.tree_of_draw)
-        assert np.array_equal(again.accepted, whole.accepted)
-    again.save(tmp_path / "again.nc")
+    for resumed in (pt.resume(loaded, 20, progress=False, moves=[own_cut()]), pt.resume(post, 20, progress=False)):
+        assert np.array_equal(resumed.tree_of_draw, uninterrupted.tree_of_draw)
+        assert np.array_equal(resumed.accepted, uninterrupted.accepted)
+    resumed.save(tmp_path / "again.nc")
 
 
 @pytest.mark.slow
@@ -157,11 +157,11 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
 def test_a_checkpoint_is_finished_with_the_move(copies, tmp_path):
     kernel = {"grow-prune": 0.5, own_cut(): 0.5}
     path = tmp_path / "run.nc"
-    whole = pt.sample(small_model(), kernel=kernel, checkpoint=path, every=1e-9, **SETTINGS)
+    uninterrupted = pt.sample(small_model(), kernel=kernel, checkpoint=path, every=1e-9, **SETTINGS)
     with pytest.raises(ValueError, match="another cut"):
         pt.resume(copies[4], progress=False)
-    again = pt.resume(copies[4], progress=False, moves=[own_cut()])
-    assert np.array_equal(again.tree_of_draw, whole.tree_of_draw)
+    resumed = pt.resume(copies[4], progress=False, moves=[own_cut()])
+    assert np.array_equal(resumed.tree_of_draw, uninterrupted.tree_of_draw)
 
 
 # on their way
@@ -215,19 +215,19 @@ def test_compiled_once_and_again_when_the_step_changes(tmp_path, monkeypatch):
 def test_keys():
     """The key depends on all that a function reads, at any depth. A function that reads an unknown object has none."""
 
-    def made(source):
+    def key_of_source(source):
         space = {"moves": moves, "np": np, "log": log}
         exec(source, space)
         return key_of(space["f"])
 
     base = "A = 1\ndef g(x): return x + A\ndef f(x): return g(x)"
-    assert made(base) == made(base)
+    assert key_of_source(base) == key_of_source(base)
     changed = [base.replace("A = 1", "A = 2"), base.replace("x + A", "x - A"), base.replace("g(x)\n", "g(x) + 1\n")]
     changed += [base.replace("def f(x): return g(x)", "def f(x, y=2): return g(x)"), base.replace("A = 1", "A = 1.0")]
-    keys = [made(source) for source in (base, *changed)]
+    keys = [key_of_source(source) for source in (base, *changed)]
     assert len({key for source, key in zip((base, *changed), keys) if source != base}) >= 4
     assert keys[0] not in keys[1:3]
-    assert made("A = object()\ndef f(x): return A").startswith(NOT_KEPT)
+    assert key_of_source("A = object()\ndef f(x): return A").startswith(NOT_KEPT)
     module = types.ModuleType("nowhere")
     space = {"nowhere": module}
     exec("def f(x): return nowhere.g(x)", space)

@@ -30,11 +30,11 @@ def unweighed(right, model, state, node, k, cut):
     return right(model, state, node, k, cut) - weight
 
 
-def uniform_part(right, model, state, node, k, n, way):
+def uniform_part(right, model, state, node, k, n, split):
     """Ways count as often as there are cuts, whatever these weigh."""
     box = plain_package().module("model.split_prior.geometry").parts_box(model.split_prior)
     codes = state.scratch.codes.distinct
-    return float(codes[way + 1] - codes[way]) if box and way >= 0 else 1.0
+    return float(codes[split + 1] - codes[split]) if box and split >= 0 else 1.0
 
 
 def first_of_alike(right, rng, model, state, node, k, cut, count):
@@ -44,8 +44,8 @@ def first_of_alike(right, rng, model, state, node, k, cut, count):
 
 def stays(right, model, state, node, k, cut):
     """R of the upper node of a turned edge stays what it was."""
-    here = state.node[node]
-    return here.log_rule if here.left >= 0 and here.parent < 0 else right(model, state, node, k, cut)
+    record = state.node[node]
+    return record.log_rule if record.left >= 0 and record.parent < 0 else right(model, state, node, k, cut)
 
 
 def by_shape_alone(right, model, state, i, j, k, d):
@@ -63,7 +63,7 @@ def keyless(right, model, state, node):
     return place
 
 
-def without_joint(right, rule, weight, ways):
+def without_joint(right, rule, weight, mass):
     """A feature's part does not grow with the mass of its splits."""
     return weight
 

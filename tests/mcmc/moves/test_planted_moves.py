@@ -360,13 +360,13 @@ def test_an_error_is_noticed(bug, monkeypatch):
 
 def spaces():
     """Every space above once, by the name of its first error, with all that is changed in it."""
-    names, found = {}, {}
+    names, changes_of_space = {}, {}
     for param in BUGS:
         bug = param.values[0]
         place = (bug.step, bug.case, bug.settings, bug.prior, bug.leaf)
         names.setdefault(place, param.id)
-        found[place] = found.get(place, ()) + bug.changes
-    return {names[place]: Bug(*place[:2], changes, *place[2:]) for place, changes in found.items()}
+        changes_of_space[place] = changes_of_space.get(place, ()) + bug.changes
+    return {names[place]: Bug(*place[:2], changes, *place[2:]) for place, changes in changes_of_space.items()}
 
 
 SPACES = spaces()

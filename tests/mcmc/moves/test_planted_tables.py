@@ -111,7 +111,7 @@ def breaches_on_a_ladder(step, level, *changes):
     model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
     ladder = new_ladder(model, [1.0, 0.4, 0.0], adapts=True)
     chain = ladder.replicas[level]
-    stump, found = Snapshot(chain.state), []
+    stump, imbalances = Snapshot(chain.state), []
     for change in (None, *changes):
         before = float(chain.state.beta[0])
         if change:
@@ -120,8 +120,8 @@ def breaches_on_a_ladder(step, level, *changes):
             assert chain.state.beta[0] != before
         space = explore(model, step, walker="grow-prune", chain=chain)
         distribution = posterior_of(model, space.trees, float(chain.state.beta[0]))
-        found.append(imbalance(space.transition, distribution, least_flow(step)))
-    return found
+        imbalances.append(imbalance(space.transition, distribution, least_flow(step)))
+    return imbalances
 
 
 @pytest.mark.tenth_a_day

@@ -26,8 +26,8 @@ def value_of(module, name, **changed):
 
 @pytest.mark.parametrize("most", [1, 128, 300])
 def test_free_nodes_follow_from_the_largest_subtree(most):
-    room = value_of(replace_subtree, "MAX_NEW_NODES", MAX_DRAWN_INTERNAL=most)
-    assert room >= 2 * (2 * (most + 1) + 1)
+    max_new_nodes = value_of(replace_subtree, "MAX_NEW_NODES", MAX_DRAWN_INTERNAL=most)
+    assert max_new_nodes >= 2 * (2 * (most + 1) + 1)
 
 
 @pytest.mark.parametrize("most", [1, 8_000, 20_000])

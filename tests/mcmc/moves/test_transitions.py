@@ -90,10 +90,10 @@ def test_balance(step, case, prior, leaf):
 
 def simple_in_turn():
     """Return every case with a sixth of the priors, every prior with a sixth of the cases, and leaves in turn."""
-    chosen = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 6 == 0]
+    pairs = [(c, p) for (i, c), (j, p) in product(enumerate(CASES), enumerate(PRIORS)) if (i + j) % 6 == 0]
     with_empty_cells = [(case, "penalty_empty_cheap") for case in ("trivial", "grid", "dyadic", "cyclic")]
-    chosen += [pair for pair in with_empty_cells if pair not in chosen]
-    return [(step, *pair, list(LEAVES)[i % len(LEAVES)]) for i, pair in enumerate(chosen) for step in SIMPLE]
+    pairs += [pair for pair in with_empty_cells if pair not in pairs]
+    return [(step, *pair, list(LEAVES)[i % len(LEAVES)]) for i, pair in enumerate(pairs) for step in SIMPLE]
 
 
 OWN_LEAF = [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")]
@@ -279,13 +279,13 @@ def test_simple_moves_are_those_described(step, case, prior):
 
 def as_nested(key):
     """Return a tree key as nested triples (split, left, right), None for a leaf."""
-    here = iter(key)
+    entries = iter(key)
 
-    def read():
-        split = next(here)
-        return None if split == -1 else (split, read(), read())
+    def next_subtree():
+        split = next(entries)
+        return None if split == -1 else (split, next_subtree(), next_subtree())
 
-    return read()
+    return next_subtree()
 
 
 def is_cut_below(old, new):

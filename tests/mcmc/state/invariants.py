@@ -45,10 +45,10 @@ def preorder(node):
     """Nodes in use, children after parents, left before right; ``node`` holds the records of a state."""
     out, todo = [], [0]
     while todo:
-        here = todo.pop()
-        out.append(here)
-        if node[here].left >= 0:
-            todo += [node[here].right, node[here].left]
+        node_number = todo.pop()
+        out.append(node_number)
+        if node[node_number].left >= 0:
+            todo += [node[node_number].right, node[node_number].left]
     return out
 
 
@@ -56,49 +56,49 @@ def check_places(chain):
     """Nodes, free list, links, depths, ranges and both lists fit together."""
     state = chain.state
     node, count = Copies(state.node), state.count.tolist()
-    used = preorder(node)
-    assert count[records.N_NODES] == len(used)
-    assert sorted(used + node.first(count[records.N_FREE], "free")) == list(range(len(state.node)))
+    nodes_in_use = preorder(node)
+    assert count[records.N_NODES] == len(nodes_in_use)
+    assert sorted(nodes_in_use + node.first(count[records.N_FREE], "free")) == list(range(len(state.node)))
     assert sorted(state.order.tolist()) == list(range(len(state.order)))
     root = node[0]
     assert (root.parent, root.depth, root.start, root.stop) == (-1, 0, 0, len(state.order))
-    leaves = {i for i in used if node[i].left < 0}
+    leaves = {i for i in nodes_in_use if node[i].left < 0}
     for i in leaves:
-        here = node[i]
-        assert (here.left, here.right, here.feature, here.log_rule) == (-1, -1, -1, 0.0)
-    for i in set(used) - leaves:
-        here = node[i]
-        left, right = node[here.left], node[here.right]
+        record = node[i]
+        assert (record.left, record.right, record.feature, record.log_rule) == (-1, -1, -1, 0.0)
+    for i in set(nodes_in_use) - leaves:
+        record = node[i]
+        left, right = node[record.left], node[record.right]
         assert left.parent == right.parent == i
-        assert left.depth == right.depth == here.depth + 1
-        assert (left.start, right.stop) == (here.start, here.stop)
+        assert left.depth == right.depth == record.depth + 1
+        assert (left.start, right.stop) == (record.start, record.stop)
         assert left.start <= left.stop == right.start <= right.stop
     expected = {
         "growable": {i for i in leaves if node[i].splittable},
-        "internal": set(used) - leaves,
-        "prunable": {i for i in set(used) - leaves if {node[i].left, node[i].right} <= leaves},
+        "internal": set(nodes_in_use) - leaves,
+        "prunable": {i for i in set(nodes_in_use) - leaves if {node[i].left, node[i].right} <= leaves},
     }
     for name, at, length in LISTS:
         listed = node.first(count[length], name)
         assert len(listed) == len(set(listed))
         assert set(listed) == expected[name]
         assert all(getattr(node[i], at) == place for place, i in enumerate(listed))
-        assert all(getattr(node[i], at) == -1 for i in used if i not in expected[name])
+        assert all(getattr(node[i], at) == -1 for i in nodes_in_use if i not in expected[name])
 
 
-class Plainly:
+class PlainValues:
     """Values of the model's plain formulas, computed once for each cell."""
 
     def __init__(self, model):
         self.model = model
-        self.known = {}
+        self.value_of_cell = {}
 
-    def say(self, what, cell, *args):
-        """``what(model, cell, *args)``."""
+    def value(self, formula, cell, *args):
+        """Return ``formula(model, cell, *args)``."""
         place = cell.index.tobytes(), cell.low.tobytes(), cell.high.tobytes(), cell.depth, cell.node
-        if (what, place, args) not in self.known:
-            self.known[what, place, args] = what(self.model, cell, *args)
-        return self.known[what, place, args]
+        if (formula, place, args) not in self.value_of_cell:
+            self.value_of_cell[formula, place, args] = formula(self.model, cell, *args)
+        return self.value_of_cell[formula, place, args]
 
 
 def stats_and_score(model, cell):
@@ -112,9 +112,9 @@ def is_splittable(model, cell):
     return not model.is_forced(cell)
 
 
-def check_contents(model, chain, plainly=None):
+def check_contents(model, chain, plain_values=None):
     """Rows, statistics, scores, boxes, splittability, log prior and log score are those of the tree."""
-    state, plainly = chain.state, plainly or Plainly(model)
+    state, plain_values = chain.state, plain_values or PlainValues(model)
     log_prior = float(_saving.log_prior_of(chain.model, chain.packed_state))
     log_score = float(subtree_log_score(chain.packed_state, 0))
     tree = saved_tree(model, chain)
@@ -125,39 +125,41 @@ def check_contents(model, chain, plainly=None):
     lines = len(state.stored.line.sums) > 1 and model.leaf.separates
     for number, cell, split in model.visit(tree):
         i = numbers[number]
-        here = node[i]
-        assert sorted(state.order[here.start : here.stop].tolist()) == cell.index.tolist()
-        assert here.rows == cell.n_rows
-        stats, score = plainly.say(stats_and_score, cell)
-        for found, expected in zip(state.stats[i].tolist(), stats.tolist(), strict=True):
-            assert isclose(found, expected, rel_tol=1e-12, abs_tol=1e-9)
-        assert isclose(here.score, score, rel_tol=1e-10, abs_tol=1e-9)
-        assert here.splittable == plainly.say(is_splittable, cell)
+        record = node[i]
+        assert sorted(state.order[record.start : record.stop].tolist()) == cell.index.tolist()
+        assert record.rows == cell.n_rows
+        stats, score = plain_values.value(stats_and_score, cell)
+        for statistic, expected in zip(state.stats[i].tolist(), stats.tolist(), strict=True):
+            assert isclose(statistic, expected, rel_tol=1e-12, abs_tol=1e-9)
+        assert isclose(record.score, score, rel_tol=1e-10, abs_tol=1e-9)
+        assert record.splittable == plain_values.value(is_splittable, cell)
         if state.box.shape[1]:
             ordered = ~model.columns.is_nominal
             assert (state.box[i, :, 0] == cell.low).all()
             assert (state.box[i, ordered, 1] == cell.high[ordered]).all()
-        if here.splittable and scans and plainly.say(few_ways, cell):
-            expected = plainly.say(log_w, cell, float(state.beta[0]))
+        if record.splittable and scans and plain_values.value(has_few_splits, cell):
+            expected = plain_values.value(log_w, cell, float(state.beta[0]))
             assert isclose(_scan.scan(chain.model, chain.packed_state, i), expected, rel_tol=1e-9, abs_tol=1e-8)
-        if here.splittable and lines:
-            check_line(chain, i, cell, plainly)
+        if record.splittable and lines:
+            check_line(chain, i, cell, plain_values)
         if split is not None:
             left, _ = model.rules.children(cell, split)
-            assert here.default_left == (2 * left.n_rows >= cell.n_rows)
-            assert here.default_left == tree.default_left[number]
+            assert record.default_left == (2 * left.n_rows >= cell.n_rows)
+            assert record.default_left == tree.default_left[number]
 
 
-def check_line(chain, node, cell, plainly):
+def check_line(chain, node, cell, plain_values):
     """The stored sum of a cell with splits of one ordered feature is that over its subtrees, and not a stale one."""
     k = _line.line_feature(chain.model, chain.packed_state, node)
     if (
         k >= 0
-        and plainly.model.rules.count_splits(cell, k) <= LONGEST_LINE
+        and plain_values.model.rules.count_splits(cell, k) <= LONGEST_LINE
         and (n := _line.compute_line(chain.model, chain.packed_state, node, k)) > 0
     ):
-        found = _line.log_z(chain.packed_state, 0, n - 1, 0)
-        assert isclose(found, plainly.say(log_subtrees, cell, float(chain.state.beta[0])), rel_tol=1e-9, abs_tol=1e-8)
+        log_sum = _line.log_z(chain.packed_state, 0, n - 1, 0)
+        assert isclose(
+            log_sum, plain_values.value(log_subtrees, cell, float(chain.state.beta[0])), rel_tol=1e-9, abs_tol=1e-8
+        )
 
 
 def log_subtrees(model, cell, beta):
@@ -172,7 +174,7 @@ def log_subtrees(model, cell, beta):
     return np.logaddexp.reduce(terms)
 
 
-def few_ways(model, cell):
+def has_few_splits(model, cell):
     """Return True if a scan tries all splits of the cell, and they are few enough for plain code."""
     rules = model.rules
     return all(rules.count_splits(cell, k) < 2 ** (_scan.MAX_PARTITIONED_CATEGORIES - 1) for k in range(len(cell.low)))
@@ -180,11 +182,11 @@ def few_ways(model, cell):
 
 def log_w(model, cell, beta):
     """Log W summed plainly, which a table kept of the cell must equal: else it is stale."""
-    total, here = 0.0, stats_and_score(model, cell)[1]
+    total, own_score = 0.0, stats_and_score(model, cell)[1]
     for split in all_splits(model, cell):
         log_rule = model.rules.log_probability(cell, split)
         if log_rule > -np.inf:
-            gain = sum(stats_and_score(model, side)[1] for side in model.rules.children(cell, split)) - here
+            gain = sum(stats_and_score(model, side)[1] for side in model.rules.children(cell, split)) - own_score
             total += np.exp(log_rule + beta * gain)
     return np.log(total)
 
@@ -193,15 +195,15 @@ def all_splits(model, cell):
     """Every split of a cell once; those that cannot be made have probability 0."""
     for k, scale in enumerate(model.scales):
         if model.columns.is_nominal[k]:
-            inside = model.categories_in(cell, k) or sum(1 << int(c) for c in np.unique(cell.codes(k)))
+            present = model.categories_in(cell, k) or sum(1 << int(c) for c in np.unique(cell.codes(k)))
             if model.split_prior.kind == LOCAL_TRIVIAL:
                 yield Split(k, -1, (1 << scale.n_codes) - 1)
                 if len(cell.index):
                     yield Split(k, -1, 0)
-            lowest, rest = inside & -inside, inside & (inside - 1)
-            part = rest
+            lowest, others = present & -present, present & (present - 1)
+            part = others
             while part:
-                part = (part - 1) & rest
+                part = (part - 1) & others
                 yield Split(k, -1, lowest | part)
         elif model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
             codes = np.unique(cell.codes(k))
@@ -223,20 +225,20 @@ def check_untouched_ranges(model, chain):
     assert not any(array.any() for array in clean)
     node = Copies(state.node)
     for i in preorder(node):
-        here = node[i]
-        if here.left >= 0:
-            codes = model.units.codes[here.feature].astype(np.int64)
-            goes_left = codes <= here.cut if here.categories < 0 else (here.categories >> codes) & 1 == 1
-            middle = node[here.left].stop
-            assert goes_left[state.order[here.start : middle]].all()
-            assert not goes_left[state.order[middle : here.stop]].any()
+        record = node[i]
+        if record.left >= 0:
+            codes = model.units.codes[record.feature].astype(np.int64)
+            goes_left = codes <= record.cut if record.categories < 0 else (record.categories >> codes) & 1 == 1
+            middle = node[record.left].stop
+            assert goes_left[state.order[record.start : middle]].all()
+            assert not goes_left[state.order[middle : record.stop]].any()
 
 
 def saved_tree(model, chain):
     """The chain's tree as it is saved, saved terms checked against the state's."""
     chain.reserve(1)
     chain.save()
-    drawn = join_chains(model, [_saving.trim_draws(chain.saved)], ("grow", "prune"), 0.0)
-    assert drawn.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed_state)
-    assert drawn.log_score_of_tree[0] == subtree_log_score(chain.packed_state, 0)
-    return drawn.distinct_tree(0)
+    draws = join_chains(model, [_saving.trim_draws(chain.saved)], ("grow", "prune"), 0.0)
+    assert draws.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed_state)
+    assert draws.log_score_of_tree[0] == subtree_log_score(chain.packed_state, 0)
+    return draws.distinct_tree(0)

@@ -45,71 +45,71 @@ def with_leaf(leaf, *, grid=False, n=60, seed=5):
     return chain, grow_at_random(chain, rng, 21)
 
 
-def stats_of(chain, units):
+def stats_of(chain, merged_rows):
     """Statistics of some units, one by one."""
-    out, given = np.zeros(chain.state.stats.shape[1]), chain.model.units
-    for u in units:
-        weight = given.weight[u & given.weight_all]
-        if given.counts:
-            out[given.label[u]] += weight
+    out, table = np.zeros(chain.state.stats.shape[1]), chain.model.units
+    for u in merged_rows:
+        weight = table.weight[u & table.weight_all]
+        if table.counts:
+            out[table.label[u]] += weight
         else:
-            out += [weight, *given.moments[:, u]]
+            out += [weight, *table.moments[:, u]]
     return out
 
 
 def check_node(chain, node):
     """Bins hold each unit once, by its code; the sides of every way are sums of bins."""
-    state, rule, done = chain.state, chain.model.split_prior, 0
-    here = state.node[node]
-    units = state.order[here.start : here.stop]
+    state, rule, n_checked = chain.state, chain.model.split_prior, 0
+    record = state.node[node]
+    merged_rows = state.order[record.start : record.stop]
     for k in range(len(rule.feature)):
-        codes = chain.model.units.codes[k, units].astype(int)
+        codes = chain.model.units.codes[k, merged_rows].astype(int)
         if state.box.shape[1] and not rule.feature[k].nominal:
             low, high = splits.box_range(chain.model, chain.packed_state, node, k)
             codes = np.clip(codes, low, high - 1)
         n = sums.fill_bins(chain.model, chain.packed_state, node, k)
-        known = state.scratch.codes.distinct[:n].copy()
-        assert np.array_equal(known, np.unique(known)) and set(codes) <= set(known.tolist())
-        for j, code in enumerate(known):
-            of_code = units[codes == code]
+        codes_in_bins = state.scratch.codes.distinct[:n].copy()
+        assert np.array_equal(codes_in_bins, np.unique(codes_in_bins)) and set(codes) <= set(codes_in_bins.tolist())
+        for j, code in enumerate(codes_in_bins):
+            of_code = merged_rows[codes == code]
             rows = sum(int(chain.model.units.rows[u & chain.model.units.rows_all]) for u in of_code)
             assert state.scratch.scan.rows[j] == rows
             assert np.allclose(state.scratch.scan.stats[j], stats_of(chain, of_code), rtol=1e-12, atol=1e-12)
         clean = state.scratch.codes.rows, state.scratch.codes.is_present, state.scratch.scan.by_code
         assert not any(array.any() for array in clean)
         n_splits = terms.evaluate_splits(chain.model, chain.packed_state, node, k, n)
-        for way in range(n_splits):
-            sums.write_split(chain.model, chain.packed_state, node, k, n, way)
+        for i in range(n_splits):
+            sums.write_split(chain.model, chain.packed_state, node, k, n, i)
             cut, bits = int(state.scratch.scan.drawn_split[0].cut), int(state.scratch.scan.drawn_split[0].categories)
             left = (codes <= cut) if bits < 0 else ((bits >> codes) & 1 == 1)
-            check_way(chain, node, k, way, units[left], units[~left])
-            done += 1
-    return done
+            check_split(chain, node, k, i, merged_rows[left], merged_rows[~left])
+            n_checked += 1
+    return n_checked
 
 
-def check_way(chain, node, k, way, left, right):
+def check_split(chain, node, k, i, left, right):
     """The statistics of both sides, and the terms that follow from them."""
     state, logs = chain.state, chain.state.scratch.density.logs
-    given, sides = chain.model.units, [left, right]
+    table, sides = chain.model.units, [left, right]
     # of the two names of one partition of categories either may have been summed as the left one
-    is_left = np.allclose(state.scratch.scan.left[way], stats_of(chain, left))
+    is_left = np.allclose(state.scratch.scan.left[i], stats_of(chain, left))
     if chain.model.split_prior.feature[k].nominal and not is_left:
         sides.reverse()
-    expected = [stats_of(chain, units) for units in sides]
-    assert np.allclose([state.scratch.scan.left[way], state.scratch.scan.right[way]], expected, rtol=1e-12, atol=1e-9)
+    expected = [stats_of(chain, merged_rows) for merged_rows in sides]
+    assert np.allclose([state.scratch.scan.left[i], state.scratch.scan.right[i]], expected, rtol=1e-12, atol=1e-9)
     one, other = (terms.impurity(chain.model, logs, np.array([stats]), 0) for stats in expected)
     scores = (leaf_score(chain.model.guess, np.array([stats]), 0) for stats in expected)
-    assert np.isclose(state.scratch.scan.gain[way], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
-    f = state.scratch.density.split_terms[:, way + 2]
+    assert np.isclose(state.scratch.scan.gain[i], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
+    f = state.scratch.density.split_terms[:, i + 2]
     least = [one.nats + other.nats, max(one.nats, other.nats), np.sqrt(one.nats) + np.sqrt(other.nats)]
     assert np.allclose(f[1:5], [*least, np.log1p(one.minority) + np.log1p(other.minority)], rtol=1e-9, atol=1e-6)
-    rows, n_left = int(state.node[node].rows), int(state.scratch.scan.rows_left[way])
+    rows, n_left = int(state.node[node].rows), int(state.scratch.scan.rows_left[i])
     if not chain.model.split_prior.feature[k].nominal:
-        assert n_left == sum(int(given.rows[u & given.rows_all]) for u in left)
+        assert n_left == sum(int(table.rows[u & table.rows_all]) for u in left)
     assert np.isclose(f[5], np.log1p(n_left) + np.log1p(rows - n_left) - 2.0 * np.log(rows + 2.0))
     row = terms.depth_class(state, node)
     b = state.density[row, terms.N_CELL_TERMS :]
-    assert np.isclose(state.scratch.density.exponent[terms.LEARNED, way + 2], b @ f)
+    assert np.isclose(state.scratch.density.exponent[terms.LEARNED, i + 2], b @ f)
 
 
 @pytest.mark.parametrize("grid", [False, True], ids=["local", "grid"])
@@ -126,9 +126,9 @@ def test_few_rows_with_codes_far_apart():
     chain, _ = with_leaf("numbers", n=400)
     state, collect = chain.state, plain.module("mcmc.state.codes").collect_codes
     chain.packed_state.node[0].stop = 7
-    found = chain.model.units.codes[1, state.order[:7]].astype(int)
-    assert np.ptp(found) > 16 * 7
+    codes_of_rows = chain.model.units.codes[1, state.order[:7]].astype(int)
+    assert np.ptp(codes_of_rows) > 16 * 7
     assert np.array_equal(
-        state.scratch.codes.distinct[: collect(chain.model, chain.packed_state, 0, 1)], np.unique(found)
+        state.scratch.codes.distinct[: collect(chain.model, chain.packed_state, 0, 1)], np.unique(codes_of_rows)
     )
-    assert np.array_equal(state.scratch.codes.of_unit[:7], found) and not state.scratch.codes.is_present.any()
+    assert np.array_equal(state.scratch.codes.of_unit[:7], codes_of_rows) and not state.scratch.codes.is_present.any()

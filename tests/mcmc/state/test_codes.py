@@ -28,8 +28,8 @@ def codes_of(chain, node, k):
 def check_codes(chain, node):
     state = chain.packed_state
     for k in range(3):
-        found = codes_of(chain, node, k)
-        distinct = np.unique(found)
+        values = codes_of(chain, node, k)
+        distinct = np.unique(values)
         assert codes.collect_codes(chain.model, state, node, k) == len(distinct)
         assert np.array_equal(chain.state.scratch.codes.distinct[: len(distinct)], distinct)
         assert codes.count_codes(chain.model, state, node, k) == len(distinct)
@@ -37,7 +37,7 @@ def check_codes(chain, node):
         n_codes = int(chain.model.split_prior.feature[k].n_codes)
         for cut in range(-1, n_codes):
             low, high = codes.neighbouring_codes(chain.model, state, node, k, cut)
-            assert low == max(found[found <= cut], default=-1) and high == min(found[found > cut], default=n_codes)
+            assert low == max(values[values <= cut], default=-1) and high == min(values[values > cut], default=n_codes)
             between = distinct[(distinct > cut) & (distinct < cut + 4)]
             n = codes.collect_codes_between(chain.model, state, node, k, cut, cut + 4)
             assert np.array_equal(chain.state.scratch.codes.distinct[:n], between)

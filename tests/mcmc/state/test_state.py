@@ -10,7 +10,7 @@ from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES, read_kernel
 from pactree_mcmc.mcmc.state.records import N_NODES, TREE_CHANGED
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
-from tests.mcmc.state.invariants import Plainly, check_contents, check_places, check_untouched_ranges
+from tests.mcmc.state.invariants import PlainValues, check_contents, check_places, check_untouched_ranges
 from tests.mcmc.transitions import tree_key
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model
@@ -24,9 +24,9 @@ LOCAL = {"kind": "local", "trivial": False, "min_leaf": 1}
 def table(seed, n):
     """Rows (category, number with ties, number), some of them equal, with labels that depend on them."""
     rng = np.random.default_rng(seed)
-    category, tied, real = rng.choice(list("abcdef"), n), rng.integers(0, 7, n), rng.random(n).round(2)
-    y = (tied + 3 * (category < "c") + 4 * rng.random(n) > 5).astype(int)
-    rows = [(str(c), float(t), float(x)) for c, t, x in zip(category, tied, real, strict=True)]
+    category, ties, real = rng.choice(list("abcdef"), n), rng.integers(0, 7, n), rng.random(n).round(2)
+    y = (ties + 3 * (category < "c") + 4 * rng.random(n) > 5).astype(int)
+    rows = [(str(c), float(t), float(x)) for c, t, x in zip(category, ties, real, strict=True)]
     return {"X": rows + rows[: n // 5], "y": [*y.tolist(), *y[: n // 5].tolist()], "nominal": {0}}
 
 
@@ -36,14 +36,14 @@ def new_chain(model, kernel, seed):
 
 def run_and_check(model, kernel, seed, n_steps, every=1):
     """Step by step, the moves in turn: places always, contents if the tree has changed; returns the largest tree."""
-    chain, plainly, largest = new_chain(model, kernel, seed), Plainly(model), 1
+    chain, plain_values, largest = new_chain(model, kernel, seed), PlainValues(model), 1
     for step in range(n_steps // every):
         chain.state.count[TREE_CHANGED] = 0
         chain.propose(step % len(chain.kernel.names), every)
         check_places(chain)
         check_untouched_ranges(model, chain)
         if chain.state.count[TREE_CHANGED]:
-            check_contents(model, chain, plainly)
+            check_contents(model, chain, plain_values)
         largest = max(largest, int(chain.state.count[N_NODES]))
     return largest
 
@@ -75,15 +75,15 @@ def test_every_step_with_63_categories(split_prior):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_saved_draw_is_the_tree_at_that_step(kernel):
     model = build_model(pt, case_problem("weighted_rows", "penalty", "dirichlet"))
-    chain, seen = new_chain(model, KERNELS[kernel], 9), []
+    chain, keys = new_chain(model, KERNELS[kernel], 9), []
     chain.reserve(300)
     for step in range(300):
         chain.propose(step % len(chain.kernel.names), 1)
         chain.save()
-        seen.append(tree_key(chain.state))
+        keys.append(tree_key(chain.state))
     post = join_chains(model, [_saving.trim_draws(chain.saved)], ("grow", "prune"), 0.0)
     key_of_tree = {}
-    for t, key in zip(post.tree_of_draw[0].tolist(), seen, strict=True):
+    for t, key in zip(post.tree_of_draw[0].tolist(), keys, strict=True):
         assert key_of_tree.setdefault(t, key) == key
     assert len(set(key_of_tree.values())) == post.n_distinct_trees > 5
 
@@ -142,11 +142,11 @@ def test_the_checks_see_a_broken_state():
         chain.propose(0, 1)
     for name in ("depth", "start", "stop", "rows", "score", "splittable", "growable_at", "prunable_at", "parent"):
         leaf = int(chain.state.node.left[0])
-        kept = chain.state.node[name][leaf]
-        chain.state.node[name][leaf] = not kept if name == "splittable" else kept + 1
+        right_value = chain.state.node[name][leaf]
+        chain.state.node[name][leaf] = not right_value if name == "splittable" else right_value + 1
         with pytest.raises(AssertionError):
             check_everything(model, chain)
-        chain.state.node[name][leaf] = kept
+        chain.state.node[name][leaf] = right_value
     chain.state.stats[0, 0] += 1.0
     with pytest.raises(AssertionError):
         check_everything(model, chain)

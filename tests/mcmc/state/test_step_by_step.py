@@ -17,12 +17,12 @@ from tests.mcmc import transitions
 from tests.mcmc.chain.test_compiled_is_plain import assert_identical, compiled_module, plain  # noqa: F401
 from tests.mcmc.distributions import seed_of
 from tests.mcmc.state.invariants import (
-    Plainly,
+    PlainValues,
     all_splits,
     check_contents,
     check_places,
     check_untouched_ranges,
-    few_ways,
+    has_few_splits,
     preorder,
 )
 from tests.problems.runs import LISTS
@@ -98,11 +98,11 @@ class Pair:
         for chain in self.chains:
             chain.state.count[N_VISITED_ROWS] = 0
         ours, theirs = (chain.state for chain in self.chains)
-        used = preorder(list(ours.node))
+        nodes_in_use = preorder(list(ours.node))
         for name in SHARED:
             one, other = (np.asarray(getattr(state, name)) for state in (ours, theirs))
             if name in ("node", "stats", "box"):
-                one, other = one[used], other[used]
+                one, other = one[nodes_in_use], other[nodes_in_use]
             for field in one.dtype.names or [None]:
                 if field not in (*LISTS, "saved_at"):
                     a, b = (one, other) if field is None else (one[field], other[field])
@@ -118,7 +118,7 @@ def test_every_step_is_known():
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_step_of_every_move(name, plain):  # noqa: F811
     pair, largest, changed = Pair(name, plain), 1, set()
-    chain, plainly = pair.chains[0], Plainly(pair.model)
+    chain, plain_values = pair.chains[0], PlainValues(pair.model)
     for _ in range(8):
         pair.make("grow-prune")
     for _ in range(4):
@@ -130,7 +130,7 @@ def test_every_step_of_every_move(name, plain):  # noqa: F811
             check_places(chain)
             check_untouched_ranges(pair.model, chain)
             if chain.lowered.leaf.is_fixed:
-                check_contents(pair.model, chain, plainly)
+                check_contents(pair.model, chain, plain_values)
             else:
                 check_noisy_contents(pair.model, chain)
             largest = max(largest, int(chain.state.count[N_NODES]))
@@ -141,7 +141,9 @@ def test_every_step_of_every_move(name, plain):  # noqa: F811
 
 def check_noisy_contents(model, chain):
     """As `check_contents`, where the leaves share a variance: scores by its value, tables by the guess of it."""
-    noise, guess = (model.leaf.given(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.guess))
+    leaf_by_variance, leaf_by_guess = (
+        model.leaf.given(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.guess)
+    )
     chain.reserve(1)
     chain.save(anew=True)
     post = join_chains(model, [_saving.trim_draws(chain.saved)], (), 0.0)
@@ -150,16 +152,16 @@ def check_noisy_contents(model, chain):
     assert isclose(_noise.tree_log_score(chain.model, chain.packed_state), post.log_score_of_tree[0])
     numbers = preorder(list(chain.state.node))
     for number, cell, _ in model.visit(tree):
-        here, stats = chain.state.node[numbers[number]], cell.stats(3)
+        record, stats = chain.state.node[numbers[number]], cell.stats(3)
         assert np.allclose(chain.state.stats[numbers[number]], stats, rtol=1e-12, atol=1e-9)
-        assert isclose(here.score, noise.log_score(stats, model.target), rel_tol=1e-10, abs_tol=1e-9)
-        assert isclose(here.guess, guess.log_score(stats, model.target), rel_tol=1e-10, abs_tol=1e-9)
-        if here.splittable and few_ways(model, cell):
+        assert isclose(record.score, leaf_by_variance.log_score(stats, model.target), rel_tol=1e-10, abs_tol=1e-9)
+        assert isclose(record.guess, leaf_by_guess.log_score(stats, model.target), rel_tol=1e-10, abs_tol=1e-9)
+        if record.splittable and has_few_splits(model, cell):
             total = 0.0
             for split in all_splits(model, cell):
                 log_rule = model.rules.log_probability(cell, split)
                 sides = [side.stats(3) for side in model.rules.children(cell, split)] if log_rule > -np.inf else []
-                gain = sum(guess.log_score(side, model.target) for side in sides) - here.guess
+                gain = sum(leaf_by_guess.log_score(side, model.target) for side in sides) - record.guess
                 total += np.exp(log_rule + gain) if sides else 0.0
             assert isclose(_scan.scan(chain.model, chain.packed_state, numbers[number]), np.log(total), rel_tol=1e-9)
 
@@ -169,18 +171,18 @@ def test_light_sides_beside_heavy_ones():
     weight = np.array([1e12, 0.1, 1e12, 0.3, 1e-12, 0.0, 0.0, 0.0])
     X, y = np.arange(8.0)[:, None], [0, 1, 0, 1, 1, 0, 1, 0]
     for leaf in (pt.PacBayesLoss(0.3, 0.5), pt.DirichletMultinomial(1e-5), pt.NormalKnownVariance(1.0, 0.0, 1e-3)):
-        given = np.array(y, dtype=float) if "Normal" in repr(leaf) else y
-        model = pt.TreeModel(X, given, leaf=leaf, sample_weight=weight)
+        labels = np.array(y, dtype=float) if "Normal" in repr(leaf) else y
+        model = pt.TreeModel(X, labels, leaf=leaf, sample_weight=weight)
         chain = compiled_module("mcmc.chain.chain").Chain(
             model.lowered, compiled_module("mcmc.kernel").read_kernel(KERNEL), np.random.default_rng(1)
         )
         lefts, rights = chain.state.scratch.scan.left, chain.state.scratch.scan.right
         _scan.scan_cell(chain.model, chain.packed_state, 0)
         root = model.root_cell()
-        for way in range(7):
-            for side, index in ((lefts, range(way + 1)), (rights, range(way + 1, 8))):
+        for i in range(7):
+            for side, index in ((lefts, range(i + 1)), (rights, range(i + 1, 8))):
                 stats = replace(root, index=np.array(index)).stats(model.leaf.n_stats(model.target))
-                assert np.allclose(side[way], stats, rtol=1e-12, atol=0.0)
+                assert np.allclose(side[i], stats, rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.tenth_a_day

@@ -18,7 +18,7 @@ from tests.mcmc.transitions import STEPS, Stepper, explore, imbalance, new_chain
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
-GIVEN = (0.85, 0.1, 0.05)
+KNOWN_WEIGHTS = (0.85, 0.1, 0.05)
 """Weights of the features, as many as there are, not normalised."""
 SPACES = {
     "learned": ("ties", "box", "min_leaf_mixed", "grid_box"),
@@ -37,33 +37,33 @@ STILL = {(step, case) for step in ("shift", "regrow-line") for case in ("min_lea
 def unknown(naive):
     """The problem with weights that are drawn, and with the given ones."""
     p = len(naive.X[0])
-    drawn = replace(naive, split_prior={**naive.split_prior, "weights": "dirichlet"})
-    return drawn, replace(naive, split_prior={**naive.split_prior, "weights": list(GIVEN[:p])})
+    with_drawn = replace(naive, split_prior={**naive.split_prior, "weights": "dirichlet"})
+    return with_drawn, replace(naive, split_prior={**naive.split_prior, "weights": list(KNOWN_WEIGHTS[:p])})
 
 
-def weighed_chain(drawn):
+def weighed_chain(naive):
     """A chain at the stump with the given weights."""
-    chain = new_chain(build_model(plain_package().package, drawn))
-    p = len(drawn.X[0])
-    chain.state.weights[:p] = np.log(np.array(GIVEN[:p]) / sum(GIVEN[:p]))
+    chain = new_chain(build_model(plain_package().package, naive))
+    p = len(naive.X[0])
+    chain.state.weights[:p] = np.log(np.array(KNOWN_WEIGHTS[:p]) / sum(KNOWN_WEIGHTS[:p]))
     return chain
 
 
-CHOSEN = [(step, case) for step in STEPS for case in SPACES.get(step, USUAL)]
+STEPS_AND_CASES = [(step, case) for step in STEPS for case in SPACES.get(step, USUAL)]
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("step", "case"), CHOSEN)
+@pytest.mark.parametrize(("step", "case"), STEPS_AND_CASES)
 def test_balance_given_the_weights(step, case):
-    drawn, given = unknown(case_problem(case, "chipman", "nig"))
-    space = check_balance(given, step, chain=weighed_chain(drawn))
+    with_drawn, with_known = unknown(case_problem(case, "chipman", "nig"))
+    space = check_balance(with_known, step, chain=weighed_chain(with_drawn))
     assert (moving(space).max() > 1e-12) == ((step, case) not in STILL)
 
 
 def breach(step, case):
-    drawn, given = unknown(case_problem(case, "chipman", "nig"))
-    model = build_model(plain_package().package, given)
-    space = explore(model, step, walker="grow-prune", chain=weighed_chain(drawn))
+    with_drawn, with_known = unknown(case_problem(case, "chipman", "nig"))
+    model = build_model(plain_package().package, with_known)
+    space = explore(model, step, walker="grow-prune", chain=weighed_chain(with_drawn))
     return imbalance(space.transition, posterior_of(model, space.trees), least_flow(step))
 
 
@@ -123,10 +123,10 @@ def prior_points(n):
     return log_g - logsumexp(log_g, axis=1, keepdims=True), a
 
 
-def likelihood(log_points, asked, admitted):
+def likelihood(log_points, split_on, admitted):
     """Probability (m,) of what nodes split on by the logs of weights (m, p)."""
     out = np.zeros(len(log_points))
-    for k, part in zip(asked, admitted, strict=True):
+    for k, part in zip(split_on, admitted, strict=True):
         out += log_points[:, k] - logsumexp(log_points, axis=1, b=part)
     return np.exp(out)
 
@@ -151,85 +151,92 @@ def chain_of_weights(steps, concentration, n, nodes=NODES, seed=1):
     """Means and errors of `answers` over ``n`` rounds of the steps."""
     rng, dirichlet, p = np.random.default_rng(seed), np.array([concentration, 3.0]), nodes[1].shape[1]
     weights = np.append(np.full(p, -log(p)), concentration or 1.0)
-    found = np.empty((n, p + 1))
+    points = np.empty((n, p + 1))
     for i in range(n):
         for step in steps:
             step(rng, weights, dirichlet, *nodes)
-        found[i] = np.append(np.exp(weights[:p]), weights[p])
-    return found
+        points[i] = np.append(np.exp(weights[:p]), weights[p])
+    return points
 
 
-def far(found, expected):
+def scaled_errors(points, expected):
     """Return the errors of the means, in standard errors by blocks."""
-    blocks = found.reshape(50, -1, found.shape[1]).mean(axis=1)
+    blocks = points.reshape(50, -1, points.shape[1]).mean(axis=1)
     error = blocks.std(axis=0, ddof=1) / 50**0.5
     return np.abs(blocks.mean(axis=0) - expected) / np.maximum(error, 1e-12)
 
 
-def given(rng, weights, dirichlet, asked, admitted):
-    compiled.draw_weights(rng, weights, dirichlet, asked, admitted)
+def draw_step(rng, weights, dirichlet, split_on, admitted):
+    compiled.draw_weights(rng, weights, dirichlet, split_on, admitted)
 
 
-def jump(rng, weights, dirichlet, asked, admitted):
-    compiled.metropolis_step(rng, weights, asked, admitted)
+def metropolis_step(rng, weights, dirichlet, split_on, admitted):
+    compiled.metropolis_step(rng, weights, split_on, admitted)
 
 
-def counts_alone(rng, weights, dirichlet, asked, admitted):
+def counts_alone(rng, weights, dirichlet, split_on, admitted):
     """The well-known slip: Dirichlet(a/p + counts), as if all cells admitted all features."""
-    compiled.draw_weights(rng, weights, dirichlet, asked, np.ones(admitted.shape))
+    compiled.draw_weights(rng, weights, dirichlet, split_on, np.ones(admitted.shape))
+
+
+BOTH_STEPS = (draw_step, metropolis_step)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("steps", "concentration"), [((given,), 1.2), ((jump,), 1.2), ((given, jump), 4.0), ((given, jump), 0.0)]
+    ("steps", "concentration"), [((draw_step,), 1.2), ((metropolis_step,), 1.2), (BOTH_STEPS, 4.0), (BOTH_STEPS, 0.0)]
 )
 def test_weights_given_a_tree_against_quadrature(steps, concentration):
-    found = chain_of_weights(steps, concentration, 20_000)
-    assert far(answers(found[:, :-1], found[:, -1]), expected_answers(concentration)).max() < 4.0
+    points = chain_of_weights(steps, concentration, 20_000)
+    assert scaled_errors(answers(points[:, :-1], points[:, -1]), expected_answers(concentration)).max() < 4.0
 
 
 @pytest.mark.slow
 @pytest.mark.planted
 @pytest.mark.parametrize("concentration", [1.2, 0.0])
 def test_counts_alone_are_noticed(concentration):
-    found = chain_of_weights((counts_alone,), concentration, 20_000)
-    assert far(answers(found[:, :-1], found[:, -1]), expected_answers(concentration)).max() > 10.0
+    points = chain_of_weights((counts_alone,), concentration, 20_000)
+    assert scaled_errors(answers(points[:, :-1], points[:, -1]), expected_answers(concentration)).max() > 10.0
 
 
 @pytest.mark.slow
 def test_weights_far_below_all_floats():
     """A node that admits two of three features, with weights 200 nats apart, determines only their ratio."""
     alpha, nodes = 0.005, (np.array([0]), np.array([[1.0, 1.0, 0.0]]))
-    found = chain_of_weights((given, jump), 3.0 * alpha, 20_000, nodes)
-    assert np.isfinite(found).all()
-    assert found[:, :3].sum(axis=1) == pytest.approx(1.0)
-    assert far(found[:, 2:3], np.array([1.0 / 3.0])).max() < 4.0
-    known = found[found[:, 2] < 0.5][:10_000]
-    ratio = known[:, :1] / known[:, :2].sum(axis=1, keepdims=True)
-    assert far(ratio, np.array([(alpha + 1.0) / (2.0 * alpha + 1.0)])).max() < 4.0
+    points = chain_of_weights(BOTH_STEPS, 3.0 * alpha, 20_000, nodes)
+    assert np.isfinite(points).all()
+    assert points[:, :3].sum(axis=1) == pytest.approx(1.0)
+    assert scaled_errors(points[:, 2:3], np.array([1.0 / 3.0])).max() < 4.0
+    two_admitted = points[points[:, 2] < 0.5][:10_000]
+    ratio = two_admitted[:, :1] / two_admitted[:, :2].sum(axis=1, keepdims=True)
+    assert scaled_errors(ratio, np.array([(alpha + 1.0) / (2.0 * alpha + 1.0)])).max() < 4.0
 
 
 @pytest.mark.slow
 def test_a_feature_alone_tells_nothing():
     """A cell that admits one feature splits on it whatever its weight."""
     nodes = np.array([2, 2, 2]), np.array([[0.0, 0.0, 1.0]] * 3)
-    found = chain_of_weights((given, jump), 1.5, 20_000, nodes)[:, :3]
-    assert far(found, np.full(3, 1.0 / 3.0)).max() < 4.0
+    points = chain_of_weights(BOTH_STEPS, 1.5, 20_000, nodes)[:, :3]
+    assert scaled_errors(points, np.full(3, 1.0 / 3.0)).max() < 4.0
 
 
 def test_a_change_made_by_equal_weights_is_refused():
     """It cannot be weighed any more by the weights drawn."""
     proposals, base = (plain_package().module(f"mcmc.{name}") for name in ("edits.proposal", "moves.base"))
-    for weighed in (False, True):
+    for drawn_weights in (False, True):
         naive = case_problem("ties", "chipman", "nig")
-        chain = weighed_chain(unknown(naive)[0]) if weighed else new_chain(build_model(plain_package().package, naive))
-        given = np.random.default_rng(1), chain.model, chain.packed_state, 0
-        base.decide_proposal(*given, proposals.made_at(0, 0))
-        if weighed:
+        chain = (
+            weighed_chain(unknown(naive)[0])
+            if drawn_weights
+            else new_chain(build_model(plain_package().package, naive))
+        )
+        arguments = np.random.default_rng(1), chain.model, chain.packed_state, 0
+        base.decide_proposal(*arguments, proposals.made_at(0, 0))
+        if drawn_weights:
             with pytest.raises(ValueError, match=r"returned moves\.made: .*give feature_weights as numbers"):
-                base.decide_proposal(*given, proposals.made(0))
+                base.decide_proposal(*arguments, proposals.made(0))
         else:
-            base.decide_proposal(*given, proposals.made(0))
+            base.decide_proposal(*arguments, proposals.made(0))
 
 
 @pytest.mark.tenth_a_day
@@ -243,9 +250,9 @@ def test_tilts_are_those_of_the_tree_after_every_step(case):
         for i in range(600):
             steppers[i % len(steppers)].make(rng, chain)
             nodes = inner_nodes(chain.state)
-            kept = [float(chain.state.tilt[node]) for node in nodes]
+            stored = [float(chain.state.tilt[node]) for node in nodes]
             weights.update_tilts(chain.model, chain.packed_state, 0)
-            assert kept == pytest.approx([float(chain.state.tilt[node]) for node in nodes], abs=1e-12)
+            assert stored == pytest.approx([float(chain.state.tilt[node]) for node in nodes], abs=1e-12)
             changes += len(nodes) > 1
     assert changes > 100
 
