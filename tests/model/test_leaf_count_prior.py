@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.kernel import STEPS
+from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES
 from pactree_mcmc.mcmc.moves.base import log_leaf_count_ratio
 from pactree_mcmc.testing.plain import plain_package
 from tests.posterior.spaces import MODELS, all_trees, probabilities
@@ -102,7 +102,7 @@ def test_a_posterior_kl_and_support_of_the_exact_engine():
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("move", sorted(STEPS))
+@pytest.mark.parametrize("move", sorted(LIBRARY_MOVES))
 def test_every_move_is_in_balance(move):
     model = small_model(pt.LeafCountPrior([0, 0.2, 0.5, 0.3]))
     assert pt.testing.check_balance(move, model).imbalance < 1e-10

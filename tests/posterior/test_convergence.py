@@ -9,7 +9,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files.calls import call_of
-from pactree_mcmc.mcmc.kernel import LOCAL, read_kernel
+from pactree_mcmc.mcmc.kernel import LOCAL_WEIGHTS, read_kernel
 from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, warn_if_unconverged
 from pactree_mcmc.posterior.ess import rhat, rhat_and_ess
@@ -188,7 +188,7 @@ def of_too_many_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         post = pt.sample(pt.TreeModel(x, np.sin(9.0 * x[:, 0]) + x[:, 1]), 400, rng=1, work=1e6, progress=False)
-    assert post.course.kernel.names == tuple(LOCAL)
+    assert post.course.kernel.names == tuple(LOCAL_WEIGHTS)
     return post
 
 
