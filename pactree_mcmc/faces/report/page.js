@@ -49,9 +49,9 @@ function leavesOf(trees, splits, row) {
   return share;
 }
 
-/** Returns all values of a leaf. The last probability is what the others leave. */
+/** Returns all values of a leaf. The last probability is what the others leave. An infinite mean is stored as null. */
 function valuesOf(leaves, leaf, classes) {
-  const values = leaves.values[leaf];
+  const values = leaves.values[leaf].map(value => value ?? Infinity);
   return classes ? [...values, 1 - values.reduce((sum, p) => sum + p, 0)] : values;
 }
 
@@ -162,6 +162,7 @@ function quantile(below, q, low, high, counts) {
 /** Returns the regularised lower incomplete gamma function, by its series, or by a continued fraction for large x. */
 function gammaRegularised(a, x) {
   if (x <= 0) return 0;
+  if (x === Infinity) return 1;
   const factor = Math.exp(a * Math.log(x) - x - logGamma(a));
   if (x < a + 1) {
     let sum = 1 / a;
@@ -180,27 +181,33 @@ function gammaRegularised(a, x) {
   return 1 - factor * value;
 }
 
-/** Returns the probability that value j of a leaf is at most y, over the posterior of the parameters of the leaf. */
-function valueBelow(leaves, leaf, j, y, classes) {
-  if (leaves.interval_kind === "gamma") return gammaRegularised(leaves.distributions[leaf][0], leaves.distributions[leaf][1] * y);
-  const [spread] = leaves.spread[leaf];
-  if (leaves.interval_kind === "student") return DISTRIBUTIONS.student.below([...leaves.distributions[leaf].slice(0, 2), spread], y);
-  const p = valuesOf(leaves, leaf, classes)[j];
-  return spread === null || p <= 0 || p >= 1 ? Number(y >= p) : betaRegularised(y, p * spread, (1 - p) * spread);
-}
+/** For each family of the posterior of E(y), or of a class probability, in a leaf: its number of parameters, and the
+    probability of at most y. `value` is the value of the leaf. A number of parameters or an end that is infinite is null. */
+const EXPECTATIONS = {
+  /** Sum of both shape parameters, null if the value is fixed given the tree. */
+  beta: {size: 1, below: ([total], value, y) => total === null || value <= 0 || value >= 1 ? Number(y >= value) : betaRegularised(y, value * total, (1 - value) * total)},
+  /** Degrees of freedom and scale. */
+  student: {size: 2, below: ([df, scale], value, y) => DISTRIBUTIONS.student.below([df, value, scale], y)},
+  /** Shape and rate. */
+  gamma: {size: 2, below: ([shape, rate], value, y) => gammaRegularised(shape, rate * y)},
+  /** Both shape parameters and the scale. */
+  "beta prime": {size: 3, below: ([a, b, scale], value, y) => y <= 0 ? 0 : betaRegularised(y / (scale + y), a, b)},
+  /** The scale times G to minus the power, with G of a gamma distribution: shape, scale, power. */
+  "power of gamma": {size: 3, below: ([shape, scale, power], value, y) => y <= 0 ? 0 : 1 - gammaRegularised(shape, (scale / y) ** (1 / power))},
+};
 
-/** Returns the ends of the 90 % credible interval of value j, over trees and leaf parameters, null without one. */
+/** Returns the ends of the 90 % credible interval of value j, over trees and leaf parameters, null if unknown. */
 function credibleEnds(share, leaves, j, classes) {
-  if (!["beta", "student", "gamma"].includes(leaves.interval_kind)) return null;
-  const [low, high] = leaves.interval_kind === "student" ? rangeOf(share, leaves) : [0, 1];
-  const below = y => [...share].reduce((sum, [leaf, p]) => sum + p * valueBelow(leaves, leaf, j, y, classes), 0);
+  const family = EXPECTATIONS[leaves.expectation_kind];
+  if (!family) return null;
+  const parts = [...share].map(([leaf, p]) => {
+    const all = leaves.expectations[leaf], first = all.length > family.size ? j * family.size : 0;
+    return {p, value: valuesOf(leaves, leaf, classes)[j], parameters: all.slice(first, first + family.size)};
+  });
+  const scales = parts.map(({value, parameters}) => leaves.expectation_kind === "student" ? [value - parameters[1], value + parameters[1]] : [0, 1]);
+  const below = y => parts.reduce((sum, {p, value, parameters}) => sum + p * family.below(parameters, value, y), 0);
+  const low = Math.min(...scales.map(ends => ends[0])), high = Math.max(...scales.map(ends => ends[1]));
   return [0.05, 0.95].map(q => quantile(below, q, low, high, false));
-}
-
-/** Returns the standard deviation of each value over trees and leaf parameters, null if it is not known. */
-function deviationsOf(share, leaves, sd) {
-  if (leaves.interval_kind !== "sd") return null;
-  return sd.map((over, j) => Math.sqrt([...share].reduce((sum, [leaf, p]) => sum + p * (leaves.spread[leaf][j] ?? Infinity) ** 2, over * over)));
 }
 
 // ---- words ----
@@ -240,7 +247,7 @@ function sideWords(split, features, left, possible = new Map()) {
   return `${feature.name} ${left ? "≤" : ">"} ${split[3]}${more}`;
 }
 
-if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, credibleEnds, deviationsOf, mixtureBelow, nodesOf, narrowed, sideWords};
+if (typeof module !== "undefined") module.exports = {decoded, leavesOf, meanOf, quantileOf, credibleEnds, mixtureBelow, nodesOf, narrowed, sideWords};
 else start();
 
 // ---- the page ----
@@ -402,17 +409,18 @@ function start() {
   }
   const cells = parts => make("tr", "", {}, ...parts.map(part => typeof part === "string" ? make("td", part, {class: "n"}) : part));
   function classTable(share, mean, sd) {
-    const known = leaves.interval_kind === "beta";
+    const known = leaves.expectation_kind === "beta";
     const error = j => known ? credibleEnds(share, leaves, j, data.classes).map(shown).join(" to ") : `± ${shown(sd[j])}`;
     const rows = mean.map((_, j) => cells([make("th", data.classes[j], {scope: "row", class: "name"}), make("td", "", {}, meter(mean[j])), shown(mean[j]), error(j)]));
     const note = known ? "Probabilities with 90 % credible intervals, over trees and leaf parameters." : "± is the standard deviation over trees.";
     return [make("table", "", {}, make("tbody", "", {}, ...rows)), make("p", note, {class: "quiet"})];
   }
   function numberWords(share, mean, sd) {
-    const between = credibleEnds(share, leaves, 0, null), both = deviationsOf(share, leaves, sd);
-    const error = j => both ? `± ${figures(both[j])} (standard deviation over trees and leaf parameters)` : `± ${figures(sd[j])} (standard deviation over trees)`;
-    const said = between ? `Mean ${precise(mean[0])}; it is between ${between.map(precise).join(" and ")} with probability 0.9.`
-      : mean.map((x, j) => `${mean.length > 1 ? `${data.names[j]}: mean` : "Mean"} ${precise(x)} ${error(j)}.`).join(" ");
+    const error = j => {
+      const ends = credibleEnds(share, leaves, j, null);
+      return ends ? `; it is between ${ends.map(precise).join(" and ")} with probability 0.9` : ` ± ${figures(sd[j])} (standard deviation over trees)`;
+    };
+    const said = mean.map((x, j) => `${mean.length > 1 ? `${data.names[j]}: mean` : "Mean"} ${precise(x)}${error(j)}.`).join(" ");
     if (!leaves.kind || mean.length > 1) return [make("p", said)];
     const ends = [0.05, 0.95].map(q => quantileOf(share, leaves, q));
     const interval = `A new value lies between ${ends.map(precise).join(" and ")} with probability 0.9.`;

@@ -6,6 +6,7 @@ The icicle shows the paths. The script of the page sends rows down the trees.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,16 @@ LONGEST = 240
 LEAST_WIDTH, MOST_DEPTH, MOST_PATHS = 0.004, 8, 300
 """Smallest probability that a training row takes a path that is shown, its largest depth, and their largest number."""
 TINY = np.finfo(np.float64).tiny
+FAMILIES: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]]] = {
+    "constant": ("beta", lambda value: (np.full(len(value), np.inf),)),
+    "beta": ("beta", lambda a, b: (a + b,)),
+    "t": ("student", lambda df, location, scale: (df, scale)),
+    "gamma": ("gamma", lambda shape, location, scale: (shape, 1.0 / scale)),
+    "betaprime": ("beta prime", lambda a, b, location, scale: (a, b, scale)),
+    "invgamma": ("power of gamma", lambda shape, location, scale: (shape, scale, np.ones(len(shape)))),
+    "gengamma": ("power of gamma", lambda shape, c, location, scale: (shape, scale, -1.0 / c)),
+}
+"""For each family of SciPy that `Leaf.expectation` returns, its name in page.js and the parameters that the page needs."""
 
 
 class Paths(NamedTuple):
@@ -301,8 +312,8 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
         kind = "student" if isinstance(distributions, StudentT) else "negative binomial"
     texts = words_of_cells(model, post.node_stats[leaves])
     distinct_texts, of_text = np.unique([""] * m if texts is None else texts, return_inverse=True)
-    interval_kind, spread = _expectations(post, kind)
-    table = np.column_stack([post.node_rows[leaves], values, parameters, spread[leaves], of_text])
+    expectation_kind, of_expectation = _expectations(post)
+    table = np.column_stack([post.node_rows[leaves], values, parameters, of_expectation[leaves], of_text])
     distinct, of_leaf = np.unique(table, axis=0, return_inverse=True)
     d, is_classes = values.shape[1], model.classes_ is not None
     shown_digits = max([digits_of_range(column) for column in values.T], default=5)
@@ -317,33 +328,34 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
         "words": None if texts is None else [cut(distinct_texts[int(k)], LONGEST) for k in distinct[:, -1]],
         "kind": kind,
         "distributions": [[_rounded(x, digits) for x in line] for line in distinct[:, 1 + d : end]] if kind else None,
-        "interval_kind": interval_kind,
-        "spread": [[_rounded(x, 4) for x in line] for line in distinct[:, end:-1]] if interval_kind else None,
+        "expectation_kind": expectation_kind,
+        "expectations": [[_rounded(x, digits) for x in line] for line in distinct[:, end:-1]]
+        if expectation_kind
+        else None,
     }, of_leaf.reshape(-1)
 
 
-def _expectations(post: SampledPosterior, kind: str | None) -> tuple[str | None, np.ndarray]:
-    """Return how the page finds intervals of E(y) or of class probabilities, and numbers (n_nodes, c) for it.
+def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
+    """Return the family of the posterior of E(y), or of class probabilities, given the tree, and its parameters.
 
-    "beta": one number, the sum of both parameters, infinite if the probability is fixed. "student": one number, the
-    scale; location and degrees of freedom are those of a new y of this ``kind``. "gamma": none, since the parameters
-    are those of a new count. "sd": the standard deviation of each output given the tree. None if there are no closed
-    forms.
+    The family is a key of EXPECTATIONS in page.js, or None if the page cannot show credible intervals. The parameters
+    (n_nodes, c) of a node are those of its outputs, one output after the other, except for mean and location, which are
+    the value of the leaf. Classes with equal parameters have them once.
     """
-    model = post.model
-    if not (has_values_by_leaf(model) and model.leaf.has_expectation and model.leaf.has_closed_expectation):
-        return None, np.empty((len(post.node_stats), 0))
-    outputs = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
-    if kind == "negative binomial" and outputs[0].family == "gamma":
-        return "gamma", np.empty((len(post.node_stats), 0))
-    if kind == "student" and isinstance(outputs[0], StudentT):
-        return "student", outputs[0].parameters[2][:, None]
-    mean, variance = np.array([output.mean_and_variance() for output in outputs]).transpose(1, 2, 0)
-    if model.classes_ is None:
-        return "sd", np.nan_to_num(np.sqrt(variance), nan=np.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        total = mean[:, :1] * (1.0 - mean[:, :1]) / variance[:, :1] - 1.0
-    return "beta", np.nan_to_num(total, nan=np.inf, posinf=np.inf)
+    model, nothing = post.model, np.empty((len(post.node_stats), 0))
+    if not (has_values_by_leaf(model) and model.leaf.has_expectation):
+        return None, nothing
+    try:
+        outputs = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
+    except ValueError:
+        # a leaf of the caller's own can only draw E(y)
+        return None, nothing
+    if outputs[0].family not in FAMILIES:
+        return None, nothing
+    name, select = FAMILIES[outputs[0].family]
+    table = np.column_stack([part for output in outputs for part in select(*output.parameters)])
+    is_common = name == "beta" and np.allclose(table, table[:, :1], rtol=1e-9)
+    return name, table[:, :1] if is_common else table
 
 
 def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:

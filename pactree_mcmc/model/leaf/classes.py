@@ -468,6 +468,21 @@ class OrderedClasses(ClassLeaf):
         a, b = self._steps(stats, target)
         return self._probabilities(a / (a + b), target)
 
+    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
+        """Return the beta distribution with the mean and the variance of each class probability, in place of its own.
+
+        A class probability is a product of independent beta variables. In leaves with two rows or more the ends of its
+        90 % interval differ by less than 0.005.
+        """
+        a, b = self._steps(stats, target)
+        n, mean = a + b, self.value(stats, target)
+        # E(s (1 - t) ...)^2 is the product of the second moments of s, 1 - t, ...
+        stop, stay = a * (a + 1.0) / (n * (n + 1.0)), b * (b + 1.0) / (n * (n + 1.0))
+        ones, square = np.ones((len(n), 1)), np.empty_like(mean)
+        square[:, self.places(target)] = np.hstack([stop, ones]) * np.hstack([ones, np.cumprod(stay, axis=1)])
+        total = (mean - square) / (square - mean**2)
+        return [Distributions("beta", *pair) for pair in zip((mean * total).T, ((1.0 - mean) * total).T, strict=True)]
+
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return Leaf.log_density(self, stats, y, target, weight)
 

@@ -200,9 +200,8 @@ console.log(JSON.stringify(data.rows.map(row => {
   const actual = page.meanOf(share, data.page.leaves, data.classes);
   const ends = data.page.leaves.kind ? [0.05, 0.5, 0.95].map(q => page.quantileOf(share, data.page.leaves, q)) : [];
   const credible = actual.mean.map((_, j) => page.credibleEnds(share, data.page.leaves, j, data.classes));
-  const both = page.deviationsOf(share, data.page.leaves, actual.sd);
   const {mean, sd} = actual;
-  return {mean, sd, ends, credible, both, held: trees.map(tree => [...tree.held].sort((a, b) => a - b))};
+  return {mean, sd, ends, credible, held: trees.map(tree => [...tree.held].sort((a, b) => a - b))};
 })));
 """
 
@@ -302,8 +301,8 @@ class TestScript:
         """Planted: class probabilities that the page takes as fixed given the tree."""
         from pactree_mcmc.faces.report import trees
 
-        spread = lambda post, kind: ("beta", np.full((len(post.node_stats), 1), np.inf))  # noqa: E731
-        monkeypatch.setattr(trees, "_expectations", spread)
+        fixed = lambda post: ("beta", np.full((len(post.node_stats), 1), np.inf))  # noqa: E731
+        monkeypatch.setattr(trees, "_expectations", fixed)
         post, X = posterior(lambda rng, n: rng.integers(0, 2, n)), np.random.default_rng(1).normal(size=(4, 3))
         _, actual = asked(post, X)
         wrong = np.array([line["credible"] for line in actual])
@@ -311,19 +310,24 @@ class TestScript:
 
     @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
-        ("leaf", "y"),
+        ("leaf", "y", "tolerance"),
         [
-            (pt.GammaGamma(2.0), lambda rng, n: rng.gamma(2.0, size=n)),
-            (pt.MultivariateNormal(2), lambda rng, n: rng.normal(size=(n, 2))),
+            (pt.BetaBinomial(), lambda rng, n: np.column_stack([rng.integers(0, 4, n), np.full(n, 3)]), 1e-3),
+            (pt.NegativeBinomialBeta(2.0), lambda rng, n: rng.poisson(3.0, n), 1e-3),
+            # those of `credible_interval` are of 2,000 draws
+            (pt.OrderedClasses(), lambda rng, n: rng.integers(0, 4, n), 0.015),
+            (pt.GammaGamma(2.0), lambda rng, n: rng.gamma(2.0, size=n), 1e-3),
+            (pt.WeibullGamma(1.7), lambda rng, n: np.column_stack([rng.exponential(2.0, n), rng.random(n) < 0.7]), 1e-3),
+            (pt.IndependentNormals(2), lambda rng, n: rng.normal(size=(n, 2)), 1e-3),
+            (pt.MultivariateNormal(2), lambda rng, n: rng.normal(size=(n, 2)), 1e-3),
         ],
-        ids=["amounts", "several outputs"],
+        ids=lambda value: type(value).__name__ if hasattr(value, "expectation") else "",
     )
-    def test_deviations_where_the_page_has_no_interval(self, leaf, y):
+    def test_credible_intervals_of_every_leaf(self, leaf, y, tolerance):
         post, X = posterior(y, leaf=leaf), np.random.default_rng(1).normal(size=(4, 3))
         _, actual = asked(post, X)
-        drawn = post.draw_expectations(X, 10_000, rng=1).reshape(10_000, 4, -1)
-        np.testing.assert_allclose([line["both"] for line in actual], drawn.std(axis=0), rtol=0.08)
-        assert actual[0]["credible"][0] is None
+        ends = post.credible_interval(X, 0.9).reshape(4, -1, 2)
+        np.testing.assert_allclose([line["credible"] for line in actual], ends, rtol=1e-3, atol=tolerance)
 
     def test_probabilities_that_are_fixed_given_the_tree(self):
         leaf, mask = pt.FrozenLaplace(), np.arange(40) % 2 == 0
