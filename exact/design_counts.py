@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc import model as parts
-from pactree_mcmc.core.checks import in_words, read_array, read_numbers, refuse_other_rows
+from pactree_mcmc.core.checks import read_array, read_numbers, refuse_other_rows, repr_of
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.base import SplitPrior
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
@@ -62,7 +62,7 @@ class DesignCounts:
 
     def __init__(self, split_prior: SplitPrior) -> None:
         if not isinstance(split_prior, SplitPrior):
-            raise TypeError(f"split_prior is {in_words(split_prior)}; give DyadicCuts, GridCuts or FixedTree.")
+            raise TypeError(f"split_prior is {repr_of(split_prior)}; give DyadicCuts, GridCuts or FixedTree.")
         counted = isinstance(split_prior, parts.GridCuts) and isinstance(split_prior.cuts, int | np.integer)
         unbounded = isinstance(split_prior, parts.DyadicCuts) and split_prior.bounds is None
         if not split_prior.is_even:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.checks import check_type, in_words
+from pactree_mcmc.core.checks import check_type, repr_of
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
@@ -63,7 +63,7 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
         kind = "a regression" if model.classes_ is None else f"of {len(model.classes_)} classes"
         raise ValueError(f"the model is {kind}; TimberTrek shows trees of two classes.")
     if not isinstance(trees, Sequence):
-        raise TypeError(f"trees is {in_words(trees)}; give a list of Tree.")
+        raise TypeError(f"trees is {repr_of(trees)}; give a list of Tree.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
     splits: dict[tuple[Any, ...], int] = {}

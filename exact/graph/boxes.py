@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.bits import all_bits, n_bits
+from pactree_mcmc.core.bits import full_mask, n_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.split_prior.geometry import follows_design, is_weighted, parts_rows
 
@@ -126,7 +126,7 @@ def widest_box(model: Any, work: Any) -> None:
     """Set the box in the scratch to that of the root."""
     box, feature = work.scratch.box, model.split_prior.feature
     for k in range(len(feature)):
-        box[k, 0] = all_bits(feature[k].n_codes) if feature[k].nominal else 0
+        box[k, 0] = full_mask(feature[k].n_codes) if feature[k].nominal else 0
         box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.bits import all_bits, n_bits, spread_bits
+from pactree_mcmc.core.bits import deposit_bits, full_mask, n_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.compiled import leaf_score
 from pactree_mcmc.model.split_prior.geometry import (
@@ -419,7 +419,7 @@ def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -
     The smallest category goes left. If sides may be empty, the splits that send all rows to one side are added too.
     """
     rule, scratch = model.split_prior, work.scratch
-    n, everything = tabulate(work, n_members, k), all_bits(rule.feature[k].n_codes)
+    n, everything = tabulate(work, n_members, k), full_mask(rule.feature[k].n_codes)
     present = np.int64(0)
     for j in range(n):
         present |= np.int64(1) << scratch.codes[j]
@@ -435,7 +435,7 @@ def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -
         if number < 0:
             split = everything if number == -trivial else np.int64(0)
         else:
-            split = spread_bits(parted, 1 + 2 * number)
+            split = deposit_bits(parted, 1 + 2 * number)
         clear_sides(work)
         for j in range(n):
             add_code_to_side(work, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])

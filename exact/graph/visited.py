@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.bits import all_bits
+from pactree_mcmc.core.bits import full_mask
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
@@ -225,7 +225,7 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
     The box follows from the splits above the node in its tree.
     """
     nominal, twin = rule.feature[k].nominal, rule.feature[k].twin
-    box, here = all_bits(rule.feature[k].n_codes) if nominal else np.int64(0), node
+    box, here = full_mask(rule.feature[k].n_codes) if nominal else np.int64(0), node
     while nodes.parent[here] != NONE:
         up = nodes.parent[here]
         if nodes.feature[up] == k or nodes.feature[up] == twin:

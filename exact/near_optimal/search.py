@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.bits import all_bits, n_bits, spread_bits
+from pactree_mcmc.core.bits import deposit_bits, full_mask, n_bits
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
@@ -177,7 +177,7 @@ def _list_partitions(problem: Any, path: Any, depth: int, k: int, row: int) -> i
             if path.bits[depth, w] & problem.below[first + code, w]:
                 present |= np.int64(1) << code
     for number in range((np.int64(1) << max(n_bits(present) - 1, 0)) - 1):
-        split = spread_bits(present, 1 + 2 * number)
+        split = deposit_bits(present, 1 + 2 * number)
         for w in range(path.left.shape[1]):
             path.left[row, w] = 0
             for code in range(n_codes):
@@ -187,7 +187,7 @@ def _list_partitions(problem: Any, path: Any, depth: int, k: int, row: int) -> i
         if min(rows, n_rows - rows) >= problem.min_leaf:
             _sum_sides(problem, path, depth, k, row)
             # categories that are not in the cell go with the larger side
-            path.split[row] = split | (all_bits(n_codes) & ~present) if 2 * rows >= n_rows else split
+            path.split[row] = split | (full_mask(n_codes) & ~present) if 2 * rows >= n_rows else split
             row += 1
     return row
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.bits import all_bits, spread_bits
+from pactree_mcmc.core.bits import deposit_bits, full_mask
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.tree.arrays import LEAF
@@ -197,7 +197,7 @@ def _absolute_split(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
     nominal, twin = model.split_prior.feature[k].nominal, model.split_prior.feature[k].twin
     low, here = np.int64(0), n
     if nominal:
-        low = all_bits(model.split_prior.feature[k].n_codes)
+        low = full_mask(model.split_prior.feature[k].n_codes)
     while nodes[here, PARENT] >= 0:
         parent = base + nodes[here, PARENT]
         if nodes[parent, FEATURE] == k or nodes[parent, FEATURE] == twin:
@@ -207,6 +207,6 @@ def _absolute_split(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
                 low = max(low, cut_of(nodes[parent, SPLIT]) + 1)
         here = parent
     if nominal:
-        return spread_bits(low, split)
+        return deposit_bits(low, split)
     cut = cut_of(split) + low
     return pack_cut(cut, cut + 1)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import check_count, check_number, in_words, read_array, read_numbers
+from pactree_mcmc.core.checks import check_count, check_number, read_array, read_numbers, repr_of
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.core.special import gammaln
 
@@ -88,7 +88,7 @@ class ContextTreeWeighting:
             raise ValueError(f"rho has shape {by_depth.shape}; give a number, or one for each depth below {depth}.")
         by_depth = np.broadcast_to(by_depth, self.depth)
         if not np.all((by_depth >= 0.0) & (by_depth < 1.0)):
-            raise ValueError(f"rho={in_words(rho)} is out of range; give 0 <= rho < 1.")
+            raise ValueError(f"rho={repr_of(rho)} is out of range; give 0 <= rho < 1.")
         with np.errstate(divide="ignore"):
             self._log_split = np.append(np.log(by_depth), -np.inf)
         self._log_stop = np.append(np.log1p(-by_depth), 0.0)

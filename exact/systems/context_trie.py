@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.bits import mixed
+from pactree_mcmc.core.bits import hash_integer
 from pactree_mcmc.core.compile.jit import jit
 
 N_NODES, N_ENTRIES = range(2)
@@ -75,7 +75,7 @@ def refill(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) ->
 def find(keys: np.ndarray, key: int) -> int:
     """Return the place of a key in the hash table, or of the free entry where it would be inserted."""
     mask = len(keys) - 1
-    at = mixed(key) & mask
+    at = hash_integer(key) & mask
     while keys[at] != NONE and keys[at] != key:
         at = (at + 1) & mask
     return at

@@ -10,7 +10,14 @@ import numpy as np
 from pactree_mcmc.certificates import Bound, dyadic_bits
 from pactree_mcmc.certificates.bound import check_delta, documented
 from pactree_mcmc.certificates.occam_bounds import best_fragment, count_errors, sum_below
-from pactree_mcmc.core.checks import BELOW_ONE, check_count, check_flag, check_number, read_numbers, refuse_other_rows
+from pactree_mcmc.core.checks import (
+    LARGEST_BELOW_ONE,
+    check_count,
+    check_flag,
+    check_number,
+    read_numbers,
+    refuse_other_rows,
+)
 from pactree_mcmc.core.special import gammaln, logsumexp
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.table.reader import Table
@@ -166,7 +173,7 @@ def vc_failure_iid(n: int, prior0: float, eps0: float, eps1: float, vc_dimension
     """
     check_count("n", n)
     check_count("vc_dimension", vc_dimension, 0)
-    prior0 = check_number("prior0", prior0, "a probability in (0, 1)", 5e-324, BELOW_ONE)
+    prior0 = check_number("prior0", prior0, "a probability in (0, 1)", 5e-324, LARGEST_BELOW_ONE)
     total = 0.0
     for name, prior, eps in (("0", prior0, eps0), ("1", 1.0 - prior0, eps1)):
         eps = check_number(f"eps{name}", eps, "a number in (0, 1]", 5e-324, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pactree_mcmc.certificates import dyadic_bits, dyadic_penalty
 from pactree_mcmc.certificates.bound import check_delta
-from pactree_mcmc.core.checks import as_number, check_count, check_flag, check_number, in_words, read_numbers
+from pactree_mcmc.core.checks import as_number, check_count, check_flag, check_number, read_numbers, repr_of
 from pactree_mcmc.core.names import with_texts
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
@@ -189,7 +189,7 @@ class SizePenalty:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise TypeError(f"function is {in_words(self.function)}; give a function of an array of numbers of leaves.")
+            raise TypeError(f"function is {repr_of(self.function)}; give a function of an array of numbers of leaves.")
 
     def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
         """Return the penalty of trees with ``leaves`` leaves."""
@@ -209,7 +209,7 @@ def read_penalty(penalty: Any) -> Penalty:
     if isinstance(penalty, Penalty):
         return penalty
     raise ValueError(
-        f"penalty={in_words(penalty)} is unknown; give 'adaptive', 'square-root', a number for the cost of a leaf, "
+        f"penalty={repr_of(penalty)} is unknown; give 'adaptive', 'square-root', a number for the cost of a leaf, "
         "SpatiallyAdaptive(...), SquareRoot(...), AdditivePenalty(...), SizePenalty(...) or RootFragments(...)."
     )
 

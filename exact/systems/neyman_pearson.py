@@ -22,7 +22,7 @@ import numpy as np
 
 from pactree_mcmc.certificates import Bound, dyadic_bits
 from pactree_mcmc.certificates.bound import check_delta
-from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number
+from pactree_mcmc.core.checks import LARGEST_BELOW_ONE, check_choice, check_count, check_number
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
@@ -412,7 +412,7 @@ def _best_at(problem: DyadicProblem, terms: CellTerms, multiplier: float, tolera
 
 def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any, strength: Any) -> None:
     """Raise ValueError if the arguments of `neyman_pearson_tree` are out of range, or do not fit together."""
-    check_number("alpha", alpha, "a false-alarm level in (0, 1)", 5e-324, BELOW_ONE)
+    check_number("alpha", alpha, "a false-alarm level in (0, 1)", 5e-324, LARGEST_BELOW_ONE)
     check_choice("method", method, ("srm", "erm", "adaptive"))
     if max_leaves is None and method == "erm":
         raise ValueError("method='erm' needs the class of trees: give max_leaves.")

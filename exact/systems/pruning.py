@@ -187,7 +187,7 @@ class PruningFamily:
     def at(self, alpha: float) -> Tree:
         """Return the smallest pruning that minimises ``cost + alpha * penalty(leaves)``, alpha >= 0."""
         if checks.as_number(alpha) is None or not alpha >= 0.0:
-            raise ValueError(f"alpha={checks.in_words(alpha)} is out of range; give a number >= 0.")
+            raise ValueError(f"alpha={checks.repr_of(alpha)} is out of range; give a number >= 0.")
         return self.tree(int(np.searchsorted(self.threshold, alpha, side="right")) - 1)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pactree_mcmc.certificates.bound import Bound, check_delta
 from pactree_mcmc.certificates.occam_bounds import fragment_level
-from pactree_mcmc.core.checks import MOST, check_count, check_number, check_type
+from pactree_mcmc.core.checks import MAX_COUNT, check_count, check_number, check_type
 from pactree_mcmc.model import ChipmanPrior, DirichletMultinomial, DyadicCuts, FixedTree, GridCuts, TreeModel
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
@@ -155,7 +155,9 @@ def minimise_root_fragment(
     n_splits = max(1, int(graph.first_edge[1]))
     least = math.log2(n_splits)
     allowed = f"the length of a prefix code for {n_splits:,} splits, >= {least:.6g} bits"
-    split_bits = least if split_bits is None else check_number("split_bits", split_bits, allowed, least - 1e-9, MOST)
+    split_bits = (
+        least if split_bits is None else check_number("split_bits", split_bits, allowed, least - 1e-9, MAX_COUNT)
+    )
     code = _Code(1.0 + split_bits + 1.0 + math.log2(n_classes), 1.0 + math.log2(n_classes), split_bits + 2.0, level)
     return _minimise(model, graph, code, split_bits, strength, float(delta))._replace(use_of_rows=_use_of_rows(model))
 

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..core.checks import check_count, check_flag, check_number, in_words, read_numbers
+from ..core.checks import check_count, check_flag, check_number, read_numbers, repr_of
 from ..core.compile.jit import jit
 from ..core.logsum import log_sum
 from ..core.names import with_texts
@@ -189,7 +189,7 @@ def binary_kl(p: Any, q: Any) -> float | np.ndarray:
     p, q = _together(p=p, q=q)
     for name, array in (("p", p), ("q", q)):
         if not np.all((array >= 0.0) & (array <= 1.0)):
-            raise ValueError(f"{name} is {in_words(array)}; give probabilities, 0 <= {name} <= 1.")
+            raise ValueError(f"{name} is {repr_of(array)}; give probabilities, 0 <= {name} <= 1.")
     return np.array([_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
 
 

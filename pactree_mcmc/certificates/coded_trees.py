@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_choice, check_count, check_flag, in_words, read_matrix, read_numbers
+from ..core.checks import check_choice, check_count, check_flag, read_matrix, read_numbers, repr_of
 from ..core.compile.jit import jit
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
@@ -246,7 +246,7 @@ def read_lists(thresholds: Any, p: int) -> list[np.ndarray]:
     fits = (is_table or isinstance(thresholds, list | tuple)) and len(thresholds) == p
     lists = [np.unique(read_numbers("thresholds", part)) for part in (thresholds if fits else [])]
     if not lists or not all(len(part) and np.isfinite(part).all() for part in lists):
-        raise ValueError(f"thresholds is {in_words(thresholds)}; give finite numbers for each of the {p} features.")
+        raise ValueError(f"thresholds is {repr_of(thresholds)}; give finite numbers for each of the {p} features.")
     return lists
 
 
@@ -256,7 +256,7 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
     if ends.shape != (p, 2) or not np.isfinite(ends).all() or not np.isfinite(ends[:, 1] - ends[:, 0]).all():
         raise ValueError(f"ranges has shape {ends.shape}; give two finite numbers for each of the {p} features.")
     if not np.all(ends[:, 0] < ends[:, 1]):
-        raise ValueError(f"ranges is {in_words(ends)}; give the smallest value of each feature before the largest.")
+        raise ValueError(f"ranges is {repr_of(ends)}; give the smallest value of each feature before the largest.")
     return ends
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import MOST, check_count, check_number, in_words, read_array
+from ..core.checks import MAX_COUNT, check_count, check_number, read_array, repr_of
 from ..core.compile.jit import jit
 from ..table.coding import LARGEST
 from .bound import Bound, binomial_tail_inversion, check_delta, check_errors, documented, log_choose
@@ -137,8 +137,8 @@ def occam_continuous(
     if bits.ndim != 1 or len(bits) > n_nodes:
         raise ValueError(f"lengths has shape {bits.shape}; give one a threshold, at most {n_nodes} of them.")
     for name, array in (("lengths", bits), ("halvings", kappa)):
-        if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() > MOST):
-            raise ValueError(f"{name}={in_words(array)}; give integers 0..{MOST}.")
+        if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() > MAX_COUNT):
+            raise ValueError(f"{name}={repr_of(array)}; give integers 0..{MAX_COUNT}.")
     if kappa.shape not in ((), (len(bits),), (2, 1), (2, len(bits)), (1,), (1, 1), (1, len(bits))):
         raise ValueError(f"halvings has shape {kappa.shape}; give one number, or two a threshold: (2, {len(bits)}).")
     bits, kappa = bits.astype(np.float64), kappa.astype(np.float64)

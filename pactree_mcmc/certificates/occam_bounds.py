@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import MOST, check_count, check_flag, check_type, differ, in_words, read_labels, read_numbers
+from ..core.checks import (
+    MAX_COUNT,
+    check_count,
+    check_flag,
+    check_type,
+    labels_differ,
+    read_labels,
+    read_numbers,
+    repr_of,
+)
 from ..core.compile.jit import jit
 from ..core.names import with_short_repr
 from ..table.labels import refuse_missing
@@ -256,8 +265,8 @@ def dyadic_bits(depth: Any, n_features: int, *, cyclic: bool = False) -> np.ndar
     """
     depth, n_features = read_numbers("depth", depth), check_count("n_features", n_features)
     check_flag("cyclic", cyclic)
-    if not np.all((depth >= 0.0) & (depth <= MOST)):
-        raise ValueError(f"depth is {in_words(depth)}; give depths 0..{MOST}.")
+    if not np.all((depth >= 0.0) & (depth <= MAX_COUNT)):
+        raise ValueError(f"depth is {repr_of(depth)}; give depths 0..{MAX_COUNT}.")
     return 2.0 * (depth + 1.0) + (0.0 if cyclic else depth * math.log2(n_features))
 
 
@@ -302,7 +311,7 @@ def dyadic_penalty(
     delta, n, n_classes = check_delta(delta), check_count("n", n), check_count("n_classes", n_classes)
     nats, rows = dyadic_bits(depth, n_features, cyclic=cyclic) * math.log(2.0), read_numbers("rows", rows)
     if not np.all((rows >= 0.0) & (rows <= n)):
-        raise ValueError(f"rows is {in_words(rows)}; give counts 0..{n}.")
+        raise ValueError(f"rows is {repr_of(rows)}; give counts 0..{n}.")
     if rows.ndim and nats.ndim and rows.shape != nats.shape:
         raise ValueError(f"rows has shape {rows.shape} and depth {nats.shape}; give one depth a cell.")
     fraction = 4.0 * np.maximum(rows, nats - math.log(delta)) / n
@@ -355,7 +364,7 @@ def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
     if bits.ndim and bits.shape != (tree.n_nodes,):
         raise ValueError(f"split_bits has shape {bits.shape}; give one number, or one a node: ({tree.n_nodes},).")
     bits = np.where(tree.feature == LEAF, 0.0, bits)
-    if not np.all((bits >= 0.0) & (bits <= MOST)):
+    if not np.all((bits >= 0.0) & (bits <= MAX_COUNT)):
         raise ValueError("split_bits has a negative or infinite entry; give the lengths of a prefix code, >= 0.")
     return bits
 
@@ -378,11 +387,11 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
     leaf = tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:
         raise ValueError(f"X has {len(leaf)} rows and y has shape {labels.shape}; give one label a row, at least one.")
-    if all(differ(np.full(len(labels), one, dtype=tree.classes.dtype), labels).all() for one in tree.classes):
+    if all(labels_differ(np.full(len(labels), one, dtype=tree.classes.dtype), labels).all() for one in tree.classes):
         raise ValueError(
-            f"y has none of the classes of the tree, {in_words(tree.classes.tolist())}; give labels of the same kind."
+            f"y has none of the classes of the tree, {repr_of(tree.classes.tolist())}; give labels of the same kind."
         )
-    wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
+    wrong = labels_differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
     return Counted(wrong, sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes)))
 
 

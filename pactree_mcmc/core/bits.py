@@ -10,7 +10,7 @@ from .compile.jit import jit
 
 
 @jit
-def mixed(x: int) -> int:
+def hash_integer(x: int) -> int:
     """Return a hash of ``x``: a pseudo-random bijection of int64 (one step of SplitMix64)."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -46,7 +46,7 @@ def n_bits(mask: int) -> int:
 
 
 @jit
-def spread_bits(mask: int, pattern: int) -> int:
+def deposit_bits(mask: int, pattern: int) -> int:
     """Return a subset of the bits set in ``mask``: the j-th lowest is kept if bit j of ``pattern`` is set."""
     out = np.int64(0)
     while mask:
@@ -59,14 +59,14 @@ def spread_bits(mask: int, pattern: int) -> int:
 
 
 @jit
-def all_bits(n: int) -> int:
+def full_mask(n: int) -> int:
     """Return a number whose lowest ``n`` bits are set, 1 <= n <= 63."""
     half = np.int64(1) << (n - 1)
     return (half - 1) + half
 
 
 @jit
-def low_sums(rows: np.ndarray, least: int) -> np.ndarray:
+def count_light_subsets(rows: np.ndarray, least: int) -> np.ndarray:
     """Return (n + 1, least + 1) the number of subsets of the categories j, ..., n - 1 with fewer than t rows in all.
 
     This is entry (j, t). ``rows`` (n,) is the number of rows of each category.

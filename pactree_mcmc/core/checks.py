@@ -14,12 +14,12 @@ import numpy as np
 
 Seed = SupportsIndex | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
 """Source of randomness, as an argument of public functions."""
-MOST = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 """Largest value of a count, since draws, rows and cells have indices of 31 bits."""
 
-BELOW_ONE = 1.0 - 2.0**-53
+LARGEST_BELOW_ONE = 1.0 - 2.0**-53
 """Largest float64 below 1."""
-MOST_EXACT = 1 << 53
+MAX_EXACT_INTEGER = 1 << 53
 """Largest integer up to which float64 represents all integers."""
 
 _WORDS = reprlib.Repr()
@@ -27,7 +27,7 @@ _WORDS.maxstring = _WORDS.maxother = 100
 _WORDS.maxlist = _WORDS.maxtuple = _WORDS.maxdict = 8
 
 
-def in_words(value: Any) -> str:
+def repr_of(value: Any) -> str:
     """Return a value as text for an error message: its repr, cut short, or its type if it has no repr."""
     try:
         words = _WORDS.repr(value)
@@ -41,21 +41,21 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
-def check_count(name: str, value: Any, least: int = 1, most: int = MOST, *, or_none: bool = False) -> int:
+def check_count(name: str, value: Any, least: int = 1, most: int = MAX_COUNT, *, or_none: bool = False) -> int:
     """Return ``value`` if it is an integer from ``least`` to ``most``. Otherwise raise a ValueError.
 
     ``or_none`` is True if the message is to mention None as another possible value.
     """
     if not is_integer(value) or not least <= int(value) <= most:
-        allowed = f"an integer >= {least}" if most >= MOST else f"an integer {least}..{most}"
-        if most == MOST and is_integer(value) and int(value) > most:
+        allowed = f"an integer >= {least}" if most >= MAX_COUNT else f"an integer {least}..{most}"
+        if most == MAX_COUNT and is_integer(value) and int(value) > most:
             allowed += f" and <= {most}"
         allowed += ", or None" if or_none else ""
-        raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
+        raise ValueError(f"{name}={repr_of(value)} is out of range; give {allowed}.")
     return int(value)
 
 
-def settle(instance: Any, name: str, value: Any) -> None:
+def set_field(instance: Any, name: str, value: Any) -> None:
     """Set a field of a frozen dataclass in its ``__post_init__``, to a checked and converted value."""
     object.__setattr__(instance, name, value)
 
@@ -77,14 +77,14 @@ def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, mo
     """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError that says ``allowed``."""
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
-        raise ValueError(f"{name}={in_words(value)} is out of range; give {allowed}.")
+        raise ValueError(f"{name}={repr_of(value)} is out of range; give {allowed}.")
     return number
 
 
 def check_flag(name: str, value: Any) -> bool:
     """Return a boolean. Raise a ValueError for any other value."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={in_words(value)} is not a boolean; give True or False.")
+        raise ValueError(f"{name}={repr_of(value)} is not a boolean; give True or False.")
     return bool(value)
 
 
@@ -92,20 +92,20 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value`` if it is one of the ``choices``. Otherwise raise a ValueError."""
     choices = list(choices)
     if not isinstance(value, str) or str(value) not in choices:
-        raise ValueError(f"{name}={in_words(value)} is unknown; give one of {choices}.")
+        raise ValueError(f"{name}={repr_of(value)} is unknown; give one of {choices}.")
     return str(value)
 
 
 def check_type(name: str, value: Any, kind: Any, allowed: str) -> None:
     """Raise a TypeError that says ``allowed`` unless ``value`` is an instance of ``kind``."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} is {in_words(value)}, a {type(value).__name__}; give {allowed}.")
+        raise TypeError(f"{name} is {repr_of(value)}, a {type(value).__name__}; give {allowed}.")
 
 
 def refuse_endless(name: str, value: Any) -> None:
-    """Raise a ValueError for a ``range`` of more than ``MOST`` numbers, which as an array would fill the memory."""
-    if isinstance(value, range) and value[MOST:]:
-        raise ValueError(f"{name} is {in_words(value)}, which is too long; give at most {MOST} numbers.")
+    """Raise a ValueError if a value is a ``range`` of more than ``MAX_COUNT`` numbers, which may not fit in memory."""
+    if isinstance(value, range) and value[MAX_COUNT:]:
+        raise ValueError(f"{name} is {repr_of(value)}, which is too long; give at most {MAX_COUNT} numbers.")
 
 
 def central_fractions(coverage: Any) -> tuple[float, float]:
@@ -133,7 +133,7 @@ def read_array(name: str, value: Any) -> np.ndarray:
         return array if type(array) is np.ndarray else np.asarray(array).view(np.ndarray)
     except Exception as error:
         raise ValueError(
-            f"{name} is {in_words(value)}, which makes no array ({type(error).__name__}); give an array or a list."
+            f"{name} is {repr_of(value)}, which makes no array ({type(error).__name__}); give an array or a list."
         ) from error
 
 
@@ -143,13 +143,13 @@ def inexact_row(values: np.ndarray) -> int | None:
         return None
     if values.dtype.kind == "O":
         large = np.array(
-            [isinstance(v, int | np.integer) and abs(int(v)) > MOST_EXACT for v in values.ravel().tolist()]
+            [isinstance(v, int | np.integer) and abs(int(v)) > MAX_EXACT_INTEGER for v in values.ravel().tolist()]
         )
         large = large.reshape(values.shape)
     elif values.dtype.itemsize < 8:
         return None
     else:
-        large = (values > MOST_EXACT) | (values < -MOST_EXACT if values.dtype.kind == "i" else False)
+        large = (values > MAX_EXACT_INTEGER) | (values < -MAX_EXACT_INTEGER if values.dtype.kind == "i" else False)
     for place in np.argwhere(large).tolist():
         value = int(values[tuple(place)])
         number = as_number(value)
@@ -202,7 +202,7 @@ def refuse_other_rows(**arguments: Any) -> None:
         if not 0 < len(index) == len(first[1]) or index.equals(first[1]):
             continue
         labels = f"{first[0]}.index"
-        pairs = list(zip(map(in_words, index.tolist()), map(in_words, first[1].tolist()), strict=True))
+        pairs = list(zip(map(repr_of, index.tolist()), map(repr_of, first[1].tolist()), strict=True))
         row, (one, other) = next((place for place in enumerate(pairs) if len(set(place[1])) > 1), (0, pairs[0]))
         alike = index.is_unique and first[1].is_unique and set(index) == set(first[1])
         by_label = f"{name}.loc[{labels}] to take it by label, or " if alike else ""
@@ -222,7 +222,7 @@ def read_labels(y: Any, X: Any = None) -> np.ndarray:
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
-def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def labels_differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return a boolean array: True if the labels of two arrays differ. Labels that cannot be compared are different."""
     text = {array.dtype.kind in "UST" for array in (one, other) if array.dtype.kind != "O"}
     try:
@@ -246,7 +246,7 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
         flags = bool | np.bool_
         entries = [float(x) if isinstance(x, flags) else as_number(x) for x in array.ravel().tolist()]
         if None in entries:
-            odd = in_words(array.ravel()[entries.index(None)])
+            odd = repr_of(array.ravel()[entries.index(None)])
             raise ValueError(f"{name} holds {odd}, which is not a real number; give numbers.")
         return np.array(entries, dtype=np.float64).reshape(array.shape)
     if array.dtype.kind not in "fiub":
@@ -261,7 +261,7 @@ def read_generator(rng: Any) -> np.random.Generator:
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
     if not is_source and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):
         raise ValueError(
-            f"rng={in_words(rng)} is not a source of randomness; give None, an integer >= 0, a SeedSequence or a "
+            f"rng={repr_of(rng)} is not a source of randomness; give None, an integer >= 0, a SeedSequence or a "
             "Generator."
         )
     return np.random.default_rng(rng if is_source else [int(seed) for seed in seeds] if seeds is rng else int(rng))

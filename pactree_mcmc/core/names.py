@@ -11,7 +11,7 @@ from functools import wraps
 from textwrap import indent
 from typing import Any, ParamSpec, TypeVar
 
-from .checks import in_words
+from .checks import repr_of
 
 MOST_SHOWN = 400
 """Largest number of characters of the representation of a NamedTuple."""
@@ -157,7 +157,7 @@ def fields_repr(value: Any) -> str:
     for field in dataclasses.fields(value):
         if field.repr:
             part = getattr(value, field.name)
-            text = in_words(part)
+            text = repr_of(part)
             parts.append(f"{field.name}={text if len(text) <= MOST_OF_FIELD else _short(part)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import Seed, check_count, check_flag, in_words, read_generator
+from ..core.checks import Seed, check_count, check_flag, read_generator, repr_of
 from ..core.special import logsumexp
 from ..core.warn import warn
 from ..mcmc.sampling import sample
@@ -139,7 +139,7 @@ def _read_models(models: Any) -> dict[str, Any]:
     for name, part in models.items():
         if isinstance(part, VisitedPosterior) or not isinstance(part, TreeModel | ExactPosterior | SampledPosterior):
             raise TypeError(
-                f"models[{in_words(name)}] is a {type(part).__name__}; give a TreeModel, or its posterior from "
+                f"models[{repr_of(name)}] is a {type(part).__name__}; give a TreeModel, or its posterior from "
                 "pt.sample or exact.solve."
             )
     of = {name: part if isinstance(part, TreeModel) else part.model for name, part in models.items()}
@@ -147,13 +147,13 @@ def _read_models(models: Any) -> dict[str, Any]:
     for name, model in of.items():
         if not model.leaf.has_likelihood:
             raise ValueError(
-                f"models[{in_words(name)}]: {type(model.leaf).__name__} is a loss, not a likelihood, so it has no "
+                f"models[{repr_of(name)}]: {type(model.leaf).__name__} is a loss, not a likelihood, so it has no "
                 "evidence; compare predictions on held-out rows."
             )
         what = data_difference(first, model)
         if what:
             raise ValueError(
-                f"models[{in_words(first_name)}] and models[{in_words(name)}] differ in {what}; evidences can be "
+                f"models[{repr_of(first_name)}] and models[{repr_of(name)}] differ in {what}; evidences can be "
                 "compared for the same data only."
             )
     return dict(models)

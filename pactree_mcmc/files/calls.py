@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .encoding import kept
+from .encoding import register_class
 
 PACKAGES = ("pactree-mcmc", "numpy", "numba", "scipy")
 """Packages whose releases are recorded, beside Python."""
@@ -22,7 +22,7 @@ POOL_SIZE = 4
 """Default pool size of a SeedSequence."""
 
 
-@kept
+@register_class
 class Call(NamedTuple):
     """Record of a call of `sample` or `resume` that made draws.
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 T = TypeVar("T")
-NATIVE = "fiub"
+ARRAY_KINDS = "fiub"
 """Kinds of dtypes of numbers and booleans, which are stored as arrays. Other arrays are stored as lists in the text."""
-SMALL = 1 << 16
+SMALL_ARRAY_BYTES = 1 << 16
 """Number of bytes below which arrays of one dtype are joined into one array, since many arrays make files slow."""
-POOL = "small_"
+JOINT_PREFIX = "small_"
 """First part of the names of joint arrays of small arrays. The dtype follows."""
 
 
@@ -44,10 +44,10 @@ class _Arrays:
     def add(self, name: str, data: np.ndarray) -> dict:
         """Add an array, and return the JSON object that represents it in the text."""
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
-        if data.nbytes >= SMALL or name.startswith(self.apart):
+        if data.nbytes >= SMALL_ARRAY_BYTES or name.startswith(self.apart):
             self.single[name] = data
             return {"array": name}
-        pool = POOL + data.dtype.name
+        pool = JOINT_PREFIX + data.dtype.name
         start = self.used.get(pool, 0)
         self.small.setdefault(pool, []).append(data.ravel())
         self.used[pool] = start + data.size
@@ -58,7 +58,7 @@ class _Arrays:
         return self.single | {pool: np.concatenate(arrays) for pool, arrays in self.small.items()}
 
 
-class Unknown(ValueError):
+class NotStorable(ValueError):
     """Error for a value that a file cannot contain, or for content that cannot be decoded."""
 
 
@@ -82,7 +82,7 @@ class Codec:
         self.records, self.apart = dict(records), tuple(apart)
 
     def encode(self, value: Any) -> Encoded:
-        """Return the value as text and arrays. Raise Unknown if a file cannot contain a part of it."""
+        """Return the value as text and arrays. Raise NotStorable if a file cannot contain a part of it."""
         arrays = _Arrays(self.apart)
         return Encoded(json.dumps(self._encode(value, "", arrays), allow_nan=False), arrays.all())
 
@@ -92,16 +92,16 @@ class Codec:
             forms = json.loads(encoded.text)["dict"]
             return {key: Encoded(json.dumps(form), encoded.arrays) for key, form in forms.items()}
         except Exception as error:
-            raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
+            raise NotStorable(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def decode(self, encoded: Encoded) -> Any:
-        """Return the value that `encode` has converted. Raise Unknown if `encode` cannot have written this content."""
+        """Return the value that `encode` has converted. Raise NotStorable if `encode` cannot have written it."""
         try:
             return self._decode(json.loads(encoded.text), encoded.arrays)
-        except Unknown:
+        except NotStorable:
             raise
         except Exception as error:
-            raise Unknown(f"its description does not make sense ({type(error).__name__}: {error})") from error
+            raise NotStorable(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def _encode(self, value: Any, at: str, arrays: _Arrays) -> Any:
         """Return the JSON form of a value whose name is ``at``, and add its arrays to ``arrays``."""
@@ -111,7 +111,7 @@ class Codec:
             return value if math.isfinite(value) else {"float": str(value)}
         if type(value) is bytes:
             return {"bytes": value.decode("latin-1")}
-        if isinstance(value, np.generic) and value.dtype.kind in NATIVE:
+        if isinstance(value, np.generic) and value.dtype.kind in ARRAY_KINDS:
             return {"scalar": self._encode(value.item(), at, arrays), "dtype": value.dtype.str}
         if isinstance(value, np.ndarray):
             return self._encode_array(value, at, arrays)
@@ -123,11 +123,13 @@ class Codec:
             return {"dict": {key: self._encode(x, f"{at}.{key}", arrays) for key, x in value.items()}}
         if self.classes.get(type(value).__name__) is type(value):
             value = value.for_file() if hasattr(value, "for_file") else value
-            fields = {name: self._encode(getattr(value, name), f"{at}.{name}", arrays) for name in _fields(type(value))}
+            fields = {
+                name: self._encode(getattr(value, name), f"{at}.{name}", arrays) for name in field_names(type(value))
+            }
             return {"class": type(value).__name__, "fields": fields}
         if hasattr(value, "__array__") and not isinstance(value, np.generic):
             return self._encode_array(np.asarray(value), at, arrays)
-        raise Unknown(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
+        raise NotStorable(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
         """Return the JSON form of an array. The same object is added once, unless its name begins with ``apart``."""
@@ -142,11 +144,11 @@ class Codec:
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:
-                raise Unknown(f"{at.lstrip('.')} holds records of {value.dtype}, which a file cannot hold")
+                raise NotStorable(f"{at.lstrip('.')} holds records of {value.dtype}, which a file cannot hold")
             plain = np.ascontiguousarray(np.asarray(value)).view(self.records[name])
             data = plain.view(np.uint8) if plain.size else np.empty(0)
             form: dict[str, Any] = {"records": name, "layout": str(plain.dtype.descr)}
-        elif value.dtype.kind in NATIVE:
+        elif value.dtype.kind in ARRAY_KINDS:
             data, form = (value.astype(np.uint8) if value.dtype.kind == "b" else value), {}
         else:
             labels = [self._encode(x, at, arrays) for x in value.ravel().tolist()]
@@ -163,7 +165,7 @@ class Codec:
             return form
         if "class" in form:
             if form["class"] not in self.classes:
-                raise Unknown(f"it holds a {form['class']}, which this release does not know")
+                raise NotStorable(f"it holds a {form['class']}, which this release does not know")
             fields = {name: self._decode(x, arrays) for name, x in form["fields"].items()}
             return self.classes[form["class"]](**fields)
         if "tuple" in form:
@@ -193,10 +195,10 @@ class Codec:
         name = form.get("records")
         dtype = np.dtype(form["dtype"]) if name is None else self.records[name]
         if name is not None and str(dtype.descr) != form["layout"]:
-            raise Unknown(f"its records {name} have another layout than those of this release")
+            raise NotStorable(f"its records {name} have another layout than those of this release")
         if "array" not in form:
             if math.prod(shape) != 0:
-                raise Unknown(f"an array of shape {shape} is missing")
+                raise NotStorable(f"an array of shape {shape} is missing")
             out = np.zeros(shape, dtype=dtype)
         else:
             data = np.ascontiguousarray(arrays[form["array"]])
@@ -206,7 +208,7 @@ class Codec:
         return out.reshape(shape).view(np.recarray) if name is not None else out.reshape(shape)
 
 
-def _fields(cls: type) -> tuple[str, ...]:
+def field_names(cls: type) -> tuple[str, ...]:
     """Return the names of the fields from which an object of a class is made."""
     if dataclasses.is_dataclass(cls):
         return tuple(field.name for field in dataclasses.fields(cls) if field.init)
@@ -217,12 +219,12 @@ CODEC = Codec((), {}, ("draws.trees", "draws.stats", "draws.tree_of_draw"))
 """Codec of the files of this library. Classes and record types are registered where they are defined."""
 
 
-def kept(cls: type[T]) -> type[T]:
+def register_class(cls: type[T]) -> type[T]:
     """Register a NamedTuple or dataclass whose values files may contain. This is a decorator of the class."""
     CODEC.classes[cls.__name__] = cls
     return cls
 
 
-def keep_records(**records: np.dtype) -> None:
+def register_records(**records: np.dtype) -> None:
     """Register record types, by name, whose arrays files may contain."""
     CODEC.records.update(records)

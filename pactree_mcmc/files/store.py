@@ -19,26 +19,26 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import in_words, is_integer
+from ..core.checks import is_integer, repr_of
 from ..core.extras import require
-from .encoding import CODEC, Encoded, Unknown
+from .encoding import CODEC, Encoded, NotStorable
 
 AnyPath = str | os.PathLike[str]
 GROUP = "pactree_mcmc"
 """Name of the group of this library."""
-LONGEST_PATH = 4000
+MAX_PATH_LENGTH = 4000
 """Largest number of characters of a path."""
 FORMAT = 3
 """Number of the format that this release writes and reads."""
-SUFFIXES = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
+KIND_OF_SUFFIX = {".nc": "netCDF", ".nc4": "netCDF", ".netcdf": "netCDF", ".zarr": "Zarr"}
 """Kind of file that each suffix of a path selects."""
 HEADER_BYTES = 4096
 """Upper bound on the bytes in which a netCDF file describes a variable."""
-SEAL, DIGEST = b"\npactree-mcmc: sha256 of all bytes before this line ", 64
+SEAL_MARK, DIGEST_LENGTH = b"\npactree-mcmc: sha256 of all bytes before this line ", 64
 """Mark near the end of a netCDF file, and length of the digest that follows it."""
-BLOCK = 1 << 22
+DIGEST_BLOCK_BYTES = 1 << 22
 """Number of bytes that are read at once to compute a digest."""
-PROBE = """
+PROBE_PROGRAM = """
 import sys, h5py
 with h5py.File(sys.argv[1], "r") as file:
     if sys.argv[2] not in file:
@@ -50,18 +50,18 @@ with h5py.File(sys.argv[1], "r") as file:
         group[name][()]
 """
 """Program for a separate process that reads the group of this library, and may crash if the file is damaged."""
-LACKS_GROUP, PROBE_SECONDS = 3, 300
-"""Exit code of `PROBE` if the file lacks the group, and number of seconds after which the file counts as damaged."""
-TEXT = "description"
+EXIT_CODE_LACKS_GROUP, PROBE_SECONDS = 3, 300
+"""Exit code of `PROBE_PROGRAM` if the file lacks the group; seconds after which the file counts as damaged."""
+TEXT_VARIABLE = "description"
 """Name of the variable that holds the JSON text, as bytes: attributes may not be that long."""
 
 
 def check_target(path: Any, *, only: str | None = None) -> Path:
     """Return the path of a file to be written. Raise a ValueError if its suffix or its folder cannot be used."""
     path = as_path(path)
-    kind = SUFFIXES.get(path.suffix.lower())
+    kind = KIND_OF_SUFFIX.get(path.suffix.lower())
     if kind is None or (only is not None and kind != only):
-        allowed = [suffix for suffix, other in SUFFIXES.items() if only in (None, other)]
+        allowed = [suffix for suffix, other in KIND_OF_SUFFIX.items() if only in (None, other)]
         raise ValueError(f"{path} ends in {path.suffix!r}; give a path that ends in {' or '.join(allowed)}.")
     if kind == "Zarr":
         require("zarr", f"writing {path}")
@@ -75,17 +75,15 @@ def check_target(path: Any, *, only: str | None = None) -> Path:
 def as_path(path: Any) -> Path:
     """Return a ``Path``. Raise a ValueError if the argument cannot be the path of a file on any system."""
     if not isinstance(path, str | os.PathLike):
-        raise ValueError(f"path is {in_words(path)}, a {type(path).__name__}; give the path of a file.")
+        raise ValueError(f"path is {repr_of(path)}, a {type(path).__name__}; give the path of a file.")
     try:
         checked = Path(path)
         checked.exists()
         os.fsencode(checked)
     except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"path={in_words(path)} cannot be the path of a file: {error}.") from error
-    if "\0" in str(checked) or len(str(checked)) > LONGEST_PATH:
-        raise ValueError(
-            f"path={in_words(path)} cannot be the path of a file: it is too long, or contains a zero byte."
-        )
+        raise ValueError(f"path={repr_of(path)} cannot be the path of a file: {error}.") from error
+    if "\0" in str(checked) or len(str(checked)) > MAX_PATH_LENGTH:
+        raise ValueError(f"path={repr_of(path)} cannot be the path of a file: it is too long, or contains a zero byte.")
     return checked
 
 
@@ -96,18 +94,18 @@ def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None 
     the file cannot be written.
     """
     path = check_target(path)
-    write(path, encoded(parts, path), groups or {})
+    write_file(path, encode_parts(parts, path), groups or {})
 
 
-def encoded(value: dict, path: Path) -> Encoded:
+def encode_parts(value: dict, path: Path) -> Encoded:
     """Return parts as text and arrays for a file. A ValueError names a value that a file cannot contain."""
     try:
         return CODEC.encode(value)
-    except Unknown as error:
+    except NotStorable as error:
         raise ValueError(f"{path} is not written: {error}.") from error
 
 
-def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
+def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     """Write datasets by group and the content of this library to ``path``, completely or not at all.
 
     The data go to a temporary file in the same folder, which replaces ``path`` once it is on the disk. After an OSError
@@ -116,8 +114,12 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     import xarray as xr
 
     part = path.with_name(f".{path.name}.part")
-    arrays = content.arrays | {TEXT: np.frombuffer(content.text.encode(), dtype=np.uint8)}
-    attrs = {"format": FORMAT, "sha256": digest(content), "written_by": f"pactree-mcmc {version('pactree-mcmc')}"}
+    arrays = content.arrays | {TEXT_VARIABLE: np.frombuffer(content.text.encode(), dtype=np.uint8)}
+    attrs = {
+        "format": FORMAT,
+        "sha256": content_digest(content),
+        "written_by": f"pactree-mcmc {version('pactree-mcmc')}",
+    }
     own = xr.Dataset({name: (_dimensions(array.shape), array) for name, array in arrays.items()}, attrs=attrs)
     try:
         _remove(part)
@@ -126,13 +128,13 @@ def write(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             datasets = groups | {GROUP: own}
             _reserve(part, datasets.values())
             for name, dataset in datasets.items():
-                _put(part, path.suffix, name, dataset)
+                _write_dataset(part, path.suffix, name, dataset)
         if part.is_file():
             # HDF5 ignores bytes after its own
-            seal = SEAL + _file_digest(part, part.stat().st_size).encode()
+            seal = SEAL_MARK + _file_digest(part, part.stat().st_size).encode()
             with part.open("ab") as file:
                 file.write(seal)
-        _replace(part, path)
+        _rename_safely(part, path)
     except Exception as error:
         with contextlib.suppress(OSError):
             _remove(part)
@@ -149,7 +151,7 @@ def _file_digest(path: Path, size: int) -> str:
     out = hashlib.sha256()
     with path.open("rb") as file:
         while size > 0:
-            block = file.read(min(size, BLOCK))
+            block = file.read(min(size, DIGEST_BLOCK_BYTES))
             if not block:
                 break
             out.update(block)
@@ -163,26 +165,26 @@ def check_seal(path: Path) -> None:
     If the file ends with a digest, the digest must be that of the bytes before it. If there is no digest, another
     program has written to the file, or it was truncated. Then a separate process reads the file first.
     """
-    body = path.stat().st_size - len(SEAL) - DIGEST
+    body = path.stat().st_size - len(SEAL_MARK) - DIGEST_LENGTH
     with path.open("rb") as file:
         file.seek(max(body, 0))
         seal = file.read()
-    if body > 0 and seal.startswith(SEAL):
-        _compare(path, "bytes", _file_digest(path, body), seal[len(SEAL) :].decode(errors="replace"))
+    if body > 0 and seal.startswith(SEAL_MARK):
+        _check_digest(path, "bytes", _file_digest(path, body), seal[len(SEAL_MARK) :].decode(errors="replace"))
         return
     try:
-        probe = [sys.executable, "-c", PROBE, str(path), GROUP]
+        probe = [sys.executable, "-c", PROBE_PROGRAM, str(path), GROUP]
         done = subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL, timeout=PROBE_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from error
-    if done.returncode == LACKS_GROUP:
+    if done.returncode == EXIT_CODE_LACKS_GROUP:
         raise ValueError(f"{path} has no group {GROUP}: it is not a file of this library.")
     if done.returncode != 0:
         what = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ValueError(f"{path} cannot be read: it is damaged ({what or f'signal {-done.returncode}'}).")
 
 
-def _compare(path: Path, what: str, computed: str, stored: str) -> None:
+def _check_digest(path: Path, what: str, computed: str, stored: str) -> None:
     """Raise a ValueError if the computed digest of a file is not the stored digest. ``what`` was digested."""
     if computed != stored:
         raise ValueError(
@@ -209,7 +211,7 @@ def _dimensions(shape: tuple[int, ...]) -> list[str]:
     return [f"n{size}" + "_" * shape[:axis].count(size) for axis, size in enumerate(shape)]
 
 
-def digest(content: Encoded) -> str:
+def content_digest(content: Encoded) -> str:
     """Return the SHA-256 of the text, and of the names, dtypes, shapes and bytes of the arrays."""
     out = hashlib.sha256(content.text.encode())
     for name, array in sorted(content.arrays.items()):
@@ -218,9 +220,9 @@ def digest(content: Encoded) -> str:
     return out.hexdigest()
 
 
-def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
+def _write_dataset(part: Path, suffix: str, group: str, dataset: Any) -> None:
     """Write a dataset as one group of the file ``part``. The group "/" is the root of the file."""
-    if SUFFIXES[suffix.lower()] == "Zarr":
+    if KIND_OF_SUFFIX[suffix.lower()] == "Zarr":
         dataset.to_zarr(part, group=None if group == "/" else group, mode="a", consolidated=False)
         return
     encoding: dict = {name: {} for name in dataset.variables}
@@ -231,7 +233,7 @@ def _put(part: Path, suffix: str, group: str, dataset: Any) -> None:
     dataset.to_netcdf(part, mode="a" if part.exists() else "w", group=inside, engine="h5netcdf", encoding=encoding)
 
 
-def _replace(part: Path, path: Path) -> None:
+def _rename_safely(part: Path, path: Path) -> None:
     """Flush ``part`` to the disk, then rename it to ``path``."""
     for file in (part, *part.rglob("*")):
         if file.is_file():
@@ -267,40 +269,40 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read(path: Any) -> Encoded:
+def read_content(path: Any) -> Encoded:
     """Return the content of a file of this library. Raise a ValueError if its format or digest is wrong."""
     path = as_path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")
-    if SUFFIXES.get(path.suffix.lower()) is None:
-        raise ValueError(f"{path} ends in {path.suffix!r}; files of posteriors end in {' or '.join(SUFFIXES)}.")
-    if SUFFIXES[path.suffix.lower()] == "netCDF":
+    if KIND_OF_SUFFIX.get(path.suffix.lower()) is None:
+        raise ValueError(f"{path} ends in {path.suffix!r}; files of posteriors end in {' or '.join(KIND_OF_SUFFIX)}.")
+    if KIND_OF_SUFFIX[path.suffix.lower()] == "netCDF":
         check_seal(path)
     else:
         require("zarr", f"reading {path}")
-    attrs, arrays = _contents(path)
+    attrs, arrays = _group_content(path)
     written, stamp = attrs.get("format"), attrs.get("sha256")
-    if written is None or stamp is None or TEXT not in arrays:
+    if written is None or stamp is None or TEXT_VARIABLE not in arrays:
         raise ValueError(f"the group {GROUP} of {path} is incomplete; the file was altered, write it anew.")
     if not is_integer(written) or int(written) != FORMAT:
         raise ValueError(
             f"{path} is of format {written}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
             f"with the release that wrote it{', or a later one' if is_integer(written) and written > FORMAT else ''}."
         )
-    text = arrays.pop(TEXT).tobytes().decode(errors="replace")
+    text = arrays.pop(TEXT_VARIABLE).tobytes().decode(errors="replace")
     content = Encoded(text, arrays)
-    _compare(path, "content", digest(content), str(stamp))
+    _check_digest(path, "content", content_digest(content), str(stamp))
     return content
 
 
-def _contents(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _group_content(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the attributes and the arrays, by name, of the group of this library in a file."""
     import xarray as xr
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if SUFFIXES[path.suffix.lower()] == "Zarr":
+            if KIND_OF_SUFFIX[path.suffix.lower()] == "Zarr":
                 opened = xr.open_zarr(path, group=GROUP, consolidated=False, chunks=None, decode_cf=False)
             else:
                 opened = xr.open_dataset(path, group=GROUP, engine="h5netcdf", decode_cf=False)

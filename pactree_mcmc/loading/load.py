@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.checks import check_type
 from ..core.warn import warn
-from ..files.encoding import CODEC, Encoded, Unknown
-from ..files.store import AnyPath, read
+from ..files.encoding import CODEC, Encoded, NotStorable
+from ..files.store import AnyPath, read_content
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
@@ -64,7 +64,7 @@ def load(
     _apply(path, check_draws, draws, model)
     try:
         course = CODEC.decode(parts["course"]) if "course" in parts else None
-    except Unknown as error:
+    except NotStorable as error:
         warn(f"the chains of {path} cannot be continued by this release: {error}.")
     if course is not None:
         _apply(path, check_course, course, draws, model)
@@ -155,8 +155,8 @@ def _apply(path: Any, check: Callable[..., Any], *what: Any) -> Any:
 def _parts(path: Any) -> dict[str, Encoded]:
     """Return the parts of a file by name, still encoded."""
     try:
-        parts = CODEC.parts(read(path))
-    except Unknown as error:
+        parts = CODEC.parts(read_content(path))
+    except NotStorable as error:
         raise ValueError(f"{path} cannot be used: {error}.") from error
     if "model" not in parts:
         raise ValueError(f"{path} cannot be used: it holds no model.")
@@ -167,7 +167,7 @@ def _decoded(encoded: Encoded, path: Any) -> Any:
     """Return the value of an encoded part of a file. A ValueError names the file if it cannot be decoded."""
     try:
         return CODEC.decode(encoded)
-    except Unknown as error:
+    except NotStorable as error:
         raise ValueError(f"{path} cannot be used: {error}.") from error
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_count, in_words
+from ..core.checks import check_count, repr_of
 from ..files.calls import call_of
 from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
@@ -93,7 +93,7 @@ def resume(
     """
     check_executor(executor)
     if not isinstance(moves, list | tuple) or not all(isinstance(move, Move) for move in moves):
-        raise TypeError(f"moves is {in_words(moves)}; give a list of pt.Move.")
+        raise TypeError(f"moves is {repr_of(moves)}; give a list of pt.Move.")
     every, is_path = read_interval(every), isinstance(run, str | os.PathLike)
     for name, part in {"leaf": leaf, "split_prior": split_prior}.items():
         if part is not None and not is_path:

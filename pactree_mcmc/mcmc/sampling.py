@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import MOST, Seed, check_count, check_number, in_words, is_integer
+from ..core.checks import MAX_COUNT, Seed, check_count, check_number, is_integer, repr_of
 from ..core.sending import sending
 from ..core.warn import warn
 from ..files.calls import call_of, source_of
@@ -289,7 +289,7 @@ def _read_length(
     if fixed:
         return None
     # 0 means that the number of steps follows from the work
-    most = int(steps) if steps is not None else MOST if seconds is not None and work is None else 0
+    most = int(steps) if steps is not None else MAX_COUNT if seconds is not None and work is None else 0
     limit = None if seconds is None else float(seconds)
     return Length(draws, most, limit, work=DEFAULT_WORK if work is None else float(work))
 
@@ -308,7 +308,7 @@ def check_reachable(model: TreeModel) -> None:
 def check_executor(executor: Any) -> None:
     """Raise TypeError if ``executor`` cannot run tasks."""
     if executor is not None and not callable(getattr(type(executor), "submit", None)):
-        raise TypeError(f"executor is {in_words(executor)}; give a concurrent.futures.Executor, or None for threads.")
+        raise TypeError(f"executor is {repr_of(executor)}; give a concurrent.futures.Executor, or None for threads.")
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
@@ -334,7 +334,7 @@ def _check_source(rng: Any) -> None:
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.Generator | np.random.BitGenerator)
     if not is_source and not (is_integer(rng) and int(rng) >= 0):
         raise ValueError(
-            f"rng={in_words(rng)}; give None, an integer >= 0, a SeedSequence, a BitGenerator, a Generator, "
+            f"rng={repr_of(rng)}; give None, an integer >= 0, a SeedSequence, a BitGenerator, a Generator, "
             "or one of these a chain."
         )
 
@@ -350,11 +350,11 @@ def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
     if isinstance(start, str):
         if start not in ("dispersed", "grown", "prior", "stump"):
             allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one a chain"
-            raise ValueError(f"start={in_words(start)} is unknown; give {allowed}.")
+            raise ValueError(f"start={repr_of(start)} is unknown; give {allowed}.")
         return [Dispersed(c) if start == "dispersed" else start for c in range(chains)]
     if not isinstance(start, Tree | list | tuple):
         allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one Tree a chain"
-        raise TypeError(f"start is {in_words(start)}; give {allowed}.")
+        raise TypeError(f"start is {repr_of(start)}; give {allowed}.")
     trees = [start] * chains if isinstance(start, Tree) else list(start)
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_number, in_words, read_array, read_numbers
+from ..core.checks import as_number, read_array, read_numbers, repr_of
 from ..core.compile.jit import jit
 from ..core.warn import warn
-from ..files.encoding import kept
+from ..files.encoding import register_class
 from ..table.labels import nan_if_missing, refuse_missing
 from ..table.reader import Table, is_frame
 from .leaf.base import Leaf, Target
@@ -21,7 +21,7 @@ MOST_WHOLE_CLASSES = 20
 """Number of distinct integers in y above which a warning says that they are treated as classes."""
 
 
-@kept
+@register_class
 class Units(NamedTuple):
     """Merged rows in the form that compiled code uses. A unit is a set of merged rows; there are U units.
 
@@ -70,7 +70,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
     if not isinstance(leaf, Leaf):
         allowed = "a leaf model such as DirichletMultinomial() or NormalInverseGamma()"
-        raise TypeError(f"leaf is {in_words(leaf)}; give {allowed}.")
+        raise TypeError(f"leaf is {repr_of(leaf)}; give {allowed}.")
     weight = read_weight(sample_weight, n)
     mask = read_mask(estimation, n)
     if mask is not None and not leaf.uses_estimation:
@@ -165,8 +165,8 @@ def _order_by_name(names: list[str], leaf: Leaf, known: tuple[str, ...]) -> list
         return leaf.order_of_y(names, [])
     if lacking:
         raise ValueError(
-            f"y lacks {in_words(lacking)}; it has the columns {in_words(names)}, and the model was built on "
-            f"{in_words(list(known))}. Give these columns, or an array with them in this order."
+            f"y lacks {repr_of(lacking)}; it has the columns {repr_of(names)}, and the model was built on "
+            f"{repr_of(list(known))}. Give these columns, or an array with them in this order."
         )
     return [names.index(name) for name in known]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import in_words
+from ..core.checks import repr_of
 from ..table.coding import AnyScale, DyadicScale
 from .data import first_rows
 from .split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
@@ -151,6 +151,6 @@ def _wider_choice_of_columns(old: TreeModel, before: SplitRule, after: SplitRule
     for bit in bits:
         together = used & ((groups & bit) != 0)
         if together.any() and np.bitwise_and.reduce(before.feature.groups[together]) == 0:
-            listed = in_words(list(dict.fromkeys(names[together].tolist())))
+            listed = repr_of(list(dict.fromkeys(names[together].tolist())))
             return f"the columns {listed} may interact, and could not all interact before (interactions)"
     return ""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.checks import check_flag, refuse_other_rows
-from ..files.encoding import kept
+from ..files.encoding import register_class
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
 from ..table.columns import Columns, learn_columns
@@ -61,7 +61,7 @@ class Lowered(NamedTuple):
         return self.leaf.is_fixed and self.split_prior.is_fixed
 
 
-@kept
+@register_class
 class ModelParts(NamedTuple):
     """Parts of a model from which it is built again, as in a file: checked arguments and coded data."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import in_words
+from ..core.checks import repr_of
 from ..table.labels import MAX_CATEGORIES, is_grouped
 from .leaf.base import Leaf
 from .leaf.classes import DirichletMultinomial, FrozenLaplace, OrderedClasses, PacBayesLoss
@@ -65,7 +65,7 @@ def _check(part: Any, classes: tuple[type, ...], name: str) -> None:
     if base is None:
         *most, last = (cls.__name__ for cls in classes)
         is_own = isinstance(part, TreePrior | SplitPrior | Leaf)
-        what = f"a {type(part).__name__}, which has no compiled form" if is_own else in_words(part)
+        what = f"a {type(part).__name__}, which has no compiled form" if is_own else repr_of(part)
         raise TypeError(f"{name} is {what}; give {', '.join(most)} or {last}.")
     free = FREE | set(getattr(base, "__dataclass_fields__", {}))
     for cls in lineage[: lineage.index(base)]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import Seed, in_words, is_integer, read_generator, read_numbers
+from ..core.checks import Seed, is_integer, read_generator, read_numbers, repr_of
 from ..core.special import gammaln
 from ..table.coding import Scale
 from ..tree.arrays import LEAF
@@ -154,7 +154,7 @@ def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> 
     if weight.shape != (model.n_features,):
         raise ValueError(f"feature_weights has shape {weight.shape}; give shape ({model.n_features},).")
     if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
-        raise ValueError(f"feature_weights={in_words(weight.tolist())}; give finite weights >= 0, not all 0.")
+        raise ValueError(f"feature_weights={repr_of(weight.tolist())}; give finite weights >= 0, not all 0.")
     return weight
 
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import BELOW_ONE, check_count, check_flag, check_number, in_words, read_numbers, settle
+from ..core.checks import LARGEST_BELOW_ONE, check_count, check_flag, check_number, read_numbers, repr_of, set_field
 from ..core.compile.jit import jit
 from ..core.names import fields_repr
 from ..core.special import gammaln
-from ..files.encoding import kept
+from ..files.encoding import register_class
 
 DEPTH_CEILING = 4_095
 """Depth limit of trees without ``max_depth``, which no tree reaches in practice."""
@@ -135,7 +135,7 @@ def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> Pr
     return PriorTables(table, shape is not None, limit, float(empty_bonus), *once)
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class BranchingProcess(TreePrior):
     """A branching process: a node splits with probability rho (Blanchard 1999, sections 4 and 6).
@@ -244,7 +244,7 @@ def mass_of_root(rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np
     return z[0]
 
 
-@kept
+@register_class
 @dataclass(frozen=True, repr=False)
 class ChipmanPrior(TreePrior):
     """Split probability ``alpha (1 + depth)^(-beta)`` (Chipman, George and McCulloch 1998).
@@ -271,8 +271,8 @@ class ChipmanPrior(TreePrior):
     max_depth: int | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "alpha", check_number("alpha", self.alpha, "0 <= alpha < 1", 0.0, BELOW_ONE))
-        settle(self, "beta", check_number("beta", self.beta, "a finite beta >= 0", 0.0))
+        set_field(self, "alpha", check_number("alpha", self.alpha, "0 <= alpha < 1", 0.0, LARGEST_BELOW_ONE))
+        set_field(self, "beta", check_number("beta", self.beta, "a finite beta >= 0", 0.0))
         super().__post_init__()
 
     def log_split(self, depth: Any, node: Any) -> Any:
@@ -282,7 +282,7 @@ class ChipmanPrior(TreePrior):
         return np.zeros(np.shape(depth)) if forced else np.log1p(-self.alpha * (1.0 + depth) ** -self.beta)
 
 
-@kept
+@register_class
 @dataclass(frozen=True, repr=False)
 class LeafPenalty(TreePrior):
     """Prior weight ``exp(-cost * n_leaves)`` of a tree (Nguyen and Kpotufe 2018); not normalised.
@@ -311,7 +311,7 @@ class LeafPenalty(TreePrior):
         for name in ("cost", "empty_cost"):
             value = getattr(self, name)
             if value is not None or name == "cost":
-                settle(self, name, check_number(name, value, "a finite number >= 0", 0.0))
+                set_field(self, name, check_number(name, value, "a finite number >= 0", 0.0))
         super().__post_init__()
 
     def log_split(self, depth: Any, node: Any) -> Any:
@@ -354,7 +354,7 @@ class CountsLeaves(TreePrior):
         return np.concatenate([[-np.inf], log_pmf - log_catalan])
 
 
-@kept
+@register_class
 @dataclass(frozen=True, repr=False)
 class LeafCountPrior(CountsLeaves):
     """A prior given by the distribution of the number of leaves.
@@ -397,15 +397,15 @@ class LeafCountPrior(CountsLeaves):
         if pmf.ndim != 1 or not 3 <= len(pmf) <= MOST_LEAVES + 1:
             raise ValueError(f"pmf has shape {pmf.shape}; give (most leaves + 1,), for 2 to {MOST_LEAVES} leaves.")
         if pmf[0] != 0.0 or not np.all(pmf[1:] > 0.0) or not np.isfinite(pmf.sum()):
-            raise ValueError(f"pmf={in_words(pmf.tolist())}; give 0 for no leaves, and a number > 0 for all others.")
-        settle(self, "pmf", tuple((pmf / pmf.sum()).tolist()))
+            raise ValueError(f"pmf={repr_of(pmf.tolist())}; give 0 for no leaves, and a number > 0 for all others.")
+        set_field(self, "pmf", tuple((pmf / pmf.sum()).tolist()))
         super().__post_init__()
 
     def log_pmf(self) -> np.ndarray:
         return np.log(np.array(self.pmf[1:]))
 
 
-@kept
+@register_class
 @dataclass(frozen=True, repr=False)
 class CatalanExponential(CountsLeaves):
     """A number of leaves m with probability proportional to ``exp(-rate m)``, and equally probable shapes.
@@ -435,8 +435,8 @@ class CatalanExponential(CountsLeaves):
     max_depth: int | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "rate", check_number("rate", self.rate, "a finite rate >= 0", 0.0))
-        settle(self, "max_leaves", check_count("max_leaves", self.max_leaves, 2, MOST_LEAVES))
+        set_field(self, "rate", check_number("rate", self.rate, "a finite rate >= 0", 0.0))
+        set_field(self, "max_leaves", check_count("max_leaves", self.max_leaves, 2, MOST_LEAVES))
         super().__post_init__()
 
     def log_pmf(self) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..files.calls import Call
-from ..files.encoding import kept
+from ..files.encoding import register_class
 from ..model.plain import coded_tree, log_marginal_prior
 from ..model.words import words_of_cells
 from ..tree.arrays import LEAF, TreeArrays, node_depths
@@ -246,7 +246,7 @@ class DrawnTrees:
         return np.bincount(tree * p + trees.feature[inner], minlength=n * p).reshape(n, p)
 
 
-@kept
+@register_class
 class Draws(NamedTuple):
     """The part of a sampled posterior that is written to a file, beside its model and the states of its chains.
 

@@ -16,7 +16,7 @@ from ..core.logsum import log_mean
 from ..core.names import with_short_repr
 from ..core.special import expit, fdtrc, stdtrit
 from ..core.warn import warn
-from ..files.encoding import kept
+from ..files.encoding import register_class
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .ess import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
@@ -42,7 +42,7 @@ DIFFERENCE_ERRORS, SMALLEST_DIFFERENCE = 4.0, 0.1
 """Number of standard errors, and of nats, by which the log evidences of two teams must differ to be reported."""
 
 
-@kept
+@register_class
 @with_short_repr
 class Tempering(NamedTuple):
     """Diagnostics of the ladders of inverse temperatures of tempered chains, and the evidence."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_type, in_words, read_array
+from ..core.checks import check_type, read_array, repr_of
 from ..model import TreeModel
 from ..model.obstacles import unknown_weights
 from ..tree.coded import CODED_NODE, CodedTrees, from_records, number_trees, whole
@@ -115,14 +115,14 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     """
     check_type("model", model, TreeModel, "a TreeModel")
     if not isinstance(trees, Sequence) or not trees:
-        raise ValueError(f"trees is {in_words(trees)}; give a list of at least one Tree.")
+        raise ValueError(f"trees is {repr_of(trees)}; give a list of at least one Tree.")
     if model.split_prior.drawn_weights is not None:
         raise ValueError(f"trees without feature weights are not draws: {unknown_weights(model)}.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
     draws = np.arange(len(trees))[None] if tree_of_draw is None else read_array("tree_of_draw", tree_of_draw)
     if draws.ndim != 2 or draws.dtype.kind not in "iu":
-        raise ValueError(f"tree_of_draw is {in_words(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
+        raise ValueError(f"tree_of_draw is {repr_of(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
     if draws.size and (draws.min() < 0 or draws.max() >= len(trees)):
         raise ValueError(f"tree_of_draw names tree {draws.max()} of {len(trees)}; give numbers from 0 to one less.")
     coded, stats = code_trees(model, trees)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..core.checks import Seed, check_number, check_type, in_words, read_generator
+from ..core.checks import Seed, check_number, check_type, read_generator, repr_of
 from ..core.names import with_short_repr
 from ..core.special import logsumexp
 from ..model import TreeModel
@@ -287,7 +287,7 @@ def read_monotone(post: DrawnTrees, monotone: Any) -> dict[int, int]:
         return {}
     if not isinstance(monotone, Mapping) or not all(sign in (-1, 1) for sign in monotone.values()):
         raise ValueError(
-            f"monotone={in_words(monotone)}; give {{column: 1}} for increasing, {{column: -1}} for decreasing."
+            f"monotone={repr_of(monotone)}; give {{column: 1}} for increasing, {{column: -1}} for decreasing."
         )
     signs = dict(zip(post.model.columns.ordered_places("monotone", monotone), monotone.values(), strict=True))
     refuse_by_row(post.model)

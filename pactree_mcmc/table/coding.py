@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
-from ..files.encoding import kept
+from ..files.encoding import register_class
 from .columns import Columns
 from .labels import category_codes, nominal_labels
 from .reader import Table
@@ -27,7 +27,7 @@ LARGEST = float(np.finfo(np.float64).max)
 """Largest finite float64."""
 
 
-@kept
+@register_class
 class Scale(NamedTuple):
     """Cut points of one coordinate, which define the codes of its values."""
 
@@ -93,7 +93,7 @@ class Scale(NamedTuple):
         return cut if cut < len(self.cuts) and self.cuts[cut] == threshold else None
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False)
 class DyadicScale:
     """Cut points of a coordinate that divide ``[lower, upper]`` into ``2 ** levels`` equal parts, not stored."""

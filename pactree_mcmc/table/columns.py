@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, in_words, is_integer, refuse_endless, settle
+from ..core.checks import check_choice, is_integer, refuse_endless, repr_of, set_field
 from ..core.warn import warn
-from ..files.encoding import kept
+from ..files.encoding import register_class
 from .labels import (
     MAX_CATEGORIES,
     CategoryGroup,
@@ -31,7 +31,7 @@ MOST_LISTED = 8
 """Largest number of columns that one error names."""
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Columns:
     """Names and categories of the features of the training table.
@@ -68,11 +68,11 @@ class Columns:
 
     def __post_init__(self) -> None:
         # files of earlier releases hold the names of the kinds
-        settle(self, "kinds", tuple(Kind(kind) if isinstance(kind, str) else kind for kind in self.kinds))
+        set_field(self, "kinds", tuple(Kind(kind) if isinstance(kind, str) else kind for kind in self.kinds))
 
     def __repr__(self) -> str:
         nominal = [name for name, categories in zip(self.names, self.categories, strict=True) if categories is not None]
-        return f"Columns(n_features={self.n_features}, names={in_words(self.names)}, nominal={in_words(nominal)})"
+        return f"Columns(n_features={self.n_features}, names={repr_of(self.names)}, nominal={repr_of(nominal)})"
 
     @property
     def n_features(self) -> int:
@@ -212,9 +212,7 @@ class Columns:
         if self.named and table.names is not None:
             missing = [name for name in self.names if name not in table.names]
             if missing:
-                lacks = (
-                    f"column {missing[0]!r}" if len(missing) == 1 else f"{len(missing)} columns, {in_words(missing)}"
-                )
+                lacks = f"column {missing[0]!r}" if len(missing) == 1 else f"{len(missing)} columns, {repr_of(missing)}"
                 raise ValueError(f"X lacks {lacks}; the model was built on {list(self.names)}.")
             return [table.names.index(name) for name in self.names]
         if table.n_features != self.n_features:
@@ -230,7 +228,7 @@ def places_of(argument: str, chosen: Iterable[Any], names: tuple[str, ...]) -> l
     for column in chosen:
         place = names.index(column) if column in names else column
         if not is_integer(place) or not 0 <= place < len(names):
-            raise ValueError(f"{argument}: {in_words(column)} is not a column; X has {len(names)}: {in_words(names)}.")
+            raise ValueError(f"{argument}: {repr_of(column)} is not a column; X has {len(names)}: {repr_of(names)}.")
         out.append(int(place))
     return out
 
@@ -243,14 +241,14 @@ def read_groups(argument: str, groups: Any, most: int | None = None) -> tuple[tu
     """
     form = "give a list of groups, each a list of columns, as [[0, 1], [2]]"
     if not _is_collection(argument, groups) or len(groups) == 0:
-        raise ValueError(f"{argument}={in_words(groups)}; {form}.")
+        raise ValueError(f"{argument}={repr_of(groups)}; {form}.")
     found: dict[frozenset, tuple[str | int, ...]] = {}
     for group in groups:
         if not _is_collection(argument, group):
-            raise ValueError(f"{argument}: {in_words(group)} is not a group; {form}.")
+            raise ValueError(f"{argument}: {repr_of(group)} is not a group; {form}.")
         for column in group:
             if not isinstance(column, str) and not is_integer(column):
-                raise ValueError(f"{argument}: {in_words(column)} is not a column; give names or indices of columns.")
+                raise ValueError(f"{argument}: {repr_of(column)} is not a column; give names or indices of columns.")
         columns = tuple(dict.fromkeys(str(c) if isinstance(c, str) else int(c) for c in group))
         found.setdefault(frozenset(columns), tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns)
     if most is not None and len(found) > most:
@@ -326,7 +324,7 @@ def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
     warn(
         f"column {name!r} has {len(categories)} categories. A split separates at most {MAX_CATEGORIES}, so "
         f"neighbours in sorted order were joined into {len(groups)} groups with about equal numbers of rows, for "
-        f"example {in_words(example)}. Give groups of your own if others are meaningful, or an ordered categorical "
+        f"example {repr_of(example)}. Give groups of your own if others are meaningful, or an ordered categorical "
         "if the categories have an order."
     )
     return groups

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import in_words, read_array
-from ..files.encoding import kept
+from ..core.checks import read_array, repr_of
+from ..files.encoding import register_class
 
 MAX_CATEGORIES = 63
 """Largest number of categories, or groups of them, of a column, so that a set is an int64 with its sign bit free."""
 
 
-@kept
+@register_class
 @dataclass(frozen=True)
 class CategoryGroup:
     """Two or more categories, neighbours in sorted order, which no split separates."""
@@ -168,7 +168,7 @@ def hashable(labels: list) -> list:
             hash(label)
         except Exception as error:
             raise ValueError(
-                f"a {type(label).__name__}, {in_words(label)}, cannot be a category; give strings or numbers."
+                f"a {type(label).__name__}, {repr_of(label)}, cannot be a category; give strings or numbers."
             ) from error
     return labels
 
@@ -183,7 +183,7 @@ def sorted_unique(labels: np.ndarray) -> np.ndarray:
     try:
         ordered = sorted(distinct)
     except Exception:
-        ordered = sorted(distinct, key=lambda c: (type(c).__name__, in_words(c)))
+        ordered = sorted(distinct, key=lambda c: (type(c).__name__, repr_of(c)))
     ordered += missing
     out = np.empty(len(ordered), dtype=object)
     out[:] = ordered

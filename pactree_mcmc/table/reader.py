@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import MOST_EXACT, read_array
+from ..core.checks import MAX_EXACT_INTEGER, read_array
 
 MOST_NAMED = 1_000_000
 """Largest number of items of a Python sequence that are listed as they are."""
@@ -101,7 +101,7 @@ def _as_matrix(X: Any) -> np.ndarray:
     if type(X).__module__.startswith("scipy.sparse"):
         raise ValueError("X is a sparse matrix; give a dense array, X.toarray().")
     array = read_array("X", X)
-    may_be_rounded = array.dtype == np.float64 and (np.abs(array) >= MOST_EXACT).any()
+    may_be_rounded = array.dtype == np.float64 and (np.abs(array) >= MAX_EXACT_INTEGER).any()
     if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or may_be_rounded):
         array = np.asarray(X, dtype=object)  # an array of one dtype has changed some of the values
     if array.ndim != 2:

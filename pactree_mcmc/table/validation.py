@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ..core.checks import in_words, refuse_endless, refuse_inexact
+from ..core.checks import refuse_endless, refuse_inexact, repr_of
 from .labels import refuse_missing
 from .reader import Table
 from .values import exact_array
@@ -50,7 +50,7 @@ def _checked(check: Any, *args: Any, given: tuple, **settings: Any) -> Any:
     except (ValueError, TypeError):
         raise
     except Exception as error:
-        words = " and ".join(in_words(value) for value in given)
+        words = " and ".join(repr_of(value) for value in given)
         raise ValueError(
             f"{words} cannot be used ({type(error).__name__}: {error}); give tables of numbers."
         ) from error

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import MOST_EXACT, as_number, in_words, inexact_row, read_array
+from ..core.checks import MAX_EXACT_INTEGER, as_number, inexact_row, read_array, repr_of
 from .labels import is_missing
 from .words import (
     DAY,
@@ -122,7 +122,7 @@ def exact_array(raw: Any, name: str) -> np.ndarray:
     if values.ndim != 1:
         raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
     whole = getattr(getattr(raw, "dtype", None), "kind", "") in ("i", "u") or _is_whole_in_polars(raw)
-    if whole and values.dtype.kind == "f" and (np.abs(values) >= MOST_EXACT).any():
+    if whole and values.dtype.kind == "f" and (np.abs(values) >= MAX_EXACT_INTEGER).any():
         return np.array(raw.to_list(), dtype=object)
     return values
 
@@ -216,7 +216,7 @@ def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndar
         at = place.get(level, place.get(str(level)))
         if at is None:
             raise ValueError(
-                f"column {name!r} holds {in_words(level)} in row {row}, which is not one of the levels of the model, "
+                f"column {name!r} holds {repr_of(level)} in row {row}, which is not one of the levels of the model, "
                 f"{', '.join(map(str, levels))}; give one of these"
                 f"{', or None' if may_lack else ', or build the model with all levels in the dtype'}."
             )
@@ -263,7 +263,7 @@ def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
     if number is None:
         advice = "give numbers, make it categorical, or name it in nominal=" if built is None else _built_on(built)
         kind = type(value).__name__
-        raise ValueError(f"column {name!r} holds objects ({kind} {in_words(value)} in row {row}); {advice}.")
+        raise ValueError(f"column {name!r} holds objects ({kind} {repr_of(value)} in row {row}); {advice}.")
     if isinstance(value, numbers.Integral) and math.isfinite(number) and int(number) != int(value):
         _refuse_inexact(value, row, name, built)
     return number

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..files.encoding import kept
+from ..files.encoding import register_class
 
 MICROSECONDS = 86_400_000_000
 """Number of microseconds of a day."""
@@ -31,7 +31,7 @@ GROUPS |= {"duration": "durations", "level": "levels of an ordered categorical"}
 """Words for the kinds in error messages. New rows may have another kind than the model if the words are the same."""
 
 
-@kept
+@register_class
 class Kind(NamedTuple):
     """Kind of data of an ordered column."""
 

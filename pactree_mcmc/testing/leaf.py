@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_count, check_number, in_words, read_array, read_generator
+from ..core.checks import check_count, check_number, read_array, read_generator, repr_of
 from ..model import CustomLeaf, TreeModel
 from ..model.leaf.base import Leaf
 from ..model.leaf.compiled import leaf_score
@@ -90,7 +90,7 @@ def check_leaf(
     ('value', 'log_density', 'draw')
     """
     if not isinstance(leaf, Leaf):
-        raise TypeError(f"leaf is {in_words(leaf)}; give a leaf, such as pt.DirichletMultinomial().")
+        raise TypeError(f"leaf is {repr_of(leaf)}; give a leaf, such as pt.DirichletMultinomial().")
     if leaf.x_columns is not None:
         raise ValueError(
             f"{leaf!r} predicts by columns of X; only leaves whose cells are their sums alone are checked."

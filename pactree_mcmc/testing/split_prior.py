@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_count, in_words, read_generator
+from ..core.checks import check_count, read_generator, repr_of
 from ..model import ChipmanPrior, TreeModel
 from ..model.cells import PlainCell, Split
 from ..model.split_prior.base import SplitPrior
@@ -84,7 +84,7 @@ def check_split_prior(
     True
     """
     if not isinstance(split_prior, SplitPrior):
-        raise TypeError(f"split_prior is {in_words(split_prior)}; give a split prior, such as pt.LocalCuts().")
+        raise TypeError(f"split_prior is {repr_of(split_prior)}; give a split prior, such as pt.LocalCuts().")
     check_count("max_depth", max_depth, 1, MOST_DEPTH)
     check_count("n_walks", n_walks, 1, MOST_WALKS)
     generator = read_generator(rng)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.compile.jit import jit
-from ..files.encoding import kept
+from ..files.encoding import register_class
 
 LEAF = -1
 """Feature of a leaf."""
@@ -17,7 +17,7 @@ IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
 child out of range, and a child that is missing."""
 
 
-@kept
+@register_class
 class TreeArrays(NamedTuple):
     """Nodes of one or more trees, one tree after another, each in preorder."""
 

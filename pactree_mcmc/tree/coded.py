@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.bits import goes_left
 from ..core.compile.jit import jit
-from ..files.encoding import keep_records, kept
+from ..files.encoding import register_class, register_records
 from .arrays import LEAF
 
 CODED_NODE = np.dtype(
@@ -27,10 +27,10 @@ CODED_NODE = np.dtype(
 )
 """Record of a node of a tree in codes, as both engines write it. The left child of a node follows it."""
 
-keep_records(CODED_NODE=CODED_NODE)
+register_records(CODED_NODE=CODED_NODE)
 
 
-@kept
+@register_class
 class CodedTrees(NamedTuple):
     """Nodes of trees in codes, one tree after another, each in preorder: the left child of a node follows it."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.names import short_repr
-from ..files.encoding import keep_records, kept
+from ..files.encoding import register_class, register_records
 from ..table.coding import Scale
 from ..table.words import one_of, ordered_words
 from .arrays import LEAF, TreeArrays
@@ -27,10 +27,10 @@ SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("s
 """Record of a saved tree: its log prior, its log score, and the index of its first node."""
 
 
-keep_records(SAVED_TREE=SAVED_TREE)
+register_records(SAVED_TREE=SAVED_TREE)
 
 
-@kept
+@register_class
 class Saved(NamedTuple):
     """Draws of a chain. Successive draws of the same tree store the tree once."""
 
@@ -53,7 +53,7 @@ class Saved(NamedTuple):
     given them. Without columns if the weights are fixed."""
 
 
-@kept
+@register_class
 class Course(NamedTuple):
     """State from which `resume` continues the chains of a run."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import in_words, read_array, read_numbers
+from ..core.checks import read_array, read_numbers, repr_of
 from ..table.words import NUMBER, SHORT, count_text, digits_that_separate, figure, value_text
 from .arrays import LEAF
 
@@ -39,7 +39,7 @@ def to_text(tree: Tree) -> str:
 def to_dot(tree: Tree, *, name: str = "tree") -> str:
     """Return the tree in Graphviz's dot language as a digraph called ``name``. Leaves show at most six classes."""
     if not isinstance(name, str):
-        raise TypeError(f"name is {in_words(name)}, a {type(name).__name__}; give a string.")
+        raise TypeError(f"name is {repr_of(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
     predictions = leaf_lines(tree, MOST_CLASSES)
     for i in range(tree.n_nodes):
@@ -256,5 +256,5 @@ def _flags(name: str, flags: Any) -> np.ndarray:
     """Return an array of truth values, from truth values or 0 and 1."""
     array = read_array(name, flags)
     if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name} is {in_words(flags)}; give 0 or 1 for each node, (n_nodes,).")
+        raise ValueError(f"{name} is {repr_of(flags)}; give 0 or 1 for each node, (n_nodes,).")
     return array.astype(np.bool_)

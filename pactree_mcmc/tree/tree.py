@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import check_count, check_type, in_words, read_array, read_matrix, read_numbers, settle
-from ..files.encoding import kept
+from ..core.checks import check_count, check_type, read_array, read_matrix, read_numbers, repr_of, set_field
+from ..files.encoding import register_class
 from ..table.coding import LARGEST
 from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES
@@ -32,7 +32,7 @@ from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, Routes, TreeArray
 from .export import sklearn_fields, to_dot, to_sklearn, to_text
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False)
 class Tree:
     """One decision tree as flat arrays (the invariants are in the module's docstring).
@@ -124,20 +124,20 @@ class Tree:
         for name in dtypes:
             getattr(self, name).setflags(write=False)
         if self.value is not None:
-            settle(self, "value", read_numbers("value", self.value))
+            set_field(self, "value", read_numbers("value", self.value))
         if self.classes is not None:
-            settle(self, "classes", read_array("classes", self.classes))
+            set_field(self, "classes", read_array("classes", self.classes))
         for name, what, shape in (("rows", "a number", (m,)), ("between", "two values", (m, 2))):
             if getattr(self, name) is not None:
                 numbers = read_numbers(name, getattr(self, name))
                 if numbers.shape != shape:
                     raise ValueError(f"{name} has shape {numbers.shape}; give {what} for each node, {shape}.")
-                settle(self, name, numbers)
+                set_field(self, name, numbers)
         if self.words is not None:
             words = [str(text) for text in self.words]
             if len(words) != m:
                 raise ValueError(f"words has {len(words)} texts; give one for each node, {m}.")
-            settle(self, "words", words)
+            set_field(self, "words", words)
         if self.columns is not None:
             check_type("columns", self.columns, Columns, "those of a model, model.columns")
         check_tree(self)
@@ -371,13 +371,13 @@ def _field(name: str, value: Any, dtype: type) -> np.ndarray:
     """Return a field of a tree converted to ``dtype``. Raise a ValueError if its values do not fit the dtype."""
     array = read_numbers(name, value) if dtype is np.float64 else read_array(name, value)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} is {in_words(value)}, of dtype {array.dtype}; give numbers.")
+        raise ValueError(f"{name} is {repr_of(value)}, of dtype {array.dtype}; give numbers.")
     if array.dtype.kind == "f":
         array = read_numbers(name, array)
     if dtype is not np.bool_ and dtype is not np.float64:
         least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
         if not np.all((array >= least) & (array <= most) & (array == np.floor(array))):
-            raise ValueError(f"{name} is {in_words(array)}; give integers {least}..{most}.")
+            raise ValueError(f"{name} is {repr_of(array)}; give integers {least}..{most}.")
     return np.array(array, dtype=dtype)
 
 

@@ -12,7 +12,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.files.encoding import CODEC
-from pactree_mcmc.files.store import encoded
+from pactree_mcmc.files.store import encode_parts
 from pactree_mcmc.loading.load import _decoded
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
@@ -164,7 +164,7 @@ def test_parts_are_all_there_is():
 
 def test_description_is_json_without_code(tmp_path):
     """Text and numbers alone: no class but those of the list is made."""
-    written = encoded({"model": MODELS["fixed"].parts}, tmp_path)
+    written = encode_parts({"model": MODELS["fixed"].parts}, tmp_path)
     assert "pickle" not in written.text and all(a.dtype.kind in "fiu" for a in written.arrays.values())
     assert "os.system" not in CODEC.classes
     planted = written._replace(text=written.text.replace('"BranchingProcess"', '"Popen"'))

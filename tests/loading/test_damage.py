@@ -11,7 +11,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.files import store as _store
 from pactree_mcmc.files.encoding import CODEC, Encoded
-from pactree_mcmc.files.store import digest, encoded, read, write
+from pactree_mcmc.files.store import content_digest, encode_parts, read_content, write_file
 from pactree_mcmc.loading.validate import InvalidFile
 from pactree_mcmc.loading.validate_model import check_parts
 from pactree_mcmc.mcmc.state.records import CHAIN_NODE
@@ -121,8 +121,8 @@ def test_whole_files_need_no_other_process(path, monkeypatch):
 @pytest.mark.parametrize("probe", ["import os; os.kill(os.getpid(), 11)", "import time; time.sleep(60)"])
 def test_a_process_that_dies_of_a_file(probe, path, monkeypatch):
     """Let HDF5 crash, or run for ever, in another process."""
-    path.write_bytes(path.read_bytes()[: -_store.DIGEST])
-    monkeypatch.setattr(_store, "PROBE", probe)
+    path.write_bytes(path.read_bytes()[: -_store.DIGEST_LENGTH])
+    monkeypatch.setattr(_store, "PROBE_PROGRAM", probe)
     monkeypatch.setattr(_store, "PROBE_SECONDS", 0.5)
     with pytest.raises(ValueError, match=r"run\.nc cannot be read: it is damaged \((signal 11|TimeoutExpired)\)"):
         pt.load(path)
@@ -148,13 +148,13 @@ def test_others_may_add_groups(saved, path):
     with h5py.File(path, "a") as file:
         file["notes/mine"] = np.arange(3)
         del file["posterior"]
-    assert _store.SEAL not in path.read_bytes()
+    assert _store.SEAL_MARK not in path.read_bytes()
     assert_same(pt.load(path), saved[0])
 
 
 def with_content(path, change):
     """The file with its content changed, and a checksum that fits."""
-    write(path, change(read(path)), {})
+    write_file(path, change(read_content(path)), {})
 
 
 NOWHERE = (("right", 10_000), ("right", -3), ("feature", 77))
@@ -228,14 +228,14 @@ def test_what_is_encoded_is_decoded():
         "arrays": (np.zeros((0, 3)), np.array(5.0), np.array([[True], [False]]), np.arange(3, dtype=">i4")),
         "labels": np.array(["", "a b", "日本"]),
     }
-    again = CODEC.decode(encoded(value, "run.nc"))
+    again = CODEC.decode(encode_parts(value, "run.nc"))
     assert repr(again["numbers"]) == repr(value["numbers"])
     assert [type(x) for x in again["numbers"]] == [type(x) for x in value["numbers"]]
     for a, b in zip(again["arrays"], value["arrays"], strict=True):
         assert a.shape == b.shape and np.array_equal(a, b)
     assert again["labels"].tolist() == value["labels"].tolist()
     with pytest.raises(ValueError, match=r"deep\.0 is a set"):
-        encoded({"deep": [{1, 2}]}, "run.nc")
+        encode_parts({"deep": [{1, 2}]}, "run.nc")
 
 
 @pytest.mark.parametrize(
@@ -244,15 +244,17 @@ def test_what_is_encoded_is_decoded():
 )
 def test_the_checksum_of_a_content_is_of_all_of_it(name, array):
     """Names, shapes, types and bytes: a Zarr store has no other seal."""
-    assert digest(Encoded("{}", {name: array})) != digest(Encoded("{}", {"a": np.zeros((2, 3))}))
-    assert digest(Encoded("{} ", {"a": np.zeros((2, 3))})) != digest(Encoded("{}", {"a": np.zeros((2, 3))}))
+    assert content_digest(Encoded("{}", {name: array})) != content_digest(Encoded("{}", {"a": np.zeros((2, 3))}))
+    assert content_digest(Encoded("{} ", {"a": np.zeros((2, 3))})) != content_digest(
+        Encoded("{}", {"a": np.zeros((2, 3))})
+    )
 
 
 @pytest.mark.parametrize("size", [3, 1 << 14])
 def test_numbers_of_the_other_byte_order(size):
     """They are written as those of this machine, however large, for the checksum names their type."""
     value = np.arange(size, dtype=">f8")
-    written = encoded({"x": value}, "run.nc")
+    written = encode_parts({"x": value}, "run.nc")
     assert {array.dtype.str for array in written.arrays.values()} == {"<f8"}
     assert np.array_equal(CODEC.decode(written)["x"], value)
 
@@ -268,5 +270,5 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", noted_flush)
     monkeypatch.setattr(os, "replace", lambda a, b: (done.append(("replace", b.name)), replace(a, b)))
-    write(tmp_path / "run.nc", Encoded("{}", {}), {})
+    write_file(tmp_path / "run.nc", Encoded("{}", {}), {})
     assert done == [("flush", ".run.nc.part"), ("replace", "run.nc"), ("flush", tmp_path.name)]

@@ -18,7 +18,7 @@ import numpy as np
 
 import pactree_mcmc as pt
 from pactree_mcmc.files.encoding import Encoded
-from pactree_mcmc.files.store import read, write
+from pactree_mcmc.files.store import read_content, write_file
 from pactree_mcmc.loading import load as _content
 
 from .answers import probabilities, rows, sampled
@@ -43,10 +43,10 @@ class Files:
             for number, model in enumerate(models):
                 path = folder / f"run{number}.nc"
                 pt.sample(model, 8, betas=[None, 3][number], **settings).save(path)
-                self.contents.append(read(path))
+                self.contents.append(read_content(path))
                 self.bytes.append(path.read_bytes())
             models[0].save(folder / "model.nc")
-            self.contents.append(read(folder / "model.nc"))
+            self.contents.append(read_content(folder / "model.nc"))
             self.bytes.append((folder / "model.nc").read_bytes())
 
     def judge(self, seed: int, number: int) -> tuple[str, str]:
@@ -63,7 +63,7 @@ class Files:
             except (ValueError, TypeError, OverflowError):
                 return REFUSED, f"{how.__name__}: no such array"
             if rng.random() < 0.1:
-                write(self.path, changed, {})
+                write_file(self.path, changed, {})
             else:  # as if it had been written and read: both take longer than all that follows
                 kind, what = self._loaded(changed)
                 return kind, f"{how.__name__}: {what}"
@@ -72,9 +72,9 @@ class Files:
 
     def _loaded(self, changed: Encoded | None, resume: bool = False) -> tuple[str, str]:
         """Load the file, or the ``changed`` content, and query the result. Return the kind of outcome and a text."""
-        reading = read if changed is None else lambda path: changed
+        reading = read_content if changed is None else lambda path: changed
         try:
-            with warnings.catch_warnings(), mock.patch.object(_content, "read", reading):
+            with warnings.catch_warnings(), mock.patch.object(_content, "read_content", reading):
                 warnings.simplefilter("error")
                 warnings.simplefilter("ignore", pt.ConvergenceWarning)
                 warnings.filterwarnings("ignore", message=".*cannot be continued|.*run on its way")

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import BELOW_ONE, check_choice, check_count, check_number, check_type, read_numbers
+from pactree_mcmc.core.checks import (
+    LARGEST_BELOW_ONE,
+    check_choice,
+    check_count,
+    check_number,
+    check_type,
+    read_numbers,
+)
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.tree.arrays import LEAF
@@ -258,7 +265,7 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
     pairs = [(a, b) for a in PROBABILITIES for b in PROBABILITIES if a < b]
     if alpha is not None and beta is not None:
         for name, value in (("alpha", alpha), ("beta", beta)):
-            check_number(name, value, "a probability in (0, 1)", 1e-12, BELOW_ONE)
+            check_number(name, value, "a probability in (0, 1)", 1e-12, LARGEST_BELOW_ONE)
         if alpha == beta:
             raise ValueError(f"alpha and beta are both {alpha}; give different probabilities.")
         pairs = [(float(alpha), float(beta))]

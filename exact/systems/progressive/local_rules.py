@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import check_count, check_number, check_type, in_words, read_numbers
+from pactree_mcmc.core.checks import check_count, check_number, check_type, read_numbers, repr_of
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.cells import PlainCell, Split
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
@@ -208,7 +208,7 @@ def _probabilities(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int |
     try:
         returned = rule(dict(earlier), leaf)
     except Exception as error:
-        raise ValueError(f"rule fails at {leaf!r} of a tree of {len(earlier)} splits: {in_words(error)}") from error
+        raise ValueError(f"rule fails at {leaf!r} of a tree of {len(earlier)} splits: {repr_of(error)}") from error
     p = read_numbers("what rule returns", returned)
     if p.ndim != 1 or (n is not None and len(p) != n) or not np.all(p >= 0.0):
         raise ValueError(f"rule returns shape {p.shape} at {leaf!r}; return probabilities >= 0 of each of the splits.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.checks import in_words
+from ...core.checks import repr_of
 from ...files.store import AnyPath, as_path
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def write_report(
     target = check_page_path(path)
     for name, text in (("title", title), ("command", command)):
         if text is not None and not isinstance(text, str):
-            raise TypeError(f"{name} is {in_words(text)}; give a text, or None.")
+            raise TypeError(f"{name} is {repr_of(text)}; give a text, or None.")
     # imported here, so that importing the library stays fast
     from .content import report_content
     from .page import render_page

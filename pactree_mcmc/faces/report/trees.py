@@ -46,7 +46,7 @@ FAMILIES: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]]] = {
     "invgamma": ("power of gamma", lambda shape, location, scale: (shape, scale, np.ones(len(shape)))),
     "gengamma": ("power of gamma", lambda shape, c, location, scale: (shape, scale, -1.0 / c)),
 }
-"""For each family of SciPy that `Leaf.expectation` returns, its name in page.js and the parameters that the page needs."""
+"""For each family of SciPy that `Leaf.expectation` returns: its name in page.js, and the parameters needed there."""
 
 
 class Paths(NamedTuple):

@@ -19,15 +19,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ...core.checks import (
-    MOST,
+    MAX_COUNT,
     Seed,
     check_choice,
     check_count,
     check_number,
-    in_words,
     is_integer,
     read_numbers,
     refuse_other_rows,
+    repr_of,
 )
 from ...core.warn import INSIDE, warn
 from ...mcmc.sampling import sample
@@ -237,7 +237,7 @@ class BayesianTree(BaseEstimator):
             if unknown:
                 what = f"which has {', '.join(allowed)}; give one of these, or" if allowed else "so"
                 raise ValueError(
-                    f"Invalid parameter {name}__{unknown[0]}: {name} is {is_default}{in_words(part)}, {what} give "
+                    f"Invalid parameter {name}__{unknown[0]}: {name} is {is_default}{repr_of(part)}, {what} give "
                     f"{name}= whole."
                 )
             setattr(self, name, replace(part, **values))
@@ -329,8 +329,10 @@ class BayesianTree(BaseEstimator):
 
     def _check_run(self) -> int:
         """Check the parameters of the run before anything is computed, and return its seed."""
-        if self.n_jobs is not None and not (is_integer(self.n_jobs) and self.n_jobs and abs(int(self.n_jobs)) <= MOST):
-            raise ValueError(f"n_jobs={in_words(self.n_jobs)} is out of range; give an integer, not 0, or None.")
+        if self.n_jobs is not None and not (
+            is_integer(self.n_jobs) and self.n_jobs and abs(int(self.n_jobs)) <= MAX_COUNT
+        ):
+            raise ValueError(f"n_jobs={repr_of(self.n_jobs)} is out of range; give an integer, not 0, or None.")
         check_choice("prior", self.prior, ("auto", "stated"))
         if not (isinstance(self.power, str) and self.power == "auto"):
             check_number("power", self.power, "a number > 0, or 'auto'", 5e-324)
@@ -344,7 +346,7 @@ class BayesianTree(BaseEstimator):
             return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         except ValueError:
             raise ValueError(
-                f"random_state={in_words(self.random_state)} is not a seed; give an integer in [0, 2**32), a numpy "
+                f"random_state={repr_of(self.random_state)} is not a seed; give an integer in [0, 2**32), a numpy "
                 "RandomState, or None."
             ) from None
 

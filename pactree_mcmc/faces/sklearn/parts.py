@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import as_number, check_count, check_type, in_words, is_integer, read_numbers
+from ...core.checks import as_number, check_count, check_type, is_integer, read_numbers, repr_of
 from ...core.logsum import log_mean
 from ...core.special import logsumexp
 from ...mcmc.sampling import CheckedStarts, sample
@@ -107,7 +107,7 @@ def _rows_in_leaf(min_samples_leaf: Any, n_rows: int) -> int:
     fraction = as_number(min_samples_leaf)
     if fraction is None or not 0.0 < fraction < 1.0:
         raise ValueError(
-            f"min_samples_leaf={in_words(min_samples_leaf)}; give an integer >= 1, or a fraction of the rows in (0, 1)."
+            f"min_samples_leaf={repr_of(min_samples_leaf)}; give an integer >= 1, or a fraction of the rows in (0, 1)."
         )
     return math.ceil(fraction * n_rows)
 
@@ -129,12 +129,12 @@ def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:
     name = type(leaf).__name__
     if leaf.is_classifier and not for_classes:
         raise ValueError(
-            f"leaf={in_words(leaf)} predicts classes; give a leaf of numbers, such as NormalInverseGamma(), or take "
+            f"leaf={repr_of(leaf)} predicts classes; give a leaf of numbers, such as NormalInverseGamma(), or take "
             "BayesianTreeClassifier."
         )
     if for_classes and not leaf.is_classifier:
         raise ValueError(
-            f"leaf={in_words(leaf)} predicts numbers; give DirichletMultinomial(...), or take BayesianTreeRegressor."
+            f"leaf={repr_of(leaf)} predicts numbers; give DirichletMultinomial(...), or take BayesianTreeRegressor."
         )
     if power == "auto" and (isinstance(leaf, NormalSharedVariance) or not leaf.has_likelihood):
         why = "is a loss, not a likelihood" if not leaf.has_likelihood else "has one variance for all leaves"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.bits import all_bits, mixed
+from ...core.bits import full_mask, hash_integer
 from ...core.compile.jit import jit
 from ...core.compile.pack import pack
 from ...model import Lowered
@@ -179,11 +179,11 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     for u in range(len(state.order)):
         state.node[0].rows += units.rows[u & units.rows_all]
         if parts_rows(rule):
-            state.node[0].hash += mixed(np.int64(u))
+            state.node[0].hash += hash_integer(np.int64(u))
         add_unit(state.stats, np.int64(0), units, np.int64(u))
     for k in range(state.box.shape[1]):
         if rule.feature[k].nominal:
-            state.box[0, k, 0] = all_bits(rule.feature[k].n_codes)
+            state.box[0, k, 0] = full_mask(rule.feature[k].n_codes)
         else:
             state.box[0, k, 1] = rule.feature[k].n_codes
         state.node[0].hash += box_hash_term(state, np.int64(0), k)

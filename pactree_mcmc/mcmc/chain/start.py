@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...model import TreeModel
 from ...model.plain import draw_prior
 from ...posterior.joining import join_chains
@@ -40,7 +40,7 @@ TEMPORARY_VERSION = -2
 """Value of `count[STORED_VERSION]`, which marks stored values, while a start grows. No chain uses it later."""
 
 
-@kept
+@register_class
 class Dispersed(NamedTuple):
     """Start of a chain at a grown tree, with another root feature and power of the likelihood than other chains."""
 

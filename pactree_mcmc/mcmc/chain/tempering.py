@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import in_words, read_numbers
-from ...files.encoding import kept
+from ...core.checks import read_numbers, repr_of
+from ...files.encoding import register_class
 from ...model import Lowered
 from ..kernel import Kernel
 from ..state.noise import SIGMA2, log_score_given_noise, set_noise_guess
@@ -30,7 +30,7 @@ MIN_LADDER_LEVELS, MAX_LADDER_LEVELS = 2, 10_000
 """Bounds on the number of levels."""
 
 
-@kept
+@register_class
 class LadderReport(NamedTuple):
     """Exchange rates and scores of a tempered chain after tuning, for its n levels."""
 
@@ -63,17 +63,17 @@ def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
     if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
         if not MIN_LADDER_LEVELS <= int(betas) <= MAX_LADDER_LEVELS:
             allowed = f"{MIN_LADDER_LEVELS} to {MAX_LADDER_LEVELS:,} levels, or a ladder"
-            raise ValueError(f"betas={in_words(betas)} is too few or too many; give {allowed}.")
+            raise ValueError(f"betas={repr_of(betas)} is too few or too many; give {allowed}.")
         return first_ladder(int(betas)), True
     try:
         ladder = read_numbers("betas", betas)
     except ValueError as error:
-        raise TypeError(f"betas is {in_words(betas)}; give how many, or a ladder decreasing from 1.") from error
+        raise TypeError(f"betas is {repr_of(betas)}; give how many, or a ladder decreasing from 1.") from error
     if ladder.ndim != 1 or len(ladder) < MIN_LADDER_LEVELS:
-        raise ValueError(f"betas={in_words(betas)}; give how many, or a ladder of at least {MIN_LADDER_LEVELS}.")
+        raise ValueError(f"betas={repr_of(betas)}; give how many, or a ladder of at least {MIN_LADDER_LEVELS}.")
     if not np.isfinite(ladder).all() or ladder[0] != 1.0 or ladder[-1] < 0.0 or np.any(ladder[1:] >= ladder[:-1]):
         raise ValueError(
-            f"betas={in_words(ladder.tolist())} is not a ladder; give powers of the score that decrease from 1."
+            f"betas={repr_of(ladder.tolist())} is not a ladder; give powers of the score that decrease from 1."
         )
     return ladder, False
 

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from ...core.checks import check_choice, check_flag, check_type, in_words
+from ...core.checks import check_choice, check_flag, check_type, repr_of
 from ...core.compile.cache import CodeCache
 from ...core.compile.jit import jit
 from ...core.compile.pickles import packed, unpacked
 from ...core.compile.user_functions import NOT_KEPT, is_known, key_of
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...model import Lowered
 from ..edits.grow import accept_growth, prune, remove_children
 from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE, ROTATE, TAKE, WITHDRAW, Proposal
@@ -276,11 +276,11 @@ class Move:
         scratch: tuple[str, ...] | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"name={in_words(name)}; give the move a name, by which its proposals are counted.")
+            raise ValueError(f"name={repr_of(name)}; give the move a name, by which its proposals are counted.")
         counts = (name,) if counts is None else counts
         is_list = isinstance(counts, tuple | list) and len(counts) in (1, 2)
         if not is_list or not all(isinstance(word, str) and word for word in counts) or len({*counts}) < len(counts):
-            raise ValueError(f"counts={in_words(counts)}; give one or two different names.")
+            raise ValueError(f"counts={repr_of(counts)}; give one or two different names.")
         self.name, self.counts = name, tuple(counts)
         flags = tuple(map(check_flag, SCRATCH_BY_FLAG, (replaces, scans, lines, guided)))
         check_type("scratch", scratch, tuple | None, f"a tuple of names, of {SCRATCH_NAMES}")
@@ -329,14 +329,14 @@ def _compile_step(name: str, step: Any) -> Any:
     if isinstance(step, numba.core.dispatcher.Dispatcher) and isinstance(step._cache, CodeCache):
         return step
     if not isinstance(plain, FunctionType):
-        raise TypeError(f"step of the move {name!r} is {in_words(step)}; give a function of rng, model and state.")
+        raise TypeError(f"step of the move {name!r} is {repr_of(step)}; give a function of rng, model and state.")
     if plain.__code__.co_argcount != 3:
         words = f"takes {plain.__code__.co_argcount} arguments; it is called with rng, model and state"
         raise TypeError(f"step of the move {name!r} {words}.")
     return jit(plain)
 
 
-@kept
+@register_class
 class AbsentMove(NamedTuple):
     """Description of a user's move in a file, without code. It takes the place of the move in a loaded kernel."""
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.checks import check_number
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...files.store import check_target, write_parts
 from ...model import TreeModel
 from ..chain.snapshot import generator_from, generator_state
 from .task import Plan, Result
 
 
-@kept
+@register_class
 class Unfinished(NamedTuple):
     """Unfinished run, as a checkpoint contains it.
 

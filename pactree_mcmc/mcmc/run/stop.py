@@ -11,7 +11,7 @@ from math import inf
 from threading import Event
 from typing import Any
 
-from ...core.checks import MOST
+from ...core.checks import MAX_COUNT
 
 ROUNDS_FRACTION, TUNING_FRACTION = 0.4, 0.5
 """Fractions of the time limit after which rounds of tuning end, and after which tuning ends.
@@ -124,7 +124,7 @@ class Pace:
         Without a time limit no chain waits for others.
         """
         if not self.stop.is_timed:
-            return MOST
+            return MAX_COUNT
         most = max(done)
         if min(done) < most or most < self.goal:
             # some chain is behind the others

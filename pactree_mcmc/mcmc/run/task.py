@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...files.calls import Call
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...model import TreeModel
 from ...tree.drawn import Saved
 from ..chain.chain import Chain
@@ -34,7 +34,7 @@ PILOT_STEPS = 10
 """Number of first steps by which the cost of a step is measured."""
 
 
-@kept
+@register_class
 class Length(NamedTuple):
     """Limits of an adaptive run, and number and start of its present stretch, a series of draws judged together."""
 
@@ -54,7 +54,7 @@ class Length(NamedTuple):
     """True if the draws are to confirm those of the stretch before, which satisfied the criterion."""
 
 
-@kept
+@register_class
 class Plan(NamedTuple):
     """Plan of one chain: model, numbers of draws and steps, kernel, seed and start."""
 
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
     """Calls of `sample` and `resume` that asked for the draws of the run, for the record."""
 
 
-@kept
+@register_class
 class Result(NamedTuple):
     """Draws of one chain, and the state of the chain after the last draw."""
 

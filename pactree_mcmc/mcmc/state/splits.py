@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.bits import all_bits, low_sums, mixed, n_bits, spread_bits
+from ...core.bits import count_light_subsets, deposit_bits, full_mask, hash_integer, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.base import SplitRule
@@ -81,7 +81,7 @@ def _draw_split_of(
         return _draw_local_cut(rng, model, state, node, k, log_fraction)
     low, high = box_range(model, state, node, k)
     if rule.feature[k].nominal:
-        left = spread_bits(low, 1 + 2 * pick(rng, (1 << (n_bits(low) - 1)) - 1))
+        left = deposit_bits(low, 1 + 2 * pick(rng, (1 << (n_bits(low) - 1)) - 1))
         return Split(k, -1, -1, left, log_fraction - log((1 << (n_bits(low) - 1)) - 1))
     if parts_box(rule):
         cut = low + pick(rng, high - low - 1)
@@ -119,9 +119,9 @@ def claim_cell_entry(model: Lowered, state: ChainState, node: int) -> int:
     """
     key = state.node[node].hash
     if model.split_prior.by_depth:
-        key = mixed(key + state.node[node].depth)
+        key = hash_integer(key + state.node[node].depth)
     if state.node[node].open != -1:
-        key = mixed(key ^ state.node[node].open)
+        key = hash_integer(key ^ state.node[node].open)
     at = key ^ (state.count[STORED_VERSION] * np.int64(0x9E3779B1))
     place = (at ^ (at >> 32)) & (len(state.stored.cell) - 1)
     if state.stored.cell[place].hash != key:
@@ -347,7 +347,7 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
         if rule.min_leaf == 1:
             return float((1 << (n - 1)) - 1)
         rows = count_rows_by_code(model, state, node, k, n)
-        sums = low_sums(rows, rule.min_leaf)
+        sums = count_light_subsets(rows, rule.min_leaf)
         return float(_n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf))
     first, last = admissible_cut_range(model, state, node, k, n)
     return float(max(last - first, 0))
@@ -430,16 +430,16 @@ def _draw_local_partition(
         n_splits = (1 << (n - 1)) + 1 if n > 0 else 1
         i = pick(rng, n_splits)
         if i < 2:
-            left = all_bits(rule.feature[k].n_codes) if i == 0 else 0
+            left = full_mask(rule.feature[k].n_codes) if i == 0 else 0
         else:
-            left = spread_bits(present, 1 + 2 * (i - 2))
+            left = deposit_bits(present, 1 + 2 * (i - 2))
         return Split(k, -1, -1, left, log_fraction - log(float(n_splits)))
     if rule.min_leaf == 1:
         n_splits = (1 << (n - 1)) - 1
-        left = spread_bits(present, 1 + 2 * pick(rng, n_splits))
+        left = deposit_bits(present, 1 + 2 * pick(rng, n_splits))
         return Split(k, -1, -1, left, log_fraction - log(float(n_splits)))
     rows = count_rows_by_code(model, state, node, k, n)
-    sums = low_sums(rows, rule.min_leaf)
+    sums = count_light_subsets(rows, rule.min_leaf)
     n_splits = _n_partitions(sums, rows, np.int64(1), np.int64(0), rows[0], rule.min_leaf)
     left, right_rows, left_rows = np.int64(1) << state.scratch.codes.distinct[0], np.int64(0), rows[0]
     for j in range(1, n):
@@ -457,7 +457,8 @@ def _draw_local_partition(
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
     """Return the number of ways to place the categories j, j + 1, ... so that both sides get at least ``least`` rows.
 
-    ``rows`` are the rows of each category, ``right`` and ``left`` the rows placed so far, ``sums`` the `low_sums`.
+    ``rows`` are the rows of each category, ``right`` and ``left`` the rows placed so far, ``sums`` the result of
+    `count_light_subsets`.
     """
     total = 0
     for r in rows:
@@ -492,4 +493,4 @@ def absent_categories(model: Lowered, state: ChainState, node: int, k: int) -> i
     rule = model.split_prior
     if not parts_rows(rule):
         return 0
-    return all_bits(rule.feature[k].n_codes) & ~present_bits(state, collect_codes(model, state, node, k))
+    return full_mask(rule.feature[k].n_codes) & ~present_bits(state, collect_codes(model, state, node, k))

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
 from .records import CELL, GRAPH_LINK, GRAPH_PIECE, GUIDE, LINE, NONE, allocate_group
@@ -55,7 +55,7 @@ class Stored(NamedTuple):
     line: Line
 
 
-@kept
+@register_class
 class Graph(NamedTuple):
     """Graph of visited cells. Its pieces are cells at a depth, and its links are their splits."""
 

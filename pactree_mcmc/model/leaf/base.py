@@ -20,10 +20,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import check_number, read_numbers, settle
+from ...core.checks import check_number, read_numbers, set_field
 from ...core.compile.address import address_of
 from ...core.names import fields_repr
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from . import codes
 from .codes import LeafRule
 from .distributions import Distributions
@@ -41,7 +41,7 @@ def check_variance(variance: float) -> float:
     return variance
 
 
-@kept
+@register_class
 class Target(NamedTuple):
     """Checked y, weights and other data of the rows, as leaf models use them."""
 
@@ -144,7 +144,7 @@ class Leaf:
             # None is the default of parameters that are set from the data
             if getattr(self, name) is not None or getattr(type(self), name) is not None:
                 check_positive(name, getattr(self, name))
-                settle(self, name, float(getattr(self, name)))
+                set_field(self, name, float(getattr(self, name)))
 
     # what a leaf model declares
 

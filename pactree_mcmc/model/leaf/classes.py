@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import check_number, in_words, read_array, settle
+from ...core.checks import check_number, read_array, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.compile.jit import jit
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from . import codes
 from .base import Draws, Leaf, Target, check_positive
 from .distributions import Constant, Distributions
@@ -51,7 +51,7 @@ class ClassLeaf(Leaf):
         return (rng.random(len(at_most))[:, None] >= (at_most / at_most[:, -1:])[:, :-1]).sum(axis=1)
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class DirichletMultinomial(ClassLeaf):
     """Classes with a Dirichlet prior on their probabilities, integrated out (Chipman et al. 1998).
@@ -193,7 +193,7 @@ def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.nd
         out[row] += first[a] + second[b] - whole[a + b]
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class FrozenLaplace(ClassLeaf):
     """Class probabilities frozen on the estimation rows E, scored on the rest S (Blanchard 1999, section 3).
@@ -271,7 +271,7 @@ def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     return score
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class PacBayesLoss(ClassLeaf):
     """Gibbs score ``-lambda1 * errors - lambda2 * sqrt(n)`` of a fixed label (Nguyen and Kpotufe 2018).
@@ -307,7 +307,7 @@ class PacBayesLoss(ClassLeaf):
 
     def __post_init__(self) -> None:
         for name in ("lambda1", "lambda2"):
-            settle(self, name, check_number(name, getattr(self, name), "a finite number >= 0", 0.0))
+            set_field(self, name, check_number(name, getattr(self, name), "a finite number >= 0", 0.0))
 
     def resolve(self, target: Target) -> Self:
         if target.estimation is not None and not target.estimation.any():
@@ -368,7 +368,7 @@ def ordered_score(s: Any, n: int, params: Any) -> float:
     return score
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class OrderedClasses(ClassLeaf):
     """Ordered classes, such as grades: continuation ratios with beta priors, integrated out.
@@ -425,13 +425,13 @@ class OrderedClasses(ClassLeaf):
         if self.order is not None:
             labels = read_array("order", self.order).tolist()
             if not isinstance(labels, list) or len(set(labels)) < len(labels):
-                raise ValueError(f"order={in_words(self.order)}; give all classes in their order, each once.")
-            settle(self, "order", tuple(labels))
+                raise ValueError(f"order={repr_of(self.order)}; give all classes in their order, each once.")
+            set_field(self, "order", tuple(labels))
 
     def resolve(self, target: Target) -> Self:
         known = target.classes.tolist() if target.classes is not None else []
         if self.order is not None and (len(self.order) != len(known) or set(self.order) != set(known)):
-            raise ValueError(f"order={in_words(self.order)}, but y has the classes {in_words(known)}; give each once.")
+            raise ValueError(f"order={repr_of(self.order)}, but y has the classes {repr_of(known)}; give each once.")
         return self.with_defaults(order=tuple(known))
 
     def places(self, target: Target) -> np.ndarray:

@@ -15,7 +15,7 @@ from ...core.checks import read_numbers
 from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...core.special import gammaln
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...table.words import count_text, figure, figures
 from . import codes
 from .base import Draws, Leaf, Target, check_positive, refuse_rows
@@ -65,7 +65,7 @@ def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.nda
     return leaf.at_exposure(values, np.broadcast_to(given, len(values)))
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class PoissonGamma(ExposedLeaf):
     """Counts y with rate ``lambda ~ Gamma(shape, rate)`` times the exposure, integrated out.
@@ -221,7 +221,7 @@ def beta_binomial_score(s: Any, n: int, params: Any) -> float:
     return s[2] + each - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class BetaBinomial(Leaf):
     """Successes among trials, with their probability ``p ~ Beta(a, b)`` integrated out.

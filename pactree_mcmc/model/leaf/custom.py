@@ -12,13 +12,13 @@ from numba import cloudpickle
 from ...core.checks import (
     check_count,
     check_flag,
-    in_words,
     read_array,
     read_generator,
     read_numbers,
     refuse_other_rows,
+    repr_of,
 )
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from .base import Leaf, Target
 from .custom_checks import MOST_ROWS, TOLERANCE, check_calls, check_predictions, check_scores
 from .distributions import Distributions
@@ -27,7 +27,7 @@ FEW_CELLS = 4
 """Number of cells on which a leaf is checked when a model is built."""
 
 
-@kept
+@register_class
 class LeafOutline(NamedTuple):
     """Description of a `CustomLeaf` in a file, which does not contain its functions."""
 
@@ -162,7 +162,7 @@ class CustomLeaf(Leaf):
         self._functions = functions
         for which, function in self._functions.items():
             if function is not None and not callable(function):
-                raise TypeError(f"{which} is {in_words(function)}; give a function.")
+                raise TypeError(f"{which} is {repr_of(function)}; give a function.")
         if self.is_classifier and (stats is not None or self.y_columns > 1 or self.x_columns is not None):
             raise ValueError(
                 "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= "
@@ -172,10 +172,10 @@ class CustomLeaf(Leaf):
             raise ValueError("stats is missing; give a function of y that returns what each row adds, (n, k).")
         self._params = read_numbers("params", params)
         if self._params.ndim != 1 or not np.isfinite(self._params).all():
-            raise ValueError(f"params is {in_words(params)}; give a sequence of finite numbers.")
+            raise ValueError(f"params is {repr_of(params)}; give a sequence of finite numbers.")
         self.name = getattr(self._score, "__name__", "score") if name is None else name
         if not isinstance(self.name, str):
-            raise TypeError(f"name is {in_words(name)}; give a string.")
+            raise TypeError(f"name is {repr_of(name)}; give a string.")
         check_calls(self._score, len(self._params) > 0, self._functions, self.x_columns is not None)
 
     def gives(self, which: str) -> bool:
@@ -432,7 +432,7 @@ def _python_function(score: Any) -> Callable[..., float]:
     for inside in ("_pyfunc", "py_func"):
         score = getattr(score, inside, score)
     if not callable(score) or not hasattr(score, "__code__"):
-        raise TypeError(f"score is {in_words(score)}; give a Python function of the sums s and their number n.")
+        raise TypeError(f"score is {repr_of(score)}; give a Python function of the sums s and their number n.")
     return score
 
 
@@ -441,10 +441,10 @@ def read_x_columns(argument: str, x_columns: Any) -> list | None:
     if x_columns is None:
         return None
     if isinstance(x_columns, str) or not isinstance(x_columns, Sequence | np.ndarray) or len(x_columns) == 0:
-        raise TypeError(f"{argument} is {in_words(x_columns)}; give a list of column names or indices.")
+        raise TypeError(f"{argument} is {repr_of(x_columns)}; give a list of column names or indices.")
     out = [int(c) if isinstance(c, int | np.integer) and not isinstance(c, bool) else c for c in x_columns]
     if not all(isinstance(c, int | str) for c in out) or len(set(out)) < len(out):
-        raise ValueError(f"{argument} is {in_words(x_columns)}; give different column names or indices.")
+        raise ValueError(f"{argument} is {repr_of(x_columns)}; give different column names or indices.")
     return out
 
 

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from .base import Draws, Target, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import Distributions, count_bracket, draw_poisson
@@ -45,7 +45,7 @@ def negative_binomial_score(s: Any, n: int, params: Any) -> float:
     return s[2] + each - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class NegativeBinomialBeta(ExposedLeaf):
     """Counts of known dispersion r: negative binomial with ``p ~ Beta(a, b)`` integrated out.

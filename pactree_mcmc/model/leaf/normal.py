@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from ...core.compile.jit import jit
 from ...core.special import gammaln
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from . import codes
 from .base import Draws, Leaf, Target
 from .codes import ROUNDING
@@ -90,7 +90,7 @@ class _UnknownVariance(NormalLeaf):
         )
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalInverseGamma(_UnknownVariance):
     """Normal y, mean and variance of each leaf integrated out (Chipman et al. 1998, mean-variance shift).
@@ -209,7 +209,7 @@ def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0
     return np.array([sigma2, m0, k0, a0, b0, math.log(2.0 * math.pi * sigma2), 0.5 / sigma2])
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalKnownVariance(NormalLeaf):
     """Normal y with known variance ``sigma2`` and ``mu ~ Normal(m0, sigma2 / k0)`` integrated out.
@@ -295,7 +295,7 @@ def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray
     return shrinkage - 0.5 * n * params[5] - params[6] * misfit(params[1], k0, lookup, stats, row)
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalSharedVariance(_UnknownVariance):
     """Normal y with one unknown variance for all leaves (Chipman et al. 1998, mean shift).

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import read_numbers, settle
+from ...core.checks import read_numbers, set_field
 from ...core.compile.address import by_address
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from .base import Draws, Leaf, Target
 from .custom import read_x_columns
 from .distributions import Distributions, StudentT
@@ -50,7 +50,7 @@ def linear_score(s: Any, n: int, params: Any) -> float:
     return gamma - half * log(2.0 * pi * (b0 + 0.5 * misfit)) - 0.5 * log_determinant
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalLinear(Leaf):
     """A linear regression of y on some columns of X in each leaf; coefficients and variance integrated out.
@@ -108,7 +108,7 @@ class NormalLinear(Leaf):
     compiled_score = staticmethod(linear_score)
 
     def __post_init__(self) -> None:
-        settle(self, "columns", read_x_columns("columns", self.columns))
+        set_field(self, "columns", read_x_columns("columns", self.columns))
         super().__post_init__()
         for name in ("centers", "scales"):
             if getattr(self, name) is not None:
@@ -117,7 +117,7 @@ class NormalLinear(Leaf):
                     raise ValueError(f"{name} has shape {values.shape}; give a finite number for each column.")
                 if name == "scales" and np.any(values <= 0.0):
                     raise ValueError("scales must be > 0.")
-                settle(self, name, values)
+                set_field(self, name, values)
 
     @property
     def x_columns(self) -> Sequence[Any]:  # type: ignore[override]

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import check_count, in_words, read_numbers, settle
+from ...core.checks import check_count, read_numbers, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.special import gammaln
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from .base import Draws, Leaf, Target, check_variance
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
@@ -36,7 +36,7 @@ def independent_normals_score(s: Any, n: int, params: Any) -> float:
     return score
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class IndependentNormals(Leaf):
     """Several outputs, independent normal ones in each leaf, of which any may be missing (NaN).
@@ -87,7 +87,7 @@ class IndependentNormals(Leaf):
     may_lack_y = True
 
     def __post_init__(self) -> None:
-        settle(self, "outputs", check_count("outputs", self.outputs, 2))
+        set_field(self, "outputs", check_count("outputs", self.outputs, 2))
         super().__post_init__()
         for name in ("m0", "b0"):
             values = getattr(self, name)
@@ -96,8 +96,8 @@ class IndependentNormals(Leaf):
             values = np.array(read_numbers(name, values))
             least, allowed = (-np.inf, "finite numbers") if name == "m0" else (0.0, "finite numbers > 0")
             if values.shape != (self.outputs,) or not np.all(np.isfinite(values) & (values > least)):
-                raise ValueError(f"{name}={in_words(values.tolist())} is out of range; give {self.outputs} {allowed}.")
-            settle(self, name, values)
+                raise ValueError(f"{name}={repr_of(values.tolist())} is out of range; give {self.outputs} {allowed}.")
+            set_field(self, name, values)
 
     @property
     def y_columns(self) -> int:  # type: ignore[override]
@@ -186,7 +186,7 @@ def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
     return score + 0.5 * nu * params[3] - 0.5 * (nu + weight) * log_determinant
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class MultivariateNormal(Leaf):
     """Several outputs with a multivariate normal distribution in each leaf, mean and covariance integrated out.
@@ -237,7 +237,7 @@ class MultivariateNormal(Leaf):
     compiled_score = staticmethod(multivariate_normal_score)
 
     def __post_init__(self) -> None:
-        settle(self, "outputs", check_count("outputs", self.outputs, 2))
+        set_field(self, "outputs", check_count("outputs", self.outputs, 2))
         super().__post_init__()
         d = self.outputs
         if self.nu0 is not None and not self.nu0 > d - 1:
@@ -247,7 +247,7 @@ class MultivariateNormal(Leaf):
                 values = read_numbers(name, getattr(self, name))
                 if values.shape != shape or not np.isfinite(values).all():
                     raise ValueError(f"{name} has shape {values.shape}; give finite numbers of shape {shape}.")
-                settle(self, name, values)
+                set_field(self, name, values)
         if self.S0 is not None and (not np.array_equal(self.S0, self.S0.T) or np.linalg.eigvalsh(self.S0)[0] <= 0.0):
             raise ValueError("S0 must be symmetric and positive definite.")
 

@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...table.labels import is_missing
 from ...table.words import count_text, figure, figures
 from .base import LEAST_VARIANCE, Draws, Leaf, Target, refuse_rows
@@ -30,7 +30,7 @@ def gamma_score(s: Any, n: int, params: Any) -> float:
     return gamma + (k - 1.0) * s[2] - s[0] * lgamma(k)
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class GammaGamma(Leaf):
     """Positive y with distribution ``Gamma(k, lambda)``, k known, and ``lambda ~ Gamma(shape, rate)`` integrated out.
@@ -261,7 +261,7 @@ def exponential_score(s: Any, n: int, params: Any) -> float:
     return gamma + s[2] if n > 2 else gamma
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class ExponentialGamma(SurvivalLeaf):
     """Exponential times to an event with ``lambda ~ Gamma(shape, rate)`` integrated out; some may be censored.
@@ -329,7 +329,7 @@ def weibull_score(s: Any, n: int, params: Any) -> float:
     return score + s[3] if n > 3 else score
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class WeibullGamma(SurvivalLeaf):
     """Weibull times to an event, of known shape ``k``, with ``lambda ~ Gamma(shape, rate)`` integrated out.

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_number, in_words, read_numbers
+from ...core.checks import check_number, read_numbers, repr_of
 from ...core.names import fields_repr
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...table.coding import AnyScale
 from ...table.columns import Columns
 from ...table.reader import Table
@@ -24,7 +24,7 @@ LEAST, MOST = 1e-6, 1e6
 """Smallest and largest value allowed for a concentration and for its scale rho."""
 
 
-@kept
+@register_class
 @dataclass(frozen=True)
 class DirichletWeights:
     """Unknown feature weights, ``s ~ Dirichlet(a/p, ..., a/p)``: trees that split on few of many features.
@@ -107,7 +107,7 @@ def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
         return None
     if feature_weights != "dirichlet":
         raise ValueError(
-            f"feature_weights={in_words(feature_weights)}; give weights (p,), 'dirichlet' or a DirichletWeights."
+            f"feature_weights={repr_of(feature_weights)}; give weights (p,), 'dirichlet' or a DirichletWeights."
         )
     return DirichletWeights()
 
@@ -328,7 +328,7 @@ def check_weights(feature_weights: Any) -> np.ndarray:
     if weight.ndim != 1:
         raise ValueError(f"feature_weights has shape {weight.shape}; give one weight a feature: (p,).")
     if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
-        raise ValueError(f"feature_weights={in_words(weight.tolist())}; give finite weights >= 0, not all 0.")
+        raise ValueError(f"feature_weights={repr_of(weight.tolist())}; give finite weights >= 0, not all 0.")
     if weight.max() > LARGEST_WEIGHT or weight[weight > 0.0].min() < 1.0 / LARGEST_WEIGHT:
-        raise ValueError(f"feature_weights lie outside 1e-100..1e100: {in_words(weight.tolist())}; rescale them.")
+        raise ValueError(f"feature_weights lie outside 1e-100..1e100: {repr_of(weight.tolist())}; rescale them.")
     return weight

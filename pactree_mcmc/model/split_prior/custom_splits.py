@@ -11,7 +11,7 @@ import numpy as np
 from numba import cloudpickle
 from numba.core.errors import NumbaError
 
-from ...core.checks import check_choice, check_count, check_flag, check_type, in_words, read_generator, read_numbers
+from ...core.checks import check_choice, check_count, check_flag, check_type, read_generator, read_numbers, repr_of
 from ...core.warn import warn
 from ...files.encoding import CODEC
 from ...table.coding import AnyScale, encode
@@ -116,22 +116,22 @@ class CustomSplits(SplitPrior):
     ) -> None:
         weight = equal_weight if weight is None else getattr(weight, "py_func", weight)
         if not callable(weight) or not hasattr(weight, "__code__"):
-            raise TypeError(f"weight is {in_words(weight)}; give a Python function of a cut.")
+            raise TypeError(f"weight is {repr_of(weight)}; give a Python function of a cut.")
         self.weight = weight
         self.of = LocalCuts() if of is None else of
         check_type("of", self.of, LocalCuts | GridCuts, "LocalCuts or GridCuts, whose splits are weighted")
         if type(self.of) not in (LocalCuts, GridCuts) or getattr(self.of, "trivial", False):
-            raise ValueError(f"of={in_words(self.of)}; give GridCuts, or LocalCuts without trivial=True.")
+            raise ValueError(f"of={repr_of(self.of)}; give GridCuts, or LocalCuts without trivial=True.")
         self.over = check_choice("over", over, ("feature", "cell"))
         self.by_depth = check_flag("by_depth", by_depth)
         self.params = read_numbers("params", params)
         if self.params.ndim != 1 or not np.isfinite(self.params).all():
-            raise ValueError(f"params is {in_words(params)}; give a sequence of finite numbers.")
+            raise ValueError(f"params is {repr_of(params)}; give a sequence of finite numbers.")
         if weight is equal_weight and len(self.params):
             raise ValueError("params are numbers for weight=, which is not given; give both, or leave params= out.")
         self.name = getattr(weight, "__name__", "weight") if name is None else name
         if not isinstance(self.name, str):
-            raise TypeError(f"name is {in_words(name)}; give a string.")
+            raise TypeError(f"name is {repr_of(name)}; give a string.")
         if self.of.drawn_weights is not None:
             raise ValueError(
                 "of= has unknown feature weights, which cannot be combined with weights of splits; give weights (p,)."
@@ -273,7 +273,7 @@ class CustomSplits(SplitPrior):
         more = f", params={self.params.tolist()}" if len(self.params) else ""
         more += f", over={self.over!r}" if self.over != "feature" else ""
         more += ", by_depth=True" if self.by_depth else ""
-        more += f", interactions={in_words([list(group) for group in self.interactions])}" if self.interactions else ""
+        more += f", interactions={repr_of([list(group) for group in self.interactions])}" if self.interactions else ""
         return f"CustomSplits({self.name}, of={self.of!r}{more})"
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...core.checks import check_count, check_flag, in_words, read_numbers, settle
-from ...files.encoding import kept
+from ...core.checks import check_count, check_flag, read_numbers, repr_of, set_field
+from ...files.encoding import register_class
 from ...table.coding import (
     LARGEST,
     AnyScale,
@@ -26,7 +26,7 @@ from ..cells import PlainCell, Split, bits
 from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitPrior, check_weights
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalCuts(SplitPrior):
     """Splits that separate the points in the cell in different ways, all equally likely (Blanchard 1999, section 5).
@@ -152,7 +152,7 @@ class LocalCuts(SplitPrior):
                 return split
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class GridCuts(SplitPrior):
     """Cuts from a fixed list for each feature. A cell has those strictly inside its box, whether or not it has rows.
@@ -189,15 +189,15 @@ class GridCuts(SplitPrior):
             check_count("cuts", self.cuts)
             return
         if not isinstance(self.cuts, list | tuple | np.ndarray) or getattr(self.cuts, "ndim", 1) == 0:
-            raise ValueError(f"cuts={in_words(self.cuts)}; give an integer >= 1 or one increasing array a feature.")
+            raise ValueError(f"cuts={repr_of(self.cuts)}; give an integer >= 1 or one increasing array a feature.")
         for k, cuts in enumerate(self.cuts):
             points = np.empty(0) if cuts is None else read_numbers(f"cuts of feature {k}", cuts)
             if points.ndim != 1 or not np.isfinite(points).all():
-                what = in_words(cuts)
+                what = repr_of(cuts)
                 raise ValueError(f"cuts of feature {k} are not a one-dimensional array of finite numbers: {what}.")
             if np.any(points[1:] <= points[:-1]):
                 what = "duplicate" if np.any(np.diff(np.sort(points)) == 0.0) else "unsorted"
-                listed = in_words(points.tolist())
+                listed = repr_of(points.tolist())
                 raise ValueError(f"cuts of feature {k} are {what}: {listed}; give strictly increasing cuts.")
 
     @classmethod
@@ -285,7 +285,7 @@ class GridCuts(SplitPrior):
         return Split(feature, -1, sum(1 << c for c in left))
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class DyadicCuts(SplitPrior):
     """Cuts at the midpoint of the cell's box along a coordinate (Scott 2004; Nguyen and Kpotufe 2018).
@@ -325,7 +325,7 @@ class DyadicCuts(SplitPrior):
             raise ValueError(f"levels={self.levels}: codes would overflow; give at most {MAX_LEVELS}.")
         if self.bounds is not None:
             bounds = read_numbers("bounds", self.bounds)
-            settle(self, "bounds", self.bounds if isinstance(self.bounds, list | tuple) else bounds)
+            set_field(self, "bounds", self.bounds if isinstance(self.bounds, list | tuple) else bounds)
             if bounds.ndim != 2 or bounds.shape[1] != 2 or not np.isfinite(bounds).all():
                 raise ValueError(
                     f"bounds has shape {bounds.shape}; give finite (lower, upper) for each feature: (p, 2)."

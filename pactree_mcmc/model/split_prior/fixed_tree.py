@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...core.checks import BELOW_ONE, check_number, read_array
+from ...core.checks import LARGEST_BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...table.coding import AnyScale, Scale, given_scale, nominal_scale
 from ...table.columns import Columns, learn_columns
 from ...table.reader import Table
@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 1 << 16
 """Number of rows of a table that are converted to numbers at a time."""
 
 
-@kept
+@register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class FixedTree(SplitPrior):
     """The split of every node is that of a given tree; the prior is over its prunings (Blanchard 1999, section 4).
@@ -118,7 +118,7 @@ class FixedTree(SplitPrior):
         >>> design.split_probabilities([[1.0], [2.0], [3.0], [4.0]], rho=0.6).round(3).tolist()
         [0.2, 0.0, 0.0]
         """
-        rho = check_number("rho", rho, "0 <= rho < 1", 0.0, BELOW_ONE)
+        rho = check_number("rho", rho, "0 <= rho < 1", 0.0, LARGEST_BELOW_ONE)
         tree = self.tree
         columns = tree.columns
         if columns is None:

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.compile import COMPILES
 from ...core.compile.address import address_of, call_at, call_at_with
 from ...core.compile.jit import jit
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...table.coding import AnyScale, Scale
 from .base import LARGEST_WEIGHT, SplitRule
 
@@ -152,7 +152,7 @@ def weight_of_part(rule: SplitRule, k: int, n_splits: float, depth: int) -> floa
     return weight_of(rule, new_cut(rule, k, n_splits, depth)) if rule.joint and n_splits > 0.0 else 1.0
 
 
-@kept
+@register_class
 class SplitsOutline(NamedTuple):
     """Description of a `CustomSplits` prior in a file, which does not contain a weight function of the user."""
 

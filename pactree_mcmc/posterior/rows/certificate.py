@@ -30,7 +30,7 @@ from ...certificates import vote_bounds
 from ...certificates.bound import Bound, binomial_tail_inversion, check_delta, holdout, holdout_gibbs
 from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
 from ...certificates.vote_bounds import WeightedTrees, descend_weights, gibbs_weights, weigh
-from ...core.checks import Seed, check_count, differ, read_labels
+from ...core.checks import Seed, check_count, labels_differ, read_labels
 from ...tree.tree import Tree
 from .new_rows import decide
 
@@ -194,8 +194,8 @@ def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> Holdout
     delta, classes = check_delta(delta), refuse_regression(post)
     numbers, labels = _read_rows(post, X, y)
     probability, n = post._values(numbers), len(numbers)
-    errors = int(np.sum(differ(decide(post.model, probability), labels)))
-    of_label = (probability * ~differ(labels[:, None], classes[None, :])).sum(axis=1)
+    errors = int(np.sum(labels_differ(decide(post.model, probability), labels)))
+    of_label = (probability * ~labels_differ(labels[:, None], classes[None, :])).sum(axis=1)
     risk = float(np.clip(1.0 - of_label, 0.0, 1.0).mean())
     return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))
 
@@ -296,9 +296,9 @@ def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: in
     numbers, labels = _read_rows(post, X, y)
     n = len(numbers)
     trees, prior = _distinct(post.draw_trees(n_trees, rng))
-    wrong = np.array([differ(classes[_labels_of(tree, numbers)], labels) for tree in trees], dtype=np.uint8)
+    wrong = np.array([labels_differ(classes[_labels_of(tree, numbers)], labels) for tree in trees], dtype=np.uint8)
     part = {name: delta * fraction for name, fraction in PARTS.items()}
-    errors = int(np.sum(differ(decide(post.model, post._values(numbers)), labels)))
+    errors = int(np.sum(labels_differ(decide(post.model, post._values(numbers)), labels)))
     bounds = {AS_FITTED: holdout(errors, n, part[AS_FITTED])}
     bounds[ONE_TREE], best = _one_tree(wrong, prior, part[ONE_TREE])
     weights = {AS_FITTED: prior, ONE_TREE: np.eye(len(trees))[best]}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import in_words, read_numbers
+from ...core.checks import read_numbers, repr_of
 from ...model.leaf.counts import predict_at_exposure
 from ...table.labels import nominal_labels
 from ...table.reader import Table
@@ -285,7 +285,7 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
         for axis, what in ((costs.index, "index"), (costs.columns, "columns")):
             if len(axis) != len(labels) or set(axis) != set(labels):
                 raise ValueError(
-                    f"the {what} of costs is {in_words(list(axis))}; give the classes, each once: {in_words(labels)}."
+                    f"the {what} of costs is {repr_of(list(axis))}; give the classes, each once: {repr_of(labels)}."
                 )
         # positions and not .loc, which would read labels True and False as a mask
         rows, columns = ([list(axis).index(label) for label in labels] for axis in (costs.index, costs.columns))
@@ -294,7 +294,7 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
     if matrix.shape != (len(labels), len(labels)):
         raise ValueError(
             f"costs has shape {matrix.shape}; give shape ({len(labels)}, {len(labels)}): row i, column j has the cost "
-            f"of deciding class j if the class is i, classes in the order {in_words(labels)}."
+            f"of deciding class j if the class is i, classes in the order {repr_of(labels)}."
         )
     if not np.isfinite(matrix).all():
         raise ValueError("costs has an entry that is not finite; give finite numbers.")
@@ -305,7 +305,7 @@ def refuse_costs(leaf: Any, costs: Any) -> None:
     """Raise a ValueError if the argument ``costs`` is given to a regression with this leaf."""
     if costs is not None:
         raise ValueError(
-            f"costs={in_words(costs)} is given, but {type(leaf).__name__} is a regression; costs are of decisions "
+            f"costs={repr_of(costs)} is given, but {type(leaf).__name__} is a regression; costs are of decisions "
             "between classes: leave them out."
         )
 

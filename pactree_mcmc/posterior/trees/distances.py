@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_choice, in_words, read_array
+from ...core.checks import check_choice, read_array, repr_of
 from ...core.compile.jit import jit
 from ...core.names import with_short_repr
 from ...tree.coded import leaves_of_units
@@ -60,7 +60,7 @@ def distances_between(post: DrawnTrees, draws: object, kind: str) -> TreeDistanc
     else:
         chosen = read_array("draws", draws)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or len(chosen) == 0:
-            raise ValueError(f"draws is {in_words(draws)}; give numbers of draws, chain after chain, shape (m,).")
+            raise ValueError(f"draws is {repr_of(draws)}; give numbers of draws, chain after chain, shape (m,).")
         if chosen.min() < 0 or chosen.max() >= total:
             raise ValueError(f"draws names draw {int(chosen.max())} of {total}; give numbers from 0 to {total - 1}.")
         chosen = chosen.astype(np.int64)

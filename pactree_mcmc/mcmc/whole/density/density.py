@@ -13,7 +13,7 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ....core.bits import goes_left, mixed
+from ....core.bits import goes_left, hash_integer
 from ....core.compile.jit import jit
 from ....core.logsum import log_sum
 from ....model import Lowered
@@ -57,7 +57,7 @@ def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
     Return the index of the cell in ``stored.guide``.
     """
     here = state.node[node]
-    at = mixed(here.hash + state.count[STORED_VERSION] * np.int64(0x9E3779B1) + here.depth * 64)
+    at = hash_integer(here.hash + state.count[STORED_VERSION] * np.int64(0x9E3779B1) + here.depth * 64)
     place = (at ^ (at >> 32)) & (len(state.stored.guide) - 1)
     guide = state.stored.guide[place]
     if guide.hash == here.hash and guide.depth == here.depth and guide.scan == state.count[STORED_VERSION]:

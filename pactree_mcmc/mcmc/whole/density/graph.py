@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.bits import mixed
+from ....core.bits import hash_integer
 from ....core.compile.jit import jit
 from ....core.compile.pack import pack
 from ....core.logsum import log_add
@@ -52,7 +52,7 @@ MIN_FREE_ENTRIES = 4 * MAX_DRAWN_INTERNAL
 @jit
 def find_piece(graph: Any, cell: int, depth: int) -> int:
     """Return the index of the piece with this cell hash and depth, or ``-1 - slot`` if it would go into a free slot."""
-    slots, at = graph.slot, mixed(cell + depth * np.int64(0x9E3779B1))
+    slots, at = graph.slot, hash_integer(cell + depth * np.int64(0x9E3779B1))
     at = (at ^ (at >> 32)) & (len(slots) - 1)
     while slots[at] >= 0:
         piece = graph.piece[slots[at]]
