@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from pactree_mcmc.core.checks import read_numbers, refuse_other_rows
-from pactree_mcmc.core.names import with_texts
+from pactree_mcmc.core.names import fill_docstring
 from pactree_mcmc.posterior.sampled import fractions
 from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.arrays import LEAF
@@ -18,7 +18,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..limits.intractable import refuse_bytes
 
-documented = with_texts(
+documented = fill_docstring(
     {
         "levels": """\
 levels : int or None, default None

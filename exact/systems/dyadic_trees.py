@@ -12,7 +12,7 @@ import numpy as np
 from pactree_mcmc.certificates import dyadic_bits, dyadic_penalty
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import as_number, check_count, check_flag, check_number, read_numbers, repr_of
-from pactree_mcmc.core.names import with_texts
+from pactree_mcmc.core.names import fill_docstring
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.table.reader import Table
@@ -40,7 +40,7 @@ class Sample(NamedTuple):
     cyclic: bool  # True if the depth determines the coordinate, which then needs no bits
 
 
-_documented = with_texts(
+_documented = fill_docstring(
     {
         "delta": """\
 Parameters

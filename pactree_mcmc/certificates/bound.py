@@ -16,7 +16,7 @@ import numpy as np
 from ..core.checks import check_count, check_flag, check_number, read_numbers, repr_of
 from ..core.compile.jit import jit
 from ..core.logsum import log_sum
-from ..core.names import with_texts
+from ..core.names import fill_docstring
 from ..core.special import gammaln
 
 SMALLEST_DELTA = 1e-300
@@ -41,7 +41,7 @@ _N_CLASSES = """\
 n_classes : int, default 2
     Number of possible labels, fixed before the rows were seen: the code must not depend on them."""
 
-documented = with_texts(
+documented = fill_docstring(
     {
         "delta": _DELTA,
         "raises": _RAISES,

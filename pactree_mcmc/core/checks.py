@@ -22,18 +22,18 @@ LARGEST_BELOW_ONE = 1.0 - 2.0**-53
 MAX_EXACT_INTEGER = 1 << 53
 """Largest integer up to which float64 represents all integers."""
 
-_WORDS = reprlib.Repr()
-_WORDS.maxstring = _WORDS.maxother = 100
-_WORDS.maxlist = _WORDS.maxtuple = _WORDS.maxdict = 8
+_SHORT_REPR = reprlib.Repr()
+_SHORT_REPR.maxstring = _SHORT_REPR.maxother = 100
+_SHORT_REPR.maxlist = _SHORT_REPR.maxtuple = _SHORT_REPR.maxdict = 8
 
 
 def repr_of(value: Any) -> str:
     """Return a value as text for an error message: its repr, cut short, or its type if it has no repr."""
     try:
-        words = _WORDS.repr(value)
+        text = _SHORT_REPR.repr(value)
     except Exception:
         return f"a {type(value).__name__}"
-    return words.encode("utf-8", "backslashreplace").decode()
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def is_integer(value: Any) -> bool:
@@ -47,11 +47,11 @@ def check_count(name: str, value: Any, least: int = 1, most: int = MAX_COUNT, *,
     ``or_none`` is True if the message is to mention None as another possible value.
     """
     if not is_integer(value) or not least <= int(value) <= most:
-        allowed = f"an integer >= {least}" if most >= MAX_COUNT else f"an integer {least}..{most}"
+        wording = f"an integer >= {least}" if most >= MAX_COUNT else f"an integer {least}..{most}"
         if most == MAX_COUNT and is_integer(value) and int(value) > most:
-            allowed += f" and <= {most}"
-        allowed += ", or None" if or_none else ""
-        raise ValueError(f"{name}={repr_of(value)} is out of range; give {allowed}.")
+            wording += f" and <= {most}"
+        wording += ", or None" if or_none else ""
+        raise ValueError(f"{name}={repr_of(value)} is out of range; give {wording}.")
     return int(value)
 
 
@@ -73,11 +73,11 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def check_number(name: str, value: Any, allowed: str, least: float = -np.inf, most: float = np.inf) -> float:
-    """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError that says ``allowed``."""
+def check_number(name: str, value: Any, expected: str, least: float = -np.inf, most: float = np.inf) -> float:
+    """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError that says ``expected``."""
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
-        raise ValueError(f"{name}={repr_of(value)} is out of range; give {allowed}.")
+        raise ValueError(f"{name}={repr_of(value)} is out of range; give {expected}.")
     return number
 
 
@@ -96,13 +96,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return str(value)
 
 
-def check_type(name: str, value: Any, kind: Any, allowed: str) -> None:
-    """Raise a TypeError that says ``allowed`` unless ``value`` is an instance of ``kind``."""
+def check_type(name: str, value: Any, kind: Any, expected: str) -> None:
+    """Raise a TypeError that says ``expected`` unless ``value`` is an instance of ``kind``."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} is {repr_of(value)}, a {type(value).__name__}; give {allowed}.")
+        raise TypeError(f"{name} is {repr_of(value)}, a {type(value).__name__}; give {expected}.")
 
 
-def refuse_endless(name: str, value: Any) -> None:
+def refuse_long_range(name: str, value: Any) -> None:
     """Raise a ValueError if a value is a ``range`` of more than ``MAX_COUNT`` numbers, which may not fit in memory."""
     if isinstance(value, range) and value[MAX_COUNT:]:
         raise ValueError(f"{name} is {repr_of(value)}, which is too long; give at most {MAX_COUNT} numbers.")
@@ -127,7 +127,7 @@ def read_array(name: str, value: Any) -> np.ndarray:
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is an array with masked entries; fill them in, or drop them.")
-    refuse_endless(name, value)
+    refuse_long_range(name, value)
     try:
         array = np.asarray(value)
         return array if type(array) is np.ndarray else np.asarray(array).view(np.ndarray)

@@ -13,17 +13,17 @@ from typing import Any, ParamSpec, TypeVar
 
 from .checks import repr_of
 
-MOST_SHOWN = 400
+MAX_REPR_LENGTH = 400
 """Largest number of characters of the representation of a NamedTuple."""
-MOST_LINES = 40
+MAX_PRINTED_LINES = 40
 """Largest number of lines of a text that `print` shows."""
-MOST_OF_FIELD = 60
+MAX_FIELD_LENGTH = 60
 """Largest number of characters of a field in the representation of a dataclass."""
-MEANT = {
+NAMES_ELSEWHERE = {
     **dict.fromkeys(("rng", "seed", "random_state", "random_seed", "generator"), ("rng", "random_state")),
     **dict.fromkeys(("class", "class_", "clas", "cls", "klass", "output"), ("label",)),
 }
-"""Arguments of this library that are meant by a name from elsewhere, which may be spelt otherwise."""
+"""Names of arguments in other libraries, with the names that arguments of the same meaning have in this one."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Documented = TypeVar("Documented")
@@ -96,38 +96,39 @@ def _suggest_in_class(owner: type) -> None:
             setattr(owner, name, suggest_names(method))
 
 
-def _unknown_argument(function: Callable[..., Any], args: tuple, given: dict[str, Any]) -> str | None:
-    """Return the message about the first unknown argument of a call, or None if the function has all of ``given``."""
+def _unknown_argument(function: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -> str | None:
+    """Return the message about the first of ``keywords`` that the function has no argument for, or None."""
     parameters = inspect.signature(function).parameters
-    unknown = [name for name in given if name not in parameters]
+    unknown = [name for name in keywords if name not in parameters]
     if not unknown or any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return None
-    known = [name for name in parameters if name != "self"]
+    parameter_names = [name for name in parameters if name != "self"]
     name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
-    close = _closest(unknown[0], known)
-    hint = f"did you mean {close!r}?" if close else f"it has {', '.join(known)}."
+    close = _most_similar_name(unknown[0], parameter_names)
+    hint = f"did you mean {close!r}?" if close else f"it has {', '.join(parameter_names)}."
     return f"{name}() has no argument {unknown[0]!r}; {hint}"
 
 
-def _closest(given: str, known: list[str]) -> str | None:
-    """Return the name in ``known`` that is meant by ``given`` or spelt most like it, or None.
+def _most_similar_name(word: str, names: list[str]) -> str | None:
+    """Return the name in ``names`` that is meant by ``word`` or spelt most like it, or None.
 
     Examples
     --------
-    >>> _closest("seed", ["model", "seconds", "rng"]), _closest("seed", ["seconds"]), _closest("x", ["rng", "X"])
-    ('rng', None, 'X')
+    >>> _most_similar_name("seed", ["model", "seconds", "rng"]), _most_similar_name("x", ["rng", "X"])
+    ('rng', 'X')
+    >>> _most_similar_name("seed", ["seconds"])
     """
-    if given in MEANT:
-        return next((name for name in MEANT[given] if name in known), None)
-    other_case = [name for name in known if name.lower() == given.lower()]
-    return next(iter(other_case or difflib.get_close_matches(given, known, 1, 0.5)), None)
+    if word in NAMES_ELSEWHERE:
+        return next((name for name in NAMES_ELSEWHERE[word] if name in names), None)
+    other_case = [name for name in names if name.lower() == word.lower()]
+    return next(iter(other_case or difflib.get_close_matches(word, names, 1, 0.5)), None)
 
 
 def short_repr(value: Any) -> str:
     """Return a one-line representation of a NamedTuple, in which arrays are shown by their shapes."""
-    parts = [f"{name}={_short(part)}" for name, part in zip(value._fields, value, strict=True)]
+    parts = [f"{name}={_size_or_text(part)}" for name, part in zip(value._fields, value, strict=True)]
     text = f"{type(value).__name__}({', '.join(parts)})"
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]}...)"
+    return text if len(text) <= MAX_REPR_LENGTH else f"{text[: MAX_REPR_LENGTH - 4]}...)"
 
 
 def with_short_repr(kind: type[K]) -> type[K]:
@@ -136,19 +137,19 @@ def with_short_repr(kind: type[K]) -> type[K]:
     return kind
 
 
-def on_a_screen(text: str) -> str:
-    """Return a text. If it has more than ``MOST_LINES`` lines, return its first lines and the number of other lines.
+def limited_lines(text: str) -> str:
+    """Return a text, of more than ``MAX_PRINTED_LINES`` lines only the first ones and the number of the others.
 
     Examples
     --------
-    >>> on_a_screen(chr(10).join(map(str, range(100)))).splitlines()[-1]
+    >>> limited_lines(chr(10).join(map(str, range(100)))).splitlines()[-1]
     '... 61 more lines; .format() returns all'
     """
     lines = text.splitlines()
-    if len(lines) <= MOST_LINES:
+    if len(lines) <= MAX_PRINTED_LINES:
         return text
-    shown = lines[: MOST_LINES - 1]
-    return "\n".join([*shown, f"... {len(lines) - len(shown)} more lines; .format() returns all"])
+    first_lines = lines[: MAX_PRINTED_LINES - 1]
+    return "\n".join([*first_lines, f"... {len(lines) - len(first_lines)} more lines; .format() returns all"])
 
 
 def fields_repr(value: Any) -> str:
@@ -158,11 +159,11 @@ def fields_repr(value: Any) -> str:
         if field.repr:
             part = getattr(value, field.name)
             text = repr_of(part)
-            parts.append(f"{field.name}={text if len(text) <= MOST_OF_FIELD else _short(part)}")
+            parts.append(f"{field.name}={text if len(text) <= MAX_FIELD_LENGTH else _size_or_text(part)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
 
-def _short(part: Any) -> str:
+def _size_or_text(part: Any) -> str:
     """Return a field as short text: the shape of an array, the length of a list, or the type if the text is long."""
     if hasattr(part, "shape"):
         return f"<array {tuple(part.shape)}>" if part.shape else str(part)
@@ -172,7 +173,7 @@ def _short(part: Any) -> str:
     return text if len(text) <= 40 else f"<{type(part).__name__}>"
 
 
-def with_texts(texts: dict[str, str]) -> Callable[[Documented], Documented]:
+def fill_docstring(texts: dict[str, str]) -> Callable[[Documented], Documented]:
     """Return a decorator that replaces each line ``{name}`` of a docstring by ``texts[name]``, with its indentation."""
 
     def fill(documented: Documented) -> Documented:

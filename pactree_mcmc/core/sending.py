@@ -10,13 +10,13 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 
-def sending(executor: Executor | None, model: Any) -> Executor | None:
-    """Return a `ModelOnce` if the executor is one of Dask, otherwise the executor itself (None stays None)."""
+def with_model_sent_once(executor: Executor | None, model: Any) -> Executor | None:
+    """Return a `ModelOnceExecutor` if the executor is one of Dask, otherwise the executor itself (None stays None)."""
     client = _client_of(executor)
-    return executor if client is None else ModelOnce(executor, client, model)
+    return executor if client is None else ModelOnceExecutor(executor, client, model)
 
 
-class ModelOnce(Executor):
+class ModelOnceExecutor(Executor):
     """Executor of a Dask client that sends the model to the workers before the first task.
 
     Parameters
@@ -35,11 +35,11 @@ class ModelOnce(Executor):
 
     def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         """Submit ``task`` and return its future. Plans among the arguments, or inside them, are sent without model."""
-        light = [_with_model(arg, None) for arg in args]
+        light = [_replace_model(arg, None) for arg in args]
         # Dask names pure tasks by a hash of their arguments
-        return self.executor.submit(run_with, self._reference(), task, *light, pure=False, **kwargs)
+        return self.executor.submit(run_with_model, self._sent_model(), task, *light, pure=False, **kwargs)
 
-    def _reference(self) -> Any:
+    def _sent_model(self) -> Any:
         """Return the reference to the model on the workers, and send the model at the first call.
 
         The model is the result of a task, whose argument the scheduler keeps. So Dask can make it again if all workers
@@ -54,17 +54,17 @@ class ModelOnce(Executor):
         return self._sent
 
 
-def run_with(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def run_with_model(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a task on a worker, with the model put back into the arguments that were sent without it."""
-    return task(*(_with_model(arg, model) for arg in args), **kwargs)
+    return task(*(_replace_model(arg, model) for arg in args), **kwargs)
 
 
-def _with_model(plan: Any, model: Any) -> Any:
+def _replace_model(plan: Any, model: Any) -> Any:
     """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are."""
     fields = getattr(plan, "_fields", ())
     if "model" in fields:
         return plan._replace(model=model)
-    return plan._replace(plan=_with_model(plan.plan, model)) if "plan" in fields else plan
+    return plan._replace(plan=_replace_model(plan.plan, model)) if "plan" in fields else plan
 
 
 def _client_of(executor: Any) -> Any:

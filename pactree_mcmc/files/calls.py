@@ -63,10 +63,10 @@ class Call(NamedTuple):
         return self._replace(arguments=rest | {"steps": str(steps)})
 
 
-def call_of(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
+def call_record(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
     """Return the record of a call of `sample` or `resume` with all arguments by name. Defaults are left out.
 
-    The value of ``rng`` is the one that `source_of` returns.
+    The value of ``rng`` is the one that `seed_of` returns.
     """
     arguments, repeatable = {}, True
     for name, parameter in signature(function).parameters.items():
@@ -74,12 +74,12 @@ def call_of(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
         is_default = isinstance(value, type(parameter.default)) and bool(np.all(value == parameter.default))
         if name in NOT_RECORDED or (is_default and name not in ALWAYS_RECORDED):
             continue
-        arguments[name], is_complete = as_python(value)
+        arguments[name], is_complete = python_source(value)
         repeatable &= is_complete
     return Call(function.__name__, arguments, repeatable, versions())
 
 
-def source_of(rng: Any, sources: Sequence[Any]) -> Any:
+def seed_of(rng: Any, sources: Sequence[Any]) -> Any:
     """Return a seed that gives the same ``sources`` of the chains as ``rng`` did.
 
     ``sources`` are the random sources of the chains. The seed is ``rng`` itself if it determines them. If no seed was
@@ -94,22 +94,22 @@ def source_of(rng: Any, sources: Sequence[Any]) -> Any:
     return list(sources) if isinstance(rng, list | tuple) else rng
 
 
-def as_python(value: Any) -> tuple[str, bool]:
+def python_source(value: Any) -> tuple[str, bool]:
     """Return a value as Python source, and True if the source determines the value."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value), True
     if isinstance(value, list | tuple | np.ndarray):
-        parts = [as_python(part) for part in value]
+        parts = [python_source(part) for part in value]
         return f"[{', '.join(text for text, _ in parts)}]", all(good for _, good in parts)
     if isinstance(value, Mapping):
-        pairs = [(as_python(key), as_python(part)) for key, part in value.items()]
+        pairs = [(python_source(key), python_source(part)) for key, part in value.items()]
         text = ", ".join(f"{key[0]}: {part[0]}" for key, part in pairs)
         return f"{{{text}}}", all(key[1] and part[1] for key, part in pairs)
     if isinstance(value, np.random.SeedSequence):
         size = "" if value.pool_size == POOL_SIZE else f", pool_size={value.pool_size}"
-        entropy, is_complete = as_python(value.entropy)
+        entropy, is_complete = python_source(value.entropy)
         key = tuple(int(k) for k in value.spawn_key)
         return f"np.random.SeedSequence({entropy}{f', spawn_key={key}' if key else ''}{size})", is_complete
     name = getattr(value, "name", None)

@@ -32,10 +32,10 @@ class Encoded(NamedTuple):
 
 
 class _Arrays:
-    """Arrays to be written to a file. Small arrays of one dtype are joined, unless their names begin with ``apart``."""
+    """Arrays to be written to a file. Small ones of one dtype are joined unless their names begin with ``separate``."""
 
-    def __init__(self, apart: tuple[str, ...]) -> None:
-        self.apart = apart
+    def __init__(self, separate: tuple[str, ...]) -> None:
+        self.separate = separate
         self.single: dict[str, np.ndarray] = {}
         self.shared: dict[int, tuple[np.ndarray, dict]] = {}
         self.small: dict[str, list[np.ndarray]] = {}
@@ -44,7 +44,7 @@ class _Arrays:
     def add(self, name: str, data: np.ndarray) -> dict:
         """Add an array, and return the JSON object that represents it in the text."""
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
-        if data.nbytes >= SMALL_ARRAY_BYTES or name.startswith(self.apart):
+        if data.nbytes >= SMALL_ARRAY_BYTES or name.startswith(self.separate):
             self.single[name] = data
             return {"array": name}
         pool = JOINT_PREFIX + data.dtype.name
@@ -72,18 +72,18 @@ class Codec:
         ``for_file``, the value that the method returns is written instead.
     records : mapping of str to dtype
         Record types by name.
-    apart : sequence of str
+    separate : sequence of str
         First parts of the names of arrays that are stored by themselves, however small, so that other programs can
         read them.
     """
 
-    def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], apart: Iterable[str] = ()) -> None:
+    def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], separate: Iterable[str] = ()) -> None:
         self.classes = {cls.__name__: cls for cls in classes}
-        self.records, self.apart = dict(records), tuple(apart)
+        self.records, self.separate = dict(records), tuple(separate)
 
     def encode(self, value: Any) -> Encoded:
         """Return the value as text and arrays. Raise NotStorable if a file cannot contain a part of it."""
-        arrays = _Arrays(self.apart)
+        arrays = _Arrays(self.separate)
         return Encoded(json.dumps(self._encode(value, "", arrays), allow_nan=False), arrays.all())
 
     def parts(self, encoded: Encoded) -> dict[str, Encoded]:
@@ -132,8 +132,8 @@ class Codec:
         raise NotStorable(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of an array. The same object is added once, unless its name begins with ``apart``."""
-        if at.lstrip(".").startswith(arrays.apart):
+        """Return the JSON form of an array. The same object is added once, unless its name begins with ``separate``."""
+        if at.lstrip(".").startswith(arrays.separate):
             return self._encode_new(value, at, arrays)
         if id(value) not in arrays.shared:
             arrays.shared[id(value)] = value, self._encode_new(value, at, arrays)

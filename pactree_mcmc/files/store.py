@@ -56,13 +56,13 @@ TEXT_VARIABLE = "description"
 """Name of the variable that holds the JSON text, as bytes: attributes may not be that long."""
 
 
-def check_target(path: Any, *, only: str | None = None) -> Path:
+def check_output_path(path: Any, *, only: str | None = None) -> Path:
     """Return the path of a file to be written. Raise a ValueError if its suffix or its folder cannot be used."""
     path = as_path(path)
     kind = KIND_OF_SUFFIX.get(path.suffix.lower())
     if kind is None or (only is not None and kind != only):
-        allowed = [suffix for suffix, other in KIND_OF_SUFFIX.items() if only in (None, other)]
-        raise ValueError(f"{path} ends in {path.suffix!r}; give a path that ends in {' or '.join(allowed)}.")
+        suffixes = [suffix for suffix, other in KIND_OF_SUFFIX.items() if only in (None, other)]
+        raise ValueError(f"{path} ends in {path.suffix!r}; give a path that ends in {' or '.join(suffixes)}.")
     if kind == "Zarr":
         require("zarr", f"writing {path}")
     if not path.parent.is_dir():
@@ -93,7 +93,7 @@ def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None 
     Raise a ValueError if the path cannot be used or a part contains a value that no file can contain, and an OSError if
     the file cannot be written.
     """
-    path = check_target(path)
+    path = check_output_path(path)
     write_file(path, encode_parts(parts, path), groups or {})
 
 
@@ -126,7 +126,7 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             datasets = groups | {GROUP: own}
-            _reserve(part, datasets.values())
+            _check_disk_space(part, datasets.values())
             for name, dataset in datasets.items():
                 _write_dataset(part, path.suffix, name, dataset)
         if part.is_file():
@@ -174,14 +174,16 @@ def check_seal(path: Path) -> None:
         return
     try:
         probe = [sys.executable, "-c", PROBE_PROGRAM, str(path), GROUP]
-        done = subprocess.run(probe, capture_output=True, stdin=subprocess.DEVNULL, timeout=PROBE_SECONDS, check=False)
+        result = subprocess.run(
+            probe, capture_output=True, stdin=subprocess.DEVNULL, timeout=PROBE_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from error
-    if done.returncode == EXIT_CODE_LACKS_GROUP:
+    if result.returncode == EXIT_CODE_LACKS_GROUP:
         raise ValueError(f"{path} has no group {GROUP}: it is not a file of this library.")
-    if done.returncode != 0:
-        what = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ValueError(f"{path} cannot be read: it is damaged ({what or f'signal {-done.returncode}'}).")
+    if result.returncode != 0:
+        what = result.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ValueError(f"{path} cannot be read: it is damaged ({what or f'signal {-result.returncode}'}).")
 
 
 def _check_digest(path: Path, what: str, computed: str, stored: str) -> None:
@@ -193,7 +195,7 @@ def _check_digest(path: Path, what: str, computed: str, stored: str) -> None:
         )
 
 
-def _reserve(part: Path, datasets: Iterable[Any]) -> None:
+def _check_disk_space(part: Path, datasets: Iterable[Any]) -> None:
     """Raise an OSError if the disk has no room for the datasets, since HDF5 may crash on a full disk."""
     if not hasattr(os, "posix_fallocate"):
         return
@@ -229,8 +231,8 @@ def _write_dataset(part: Path, suffix: str, group: str, dataset: Any) -> None:
     for name, variable in dataset.variables.items():
         if variable.dtype.kind in "fiu" and variable.ndim and variable.size > 1:
             encoding[name] = {"zlib": True, "complevel": 1, "_FillValue": None}
-    inside = None if group == "/" else group
-    dataset.to_netcdf(part, mode="a" if part.exists() else "w", group=inside, engine="h5netcdf", encoding=encoding)
+    group_name = None if group == "/" else group
+    dataset.to_netcdf(part, mode="a" if part.exists() else "w", group=group_name, engine="h5netcdf", encoding=encoding)
 
 
 def _rename_safely(part: Path, path: Path) -> None:
@@ -281,13 +283,13 @@ def read_content(path: Any) -> Encoded:
     else:
         require("zarr", f"reading {path}")
     attrs, arrays = _group_content(path)
-    written, stamp = attrs.get("format"), attrs.get("sha256")
-    if written is None or stamp is None or TEXT_VARIABLE not in arrays:
+    number, stamp = attrs.get("format"), attrs.get("sha256")
+    if number is None or stamp is None or TEXT_VARIABLE not in arrays:
         raise ValueError(f"the group {GROUP} of {path} is incomplete; the file was altered, write it anew.")
-    if not is_integer(written) or int(written) != FORMAT:
+    if not is_integer(number) or int(number) != FORMAT:
         raise ValueError(
-            f"{path} is of format {written}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
-            f"with the release that wrote it{', or a later one' if is_integer(written) and written > FORMAT else ''}."
+            f"{path} is of format {number}, by {attrs.get('written_by')}; this release reads format {FORMAT}: read it "
+            f"with the release that wrote it{', or a later one' if is_integer(number) and number > FORMAT else ''}."
         )
     text = arrays.pop(TEXT_VARIABLE).tobytes().decode(errors="replace")
     content = Encoded(text, arrays)

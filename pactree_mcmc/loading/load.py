@@ -100,40 +100,40 @@ OWN: dict[str, tuple[Any, Any, str]] = {
 messages."""
 
 
-def _with_code(content: Any, name: str, given: Any, path: Any) -> Any:
-    """Return the parts of a model with ``given``, the user's leaf or split prior, in place of its description.
+def _with_code(content: Any, name: str, user_part: Any, path: Any) -> Any:
+    """Return the parts of a model with ``user_part``, the user's leaf or split prior, in place of its description.
 
     ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. A split prior
-    without a weight of the user is made from its description if it is not given. Raise a ValueError if ``given`` is
+    without a weight of the user is made from its description if it is not given. Raise a ValueError if ``user_part`` is
     missing, not needed, or differs from the description.
     """
     outline_class, own_class, words = OWN[name]
     outline = getattr(content, name, None)
     if not isinstance(outline, outline_class):
-        if given is not None:
+        if user_part is not None:
             whole = "leaf model" if name == "leaf" else words
             raise ValueError(f"{path} says all of its {whole}, {outline!r}; leave {name}= out.")
         return content
-    if given is None and name == "split_prior" and outline.is_equal:
-        given = _apply(path, splits_of, outline, None)
-    if given is None:
+    if user_part is None and name == "split_prior" and outline.is_equal:
+        user_part = _apply(path, splits_of, outline, None)
+    if user_part is None:
         raise ValueError(
             f"{path} was written with a {words} of one's own, {outline.name!r}, and a file holds no code: give the "
             f"{words}, as {name}=."
         )
-    check_type(name, given, own_class, f"the {own_class.__name__} that the file was written with")
+    check_type(name, user_part, own_class, f"the {own_class.__name__} that the file was written with")
     if name == "leaf":
         _apply(path, check_outline, outline, content.target)
-        mismatch = _apply(path, given.mismatch, outline, content.target)
+        mismatch = _apply(path, user_part.mismatch, outline, content.target)
     else:
         _apply(path, check_splits_outline, outline, content.scales, content.columns)
-        mismatch = _apply(path, given.mismatch, outline, content.scales, content.columns)
+        mismatch = _apply(path, user_part.mismatch, outline, content.scales, content.columns)
     if mismatch is not None:
-        raise ValueError(f"{path} was written with another {words} than {given!r}: {mismatch}.")
-    if name == "split_prior" and given.interactions != outline.interactions:
+        raise ValueError(f"{path} was written with another {words} than {user_part!r}: {mismatch}.")
+    if name == "split_prior" and user_part.interactions != outline.interactions:
         # the states of chains have bits of the groups, in the order of the file
-        given = splits_of(outline, given.weight)
-    return content._replace(**{name: given})
+        user_part = splits_of(outline, user_part.weight)
+    return content._replace(**{name: user_part})
 
 
 def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
-from ..core.names import with_texts
+from ..core.names import fill_docstring
 from ..model.leaf.distributions import Mixture
 from .draws import DrawnTrees
 
@@ -30,7 +30,7 @@ draws : int, default {}
 rng : int, SeedSequence, Generator or None, default 0
     Source of randomness for those draws."""
 
-documented = with_texts(
+documented = fill_docstring(
     {
         "X": "X : table of shape (n, p)\n    Rows with the columns of the model.",
         "coverage": "coverage : float, default 0.9\n    Probability of each interval, in (0, 1); equal tails.",

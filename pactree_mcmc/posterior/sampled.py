@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
-from ..files.store import AnyPath, check_target, write_parts
+from ..files.store import AnyPath, check_output_path, write_parts
 from ..model.leaf.distributions import Mixture
 from ..tree.arrays import add_predictions_into, leaf_values, leaves_reached
 from ..tree.drawn import RootKey, root_key
@@ -379,7 +379,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         """
         if type(self) is not SampledPosterior:
             super().save(path, log_likelihood=log_likelihood)
-        path = check_target(path)
+        path = check_output_path(path)
         parts = {"model": self.model.parts_in_file, "draws": draws_of(self), "course": self.course}
         write_parts(parts, path, inference_data.datasets(self, log_likelihood=log_likelihood))
 

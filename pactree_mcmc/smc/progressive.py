@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.checks import Seed, check_choice, check_count, check_flag, check_number
 from ..core.logsum import log_mean
-from ..core.sending import sending
+from ..core.sending import with_model_sent_once
 from ..core.warn import warn
 from ..mcmc.kernel import check_even_splits, read_kernel
 from ..mcmc.run.workers import n_cores
@@ -157,7 +157,7 @@ def progressive_mixture(
         for source in sources
     ]
     began = time.perf_counter()
-    pool = sending(executor, model)
+    pool = with_model_sent_once(executor, model)
     results = _in_threads(plans) if pool is None else list(pool.map(run_stages, plans))
     return ProgressiveSample.from_results(model, results, mixture.count_names, time.perf_counter() - began)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, is_integer, refuse_endless, repr_of, set_field
+from ..core.checks import check_choice, is_integer, refuse_long_range, repr_of, set_field
 from ..core.warn import warn
 from ..files.encoding import register_class
 from .labels import (
@@ -260,7 +260,7 @@ def read_groups(argument: str, groups: Any, most: int | None = None) -> tuple[tu
 
 def _is_collection(argument: str, value: Any) -> bool:
     """Return True if a value is a sequence, a set, an array or an Index, but not text."""
-    refuse_endless(argument, value)
+    refuse_long_range(argument, value)
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping)

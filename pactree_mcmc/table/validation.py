@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ..core.checks import refuse_endless, refuse_inexact, repr_of
+from ..core.checks import refuse_inexact, refuse_long_range, repr_of
 from .labels import refuse_missing
 from .reader import Table
 from .values import exact_array
@@ -44,7 +44,7 @@ def read_column(y: Any, **settings: Any) -> Any:
 def _checked(check: Any, *args: Any, given: tuple, **settings: Any) -> Any:
     """Return ``check(*args, **settings)``. An unexpected exception becomes a ValueError that shows ``given``."""
     for value in given:
-        refuse_endless("X or y", value)
+        refuse_long_range("X or y", value)
     try:
         return check(*args, **settings)
     except (ValueError, TypeError):

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from ..core.compile.user_functions import globals_of, plain_of
+from ..core.compile.user_functions import python_function, readable_variables
 
 PACKAGE = "pactree_mcmc"
 LEFT_OUT = ("faces", "testing", "__main__")
@@ -89,7 +89,7 @@ class _Plain:
 
     def of(self, value: Any) -> Any:
         """Return the plain form of a function, class or module; any other value as it is."""
-        plain = plain_of(value) if isinstance(value, Dispatcher) else value
+        plain = python_function(value) if isinstance(value, Dispatcher) else value
         if isinstance(plain, ModuleType):
             return self._module(plain)
         name = getattr(plain, "__module__", None)
@@ -110,7 +110,7 @@ class _Plain:
 
     def _function(self, function: FunctionType) -> FunctionType:
         """Return a copy of a function whose globals and closure variables are in plain form."""
-        names, own = globals_of(function), dict(function.__globals__)
+        names, own = readable_variables(function), dict(function.__globals__)
         copy = FunctionType(function.__code__, own, function.__name__, function.__defaults__, self._cells(function))
         # registered first, since the functions that it calls may call it
         self.plain_forms[id(function)] = copy

@@ -37,7 +37,7 @@ def twice(x):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv(_folders.SHARED, raising=False)
+    monkeypatch.delenv(_folders.SHARED_VARIABLE, raising=False)
     monkeypatch.setattr(_code_cache, "_warned", set())
     return tmp_path
 
@@ -61,7 +61,7 @@ def test_kept_and_found(folder):
 
 def test_any_source_counts(monkeypatch):
     hits()
-    monkeypatch.setattr(_code_cache, "sources", lambda package: "another library")
+    monkeypatch.setattr(_code_cache, "sources_hash", lambda package: "another library")
     assert hits() == 0
     assert hits() == 1
 
@@ -85,11 +85,11 @@ def library(tmp_path, monkeypatch):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
         monkeypatch.setattr(_sources, "__file__", str(tmp_path / "pactree_mcmc" / "core" / "compile" / "sources.py"))
-        _sources._texts.cache_clear()
-        return _sources.sources.__wrapped__(package)
+        _sources._source_texts.cache_clear()
+        return _sources.sources_hash.__wrapped__(package)
 
     yield stamp
-    _sources._texts.cache_clear()
+    _sources._source_texts.cache_clear()
 
 
 @pytest.mark.parametrize("changed", ["entry", "near", "named"])
@@ -114,7 +114,7 @@ def test_everything_counts_for_others(library):
 
 @pytest.mark.slow
 def test_imports_are_those_of_the_parser():
-    texts = _sources._texts()
+    texts = _sources._source_texts()
     packages = {name for name in texts if any(other.startswith(f"{name}.") for other in texts)}
     for name, text in texts.items():
         found = set()
@@ -125,7 +125,7 @@ def test_imports_are_those_of_the_parser():
                 found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
-        assert found & set(texts) <= set(_sources._imports(name)), name
+        assert found & set(texts) <= set(_sources._imported_names(name)), name
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
@@ -168,7 +168,7 @@ def test_no_code_beside_the_sources(monkeypatch, tmp_path):
     """Pip would leave it there when it uninstalls the library."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    for function in (twice, _folders.build, jit(twice).py_func):
+    for function in (twice, _folders.environment_id, jit(twice).py_func):
         folder = CodeCache(function).cache_path
         assert not folder.startswith(str(ROOT))
         assert "pactree-mcmc" in folder
@@ -194,7 +194,7 @@ def test_code_that_others_compiled_is_read_and_not_written(user, place, monkeypa
     moved(user, given)
     monkeypatch.setattr(_folders, "ARCHIVE", given if place == "archive" else user.with_name("none"))
     if place == "shared":
-        monkeypatch.setenv(_folders.SHARED, str(given))
+        monkeypatch.setenv(_folders.SHARED_VARIABLE, str(given))
     before = sorted(given.rglob("*"))
     assert hits() == 1
     assert not user.exists()
@@ -216,7 +216,7 @@ def test_a_user_who_cannot_write_reads_what_others_compiled(user, name, monkeypa
     given = user.with_name("given")
     moved(user, given)
     no_folder(monkeypatch, name and user.with_name(name))
-    monkeypatch.setenv(_folders.SHARED, str(given))
+    monkeypatch.setenv(_folders.SHARED_VARIABLE, str(given))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert hits() == 1
@@ -242,7 +242,7 @@ def test_a_user_who_cannot_write_is_told_once(user, name, monkeypatch):
 
 
 def test_a_shared_folder_that_is_none(user, monkeypatch):
-    monkeypatch.setenv(_folders.SHARED, str(user.with_name("missing")))
+    monkeypatch.setenv(_folders.SHARED_VARIABLE, str(user.with_name("missing")))
     with pytest.warns(RuntimeWarning, match=r"missing is not a folder that can be read; fill it by .*warm-up --to"):
         assert hits() == 0
     assert hits() == 1
@@ -259,7 +259,7 @@ def test_full_disk(monkeypatch):
 
 def test_versions_that_nobody_uses_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(_folders, "_user_folder", lambda: tmp_path / "user")
-    part, day = tmp_path / "user" / _code_cache.FOREIGN, 86400.0
+    part, day = tmp_path / "user" / _code_cache.OWN_FUNCTIONS, 86400.0
     for number in range(30):
         version = part / f"version{number}"
         version.mkdir(parents=True)
@@ -270,15 +270,15 @@ def test_versions_that_nobody_uses_are_removed(tmp_path, monkeypatch):
 
     def left(folder):
         monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder) if folder == named else "")
-        _folders.remove_old.cache_clear()
+        _folders.remove_old_versions.cache_clear()
         hits()
-        return {path.name for path in (folder / _code_cache.FOREIGN).iterdir() if path.name.startswith("version")}
+        return {path.name for path in (folder / _code_cache.OWN_FUNCTIONS).iterdir() if path.name.startswith("version")}
 
     # of a folder that somebody named, users may be unable to mark what they use
     assert len(left(named)) == 30
     assert left(part.parent) == {f"version{number}" for number in range(15)}
     monkeypatch.setattr(_folders, "MOST", 3)
-    shutil.rmtree(next(path for path in part.iterdir() if path.name.startswith(_folders.build())))
+    shutil.rmtree(next(path for path in part.iterdir() if path.name.startswith(_folders.environment_id())))
     assert left(part.parent) == {f"version{number}" for number in (0, 1, 7)}
     shutil.rmtree(part)
     assert hits() == 0

@@ -79,7 +79,7 @@ def test_model_is_sent_once(cluster, pickled, tmp_path, name):
 
 @pytest.mark.planted
 def test_plans_that_keep_their_model_are_counted(cluster, pickled, monkeypatch):
-    monkeypatch.setattr(module, "_with_model", lambda given, model: given)
+    monkeypatch.setattr(module, "_replace_model", lambda plan, model: plan)
     assert_same(draw("classes", executor=cluster), draw("classes"))
     assert pickled == [3]
 
@@ -95,8 +95,8 @@ def test_mixture_sends_the_model_once(cluster, pickled):
 
 def test_other_executors_are_taken_as_they_are():
     with ThreadPoolExecutor(1) as pool:
-        assert module.sending(pool, MODELS["classes"]) is pool
-    assert module.sending(None, MODELS["classes"]) is None
+        assert module.with_model_sent_once(pool, MODELS["classes"]) is pool
+    assert module.with_model_sent_once(None, MODELS["classes"]) is None
 
 
 def count_pickles():

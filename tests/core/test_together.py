@@ -13,10 +13,10 @@ from numba.core import types
 
 from pactree_mcmc.core.compile import cache as _cache
 from pactree_mcmc.core.compile import folders as _folders
-from pactree_mcmc.core.compile.cache import Store, watching
+from pactree_mcmc.core.compile.cache import JointCache, watch_compilation
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
-from pactree_mcmc.core.compile.together import Member, compile_together, find_together
+from pactree_mcmc.core.compile.together import Member, compile_together, load_together
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -50,7 +50,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(_folders, "ARCHIVE", tmp_path / "archive")
     monkeypatch.setattr(_cache.CodeCache, "_is_foreign", False)
-    monkeypatch.setattr(_cache, "sources", lambda package: "the sources")
+    monkeypatch.setattr(_cache, "sources_hash", lambda package: "the sources")
     return tmp_path
 
 
@@ -58,7 +58,7 @@ def compiled():
     """Both functions, as in a new process; and which of them had to be compiled."""
     functions, told = [jit(first), jit(second)], []
     kind = numba.typeof(pack(VALUES))
-    with watching(lambda of: told.append(of._function.__name__)):
+    with watch_compilation(lambda of: told.append(of._function.__name__)):
         compile_together([Member(function, (kind, types.int64)) for function in functions])
     return functions, told
 
@@ -122,9 +122,9 @@ def test_taken_from_more_that_are_on_disk():
     again, other = [jit(first), jit(second)], jit(third)
     few, more = ([Member(function, (kind, types.int64)) for function in some] for some in ([*again, other], again))
     few = [few[0], few[2]]
-    find_together(few)
+    load_together(few)
     assert not again[0].overloads
-    with watching(lambda of: told.append(of._function.__name__)):
+    with watch_compilation(lambda of: told.append(of._function.__name__)):
         compile_together(few, more)
     assert told == []
     check(again)
@@ -135,7 +135,7 @@ def test_taken_from_more_that_are_on_disk():
 def test_a_process_waits_while_another_one_compiles_the_same():
     compiled_here = []
     other = threading.Thread(target=lambda: compiled_here.append(compiled()[1]))
-    with Store([jit(first), jit(second)]).locked():
+    with JointCache([jit(first), jit(second)]).locked():
         other.start()
         other.join(0.5)
         assert other.is_alive()
@@ -146,11 +146,11 @@ def test_a_process_waits_while_another_one_compiles_the_same():
 def test_what_another_process_compiled_meanwhile_is_found(monkeypatch):
     @contextlib.contextmanager
     def after_another(store):
-        monkeypatch.setattr(Store, "locked", lambda store: contextlib.nullcontext())
+        monkeypatch.setattr(JointCache, "locked", lambda store: contextlib.nullcontext())
         compiled()
         yield
 
-    monkeypatch.setattr(Store, "locked", after_another)
+    monkeypatch.setattr(JointCache, "locked", after_another)
     functions, told = compiled()
     check(functions)
     assert told == ["first", "second"]
@@ -205,11 +205,13 @@ def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
     shipped(folder)
     path, version, stamp, index = read_index(folder)
     if wrong == "stale":
-        monkeypatch.setattr(_cache, "sources", lambda package: "newer sources")
+        monkeypatch.setattr(_cache, "sources_hash", lambda package: "newer sources")
     elif wrong == "numba":
         path.write_bytes(pickle.dumps("0.1") + pickle.dumps((stamp, index)))
     elif wrong == "foreign":
-        path.parent.rename(path.parent.with_name(path.parent.name.replace(_folders.build(), "py37-numba0.1-plan9")))
+        path.parent.rename(
+            path.parent.with_name(path.parent.name.replace(_folders.environment_id(), "py37-numba0.1-plan9"))
+        )
     elif wrong == "damaged":
         next(path.parent.glob("*.nbc")).write_bytes(b"damaged")
     else:
@@ -225,6 +227,6 @@ def test_one_function_that_came_with_the_library(folder):
     assert jit(first)(pack(VALUES), 1) == 4.0
     (folder / "cache").rename(folder / "archive")
     told = []
-    with watching(told.append):
+    with watch_compilation(told.append):
         assert jit(first)(pack(VALUES), 1) == 4.0
     assert told == []

@@ -8,7 +8,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.warn import INSIDE, warn
+from pactree_mcmc.core.warn import SKIPPED_PACKAGES, warn
 
 MANY = np.array([f"c{i}" for i in range(80)])
 
@@ -39,4 +39,4 @@ def test_at_any_depth(name):
 
 
 def test_the_packages_of_the_library_are_skipped():
-    assert {pt.__name__, exact.__name__} <= set(INSIDE)
+    assert {pt.__name__, exact.__name__} <= set(SKIPPED_PACKAGES)

@@ -10,7 +10,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.extras import EXTRAS
 from pactree_mcmc.faces.cli import main
-from pactree_mcmc.files.store import check_target, read_content
+from pactree_mcmc.files.store import check_output_path, read_content
 from tests import ROOT
 from tests.programs import run
 
@@ -56,7 +56,7 @@ assert {found!r} in dir() and "sample" in dir() and "solve" in dir()
 def test_zarr_is_named_with_its_extra(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "zarr", None)
     (tmp_path / "run.zarr").mkdir()
-    for use in (read_content, check_target):
+    for use in (read_content, check_output_path):
         with pytest.raises(ImportError, match=r"needs zarr, .*pip install 'pactree-mcmc\[zarr\]'"):
             use(tmp_path / "run.zarr")
     assert main(["fit", "no.csv", "--target", "y", "--out", str(tmp_path / "new.zarr")]) == 1

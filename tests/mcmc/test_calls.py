@@ -58,7 +58,7 @@ def test_the_line_draws_the_same(source):
 
 @pytest.mark.planted
 def test_a_line_without_the_key_of_its_seed(monkeypatch):
-    monkeypatch.setattr(sampling, "source_of", lambda rng, sources: sources[0].entropy)
+    monkeypatch.setattr(sampling, "seed_of", lambda rng, sources: sources[0].entropy)
     with pytest.raises(AssertionError):
         test_the_line_draws_the_same("sequence")
 

@@ -6,12 +6,12 @@ A run compiles those of its kernel; a suite has runs of all kernels, which share
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile.jit import FASTER
+from pactree_mcmc.core.compile.jit import HAS_PRIVATE_PARTS
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.run import entries
 
-done = not FASTER
+done = not HAS_PRIVATE_PARTS
 
 
 def compile_all():

@@ -4,11 +4,11 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile.cache import watching
+from pactree_mcmc.core.compile.cache import watch_compilation
 
 if __name__ == "__main__":
     seen = []
-    with watching(lambda of: seen.append(of._function.__qualname__)):
+    with watch_compilation(lambda of: seen.append(of._function.__qualname__)):
         X = np.random.default_rng(0).normal(size=(50, 2)).round(1)
         for y in (X[:, 0] > 0.0, X[:, 0]):
             for kernel in ("default", "local", "cgm", {"grow-prune": 1.0, "rotate": 1.0}):

@@ -6,11 +6,11 @@ import warnings
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile.cache import watching
+from pactree_mcmc.core.compile.cache import watch_compilation
 
 if __name__ == "__main__":
     seen = []
-    watched = watching(lambda of: seen.append(of._function.__qualname__))
+    watched = watch_compilation(lambda of: seen.append(of._function.__qualname__))
     with warnings.catch_warnings(record=True) as caught, watched:
         warnings.simplefilter("always")
         x = np.arange(40.0)[:, None]

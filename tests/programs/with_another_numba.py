@@ -9,8 +9,8 @@ if __name__ == "__main__":
         sys.modules["pactree_mcmc.core.compile.private.linking"] = None
     import exact
     import pactree_mcmc as pt
-    from pactree_mcmc.core.compile.jit import FASTER
+    from pactree_mcmc.core.compile.jit import HAS_PRIVATE_PARTS
 
     x = np.arange(40.0)[:, None]
     model = pt.TreeModel(x, (x[:, 0] > 19) ^ (x[:, 0] % 7 == 0))
-    print(FASTER, repr(exact.solve(model).log_evidence))
+    print(HAS_PRIVATE_PARTS, repr(exact.solve(model).log_evidence))

@@ -20,20 +20,20 @@ from numba.extending import intrinsic
 
 from . import COMPILES
 from .cache import CodeCache
-from .jit import FASTER
+from .jit import HAS_PRIVATE_PARTS
 
-if FASTER:
+if HAS_PRIVATE_PARTS:
     from .private.blocks import BlockType, load_fixed
 
-NUMBERS = types.CPointer(types.float64)
-SIGNATURES = (types.float64(NUMBERS, types.int64), types.float64(NUMBERS, types.int64, NUMBERS))
+NUMBERS_POINTER = types.CPointer(types.float64)
+SIGNATURES = (types.float64(NUMBERS_POINTER, types.int64), types.float64(NUMBERS_POINTER, types.int64, NUMBERS_POINTER))
 """Signatures of a function without parameters, and of one with parameters."""
-_lock = threading.Lock()
-_compiled: dict[tuple[Callable[..., float], bool], Any] = {}
+_compile_lock = threading.Lock()
+_compiled_functions: dict[tuple[Callable[..., float], bool], Any] = {}
 """Compiled functions, which must live as long as the process because their addresses are in use."""
-_cached: set[Callable[..., float]] = set()
+_library_functions: set[Callable[..., float]] = set()
 """Functions of the library that `by_address` has registered, whose code is cached on disk."""
-_plain: dict[int, Callable[..., float]] = {}
+_python_functions: dict[int, Callable[..., float]] = {}
 """Python functions by the number that represents their address, if nothing is compiled."""
 
 
@@ -42,7 +42,7 @@ def by_address(function: Callable[..., float]) -> Callable[..., float]:
 
     Its compiled code is cached on disk. It must raise no exception.
     """
-    _cached.add(function)
+    _library_functions.add(function)
     return function
 
 
@@ -52,23 +52,23 @@ def address_of(function: Callable[..., float], with_params: bool) -> int:
     Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed an exception: a function
     that raises one returns NaN.
     """
-    with _lock:
+    with _compile_lock:
         if not COMPILES:
-            _plain[id(function)] = function
+            _python_functions[id(function)] = function
             return id(function)
         key = function, with_params
-        if key not in _compiled:
+        if key not in _compiled_functions:
             signature = SIGNATURES[with_params]
-            guarded = function if function in _cached else _guarded(function, with_params)
+            guarded = function if function in _library_functions else _without_exceptions(function, with_params)
             form = CFunc(guarded, (signature.args, signature.return_type), {}, {"error_model": "numpy"})
-            if function in _cached:
+            if function in _library_functions:
                 form._cache = CodeCache(function)
             form.compile()
-            _compiled[key] = form
-        return _compiled[key].address
+            _compiled_functions[key] = form
+        return _compiled_functions[key].address
 
 
-def _guarded(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
+def _without_exceptions(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
     """Return the function wrapped so that it returns NaN instead of raising an exception."""
     inner = numba.njit(error_model="numpy")(function)
 
@@ -87,35 +87,35 @@ def _guarded(function: Callable[..., float], with_params: bool) -> Callable[...,
     return with_them if with_params else without
 
 
-def _pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
+def _entry_pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
     """Return a pointer to the entry of an array at the indices ``place``, in code that is being generated."""
-    if FASTER and isinstance(kind, BlockType):
+    if HAS_PRIVATE_PARTS and isinstance(kind, BlockType):
         kind, value = kind.as_array, load_fixed(builder, value)
     array = context.make_array(kind)(context, builder, value)
     return cgutils.get_item_pointer(context, builder, kind, array, place, wraparound=False)
 
 
-def _called(builder: Any, address: Any, args: list) -> Any:
+def _call_address(builder: Any, address: Any, args: list) -> Any:
     """Return the result of a call of the function at ``address``, in code that is being generated."""
     signature = ir.FunctionType(ir.DoubleType(), [arg.type for arg in args])
     return builder.call(builder.inttoptr(address, signature.as_pointer()), args)
 
 
 @intrinsic
-def _call(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
+def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        pointer = _pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
-        return _called(builder, args[0], [pointer, args[4]])
+        pointer = _entry_pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
+        return _call_address(builder, args[0], [pointer, args[4]])
 
     return types.float64(types.int64, numbers, types.int64, types.int64, types.int64), code
 
 
 @intrinsic
-def _call_with(typing, address, numbers, row, first, n, params, at):  # type: ignore[no-untyped-def]
+def _call_compiled_with_params(typing, address, numbers, row, first, n, params, at):  # type: ignore[no-untyped-def]
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        pointer = _pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
-        own = _pointer(context, builder, sig.args[5], args[5], [args[6]])
-        return _called(builder, args[0], [pointer, args[4], own])
+        pointer = _entry_pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
+        own = _entry_pointer(context, builder, sig.args[5], args[5], [args[6]])
+        return _call_address(builder, args[0], [pointer, args[4], own])
 
     five = (types.int64, numbers, types.int64, types.int64, types.int64)
     return types.float64(*five, params, types.int64), code
@@ -124,7 +124,7 @@ def _call_with(typing, address, numbers, row, first, n, params, at):  # type: ig
 _POINTER = ctypes.POINTER(ctypes.c_double)
 
 
-def _foreign(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> float:
+def _call_machine_code(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> float:
     """Return the result of compiled code at an address, called from plain code, as tests of plain moves do."""
     form = ctypes.CFUNCTYPE(ctypes.c_double, _POINTER, ctypes.c_int64, *[_POINTER for _ in params])
     arrays = [np.array(each, dtype=np.float64) for each in (numbers, *params)]
@@ -134,21 +134,21 @@ def _foreign(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> 
 
 def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
     """Return the result of the function at an address for ``numbers[row, first:]``, without compilation."""
-    if address not in _plain:
-        return _foreign(address, numbers[row, first:], n)
-    return float(_plain[address](numbers[row, first:], n))
+    if address not in _python_functions:
+        return _call_machine_code(address, numbers[row, first:], n)
+    return float(_python_functions[address](numbers[row, first:], n))
 
 
-def _call_plain_with(
+def _call_plain_with_params(
     address: int, numbers: np.ndarray, row: int, first: int, n: int, params: np.ndarray, at: int
 ) -> float:
-    if address not in _plain:
-        return _foreign(address, numbers[row, first:], n, params[at:])
-    return float(_plain[address](numbers[row, first:], n, params[at:]))
+    if address not in _python_functions:
+        return _call_machine_code(address, numbers[row, first:], n, params[at:])
+    return float(_python_functions[address](numbers[row, first:], n, params[at:]))
 
 
-call_at: Any = _call if COMPILES else _call_plain
+call_at: Any = _call_compiled if COMPILES else _call_plain
 """Function for compiled code: ``call_at(address, numbers, row, first, n)`` calls the function at the address with a
 pointer to ``numbers[row, first:]`` and n."""
-call_at_with: Any = _call_with if COMPILES else _call_plain_with
-"""Function for compiled code: ``call_at_with(..., params, at)`` also passes a pointer to ``params[at:]``."""
+call_at_with_params: Any = _call_compiled_with_params if COMPILES else _call_plain_with_params
+"""Function for compiled code: ``call_at_with_params(..., params, at)`` also passes a pointer to ``params[at:]``."""

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..warn import warn
-from .folders import SHARED, Files, own_folder, shared_folder
-from .rebuild import file_base, function_key, result_of
-from .sources import sources
-from .user_functions import NOT_KEPT, key_of
+from .folders import SHARED_VARIABLE, CodeFiles, shared_folder, writable_folder
+from .rebuild import file_base, form_from_data, function_key
+from .sources import sources_hash
+from .user_functions import NO_KEY, key_of
 
-FILL = "`pactree warm-up --to FOLDER`"
-ADVICE = (
+FILL_COMMAND = "`pactree warm-up --to FOLDER`"
+FOLDER_ADVICE = (
     "every process compiles it again. Set NUMBA_CACHE_DIR to a folder that you can write, or "
-    f"{SHARED} to a folder that was filled by {FILL}"
+    f"{SHARED_VARIABLE} to a folder that was filled by {FILL_COMMAND}"
 )
-OWN_ADVICE = "every process compiles it again. Let the function read numbers, arrays and functions only"
-FOREIGN = "own_functions"
+FUNCTION_ADVICE = "every process compiles it again. Let the function read numbers, arrays and functions only"
+OWN_FUNCTIONS = "own_functions"
 """Name used in place of a package for functions that do not belong to the library."""
 
 
@@ -44,21 +44,21 @@ def _warn(subject: str, text: str) -> None:
         warn(text, CodeCacheWarning)
 
 
-def _save(files: Files, key: Any, data: Any) -> None:
+def _save_or_warn(files: CodeFiles, key: Any, data: Any) -> None:
     """Write compiled code ``data`` under a key, or warn that it cannot be written."""
     try:
         files.save(key, data)
     except OSError as error:
-        where = "" if files.folder is None else f"{own_folder()}: "
-        _warn("writing", f"compiled code is not kept: {where}{error.strerror or error}; {ADVICE}.")
+        where = "" if files.folder is None else f"{writable_folder()}: "
+        _warn("writing", f"compiled code is not kept: {where}{error.strerror or error}; {FOLDER_ADVICE}.")
 
 
 _watchers: list[Callable[[CodeCache], None]] = []
-"""Functions that `watching` has registered."""
+"""Functions that `watch_compilation` has registered."""
 
 
 @contextlib.contextmanager
-def watching(watcher: Callable[[CodeCache], None]) -> Iterator[None]:
+def watch_compilation(watcher: Callable[[CodeCache], None]) -> Iterator[None]:
     """Call ``watcher`` with the cache of each function that is about to be compiled while the block runs."""
     _watchers.append(watcher)
     try:
@@ -83,17 +83,17 @@ class CodeCache:
     @functools.cached_property
     def digest(self) -> str:
         """Hash of the source files of the library on which the code depends."""
-        return sources("" if self._is_foreign else self.part)
+        return sources_hash("" if self._is_foreign else self.part)
 
     @functools.cached_property
-    def _files(self) -> Files | None:
-        """Files of the function, or None (with a warning) if its code cannot be stored."""
-        if self._key.startswith(NOT_KEPT):
-            self._warn_of_function(self._key.removeprefix(NOT_KEPT))
+    def _files(self) -> CodeFiles | None:
+        """Cache files of the function, or None (with a warning) if its code cannot be stored."""
+        if self._key.startswith(NO_KEY):
+            self._warn_of_function(self._key.removeprefix(NO_KEY))
             return None
         # functions of one name and several keys have files of their own
         base = f"{file_base(self._function)}{self._key and '-'}{self._key[:16]}"
-        return Files(FOREIGN if self._is_foreign else self.part, self.digest, base, self._key)
+        return CodeFiles(OWN_FUNCTIONS if self._is_foreign else self.part, self.digest, base, self._key)
 
     @property
     def part(self) -> str:
@@ -117,9 +117,9 @@ class CodeCache:
             # before keys are compared, which name the processor
             target_context.refresh()
             data, is_ready = self._files.load(function_key(self._function, sig))
-            form = None if data is None else result_of(*data)
+            form = None if data is None else form_from_data(*data)
         if form is None:
-            announce(self)
+            notify_watchers(self)
         elif not is_ready:
             self.save_overload(sig, form)
         return form
@@ -131,31 +131,31 @@ class CodeCache:
         if form.library.has_dynamic_globals:
             self._warn_of_function("an address, or an array of more than 1 MB")
             return
-        _save(self._files, function_key(self._function, sig), form._reduce())
+        _save_or_warn(self._files, function_key(self._function, sig), form._reduce())
 
     def _warn_of_function(self, what: str) -> None:
         """Warn that the code of the function is not stored, because the function reads ``what``."""
         name = self._function.__qualname__
-        _warn(name, f"compiled code is not kept: {name} reads {what}; {OWN_ADVICE}.")
+        _warn(name, f"compiled code is not kept: {name} reads {what}; {FUNCTION_ADVICE}.")
 
 
-def announce(cache: CodeCache) -> None:
-    """Call the functions registered by `watching` with the cache of a function that is about to be compiled."""
+def notify_watchers(cache: CodeCache) -> None:
+    """Call the watchers of `watch_compilation` with the cache of a function that is about to be compiled."""
     shared = shared_folder()
     if shared is not None and not os.access(shared, os.R_OK | os.X_OK):
-        _warn("shared", f"{SHARED}={shared} is not a folder that can be read; fill it by {FILL}.")
+        _warn("shared", f"{SHARED_VARIABLE}={shared} is not a folder that can be read; fill it by {FILL_COMMAND}.")
     for watcher in list(_watchers):
         watcher(cache)
 
 
-class Store:
+class JointCache:
     """Cache on disk of several functions that are compiled as one, in the folder of the first function."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
         caches = [function._cache for function in functions]
         digest = hashlib.sha256("".join(cache.digest + cache._key for cache in caches).encode()).hexdigest()
         names = hashlib.sha256(" ".join(function.py_func.__qualname__ for function in functions).encode()).hexdigest()
-        self._files = Files(caches[0].part, digest, f"together-{names[:16]}")
+        self._files = CodeFiles(caches[0].part, digest, f"together-{names[:16]}")
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Return a context manager that only one process at a time enters for the same functions."""
@@ -167,4 +167,4 @@ class Store:
 
     def save(self, key: Any, data: Any) -> None:
         """Write data under the key, or warn if this is impossible."""
-        _save(self._files, key, data)
+        _save_or_warn(self._files, key, data)

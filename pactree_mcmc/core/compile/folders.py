@@ -30,40 +30,42 @@ from .rebuild import without_machine_code
 
 ARCHIVE = Path(__file__).with_name("archives")
 """Folder of the code that a wheel contains."""
-SHARED = "PACTREE_SHARED_CACHE"
+SHARED_VARIABLE = "PACTREE_SHARED_CACHE"
 """Environment variable that names the folder of an administrator, which is only read."""
 MOST, DAYS = 20, 30
 """Largest number of versions of a part on disk, and number of days without use after which a version is removed."""
-PROCESSOR = 1
+PROCESSOR_POSITION = 1
 """Position of the processor in numba's key of a compiled form."""
 
 
-def build() -> str:
+def environment_id() -> str:
     """Return a name of the environment on which compiled code depends: Python, numba, platform and options."""
     python = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
     checks = "-checked" if numba.config.BOUNDSCHECK else ""
     return f"{python}-numba{numba.__version__}-{sys.platform}-{platform.machine().lower()}{checks}"
 
 
-def own_folder() -> Path | None:
+def writable_folder() -> Path | None:
     """Return the folder to which this process writes, or None if its user has no home directory."""
     return Path(numba.config.CACHE_DIR).absolute() if numba.config.CACHE_DIR else _user_folder()
 
 
 def shared_folder() -> Path | None:
     """Return the folder of the administrator, or None if none is named."""
-    name = os.environ.get(SHARED)
+    name = os.environ.get(SHARED_VARIABLE)
     return Path(name).absolute() if name else None
 
 
-def use_only(folder: str) -> None:
+def use_folder(folder: str) -> None:
     """Let this process write to ``folder``, and read from there and from the archive only."""
     numba.config.CACHE_DIR = folder
-    os.environ.pop(SHARED, None)
+    os.environ.pop(SHARED_VARIABLE, None)
 
 
-class Files:
-    """Files with the compiled forms of a function, or of several functions linked as one, by key.
+class CodeFiles:
+    """Cache files with the compiled forms of a function, or of several functions linked as one.
+
+    A form is stored under its key, numba's tuple of argument types, processor and hashes.
 
     Parameters
     ----------
@@ -78,11 +80,11 @@ class Files:
     """
 
     def __init__(self, part: str, digest: str, base: str, stamp: str = "") -> None:
-        below, own = Path(part) / f"{build()}-{digest[:16]}", own_folder()
-        folders = [folder / below for folder in (ARCHIVE, shared_folder(), own) if folder is not None]
+        subfolder, own = Path(part) / f"{environment_id()}-{digest[:16]}", writable_folder()
+        folders = [folder / subfolder for folder in (ARCHIVE, shared_folder(), own) if folder is not None]
         self._base = base
         self._indices = [_Index(folder, base, stamp) for folder in folders]
-        self.folder = None if own is None else own / below
+        self.folder = None if own is None else own / subfolder
         """Folder that the files are written to, or None if the user has no home directory."""
         if self.folder is not None:
             _mark_used(self.folder)
@@ -136,7 +138,7 @@ class Files:
         if self.folder is None:
             raise OSError("the user has no home directory")
         if not self.folder.exists():
-            remove_old()
+            remove_old_versions()
         self.folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -176,7 +178,7 @@ class _Index(IndexDataCacheFile):
 
 def _without_processor(key: Any) -> Any:
     """Return a key without the processor."""
-    return (*key[:PROCESSOR], *key[PROCESSOR + 1 :])
+    return (*key[:PROCESSOR_POSITION], *key[PROCESSOR_POSITION + 1 :])
 
 
 def _user_folder() -> Path | None:
@@ -199,14 +201,14 @@ def _mark_used(folder: Path) -> None:
 
 
 @functools.cache
-def remove_old() -> None:
+def remove_old_versions() -> None:
     """Remove versions of compiled code that were not used for long, at most once in a process.
 
     This applies to the default folder of the user only. In folders that somebody named, processes that read may be
     unable to mark the versions that they use.
     """
     root = _user_folder()
-    if root is None or root != own_folder():
+    if root is None or root != writable_folder():
         return
     with contextlib.suppress(OSError):
         for part in list(root.iterdir()):

@@ -16,7 +16,7 @@ try:
     from .private.linking import EntryCompiler, PartCompiler
 except (ImportError, AttributeError):
     structs = None
-FASTER = COMPILES and structs is not None
+HAS_PRIVATE_PARTS = COMPILES and structs is not None
 """True if numba has the private parts that `private` uses. Otherwise compiling takes several times as long."""
 
 
@@ -30,7 +30,7 @@ def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> A
     ``key`` is a function that returns everything besides the library's sources on which the code depends (see `cache`).
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    if not FASTER:
+    if not HAS_PRIVATE_PARTS:
         plain = numba.njit(**options)(function)
         if COMPILES:
             plain._cache = CodeCache(function, key)

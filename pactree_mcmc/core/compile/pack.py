@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .jit import FASTER
+from .jit import HAS_PRIVATE_PARTS
 
-if FASTER:
-    from .private.structs import Packed
+if HAS_PRIVATE_PARTS:
+    from .private.structs import PackedRecord
 
 
 def pack(value: Any) -> Any:
@@ -16,4 +16,4 @@ def pack(value: Any) -> Any:
     The arrays are shared and must not be resized. Later changes of numbers have no effect. Without compilation, or with
     a numba without the private parts that this needs, return the NamedTuple itself.
     """
-    return Packed(value) if FASTER else value
+    return PackedRecord(value) if HAS_PRIVATE_PARTS else value

@@ -11,7 +11,7 @@ from numba import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from .jit import jit
-from .user_functions import is_known
+from .user_functions import is_of_known_package
 
 
 class _Pickler(cloudpickle.CloudPickler):
@@ -20,24 +20,24 @@ class _Pickler(cloudpickle.CloudPickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Dispatcher):
             function = obj.py_func
-            if is_known(function):
-                return _named, (function.__module__, function.__qualname__)
+            if is_of_known_package(function):
+                return _attribute, (function.__module__, function.__qualname__)
             return jit, (function,)
         return super().reducer_override(obj)
 
 
-def _named(module: str, name: str) -> Any:
+def _attribute(module: str, name: str) -> Any:
     """Return an attribute of a module, both given by name."""
     return getattr(importlib.import_module(module), name)
 
 
-def packed(value: Any) -> bytes:
+def to_bytes(value: Any) -> bytes:
     """Return a value that contains functions as bytes. Functions of known libraries are named, others sent as code."""
     out = io.BytesIO()
     _Pickler(out).dump(value)
     return out.getvalue()
 
 
-def unpacked(data: bytes) -> Any:
-    """Return the value that `packed` has converted to bytes. Its functions are compiled at their first call."""
+def from_bytes(data: bytes) -> Any:
+    """Return the value that `to_bytes` has converted to bytes. Its functions are compiled at their first call."""
     return pickle.loads(data)

@@ -35,7 +35,7 @@ def without_machine_code(data: Any) -> Any:
     return ((name, "bitcode", code[1]) if kind == "object" else (name, kind, code), *rest)
 
 
-def library_of(libdata: Any) -> Any:
+def library_from_data(libdata: Any) -> Any:
     """Return numba's library from the data of a file. Machine code is made from bitcode if it is missing."""
     codegen = cpu_target.target_context.codegen()
     name, kind, data = libdata
@@ -48,15 +48,15 @@ def library_of(libdata: Any) -> Any:
     return library
 
 
-def result_of(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any) -> CompileResult:
+def form_from_data(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any) -> CompileResult:
     """Return the compiled form of a function from the data that numba writes to a file."""
-    library, reload_init, environments = library_of(libdata), rest[-2], rest[-1]
-    result = result_in(library, fndesc, environment, sig, reload_init)
+    library, reload_init, environments = library_from_data(libdata), rest[-2], rest[-1]
+    result = form_in_library(library, fndesc, environment, sig, reload_init)
     set_environments(environments)
     return result
 
 
-def result_in(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init: Any = ()) -> CompileResult:
+def form_in_library(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init: Any = ()) -> CompileResult:
     """Return the compiled form of a function whose code is in ``library``."""
     target = cpu_target.target_context
     fields = dict.fromkeys(CompileResult._fields) | {

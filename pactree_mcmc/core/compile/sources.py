@@ -7,51 +7,51 @@ import hashlib
 import re
 from pathlib import Path
 
-IMPORT = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-COMPILED = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
+IMPORT_LINE = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+DECORATOR = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
 
 
 @functools.cache
-def sources(package: str = "") -> str:
+def sources_hash(package: str = "") -> str:
     """Return a hash of the sources on which compiled code in the folder of ``package`` depends.
 
     These are the files of the folder that contain compiled code, everything that they import, directly or not, at the
     top of a module, and the files of `core.compile`. If ``package`` has no compiled code, these are all sources.
     """
-    texts = _texts()
-    reached = {name for name in texts if name.rpartition(".")[0] == package and COMPILED.search(texts[name])}
-    ahead = list(reached)
-    while ahead:
-        new = (_imports(ahead.pop()) & texts.keys()) - reached
-        reached |= new
-        ahead += new
-    reached |= {name for name in texts if name.startswith(f"{__package__}.")} if reached else set(texts)
+    texts = _source_texts()
+    modules = {name for name in texts if name.rpartition(".")[0] == package and DECORATOR.search(texts[name])}
+    pending = list(modules)
+    while pending:
+        new = (_imported_names(pending.pop()) & texts.keys()) - modules
+        modules |= new
+        pending += new
+    modules |= {name for name in texts if name.startswith(f"{__package__}.")} if modules else set(texts)
     digest = hashlib.sha256()
-    for name in sorted(reached):
+    for name in sorted(modules):
         digest.update(texts[name].encode())
     return digest.hexdigest()
 
 
 @functools.cache
-def _texts() -> dict[str, str]:
+def _source_texts() -> dict[str, str]:
     """Return the text of each source file of the library by the name of its module."""
     root = Path(__file__).parents[3]
     paths = (path for package in ("pactree_mcmc", "exact") for path in (root / package).rglob("*.py"))
-    return {_module(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
+    return {_module_name(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
 
 
-def _module(path: Path) -> str:
+def _module_name(path: Path) -> str:
     """Return the name of the module with this path."""
     parts = path.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @functools.cache
-def _imports(module: str) -> frozenset[str]:
+def _imported_names(module: str) -> frozenset[str]:
     """Return the names in the top-level imports of ``module``, some of which are names of modules."""
-    out = set(re.findall(r"^import ([\w.]+)", _texts()[module], re.MULTILINE))
-    is_package = any(name.startswith(f"{module}.") for name in _texts())
-    for dots, base, names in IMPORT.findall(_texts()[module]):
+    out = set(re.findall(r"^import ([\w.]+)", _source_texts()[module], re.MULTILINE))
+    is_package = any(name.startswith(f"{module}.") for name in _source_texts())
+    for dots, base, names in IMPORT_LINE.findall(_source_texts()[module]):
         above = module.split(".")[: 1 - len(dots) or None] if is_package else module.split(".")[: -len(dots)]
         start = ".".join([*(above if dots else []), *([base] if base else [])])
         out |= {start, *(f"{start}.{name}" for name in re.findall(r"\w+", names))}

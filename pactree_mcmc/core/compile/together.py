@@ -17,12 +17,12 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import cpu_target
 
-from .cache import Store, announce
-from .jit import FASTER
-from .rebuild import library_of, result_in, set_environments
+from .cache import JointCache, notify_watchers
+from .jit import HAS_PRIVATE_PARTS
+from .rebuild import form_in_library, library_from_data, set_environments
 
-if FASTER:
-    from .private.linking import MemberCompiler, MembersLibrary, without_collection
+if HAS_PRIVATE_PARTS:
+    from .private.linking import MemberCompiler, MembersLibrary, no_garbage_collection
 
 
 class Member(NamedTuple):
@@ -32,101 +32,101 @@ class Member(NamedTuple):
     args: tuple[types.Type, ...]
 
 
-def compile_together(members: Sequence[Member], among: Sequence[Member] = ()) -> None:
+def compile_together(members: Sequence[Member], larger_group: Sequence[Member] = ()) -> None:
     """Load the functions from disk, or compile those that are missing as one library.
 
-    ``among`` are these functions and others: a larger library that may be on disk. If only one function is missing,
+    ``larger_group`` are these functions and others, whose library may be on disk. If only one function is missing,
     nothing is done, and the function is compiled at its first call.
     """
-    if not FASTER or len(_missing(members)) < 2:
+    if not HAS_PRIVATE_PARTS or len(_without_code(members)) < 2:
         return
     with global_compiler_lock:
-        missing = _missing(members)
-        if len(missing) < 2 or any(_load(some) for some in (members, among, missing)):
+        missing = _without_code(members)
+        if len(missing) < 2 or any(_load_from_disk(some) for some in (members, larger_group, missing)):
             return
-        with _store(missing).locked():
+        with _cache_of(missing).locked():
             # another process may have compiled them meanwhile
-            if not _load(missing):
-                with without_collection():
-                    results, library = _compiled(missing)
-                    _store(missing).save(_key(missing), _reduced(results, library))
-                _add(missing, results)
+            if not _load_from_disk(missing):
+                with no_garbage_collection():
+                    results, library = _compile_members(missing)
+                    _cache_of(missing).save(_joint_key(missing), _as_file_data(results, library))
+                _register_forms(missing, results)
 
 
-def find_together(members: Sequence[Member]) -> None:
+def load_together(members: Sequence[Member]) -> None:
     """Load the functions if exactly these are on disk as one library."""
-    if FASTER and _missing(members):
+    if HAS_PRIVATE_PARTS and _without_code(members):
         with global_compiler_lock:
-            _load(members)
+            _load_from_disk(members)
 
 
-def _load(members: Sequence[Member]) -> bool:
+def _load_from_disk(members: Sequence[Member]) -> bool:
     """Load the functions if exactly these are on disk as one library. Return True if they were."""
     if not members:
         return False
-    data, is_ready = _store(members).load(_key(members))
+    data, is_ready = _cache_of(members).load(_joint_key(members))
     if data is None:
         return False
-    results, library = _rebuilt(*data)
+    results, library = _from_file_data(*data)
     if not is_ready:
-        _store(members).save(_key(members), _reduced(results, library))
-    _add(members, results)
+        _cache_of(members).save(_joint_key(members), _as_file_data(results, library))
+    _register_forms(members, results)
     return True
 
 
-def _store(members: Sequence[Member]) -> Store:
+def _cache_of(members: Sequence[Member]) -> JointCache:
     """Return the cache on disk of the library of these functions."""
-    return Store([member.function for member in members])
+    return JointCache([member.function for member in members])
 
 
-def _key(members: Sequence[Member]) -> Any:
+def _joint_key(members: Sequence[Member]) -> Any:
     """Return the key of the library: the types of the arguments, and the processor."""
-    return tuple(str(member.args) for member in members), _target().codegen().magic_tuple()
+    return tuple(str(member.args) for member in members), _target_context().codegen().magic_tuple()
 
 
-def _add(members: Sequence[Member], results: Sequence[CompileResult]) -> None:
+def _register_forms(members: Sequence[Member], results: Sequence[CompileResult]) -> None:
     """Register the compiled forms with their functions, unless a function has a form for the types."""
     for member, result in zip(members, results, strict=True):
         if member.args not in member.function.overloads:
             member.function.add_overload(result)
 
 
-def _missing(members: Iterable[Member]) -> list[Member]:
+def _without_code(members: Iterable[Member]) -> list[Member]:
     """Return the functions that this process has neither compiled nor loaded."""
     return [member for member in members if member.args not in member.function.overloads]
 
 
-def _target() -> Any:
+def _target_context() -> Any:
     """Return numba's target context after it has registered all functions that compiled code may call."""
     context = cpu_target.target_context
     context.refresh()
     return context
 
 
-def _compiled(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:
+def _compile_members(members: Sequence[Member]) -> tuple[list[CompileResult], Any]:
     """Compile the functions as one library. Return their compiled forms and the library."""
     lowered = []
     for function, args in members:
-        announce(function._cache)
+        notify_watchers(function._cache)
         compiler = _FunctionCompiler(
             function.py_func, function.targetdescr, function.targetoptions, function.locals, MemberCompiler
         )
         lowered.append(compiler.compile(args, None))
     name = f"together_{hashlib.sha256(str(members).encode()).hexdigest()[:16]}"
-    library = MembersLibrary(_target().codegen(), name, [each.library for each in lowered])
+    library = MembersLibrary(_target_context().codegen(), name, [each.library for each in lowered])
     library.enable_object_caching()
     library.finalize()
-    return [_linked(each, library) for each in lowered], library
+    return [_with_code_of(each, library) for each in lowered], library
 
 
-def _linked(result: CompileResult, library: Any) -> CompileResult:
+def _with_code_of(result: CompileResult, library: Any) -> CompileResult:
     """Return a compiled form whose machine code is that of the library."""
-    entry = _target().get_executable(library, result.fndesc, result.environment)
+    entry = _target_context().get_executable(library, result.fndesc, result.environment)
     return result._replace(library=library, entry_point=entry)
 
 
-def _reduced(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
-    """Return the compiled forms and their library as data for a file, from which `_rebuilt` makes them again."""
+def _as_file_data(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
+    """Return the compiled forms and their library as data for a file, from which `_from_file_data` makes them again."""
     parts = []
     for result in results:
         result.fndesc.typemap = result.fndesc.calltypes = None
@@ -134,9 +134,9 @@ def _reduced(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
     return library.serialize_using_object_code(), parts, results[0]._find_referenced_environments()
 
 
-def _rebuilt(libdata: Any, parts: Sequence[Any], environments: Sequence[Any]) -> tuple[list[CompileResult], Any]:
-    """Return the compiled forms and their library from the data that `_reduced` returned."""
-    library = library_of(libdata)
-    results = [result_in(library, *part) for part in parts]
+def _from_file_data(libdata: Any, parts: Sequence[Any], environments: Sequence[Any]) -> tuple[list[CompileResult], Any]:
+    """Return the compiled forms and their library from the data that `_as_file_data` returned."""
+    library = library_from_data(libdata)
+    results = [form_in_library(library, *part) for part in parts]
     set_environments(environments)
     return results, library

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ... import __version__
-from ...core.compile.folders import SHARED
+from ...core.compile.folders import SHARED_VARIABLE
 
 TREE_PRIORS = {"chipman": ("alpha", "beta"), "branching": ("rho",), "penalty": ("cost",)}
 """Names of the options of each tree prior."""
@@ -134,8 +134,8 @@ def _add_warm_up(commands: Any) -> None:
         help="Compile everything once, for images and clusters.",
         description="Compile everything that is not on disk yet, each part in a process of its own: two to six "
         "minutes of processor time.",
-        epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED} to it. Everybody who can "
-        "write there can run code as these users.",
+        epilog=f"Users read --to FOLDER after they have set the environment variable {SHARED_VARIABLE} to it. "
+        "Everybody who can write there can run code as these users.",
     ).add_argument
     to = "write everything there, for other users; a new folder is made (default: what is missing, to your own)"
     add("--to", metavar="FOLDER", help=to)

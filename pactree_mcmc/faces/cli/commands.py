@@ -23,7 +23,7 @@ import pandas as pd
 import pactree_mcmc as pt
 
 from ...core.extras import require
-from ...files.store import check_target
+from ...files.store import check_output_path
 from ...posterior.rows.predictive import refuse_no_expectation
 from ...table.columns import for_each_column
 from ..report import check_page_path, words
@@ -348,7 +348,7 @@ def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior
     """
     _check_out(out)
     if out is not None:
-        check_target(out)
+        check_output_path(out)
     if args.plot is not None:
         require("matplotlib", "--plot")
         Path(args.plot).mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ import exact
 import pactree_mcmc as pt
 
 from ...core.compile.cache import CodeCacheWarning
-from ...core.compile.folders import SHARED, own_folder, use_only
+from ...core.compile.folders import SHARED_VARIABLE, use_folder, writable_folder
 from ...core.extras import is_installed
 from ...mcmc.chain.chain import Chain
 from ...mcmc.kernel import read_kernel
@@ -105,7 +105,7 @@ def run_part(name: str, to: str | None) -> float:
     """
     began = time.perf_counter()
     if to is not None:
-        use_only(to)
+        use_folder(to)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         PARTS[name]()
@@ -120,7 +120,7 @@ def check_folder(to: str | None) -> Path:
 
     Raise an OSError if files cannot be written there.
     """
-    folder = own_folder() if to is None else Path(to).absolute()
+    folder = writable_folder() if to is None else Path(to).absolute()
     if folder is None:
         raise OSError("you have no home directory for compiled code; name a folder, --to FOLDER")
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,5 +140,5 @@ def warm_up(args: argparse.Namespace) -> None:
                 line = f"compiled {number} of {len(PARTS)}: {parts[future]}, {seconds:.0f} s"
                 print(line, file=sys.stderr, flush=True)
     if not args.quiet:
-        readers = "later runs" if args.to is None else f"users who set {SHARED} to this folder"
+        readers = "later runs" if args.to is None else f"users who set {SHARED_VARIABLE} to this folder"
         print(f"everything is compiled, in {folder}; {readers} find it there.")

@@ -29,7 +29,7 @@ from ...core.checks import (
     refuse_other_rows,
     repr_of,
 )
-from ...core.warn import INSIDE, warn
+from ...core.warn import SKIPPED_PACKAGES, warn
 from ...mcmc.sampling import sample
 from ...model import LocalCuts, TreeModel
 from ...model.data import number_target
@@ -138,7 +138,7 @@ def _is_first_of_search() -> bool:
     is_search = False
     while frame is not None:
         package = frame.f_globals.get("__name__", "").partition(".")[0]
-        if package not in (*INSIDE, "sklearn", "joblib"):
+        if package not in (*SKIPPED_PACKAGES, "sklearn", "joblib"):
             break
         is_search |= package == "sklearn"
         frame = frame.f_back

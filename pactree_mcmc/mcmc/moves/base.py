@@ -25,8 +25,8 @@ import numpy as np
 from ...core.checks import check_choice, check_flag, check_type, repr_of
 from ...core.compile.cache import CodeCache
 from ...core.compile.jit import jit
-from ...core.compile.pickles import packed, unpacked
-from ...core.compile.user_functions import NOT_KEPT, is_known, key_of
+from ...core.compile.pickles import from_bytes, to_bytes
+from ...core.compile.user_functions import NO_KEY, is_of_known_package, key_of
 from ...files.encoding import register_class
 from ...model import Lowered
 from ..edits.grow import accept_growth, prune, remove_children
@@ -207,12 +207,12 @@ def compile_loop(move: Move) -> Any:
     step = move.step
     # a move that only grows and prunes needs less code
     checks = (has_room, decide_proposal) if "replace" in move.scratch else (has_room_to_grow, decide_growth)
-    n_counts = 0 if is_known(step) else len(move.counts)
+    n_counts = 0 if is_of_known_package(step) else len(move.counts)
     names = {"step": step, "has_room_for_step": checks[0], "decide_proposal": checks[1], "N_COUNTS": n_counts}
     loop = FunctionType(run.__code__, {**globals(), **names}, run.__name__)
     loop.__module__, loop.__doc__ = run.__module__, run.__doc__
     loop.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
-    return jit(loop, None if is_known(step) else lambda: f"{key_of(step)} {n_counts}")
+    return jit(loop, None if is_of_known_package(step) else lambda: f"{key_of(step)} {n_counts}")
 
 
 class Move:
@@ -293,7 +293,7 @@ class Move:
     def record(self) -> AbsentMove:
         """Description of the move for a file, without its code."""
         key = key_of(self.step)
-        key = "" if key.startswith(NOT_KEPT) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
+        key = "" if key.startswith(NO_KEY) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
         return AbsentMove(
             self.name, self.counts, *(names[0] in self.scratch for names in SCRATCH_BY_FLAG.values()), key
         )
@@ -303,7 +303,7 @@ class Move:
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         state = {key: value for key, value in self.__dict__.items() if key != "run"}
-        return _unpacked, (packed((type(self), state)),)
+        return _unpacked, (to_bytes((type(self), state)),)
 
 
 def _scratch_names(flags: Iterable[bool]) -> tuple[str, ...]:
@@ -313,7 +313,7 @@ def _scratch_names(flags: Iterable[bool]) -> tuple[str, ...]:
 
 def _unpacked(data: bytes) -> Move:
     """Return the move that `Move.__reduce__` packed."""
-    cls, state = unpacked(data)
+    cls, state = from_bytes(data)
     move = cls.__new__(cls)
     move.__dict__.update(state)
     move.run = compile_loop(move)
@@ -324,7 +324,7 @@ def _compile_step(name: str, step: Any) -> Any:
     """Return the compiled step of the move ``name``. Raise TypeError or ValueError if the step is not valid."""
     step = getattr(step, "__func__", step)
     plain = getattr(step, "py_func", step)
-    if isinstance(plain, FunctionType) and not is_known(plain):
+    if isinstance(plain, FunctionType) and not is_of_known_package(plain):
         check_code(name, plain)
     if isinstance(step, numba.core.dispatcher.Dispatcher) and isinstance(step._cache, CodeCache):
         return step

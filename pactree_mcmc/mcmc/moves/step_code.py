@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba.core.registry import cpu_target
 
-from ...core.compile.user_functions import is_known, plain_of
+from ...core.compile.user_functions import is_of_known_package, python_function
 
 GENERATOR_TYPES = (random.Random, np.random.RandomState, np.random.Generator)
 
@@ -35,8 +35,8 @@ def check_code(name: str, step: FunctionType) -> None:
                 raise TypeError(
                     f"the step of the move {name!r} calls {path}, a plain Python function; decorate it with @moves.jit."
                 )
-            plain = plain_of(value)
-            if isinstance(plain, FunctionType) and not is_known(value) and id(plain) not in visited:
+            plain = python_function(value)
+            if isinstance(plain, FunctionType) and not is_of_known_package(value) and id(plain) not in visited:
                 visited.add(id(plain))
                 functions.append(plain)
 
@@ -71,7 +71,7 @@ def _is_random_source(value: Any) -> bool:
 
 def _is_uncompiled(value: Any) -> bool:
     """Return True if the value is a Python function without a decorator of numba."""
-    if numba.config.DISABLE_JIT or not isinstance(value, FunctionType) or is_known(value):
+    if numba.config.DISABLE_JIT or not isinstance(value, FunctionType) or is_of_known_package(value):
         return False
     context = cpu_target.typing_context
     context.refresh()

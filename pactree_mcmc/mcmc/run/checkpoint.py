@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ...core.checks import check_number
 from ...files.encoding import register_class
-from ...files.store import check_target, write_parts
+from ...files.store import check_output_path, write_parts
 from ...model import TreeModel
 from ..chain.snapshot import generator_from, generator_state
 from .task import Plan, Result
@@ -74,7 +74,7 @@ def read_interval(every: Any) -> float:
 
 def read_checkpoint_path(path: Any) -> Path:
     """Return the path of a new checkpoint. Raise ValueError if the file exists."""
-    path = check_target(path, only="netCDF")
+    path = check_output_path(path, only="netCDF")
     if path.exists():
         raise ValueError(
             f"checkpoint={str(path)!r} exists already; pt.resume({str(path)!r}) goes on from it, or remove it."

@@ -8,9 +8,9 @@ from typing import Any
 import numba
 from numba.core import types
 
-from ...core.compile.jit import FASTER
+from ...core.compile.jit import HAS_PRIVATE_PARTS
 from ...core.compile.pack import pack
-from ...core.compile.together import Member, compile_together, find_together
+from ...core.compile.together import Member, compile_together, load_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
@@ -48,13 +48,13 @@ def compile_for_chain(chain: Chain, grown: bool) -> None:
 
     If the moves of its kernel are not those of a named one, only load what is stored, and compile the rest when called.
     """
-    if not FASTER:
+    if not HAS_PRIVATE_PARTS:
         return
     everything = typed_functions(chain, ALL_FUNCTIONS)
     if any(set(chain.kernel.names) == set(names) for names in (*KERNEL_WEIGHTS.values(), LINE_KERNEL_WEIGHTS)):
         compile_together(typed_functions(chain, functions_of_run(chain.kernel, grown)), everything)
     else:
-        find_together(everything)
+        load_together(everything)
 
 
 def compile_all(chain: Chain) -> None:

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 from typing import Self
 
-from ...core.compile.cache import CodeCache, watching
+from ...core.compile.cache import CodeCache, watch_compilation
 
 SECONDS_BETWEEN_LINES = 30.0
 """Seconds between two lines if there is no terminal."""
@@ -36,7 +36,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self.shown:
-            self._watching.enter_context(watching(self._compile))
+            self._watching.enter_context(watch_compilation(self._compile))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.compile.address import call_at, call_at_with
+from ...core.compile.address import call_at, call_at_with_params
 from ...core.compile.jit import jit
 
 ROUNDING = 2.0**-48
@@ -46,7 +46,7 @@ def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
         return 0.0
     address, n = np.int64(params[0]), stats.shape[1] - first
     if params[2] > 0.0:
-        return call_at_with(address, stats, row, first, n, params, np.int64(3))
+        return call_at_with_params(address, stats, row, first, n, params, np.int64(3))
     return call_at(address, stats, row, first, n)
 
 

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from ...core.compile import COMPILES
-from ...core.compile.address import address_of, call_at, call_at_with
+from ...core.compile.address import address_of, call_at, call_at_with_params
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from ...table.coding import AnyScale, Scale
@@ -142,7 +142,7 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
     """Return the weight of a cut with fields (1, N_FIELDS), from the function at ``address``, without a check."""
     zero, one, n = np.int64(0), np.int64(1), np.int64(N_FIELDS)
     if len(params) > 1:
-        return call_at_with(address, cut, zero, zero, n, params, one)
+        return call_at_with_params(address, cut, zero, zero, n, params, one)
     return call_at(address, cut, zero, zero, n)
 
 

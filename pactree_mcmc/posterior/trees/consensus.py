@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.checks import check_flag, check_number
-from ...core.names import on_a_screen, with_short_repr
+from ...core.names import limited_lines, with_short_repr
 from ...model.words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import walk
@@ -100,7 +100,7 @@ class ConsensusTree(NamedTuple):
         return f"{self.words[node]} ({', '.join(facts)}) {', '.join(self.said[node])}".rstrip()
 
     def __str__(self) -> str:
-        return on_a_screen(self.format())
+        return limited_lines(self.format())
 
 
 def consensus_of(

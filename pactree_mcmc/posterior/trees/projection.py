@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.checks import central_fractions, check_count
-from ...core.names import on_a_screen
+from ...core.names import limited_lines
 from ...model.split_prior.base import LOCAL, LOCAL_TRIVIAL
 from ...model.words import names_of_outputs
 from ...tree.arrays import LEAF
@@ -98,7 +98,7 @@ class Projection(NamedTuple):
         )
 
     def __repr__(self) -> str:
-        return on_a_screen(f"Projection({self.tree.n_leaves} leaves, R2 {self.r2:.3f})\n{self.tree.format()}")
+        return limited_lines(f"Projection({self.tree.n_leaves} leaves, R2 {self.r2:.3f})\n{self.tree.format()}")
 
 
 def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:

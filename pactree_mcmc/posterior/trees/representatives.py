@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import Seed, check_choice, check_count, check_type
-from ...core.names import on_a_screen, with_short_repr
+from ...core.names import limited_lines, with_short_repr
 from ...table.words import count_text
 from ...tree.arrays import leaf_values
 from ...tree.tree import Tree, stack_trees
@@ -80,7 +80,7 @@ class Modes(NamedTuple):
         return "\n".join(out)
 
     def __str__(self) -> str:
-        return on_a_screen(self.format())
+        return limited_lines(self.format())
 
 
 def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
@@ -321,7 +321,7 @@ class Representatives(NamedTuple):
         return "\n".join([*lines, f"{reason}:", chosen.format()])
 
     def __str__(self) -> str:
-        return on_a_screen(self.format())
+        return limited_lines(self.format())
 
 
 def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representatives:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import central_fractions, check_count
-from ...core.names import on_a_screen, with_short_repr
+from ...core.names import limited_lines, with_short_repr
 from ...model.words import output_names, words_of_cells
 from ...table.words import figure, figures, one_of
 from ...tree.arrays import LEAF, node_depths, walk
@@ -65,7 +65,7 @@ class Shape(NamedTuple):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return on_a_screen(self.format())
+        return limited_lines(self.format())
 
 
 @with_short_repr
@@ -112,7 +112,7 @@ class Shapes(NamedTuple):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return on_a_screen(self.format())
+        return limited_lines(self.format())
 
 
 class ShapeNumbers(NamedTuple):

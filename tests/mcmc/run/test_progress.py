@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile.cache import CodeCache, announce
+from pactree_mcmc.core.compile.cache import CodeCache, notify_watchers
 from pactree_mcmc.faces.sklearn import base as _estimator_base
 from pactree_mcmc.mcmc.run import progress as _progress
 from pactree_mcmc.mcmc.run.progress import Progress
@@ -84,8 +84,8 @@ def test_estimators_are_silent_unless_told(stream, monkeypatch):
 def test_compiling_is_announced_once_unless_there_is_a_terminal(stream):
     stream, cache = stream(), CodeCache(test_lines_where_there_is_no_terminal)
     with Progress(10, True) as progress:
-        announce(cache)
-        announce(cache)
+        notify_watchers(cache)
+        notify_watchers(cache)
         assert progress.compiling == "compiling function 2"
     if stream.terminal:
         assert all(f"compiling function {i}" in stream.getvalue() for i in (1, 2))

@@ -14,7 +14,7 @@ from scipy import special
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile import address
-from pactree_mcmc.core.compile.cache import watching
+from pactree_mcmc.core.compile.cache import watch_compilation
 from pactree_mcmc.model.leaf import base
 from tests.problems.leaves import classes_score, own_classes, own_poisson, poisson_score
 
@@ -82,7 +82,7 @@ def test_a_second_leaf_compiles_nothing_of_the_library():
         return -0.25 * s[1] * s[0] / (1.0 + s[0])
 
     compiled = []
-    with watching(compiled.append):
+    with watch_compilation(compiled.append):
         leaf = pt.CustomLeaf(other, stats=lambda y: np.column_stack([y, np.ones_like(y)]), predict=lambda s: s[:, 0])
         pt.sample(pt.TreeModel(X, COUNTS, leaf=leaf), kernel="grow-prune", **RUN)
     assert compiled == []

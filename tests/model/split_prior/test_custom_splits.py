@@ -11,7 +11,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile.cache import watching
+from pactree_mcmc.core.compile.cache import watch_compilation
 from pactree_mcmc.model.split_prior import weights as _weights
 from tests.problems.own_splits import WEIGHED, deep, even, late, near, own_splits, wide
 
@@ -82,7 +82,7 @@ def test_nothing_of_the_library_is_compiled_for_it():
     pt.sample(model_of(NEAR), 20, tune=10, chains=1, rng=1, progress=False)
     exact.solve(model_of(NEAR))
     compiled = []
-    with watching(compiled.append):
+    with watch_compilation(compiled.append):
         other = pt.CustomSplits(lambda cut: 1.0 + cut.number)
         pt.sample(model_of(other), 20, tune=10, chains=1, rng=1, progress=False)
         exact.solve(model_of(other))

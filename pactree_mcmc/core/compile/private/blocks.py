@@ -20,7 +20,7 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.extending import infer_getattr, models, register_model
 from numba.np import arrayobj
 
-DATA, SHAPE = 4, 5
+DATA_POSITION, SHAPE_POSITION = 4, 5
 """Positions, in numba's description of an array, of the address of the first entry and of the shape."""
 
 
@@ -86,8 +86,8 @@ class _TypeOfSetting(AbstractTemplate):
         plain = tuple(map(_as_array, args))
         if isinstance(block, BlockType) and block.is_entry(index) and self.context.can_convert(value, block.dtype):
             return signature(types.none, block, index, block.dtype)
-        whole = self.context.resolve_function_type(operator.setitem, plain, kws)
-        return None if whole is None else signature(types.none, block, *whole.args[1:])
+        array_signature = self.context.resolve_function_type(operator.setitem, plain, kws)
+        return None if array_signature is None else signature(types.none, block, *array_signature.args[1:])
 
 
 @infer_global(len)
@@ -116,9 +116,9 @@ class _TypeOfAttribute(AttributeTemplate):
 
 @lower_getattr_generic(BlockType)
 def _get_attribute(context: Any, builder: Any, block: BlockType, value: Any, name: str) -> Any:
-    array, whole = block.as_array, load_fixed(builder, value)
+    array, loaded = block.as_array, load_fixed(builder, value)
     result = context.typing_context.resolve_getattr(array, name)
-    return context.get_getattr(array, name)(context, builder, array, whole, name) if result is not None else None
+    return context.get_getattr(array, name)(context, builder, array, loaded, name) if result is not None else None
 
 
 def load_fixed(builder: Any, pointer: Any) -> Any:
@@ -128,24 +128,24 @@ def load_fixed(builder: Any, pointer: Any) -> Any:
     return loaded
 
 
-def _size(builder: Any, block: Any, axis: int) -> Any:
+def _axis_length(builder: Any, block: Any, axis: int) -> Any:
     """Return the length of an axis of a block, in code that is being generated."""
-    return load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, SHAPE, axis))
+    return load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, SHAPE_POSITION, axis))
 
 
-def _entry(context: Any, builder: Any, kinds: Any, block: Any, at: Any) -> Any:
-    """Return the address of the entry at the indices ``at``. Negative indices count from the end."""
-    place = ir.Constant(ir.IntType(64), 0)
-    for axis, (kind, index) in enumerate(zip(kinds, at, strict=True)):
-        size = _size(builder, block, axis) if axis > 0 or _may_be_negative(kind, index) else None
+def _entry_address(context: Any, builder: Any, kinds: Any, block: Any, indices: Any) -> Any:
+    """Return the address of the entry at the indices ``indices``. Negative indices count from the end."""
+    offset = ir.Constant(ir.IntType(64), 0)
+    for axis, (kind, index) in enumerate(zip(kinds, indices, strict=True)):
+        size = _axis_length(builder, block, axis) if axis > 0 or _may_be_negative(kind, index) else None
         if axis > 0:
-            place = builder.mul(place, size)
+            offset = builder.mul(offset, size)
         if _may_be_negative(kind, index):
             index = arrayobj.fix_integer_index(context, builder, kind, index, size)
         else:
             index = context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
-        place = builder.add(place, index) if axis > 0 else index
-    return builder.gep(load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, DATA)), [place])
+        offset = builder.add(offset, index) if axis > 0 else index
+    return builder.gep(load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, DATA_POSITION)), [offset])
 
 
 def _may_be_negative(kind: Any, index: Any) -> bool:
@@ -156,30 +156,32 @@ def _may_be_negative(kind: Any, index: Any) -> bool:
 
 @lower_builtin(operator.getitem, BlockType, types.Integer)
 @lower_builtin(operator.getitem, BlockType, types.BaseTuple)
-def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return arrayobj.load_item(context, builder, sig.args[0], _place(context, builder, sig, args))
+def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return arrayobj.load_item(context, builder, sig.args[0], _indexed_entry_address(context, builder, sig, args))
 
 
 @lower_builtin(operator.setitem, BlockType, types.Integer, types.Any)
 @lower_builtin(operator.setitem, BlockType, types.BaseTuple, types.Any)
 @lower_builtin(operator.setitem, BlockType, types.SliceType, types.Any)
-def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     block, index, value = sig.args
     if not block.is_entry(index) or value != block.dtype:
-        whole = signature(types.none, block.as_array, index, value)
-        return context.get_function(operator.setitem, whole)(builder, (load_fixed(builder, args[0]), *args[1:]))
-    arrayobj.store_item(context, builder, sig.args[0], args[2], _place(context, builder, sig, args))
+        array_signature = signature(types.none, block.as_array, index, value)
+        return context.get_function(operator.setitem, array_signature)(
+            builder, (load_fixed(builder, args[0]), *args[1:])
+        )
+    arrayobj.store_item(context, builder, sig.args[0], args[2], _indexed_entry_address(context, builder, sig, args))
     return context.get_dummy_value()
 
 
-def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _indexed_entry_address(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     """Return the address of an entry from the arguments of getitem or setitem, a block and one or several indices."""
     if isinstance(sig.args[1], types.BaseTuple):
         at = cgutils.unpack_tuple(builder, args[1], count=len(sig.args[1]))
-        return _entry(context, builder, sig.args[1], args[0], at)
-    return _entry(context, builder, sig.args[1:2], args[0], args[1:2])
+        return _entry_address(context, builder, sig.args[1], args[0], at)
+    return _entry_address(context, builder, sig.args[1:2], args[0], args[1:2])
 
 
 @lower_builtin(len, BlockType)
-def _len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return _size(builder, args[0], 0)
+def _lower_len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _axis_length(builder, args[0], 0)

@@ -13,14 +13,21 @@ from numba.np.random.generator_core import next_uint32, next_uint64
 
 from .blocks import load_fixed
 
-_NUMBA = typeof(np.random.default_rng(0))
+_NUMBA_TYPE = typeof(np.random.default_rng(0))
 ZERO, ONE, THIRTY_TWO, TWO_TO_32 = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64(1 << 32)
-WORDS = "state_address", "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnptr_next_double", "bit_generator"
+GENERATOR_FIELDS = (
+    "state_address",
+    "state",
+    "fnptr_next_uint64",
+    "fnptr_next_uint32",
+    "fnptr_next_double",
+    "bit_generator",
+)
 """Fields of numba's form of a generator, each of which is an address."""
 
 
 class GeneratorType(types.Type):
-    """Type of a pointer to the words of a generator, see WORDS."""
+    """Type of a pointer to the words of a generator, see GENERATOR_FIELDS."""
 
     def __init__(self) -> None:
         super().__init__(name="generator")
@@ -35,7 +42,7 @@ class _GeneratorModel(models.OpaqueModel):
 
 
 def generator_words(rng: np.random.Generator) -> np.ndarray:
-    """Return the addresses of a generator's state and functions, in the order of WORDS."""
+    """Return the addresses of a generator's state and functions, in the order of GENERATOR_FIELDS."""
     interface = rng.bit_generator.ctypes
     functions = (interface.next_uint64, interface.next_uint32, interface.next_double)
     addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
@@ -48,16 +55,16 @@ def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
     """Return the generator in numba's own form. References to it are not counted."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        generator = cgutils.create_struct_proxy(_NUMBA)(context, builder)
-        bits = cgutils.create_struct_proxy(context.data_model_manager[_NUMBA]._members[0])(context, builder)
+        generator = cgutils.create_struct_proxy(_NUMBA_TYPE)(context, builder)
+        bits = cgutils.create_struct_proxy(context.data_model_manager[_NUMBA_TYPE]._members[0])(context, builder)
         words = builder.bitcast(args[0], ir.IntType(64).as_pointer())
-        for place, name in enumerate(WORDS):
+        for place, name in enumerate(GENERATOR_FIELDS):
             word = builder.gep(words, [ir.Constant(ir.IntType(64), place)], inbounds=True)
             setattr(bits, name, load_fixed(builder, word))
         generator.bit_generator = bits._getvalue()
         return generator._getvalue()
 
-    return _NUMBA(generator), code
+    return _NUMBA_TYPE(generator), code
 
 
 @overload_method(GeneratorType, "random")
@@ -78,7 +85,7 @@ def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
 
 
 @overload_method(GeneratorType, "integers")
-def _integers(rng, low, high):  # type: ignore[no-untyped-def]
+def _draw_integer(rng, low, high):  # type: ignore[no-untyped-def]
     """Draw an integer from ``low`` to ``high - 1`` as NumPy does (Lemire 2019, Fast random integer generation in an
     interval, Algorithm 5).
 

@@ -26,7 +26,7 @@ from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, 
 
 
 @contextlib.contextmanager
-def without_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Return a context manager that turns garbage collection off, since all objects of a compilation stay alive."""
     if not gc.isenabled():
         yield
@@ -64,9 +64,9 @@ class PartLibrary(JITCodeLibrary):
     def _get_module_for_linking(self) -> Any:
         """Return a module with the function and all that it calls, for libraries of numba's own overloads."""
         module = self.own_module.clone()
-        for library in _reached([self]):
+        for library in _with_callees([self]):
             if library is not self:
-                _link(module, library)
+                _link_library(module, library)
         return module
 
 
@@ -75,8 +75,8 @@ class EntryLibrary(JITCodeLibrary):
 
     def finalize(self) -> None:
         """Link, optimise, make machine code."""
-        for library in _reached(self._linking_libraries):
-            _link(self._final_module, library)
+        for library in _with_callees(self._linking_libraries):
+            _link_library(self._final_module, library)
         self._linking_libraries = []
         super().finalize()
 
@@ -107,19 +107,19 @@ class MembersLibrary(EntryLibrary):
         super().finalize()
 
 
-def _reached(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
+def _with_callees(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
     """Return the libraries and all that parts among them call, directly or not, each once."""
-    reached, ahead = dict.fromkeys(libraries), list(libraries)
-    while ahead:
-        library = ahead.pop()
+    reached, pending = dict.fromkeys(libraries), list(libraries)
+    while pending:
+        library = pending.pop()
         if isinstance(library, PartLibrary):
             new = [called for called in library._linking_libraries if called not in reached]
             reached.update(dict.fromkeys(new))
-            ahead += new
+            pending += new
     return reached
 
 
-def _link(module: Any, library: CodeLibrary) -> None:
+def _link_library(module: Any, library: CodeLibrary) -> None:
     """Link the code of a library into a module, of a part only its own function."""
     part = isinstance(library, PartLibrary)
     module.link_in(library.own_module if part else library._get_module_for_linking(), preserve=True)
@@ -159,7 +159,7 @@ class PartLowering(_Lowering):
         return True
 
 
-class _FewPasses(PassManager):
+class _UncheckedPasses(PassManager):
     """Passes that run without the records and checks of numba's manager, which take as long as the passes."""
 
     def run(self, state: Any) -> None:
@@ -209,7 +209,7 @@ class _TypingContext:
         return self.signatures[key]
 
 
-LIBRARY = ("pactree_mcmc", "exact")
+LIBRARY_PACKAGES = ("pactree_mcmc", "exact")
 """Packages whose functions are compiled with the shorter list PASSES."""
 PASSES = (
     TranslateByteCode,
@@ -233,7 +233,7 @@ class EntryCompiler(CompilerBase):
 
     def compile_extra(self, func: Any) -> Any:
         """Compile without garbage collection."""
-        with without_collection():
+        with no_garbage_collection():
             return super().compile_extra(func)
 
     def define_pipelines(self) -> list[Any]:
@@ -242,8 +242,8 @@ class EntryCompiler(CompilerBase):
         For functions of the library the first list is PASSES. The last is numba's list.
         """
         managers = [DefaultPassBuilder.define_nopython_pipeline(self.state)]
-        if self.state.func_id.modname.partition(".")[0] in LIBRARY:
-            few = _FewPasses("few passes")
+        if self.state.func_id.modname.partition(".")[0] in LIBRARY_PACKAGES:
+            few = _UncheckedPasses("few passes")
             few.passes = [(each, each.__name__) for each in PASSES]
             managers.insert(0, few)
         for manager in managers:

@@ -24,25 +24,25 @@ from numba.extending import NativeValue, infer_getattr, models, register_model, 
 from .blocks import BlockType, load_fixed
 from .generators import GENERATOR, generator_words
 
-WORD = 8
+WORD_BYTES = 8
 """Number of bytes of a word."""
 
 
 class StructType(types.Type):
     """Type of a pointer to the packed form of a NamedTuple."""
 
-    def __init__(self, of: str, fields: tuple[tuple[str, types.Type], ...]) -> None:
+    def __init__(self, class_name: str, fields: tuple[tuple[str, types.Type], ...]) -> None:
         self.fields = fields
         digest = hashlib.sha256(repr([(name, str(kind)) for name, kind in fields]).encode()).hexdigest()
-        super().__init__(name=f"{of}_{digest[:12]}")
+        super().__init__(name=f"{class_name}_{digest[:12]}")
 
     @functools.cached_property
     def places(self) -> dict[str, tuple[int, types.Type]]:
         """Offset in bytes and type of each field, by name."""
-        places, at = {}, 0
+        places, offset = {}, 0
         for name, kind in self.fields:
-            places[name] = at, kind
-            at += n_words(kind) * WORD
+            places[name] = offset, kind
+            offset += n_words(kind) * WORD_BYTES
         return places
 
     def kind_of(self, name: str) -> types.Type:
@@ -69,13 +69,13 @@ def n_words(kind: types.Type) -> int:
     return 5 + 2 * kind.ndim if isinstance(kind, BlockType) else 1
 
 
-class Packed:
+class PackedRecord:
     """Packed form of a NamedTuple, which keeps the arrays alive."""
 
-    __slots__ = ("_numba_type_", "address", "kept", "words")
+    __slots__ = ("_alive", "_numba_type_", "address", "words")
 
     def __init__(self, value: Any) -> None:
-        self._numba_type_, words, self.kept = _group(value)
+        self._numba_type_, words, self._alive = _pack_record(value)
         self.words = np.array(words, dtype=np.int64)
         self.address = self.words.ctypes.data
 
@@ -83,29 +83,29 @@ class Packed:
         raise TypeError("packed arrays are addresses and cannot be pickled.")
 
 
-def _group(value: Any) -> tuple[StructType, list[int], Any]:
+def _pack_record(value: Any) -> tuple[StructType, list[int], Any]:
     """Return the type of a NamedTuple, its words, and objects that must stay alive."""
-    kinds, words, alive = zip(*map(_field, value), strict=True)
-    return _struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], alive
+    kinds, words, alive = zip(*map(_pack_field, value), strict=True)
+    return _cached_struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], alive
 
 
 @functools.cache
-def _struct_type(of: str, names: tuple[str, ...], kinds: tuple[types.Type, ...]) -> StructType:
-    """Return the struct type of the NamedTuple class ``of``, the same object for the same arguments."""
-    return StructType(of, tuple(zip(names, kinds, strict=True)))
+def _cached_struct_type(class_name: str, names: tuple[str, ...], kinds: tuple[types.Type, ...]) -> StructType:
+    """Return the struct type of the NamedTuple class ``class_name``, the same object for the same arguments."""
+    return StructType(class_name, tuple(zip(names, kinds, strict=True)))
 
 
-def _field(value: Any) -> tuple[types.Type, list[int], Any]:
+def _pack_field(value: Any) -> tuple[types.Type, list[int], Any]:
     """Return the type of a field, its words, and objects that must stay alive."""
     if isinstance(value, np.ndarray):
         kind = _block_type(value.dtype, value.ndim, "C" if value.flags.c_contiguous else "A")
         words = [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
         return kind, words, value
-    if isinstance(value, Packed):
+    if isinstance(value, PackedRecord):
         return value._numba_type_, [value.address], value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        kind, words, alive = _group(value)
-        return _inner_type(kind), words, alive
+        kind, words, alive = _pack_record(value)
+        return _cached_inner_type(kind), words, alive
     if isinstance(value, np.random.Generator):
         words = generator_words(value)
         return GENERATOR, [words.ctypes.data], (value, words)
@@ -118,7 +118,7 @@ def _field(value: Any) -> tuple[types.Type, list[int], Any]:
 
 
 @functools.cache
-def _inner_type(struct: StructType) -> InnerType:
+def _cached_inner_type(struct: StructType) -> InnerType:
     """Return the type of a struct inside another one, the same object for the same struct."""
     return InnerType(struct)
 
