@@ -200,7 +200,7 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
         from importlib import import_module
 
         if name in _PACKAGES:
-            _extras.require(_PACKAGES[name], f"exact.{name}")
+            _extras.require_package(_PACKAGES[name], f"exact.{name}")
         globals()[name] = _names.with_suggestions(getattr(import_module(_LATE[name]), name), __name__)
         return globals()[name]
 

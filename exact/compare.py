@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.extras import require
+from pactree_mcmc.core.extras import require_package
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.differences import difference_of_rows
 from pactree_mcmc.posterior.ess import ess
@@ -70,7 +70,7 @@ class Comparison:
         Predictive means of a regression, which are not probabilities, are only in the table.
         """
         if ax is None:
-            require("matplotlib", "plot")
+            require_package("matplotlib", "plot")
             import matplotlib.pyplot as plt
 
             _, ax = plt.subplots(figsize=(5.5, 5.5), layout="constrained")

@@ -189,7 +189,7 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
         if name not in _LATE_MODULES and name not in _LATE:
             raise AttributeError(f"module 'pactree_mcmc' has no attribute {name!r}")
         if name in _PACKAGES:
-            _extras.require(_PACKAGES[name], f"pt.{name}")
+            _extras.require_package(_PACKAGES[name], f"pt.{name}")
         if name in _LATE_MODULES:
             return import_module(f".{_LATE_MODULES[name]}", __name__)
         part = getattr(import_module(f".{_LATE[name]}", __name__), name)

@@ -25,12 +25,12 @@ def usable_names(names: Iterable[str], packages: Mapping[str, str]) -> list[str]
     return [name for name in names if name not in packages or is_installed(packages[name])]
 
 
-def require(package: str, what: str) -> None:
+def require_package(package: str, what: str) -> None:
     """Raise an ImportError if a package is not installed. The message says that ``what`` needs it, and what to install.
 
     Examples
     --------
-    >>> require("sklearn", "pt.BayesianTreeClassifier")
+    >>> require_package("sklearn", "pt.BayesianTreeClassifier")
     """
     if not is_installed(package):
         raise ImportError(

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import is_integer, repr_of
-from ..core.extras import require
+from ..core.extras import require_package
 from .encoding import CODEC, Encoded, NotStorable
 
 AnyPath = str | os.PathLike[str]
@@ -64,7 +64,7 @@ def check_output_path(path: Any, *, only: str | None = None) -> Path:
         suffixes = [suffix for suffix, other in KIND_OF_SUFFIX.items() if only in (None, other)]
         raise ValueError(f"{path} ends in {path.suffix!r}; give a path that ends in {' or '.join(suffixes)}.")
     if kind == "Zarr":
-        require("zarr", f"writing {path}")
+        require_package("zarr", f"writing {path}")
     if not path.parent.is_dir():
         raise ValueError(f"the folder {path.parent} of {path} does not exist; create it first.")
     if path.is_dir() and kind == "netCDF":
@@ -281,7 +281,7 @@ def read_content(path: Any) -> Encoded:
     if KIND_OF_SUFFIX[path.suffix.lower()] == "netCDF":
         check_seal(path)
     else:
-        require("zarr", f"reading {path}")
+        require_package("zarr", f"reading {path}")
     attrs, arrays = _group_content(path)
     number, stamp = attrs.get("format"), attrs.get("sha256")
     if number is None or stamp is None or TEXT_VARIABLE not in arrays:

@@ -53,21 +53,21 @@ def load(
         every chain had a draw. The message names the file and says what is wrong. Also if ``leaf`` or ``split_prior``
         is missing, not needed, or not the one that the file was written with.
     """
-    parts = _parts(path)
-    model = _model(parts, path, leaf, split_prior)
+    parts = _read_parts(path)
+    model = _checked_model(parts, path, leaf, split_prior)
     if "run" in parts:
-        return _draws_so_far(model, _run(parts, model, path), path)
+        return _posterior_so_far(model, _checked_run(parts, model, path), path)
     if "draws" not in parts:
         return model
-    draws: Draws = _decoded(parts["draws"], path)
+    draws: Draws = _decode_part(parts["draws"], path)
     course = None
-    _apply(path, check_draws, draws, model)
+    _run_check(path, check_draws, draws, model)
     try:
         course = CODEC.decode(parts["course"]) if "course" in parts else None
     except NotStorable as error:
         warn(f"the chains of {path} cannot be continued by this release: {error}.")
     if course is not None:
-        _apply(path, check_course, course, draws, model)
+        _run_check(path, check_course, course, draws, model)
     return SampledPosterior(model, **draws._asdict(), course=course)
 
 
@@ -75,24 +75,24 @@ def load_unfinished(
     path: Any, leaf: CustomLeaf | None = None, split_prior: CustomSplits | None = None
 ) -> Unfinished | None:
     """Return the unfinished run of a checkpoint, or None if the file contains a posterior or a model."""
-    parts = _parts(path)
+    parts = _read_parts(path)
     if "run" not in parts:
         return None
-    return _run(parts, _model(parts, path, leaf, split_prior), path)
+    return _checked_run(parts, _checked_model(parts, path, leaf, split_prior), path)
 
 
-def _model(
+def _checked_model(
     parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None, split_prior: CustomSplits | None
 ) -> TreeModel:
     """Return the model in ``parts`` of a file, after a check. ``leaf`` and ``split_prior`` are those of the caller."""
-    content = _decoded(parts["model"], path)
-    content = _with_code(content, "leaf", leaf, path)
-    content = _with_code(content, "split_prior", split_prior, path)
-    _apply(path, check_parts, content)
+    content = _decode_part(parts["model"], path)
+    content = _with_user_part(content, "leaf", leaf, path)
+    content = _with_user_part(content, "split_prior", split_prior, path)
+    _run_check(path, check_parts, content)
     return TreeModel.from_parts(content)
 
 
-OWN: dict[str, tuple[Any, Any, str]] = {
+USER_PARTS: dict[str, tuple[Any, Any, str]] = {
     "leaf": (LeafOutline, CustomLeaf, "leaf"),
     "split_prior": (SplitsOutline, CustomSplits, "split prior"),
 }
@@ -100,34 +100,34 @@ OWN: dict[str, tuple[Any, Any, str]] = {
 messages."""
 
 
-def _with_code(content: Any, name: str, user_part: Any, path: Any) -> Any:
+def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
     """Return the parts of a model with ``user_part``, the user's leaf or split prior, in place of its description.
 
     ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. A split prior
     without a weight of the user is made from its description if it is not given. Raise a ValueError if ``user_part`` is
     missing, not needed, or differs from the description.
     """
-    outline_class, own_class, words = OWN[name]
+    outline_class, user_class, words = USER_PARTS[name]
     outline = getattr(content, name, None)
     if not isinstance(outline, outline_class):
         if user_part is not None:
-            whole = "leaf model" if name == "leaf" else words
-            raise ValueError(f"{path} says all of its {whole}, {outline!r}; leave {name}= out.")
+            noun = "leaf model" if name == "leaf" else words
+            raise ValueError(f"{path} says all of its {noun}, {outline!r}; leave {name}= out.")
         return content
     if user_part is None and name == "split_prior" and outline.is_equal:
-        user_part = _apply(path, splits_of, outline, None)
+        user_part = _run_check(path, splits_of, outline, None)
     if user_part is None:
         raise ValueError(
             f"{path} was written with a {words} of one's own, {outline.name!r}, and a file holds no code: give the "
             f"{words}, as {name}=."
         )
-    check_type(name, user_part, own_class, f"the {own_class.__name__} that the file was written with")
+    check_type(name, user_part, user_class, f"the {user_class.__name__} that the file was written with")
     if name == "leaf":
-        _apply(path, check_outline, outline, content.target)
-        mismatch = _apply(path, user_part.mismatch, outline, content.target)
+        _run_check(path, check_outline, outline, content.target)
+        mismatch = _run_check(path, user_part.mismatch, outline, content.target)
     else:
-        _apply(path, check_splits_outline, outline, content.scales, content.columns)
-        mismatch = _apply(path, user_part.mismatch, outline, content.scales, content.columns)
+        _run_check(path, check_splits_outline, outline, content.scales, content.columns)
+        mismatch = _run_check(path, user_part.mismatch, outline, content.scales, content.columns)
     if mismatch is not None:
         raise ValueError(f"{path} was written with another {words} than {user_part!r}: {mismatch}.")
     if name == "split_prior" and user_part.interactions != outline.interactions:
@@ -136,23 +136,23 @@ def _with_code(content: Any, name: str, user_part: Any, path: Any) -> Any:
     return content._replace(**{name: user_part})
 
 
-def _run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
+def _checked_run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
     """Return the unfinished run in ``parts`` of a file, after a check."""
-    run: Unfinished = _apply(path, check_run, _decoded(parts["run"], path), model)
+    run: Unfinished = _run_check(path, check_run, _decode_part(parts["run"], path), model)
     return run
 
 
-def _apply(path: Any, check: Callable[..., Any], *what: Any) -> Any:
+def _run_check(path: Any, check: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``check(*what)``. Any exception in it becomes a ValueError that names the file."""
     try:
         with np.errstate(all="ignore"):
-            return check(*what)
+            return check(*arguments)
     except Exception as error:
         message = str(error) if isinstance(error, InvalidFile) else f"{type(error).__name__}: {error}"
         raise ValueError(f"{path} cannot be used: {message}.") from error
 
 
-def _parts(path: Any) -> dict[str, Encoded]:
+def _read_parts(path: Any) -> dict[str, Encoded]:
     """Return the parts of a file by name, still encoded."""
     try:
         parts = CODEC.parts(read_content(path))
@@ -163,7 +163,7 @@ def _parts(path: Any) -> dict[str, Encoded]:
     return parts
 
 
-def _decoded(encoded: Encoded, path: Any) -> Any:
+def _decode_part(encoded: Encoded, path: Any) -> Any:
     """Return the value of an encoded part of a file. A ValueError names the file if it cannot be decoded."""
     try:
         return CODEC.decode(encoded)
@@ -171,16 +171,16 @@ def _decoded(encoded: Encoded, path: Any) -> Any:
         raise ValueError(f"{path} cannot be used: {error}.") from error
 
 
-def _draws_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
+def _posterior_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
     """Return the posterior of an unfinished run, with as many draws of each chain as all chains have."""
-    least = min(0 if result is None else result.n_draws for result in run.results)
-    if least == 0:
+    n_draws = min(0 if result is None else result.n_draws for result in run.results)
+    if n_draws == 0:
         raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")
     warn(
-        f"{path} is a checkpoint of a run on its way: {least} of {run.plans[0].draws} draws a chain; "
+        f"{path} is a checkpoint of a run on its way: {n_draws} of {run.plans[0].draws} draws a chain; "
         "pt.resume(path) finishes it."
     )
-    saved = [result.first_draws(least).saved for result in run.results if result is not None]
+    saved = [result.first_draws(n_draws).saved for result in run.results if result is not None]
     post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.count_names, run.seconds)
     post.calls = tuple(call.ended(None) for call in run.plans[0].calls)
     return post

@@ -1,8 +1,8 @@
 """Check of the draws and chains of a file.
 
 Compiled code relies on the shapes and ranges of draws, so that both are checked. States of chains, which only `resume`
-uses, are checked by type, dtype and shape. The digest of the content, which `files.store.read` compares before, ensures
-that their values are those that the library has written.
+uses, are checked by type, dtype and shape. The digest of the content, which `files.store.read_content` compares before,
+ensures that their values are those that the library has written.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CODED_NODE, CodedTrees
 from ..tree.drawn import Course, Saved
 
-FUNCTIONS = ("sample", "resume")
+RECORDED_FUNCTIONS = ("sample", "resume")
 """Functions whose calls a file may contain."""
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
 """Smallest integer that is not a set of categories."""
-ROUNDING = 1e-6
-"""Largest rounding error of the sum over some rows, relative to the sum over all."""
-DECLARED = get_type_hints(ChainState, include_extras=True)
+SUM_TOLERANCE = 1e-6
+"""Largest rounding error of the sum of a statistic over some rows, relative to its sum over all rows."""
+STATE_TYPES = get_type_hints(ChainState, include_extras=True)
 """Declared types of the arrays of a chain, with their dtypes and the names of their axes."""
-EVIDENCES = Annotated[np.ndarray, np.float64, "teams", 2] | None
+EVIDENCES_TYPE = Annotated[np.ndarray, np.float64, "teams", 2] | None
 """Declared type of `Course.evidences`."""
 
 
@@ -50,22 +50,25 @@ def require(holds: Any, what: str) -> None:
         raise InvalidFile(what)
 
 
-def array_of(array: Any, kind: str, shape: tuple, what: str) -> None:
-    """Raise an error unless ``array`` has one of the dtype kinds, such as "fi", and the shape. -1 is any length."""
+def check_kind_and_shape(array: Any, kind: str, shape: tuple, what: str) -> None:
+    """Raise an error about ``what`` unless an array has one of the dtype kinds, such as "fi", and the shape.
+
+    -1 in the shape is any length.
+    """
     good = isinstance(array, np.ndarray) and array.dtype.kind in kind and array.ndim == len(shape)
     require(good and all(m in (-1, n) for m, n in zip(shape, array.shape, strict=True)), f"{what} has another shape")
 
 
-def between(values: np.ndarray, low: Any, high: Any, what: str) -> None:
-    """Raise an error unless all values lie in [low, high)."""
+def check_range(values: np.ndarray, low: Any, high: Any, what: str) -> None:
+    """Raise an error about ``what`` unless all values lie in [low, high)."""
     require((values >= low) & (values < high), f"{what} is out of range")
 
 
-Sizes = dict[str, int]
+AxisLengths = dict[str, int]
 """Lengths of axes by the names that declarations give them."""
 
 
-def check_declared(value: Any, hint: Any, what: str, sizes: Sizes | None = None) -> None:
+def check_declared(value: Any, hint: Any, what: str, sizes: AxisLengths | None = None) -> None:
     """Raise an error unless a value, and every part of it, has the type that the declaration ``hint`` gives.
 
     A NamedTuple is checked field by field. ``what`` is the name of the value in messages. ``sizes`` are the known
@@ -78,7 +81,7 @@ def check_declared(value: Any, hint: Any, what: str, sizes: Sizes | None = None)
     require(_has_class(value, hint), f"{what} is a {type(value).__name__}")
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
-        _check_array(value, parts[1], parts[2:], what, sizes)
+        _check_declared_array(value, parts[1], parts[2:], what, sizes)
     elif kind is dict:
         for key, entry in value.items():
             check_declared(key, parts[0], f"a key of {what}", sizes)
@@ -89,12 +92,14 @@ def check_declared(value: Any, hint: Any, what: str, sizes: Sizes | None = None)
         for i, (entry, part) in enumerate(zip(value, of_each, strict=True)):
             check_declared(entry, part, f"{what}[{i}]", sizes)
     elif hasattr(hint, "_fields"):
-        own = dict(sizes)
+        field_sizes = dict(sizes)
         for name, field in get_type_hints(hint, include_extras=True).items():
-            check_declared(getattr(value, name), field, f"{what}.{name}", own)
+            check_declared(getattr(value, name), field, f"{what}.{name}", field_sizes)
 
 
-def _check_array(array: np.ndarray, dtype: Any, axes: tuple[int | str, ...], what: str, sizes: Sizes) -> None:
+def _check_declared_array(
+    array: np.ndarray, dtype: Any, axes: tuple[int | str, ...], what: str, sizes: AxisLengths
+) -> None:
     """Raise an error unless an array has the dtype and the axes, each a length or a name.
 
     A name that ``sizes`` does not contain is added to it.
@@ -117,7 +122,7 @@ def _has_class(value: Any, hint: Any) -> bool:
 def check_recorded_calls(calls: Any) -> None:
     """Raise an error unless ``calls`` are records of calls of `sample` and `resume`."""
     check_declared(calls, tuple[Call, ...], "the calls")
-    require([call.function in FUNCTIONS for call in calls], "a call is of an unknown function")
+    require([call.function in RECORDED_FUNCTIONS for call in calls], "a call is of an unknown function")
 
 
 def check_draws(draws: Any, model: TreeModel) -> None:
@@ -127,16 +132,16 @@ def check_draws(draws: Any, model: TreeModel) -> None:
     require(isinstance(trees, CodedTrees), "the trees are missing")
     n_nodes, n_trees = len(trees.feature), len(trees.offset) - 1
     _check_trees(trees, model)
-    array_of(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
+    check_kind_and_shape(draws.stats, "f", (n_nodes, int(model.leaf.n_stats(model.target))), "stats")
     require(np.isfinite(draws.stats) & (draws.stats[:, :1] >= 0.0), "a statistic is not finite")
     require(not model.leaf.is_classifier or (draws.stats >= 0.0).all(), "a count is negative")
-    most = np.abs(_unit_stats(model.units, draws.stats.shape[1])).sum(axis=0)
-    require(np.abs(draws.stats) <= most * (1.0 + ROUNDING), "a statistic is larger than that of all rows")
-    array_of(draws.tree_of_draw, "i", (-1, -1), "tree_of_draw")
+    bound = np.abs(_merged_row_stats(model.units, draws.stats.shape[1])).sum(axis=0)
+    require(np.abs(draws.stats) <= bound * (1.0 + SUM_TOLERANCE), "a statistic is larger than that of all rows")
+    check_kind_and_shape(draws.tree_of_draw, "i", (-1, -1), "tree_of_draw")
     require(draws.tree_of_draw.size > 0, "there are no draws")
-    between(draws.tree_of_draw, 0, n_trees, "a draw")
+    check_range(draws.tree_of_draw, 0, n_trees, "a draw")
     for name in ("log_prior", "log_score"):
-        array_of(getattr(draws, name), "f", (n_trees,), name)
+        check_kind_and_shape(getattr(draws, name), "f", (n_trees,), name)
         require(np.isfinite(getattr(draws, name)), f"{name} is not finite")
     _check_counts(draws, model)
 
@@ -145,16 +150,16 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     """Raise an error unless trees satisfy the invariants of `docs/tree_format.md`."""
     n_nodes, n_trees, q = len(trees.feature), len(trees.offset) - 1, len(model.scales)
     none = f"its trees are not trees over {model.n_features} features"
-    array_of(trees.offset, "i", (-1,), "offset")
+    check_kind_and_shape(trees.offset, "i", (-1,), "offset")
     require(n_trees >= 1 and trees.offset[0] == 0 and trees.offset[-1] == n_nodes, "the trees have no ends")
     require(np.diff(trees.offset) >= 1, "a tree is empty")
     kinds = {"feature": "i", "cut": "i", "upper": "i", "right": "i", "categories": "i", "default_left": "b"}
     for name, kind in kinds.items():
-        array_of(getattr(trees, name), kind, (n_nodes,), name)
-    inner, left = trees.feature != LEAF, trees.left
+        check_kind_and_shape(getattr(trees, name), kind, (n_nodes,), name)
+    inner, left_child = trees.feature != LEAF, trees.left
     require((trees.feature >= LEAF) & (trees.feature < q), none)
     for start, stop in pairwise(trees.offset.tolist()):
-        disorder, _ = find_disorder(trees.feature[start:stop], left[start:stop], trees.right[start:stop])
+        disorder, _ = find_disorder(trees.feature[start:stop], left_child[start:stop], trees.right[start:stop])
         require(disorder == 0, none)
     nominal = np.append(model.columns.is_nominal[model.columns.source], False)[trees.feature]
     require(~inner | (nominal == (trees.categories >= 0)), "a split is of another kind than its column")
@@ -164,8 +169,8 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     require(~ordered | ((trees.upper > trees.cut) & (trees.upper <= n_codes)), "a cut is out of range")
     require(ordered | ((trees.cut == 0) & (trees.upper == 0)), "a cut is of no ordered split")
     require((trees.categories >= -1) & (trees.categories < SHIFT_LIMIT), "a set of categories")
-    unused = (trees.right == 0) & (trees.categories == -1)
-    require(inner | (unused & ~trees.default_left), "a leaf has a split")
+    has_no_split = (trees.right == 0) & (trees.categories == -1)
+    require(inner | (has_no_split & ~trees.default_left), "a leaf has a split")
 
 
 def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> None:
@@ -173,10 +178,10 @@ def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> No
 
     ``shape`` is (chains, draws).
     """
-    drawn = model.split_prior.drawn_weights is not None
-    require((weights is not None) == drawn, "the feature weights are of another prior")
+    draws_weights = model.split_prior.drawn_weights is not None
+    require((weights is not None) == draws_weights, "the feature weights are of another prior")
     if weights is not None:
-        array_of(weights, "f", (*shape, model.lowered.n_weights), "the feature weights")
+        check_kind_and_shape(weights, "f", (*shape, model.lowered.n_weights), "the feature weights")
         require(np.isfinite(weights), "a feature weight is not finite")
         require((weights[..., :-2] >= 0.0).all() and (weights[..., -2] > 0.0).all(), "a feature weight is negative")
 
@@ -188,30 +193,30 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
         isinstance(draws.moves, tuple) and all(type(name) is str for name in draws.moves), "the moves have no names"
     )
     for name in ("proposed", "accepted"):
-        array_of(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
+        check_kind_and_shape(getattr(draws, name), "i", (chains, length, len(draws.moves)), name)
         require(getattr(draws, name) >= 0, f"{name} is negative")
     require(draws.accepted <= draws.proposed, "more was accepted than proposed")
     require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is not a number")
-    array_of(draws.noise_variance, "f", (chains, length), "noise_variance")
+    check_kind_and_shape(draws.noise_variance, "f", (chains, length), "noise_variance")
     _check_weights(draws.weights_of_draw, (chains, length), model)
     tempering = draws.tempering
     if tempering is not None:
         levels = tempering.betas.shape[-1]
         shapes = {"betas": (chains, levels), "scores": (chains, length, levels), "round_trips": (chains,)}
         for name, shape in (shapes | {"swap_rates": (chains, levels - 1), "is_stump": (chains, length)}).items():
-            array_of(getattr(tempering, name), "fib", shape, name)
+            check_kind_and_shape(getattr(tempering, name), "fib", shape, name)
             require(np.isfinite(getattr(tempering, name)), f"{name} is not finite")
         for value in (tempering.log_evidence, tempering.log_evidence_se):
             require(value is None or (isinstance(value, float) and np.isfinite(value)), "the evidence is not a number")
 
 
-def _unit_stats(units: Units, n_stats: int) -> np.ndarray:
-    """Return the statistics (U, n_stats) of each merged row."""
-    weight = np.broadcast_to(units.weight, units.n_units)
-    if not units.counts:
-        return np.column_stack([weight, *units.moments])
-    out = np.zeros((units.n_units, n_stats))
-    out[np.arange(units.n_units), units.label] = weight
+def _merged_row_stats(merged: Units, n_stats: int) -> np.ndarray:
+    """Return the statistics (U, n_stats) of each merged row: rows with equal codes, whose statistics are added."""
+    weight = np.broadcast_to(merged.weight, merged.n_units)
+    if not merged.counts:
+        return np.column_stack([weight, *merged.moments])
+    out = np.zeros((merged.n_units, n_stats))
+    out[np.arange(merged.n_units), merged.label] = weight
     return out
 
 
@@ -225,15 +230,15 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     check_declared(course.ends, tuple[Snapshot, ...], "the states of the chains")
     require(len(course.ends) == len(draws.tree_of_draw), "a chain has no state")
     for end in course.ends:
-        check_end(end, model, course.kernel)
-    check_declared(course.evidences, EVIDENCES, "the evidences", {"teams": len(course.teams)})
+        check_snapshot(end, model, course.kernel)
+    check_declared(course.evidences, EVIDENCES_TYPE, "the evidences", {"teams": len(course.teams)})
     if course.evidences is not None:
         require(np.isfinite(course.evidences[:, 0]), "an evidence is not finite")
         require(~(course.evidences[:, 1] < 0.0), "the error of an evidence is negative")
 
 
 def check_kernel(kernel: Any) -> None:
-    """Raise an error unless a kernel is a mixture of known moves."""
+    """Raise an error unless a kernel is a mixture of moves of this library, or of moves that it contains itself."""
     check_declared(kernel, Kernel, "the kernel")
     names = [*LIBRARY_MOVES, *(move.name for move in kernel.own)]
     require(len(set(names)) == len(names), "a move has the name of another")
@@ -241,15 +246,16 @@ def check_kernel(kernel: Any) -> None:
     require(len(kernel.names) == len(kernel.weights) == len(kernel.given) > 0, "the kernel has no weights")
 
 
-def check_end(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
-    """Raise an error unless the state of a chain, or of a temperature ladder, has the shapes and dtypes that this model
-    and kernel give.
+def check_snapshot(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
+    """Raise an error unless the final state of a chain has the shapes and dtypes that this model and kernel give.
+
+    A chain with tempering has a replica, the state of one chain, for each temperature.
     """
-    levels, rungs = 1, end.rungs
+    n_levels, rungs = 1, end.rungs
     if rungs is not None:
-        levels = len(rungs.betas)
-        require(len(rungs.tried) == levels - 1 and len(rungs.journey) == levels, "a ladder has other levels")
-    require(len(end.replicas) == levels, "a ladder has other levels")
+        n_levels = len(rungs.betas)
+        require(len(rungs.tried) == n_levels - 1 and len(rungs.journey) == n_levels, "a ladder has other levels")
+    require(len(end.replicas) == n_levels, "a ladder has other levels")
     for replica in end.replicas:
         _check_replica(replica, model, kernel)
 
@@ -260,10 +266,10 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
     lowered, scratch = model.lowered, kernel.scratch
     n_nodes = len(replica.state[ARRAYS.index("node")])
     sizes = axis_sizes(lowered, n_nodes, len(kernel.count_names), scratch) | {"params": len(lowered.leaf.params)}
-    own = {name: sizes[name] for name in ("features", "weights", "params")}
-    check_declared(replica, Replica, "the state of a chain", own)
+    model_sizes = {name: sizes[name] for name in ("features", "weights", "params")}
+    check_declared(replica, Replica, "the state of a chain", model_sizes)
     for name, array in zip(ARRAYS, replica.state, strict=True):
-        hint = DECLARED[name]
+        hint = STATE_TYPES[name]
         if name in SCRATCH_NAMES and name not in scratch:
             # an array that no move of the kernel needs has one entry, see `records.allocate_group`
             kind, dtype, *axes = get_args(hint)
@@ -292,7 +298,7 @@ def check_run(run: Any, model: TreeModel) -> Unfinished:
         if result is not None:
             _check_saved(result.saved, model, plan.kernel.count_names)
             if result.end is not None:
-                check_end(result.end, model, plan.kernel)
+                check_snapshot(result.end, model, plan.kernel)
     return run
 
 
@@ -300,7 +306,7 @@ def _check_saved(saved: Saved, model: TreeModel, moves: tuple[str, ...]) -> None
     """Raise an error if `check_draws` finds a fault in the draws of a chain, or a tree or node is in no draw."""
     start = np.asarray(saved.tree)["start"]
     require(saved.node.dtype == CODED_NODE and start[0] == 0 and start[-1] == len(saved.node), "the trees have no ends")
-    used = np.unique(saved.tree_of_draw)
-    require(np.array_equal(used, np.arange(len(start) - 1)), "a tree is in no draw")
-    if len(used) > 0:
+    tree_numbers = np.unique(saved.tree_of_draw)
+    require(np.array_equal(tree_numbers, np.arange(len(start) - 1)), "a tree is in no draw")
+    if len(tree_numbers) > 0:
         check_draws(draws_of(join_chains(model, [saved], moves, 0.0)), model)

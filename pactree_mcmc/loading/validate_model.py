@@ -18,9 +18,9 @@ from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES, labels_of
 from ..table.words import is_kind
 from ..tree.arrays import LEAF
-from .validate import array_of, between, require
+from .validate import check_kind_and_shape, check_range, require
 
-OTHER_UNITS = "the units are not those of the rows"
+WRONG_MERGED_ROWS = "the units are not those of the rows"
 """Message about merged rows (units) whose statistics are not the sums over their rows."""
 
 
@@ -41,7 +41,7 @@ def check_parts(parts: ModelParts) -> None:
     require([is_kind(kind) for kind in columns.kinds], "a column is of an unknown kind")
     require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
     if columns.ranges is not None:
-        array_of(columns.ranges, "f", (p, 2), "the ranges of the columns")
+        check_kind_and_shape(columns.ranges, "f", (p, 2), "the ranges of the columns")
     for categories in columns.categories:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
         for category in () if categories is None else categories.tolist():
@@ -49,36 +49,36 @@ def check_parts(parts: ModelParts) -> None:
     classifier = target.classes is not None
     require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
     outputs = parts.leaf.y_columns
-    array_of(target.values, "i" if classifier else "f", (n, outputs) if outputs > 1 else (n,), "y")
+    check_kind_and_shape(target.values, "i" if classifier else "f", (n, outputs) if outputs > 1 else (n,), "y")
     _check_regressors(parts)
     if target.classes is not None:
         require(target.classes.ndim == 1, "classes has another shape")
-        between(target.values, 0, len(target.classes), "y")
+        check_range(target.values, 0, len(target.classes), "y")
     numbers = [target.center, target.variance]
     is_value = np.isfinite(target.values) | (np.isnan(target.values) & parts.leaf.may_lack_y)
     require(is_value.all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
     require(type(target.names) is tuple and all(type(name) is str for name in target.names), "y has no names")
     if target.weight is not None:
-        array_of(target.weight, "f", (n,), "sample_weight")
+        check_kind_and_shape(target.weight, "f", (n,), "sample_weight")
         require(np.isfinite(target.weight) & (target.weight >= 0.0), "sample_weight is out of range")
     if target.estimation is not None:
-        array_of(target.estimation, "b", (n,), "estimation")
+        check_kind_and_shape(target.estimation, "b", (n,), "estimation")
     q = p + len(columns.twins)
     require(len(parts.scales) == q, "there is a coordinate too many or too few")
     for k, scale in enumerate(parts.scales):
         _check_scale(scale, columns.categories[columns.source[k]])
-    _check_units(parts, q)
-    _check_bound(parts)
+    _check_merged_rows(parts, q)
+    _check_agreement(parts)
 
 
 def _check_regressors(parts: ModelParts) -> None:
     """Raise an error unless the stored regressors are the columns of X that the leaf uses."""
-    regressors, wanted = parts.target.regressors, parts.leaf.x_columns
-    require((regressors is None) == (wanted is None), "the leaf looks at other columns")
+    regressors, x_columns = parts.target.regressors, parts.leaf.x_columns
+    require((regressors is None) == (x_columns is None), "the leaf looks at other columns")
     if regressors is not None:
-        array_of(regressors, "f", (parts.n_rows, len(wanted)), "regressors")
+        check_kind_and_shape(regressors, "f", (parts.n_rows, len(x_columns)), "regressors")
         require(np.isfinite(regressors), "a regressor is not finite")
-        parts.columns.ordered_places("x_columns", wanted)
+        parts.columns.ordered_places("x_columns", x_columns)
 
 
 def check_outline(outline: LeafOutline, target: Target) -> None:
@@ -87,13 +87,15 @@ def check_outline(outline: LeafOutline, target: Target) -> None:
     require(type(outline.name) is str and type(outline.classes) is bool, "the leaf has no name")
     require(type(outline.y_columns) is int and isinstance(outline.x_columns, tuple), "the leaf has no columns")
     for what in ("params", "stats", "scores"):
-        array_of(getattr(outline, what), "f", (-1, -1) if what == "stats" else (-1,), what)
-    array_of(target.values, "i" if outline.classes else "f", (-1, -1) if outline.y_columns > 1 else (-1,), "y")
+        check_kind_and_shape(getattr(outline, what), "f", (-1, -1) if what == "stats" else (-1,), what)
+    check_kind_and_shape(
+        target.values, "i" if outline.classes else "f", (-1, -1) if outline.y_columns > 1 else (-1,), "y"
+    )
     require(np.isfinite(target.values).all() and len(target.values) >= 1, "y is not finite")
     if target.regressors is not None:
-        array_of(target.regressors, "f", (len(target.values), len(outline.x_columns)), "regressors")
+        check_kind_and_shape(target.regressors, "f", (len(target.values), len(outline.x_columns)), "regressors")
     if target.classes is not None:
-        between(target.values, 0, len(target.classes), "y")
+        check_range(target.values, 0, len(target.classes), "y")
 
 
 def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> None:
@@ -103,7 +105,7 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
     require(type(outline.interactions) is tuple and type(outline.is_equal) is bool, "the split prior has no groups")
     require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs an unknown split prior")
     for what in ("params", "weights"):
-        array_of(getattr(outline, what), "f", (-1,), what)
+        check_kind_and_shape(getattr(outline, what), "f", (-1,), what)
     require(isinstance(columns, Columns) and isinstance(scales, list), "a part of the model is missing")
     require(len(scales) == len(columns.source), "there is a coordinate too many or too few")
     for scale, feature in zip(scales, columns.source, strict=True):
@@ -120,7 +122,7 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
         return
     require(isinstance(scale, Scale) and type(scale.n_codes) is int, "a scale is missing")
     for ends in (scale.cuts, scale.low, scale.high):
-        array_of(ends, "f", (-1,), "a scale")
+        check_kind_and_shape(ends, "f", (-1,), "a scale")
         require(~np.isnan(ends), "a scale holds NaN")
         require(ends[1:] >= ends[:-1], "a scale does not rise")
     if categories is not None:
@@ -130,43 +132,43 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
     require(len(scale.low) == len(scale.high) and len(scale.low) in (0, scale.n_codes), "a scale has other ends")
 
 
-def _check_units(parts: ModelParts, q: int) -> None:
+def _check_merged_rows(parts: ModelParts, q: int) -> None:
     """Raise an error unless the statistics of the merged rows (units) are the sums over their rows.
 
     The check is needed, since the weights of units determine the length of score tables.
     """
-    units, of_row, target = parts.units, parts.unit_of_row, parts.target
-    array_of(units.codes, "u", (q, -1), "codes")
-    m = units.n_units
-    require(m >= 1 and units.codes.flags.c_contiguous, "there are no units")
-    for codes, scale in zip(units.codes, parts.scales, strict=True):
-        between(codes, 0, scale.n_codes, "a code")
-    if of_row is None:
-        require(m == parts.n_rows, OTHER_UNITS)
+    merged, merged_row_of_row, target = parts.units, parts.unit_of_row, parts.target
+    check_kind_and_shape(merged.codes, "u", (q, -1), "codes")
+    m = merged.n_units
+    require(m >= 1 and merged.codes.flags.c_contiguous, "there are no units")
+    for codes, scale in zip(merged.codes, parts.scales, strict=True):
+        check_range(codes, 0, scale.n_codes, "a code")
+    if merged_row_of_row is None:
+        require(m == parts.n_rows, WRONG_MERGED_ROWS)
     else:
-        array_of(of_row, "i", (parts.n_rows,), "unit_of_row")
-        between(of_row, 0, m, "a unit")
-        present, first = np.unique(of_row, return_index=True)
+        check_kind_and_shape(merged_row_of_row, "i", (parts.n_rows,), "unit_of_row")
+        check_range(merged_row_of_row, 0, m, "a unit")
+        present, first = np.unique(merged_row_of_row, return_index=True)
         require(len(present) == m and np.all(first[1:] > first[:-1]), "the units are numbered otherwise")
-    again = summed_units(units.codes, of_row, parts.leaf, target)
+    recomputed = summed_units(merged.codes, merged_row_of_row, parts.leaf, target)
     for name in Units._fields:
-        stored, computed = getattr(units, name), getattr(again, name)
-        require(type(stored) is type(computed) and np.shape(stored) == np.shape(computed), OTHER_UNITS)
-        require(np.asarray(stored).dtype == np.asarray(computed).dtype, OTHER_UNITS)
+        stored, computed = getattr(merged, name), getattr(recomputed, name)
+        require(type(stored) is type(computed) and np.shape(stored) == np.shape(computed), WRONG_MERGED_ROWS)
+        require(np.asarray(stored).dtype == np.asarray(computed).dtype, WRONG_MERGED_ROWS)
         # sums of moments depend on the order of the rows
-        require(name == "moments" or np.array_equal(stored, computed), OTHER_UNITS)
-    scale = 1e-6 * np.abs(again.moments).max(axis=1, keepdims=True)
-    require(np.abs(units.moments - again.moments) <= scale, OTHER_UNITS)
-    if units.counts:
-        between(units.label, 0, int(parts.leaf.n_stats(target)), "a label")
+        require(name == "moments" or np.array_equal(stored, computed), WRONG_MERGED_ROWS)
+    scale = 1e-6 * np.abs(recomputed.moments).max(axis=1, keepdims=True)
+    require(np.abs(merged.moments - recomputed.moments) <= scale, WRONG_MERGED_ROWS)
+    if merged.counts:
+        check_range(merged.label, 0, int(parts.leaf.n_stats(target)), "a label")
     else:
-        counted = number_target(target.values, target.weight, target.estimation, parts.leaf.needs_variance)
-        values, computed = (target.center, target.variance), (counted.center, counted.variance)
-        require(np.allclose(values, computed, rtol=1e-6, atol=1e-6 * counted.variance**0.5), "y has another mean")
+        own_target = number_target(target.values, target.weight, target.estimation, parts.leaf.needs_variance)
+        values, computed = (target.center, target.variance), (own_target.center, own_target.variance)
+        require(np.allclose(values, computed, rtol=1e-6, atol=1e-6 * own_target.variance**0.5), "y has another mean")
 
 
-def _check_bound(parts: ModelParts) -> None:
-    """Raise an error if parts of the model contradict each other. Converting it for compiled code finds most cases."""
+def _check_agreement(parts: ModelParts) -> None:
+    """Raise an error if parts of the model contradict each other. Most cases fail when the model is made."""
     model = TreeModel.from_parts(parts)
     parts.split_prior.weights(parts.n_features)
     if model.shape is not None:

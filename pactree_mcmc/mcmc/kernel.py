@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_number, in_words
+from ..core.checks import as_number, repr_of
 from ..core.warn import warn
-from ..files.encoding import kept
+from ..files.encoding import register_class
 from .moves import (
     blanchard,
     change,
@@ -89,7 +89,7 @@ MAX_LEARNED_PROPOSALS = 1.5
 """Largest expected number of proposals of "learned" between two draws."""
 
 
-@kept
+@register_class
 class Kernel(NamedTuple):
     """Mixture of moves. In every block of proposals each move makes its fraction of them."""
 
@@ -208,7 +208,7 @@ def read_kernel(
         kernel = {kernel: 1.0}
     if not isinstance(kernel, Mapping):
         names = ["default", *sorted(KERNEL_WEIGHTS)]
-        raise ValueError(f"kernel={in_words(kernel)} is unknown; give one of {names}, or {{move: weight}}.")
+        raise ValueError(f"kernel={repr_of(kernel)} is unknown; give one of {names}, or {{move: weight}}.")
     weights: dict[str, float] = {}
     own: list[Move] = []
     for key, weight in kernel.items():
@@ -216,7 +216,7 @@ def read_kernel(
         parts = _move_weights(key, is_line, best)
         if number is None or not 0.0 <= number < np.inf:
             name = key.name if isinstance(key, Move) else key
-            raise ValueError(f"the weight of {name!r} is {in_words(weight)}; give a finite number >= 0.")
+            raise ValueError(f"the weight of {name!r} is {repr_of(weight)}; give a finite number >= 0.")
         if isinstance(key, Move) and number > 0.0:
             _check_names(key, weights, own)
             own.append(key)
@@ -254,7 +254,7 @@ def _move_weights(key: Any, is_line: bool, best: str) -> dict[str, float]:
     moves = f"the moves are {', '.join(LIBRARY_MOVES)}, and pt.Move of your own"
     if isinstance(key, str) and key in REMOVED_MOVES:
         raise ValueError(f"the move {key!r} was removed, since kernels mix as well without it; {moves}.")
-    raise ValueError(f"the move {in_words(key)} is unknown; {moves}.")
+    raise ValueError(f"the move {repr_of(key)} is unknown; {moves}.")
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_count, repr_of
-from ..files.calls import call_of
+from ..files.calls import call_record
 from ..files.store import AnyPath, check_target
 from ..loading.load import load, load_unfinished
 from ..model import CustomLeaf, CustomSplits
@@ -146,7 +146,7 @@ def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Mo
     # an adaptive run ends with the requested draws
     length = Length(total, total * course.thin) if course.kernel.adapts else None
     # a call is recorded only if those before are
-    calls = (*post.calls, call_of(resume, {"draws": draws})) if post.calls else ()
+    calls = (*post.calls, call_record(resume, {"draws": draws})) if post.calls else ()
     return [
         Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length, calls)
         for end in course.ends

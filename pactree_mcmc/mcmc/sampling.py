@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import MAX_COUNT, Seed, check_count, check_number, is_integer, repr_of
-from ..core.sending import sending
+from ..core.sending import with_model_sent_once
 from ..core.warn import warn
-from ..files.calls import call_of, source_of
+from ..files.calls import call_record, seed_of
 from ..files.store import AnyPath
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
@@ -189,7 +189,7 @@ def sample(
         if steps is None and seconds is None and draws * chains < MIN_JUDGED_DRAWS:
             length = length._replace(steps=draws)
     sources, starts = chain_seeds(rng, chains), _read_starts(model, start, chains)
-    calls = (call_of(sample, arguments | {"rng": source_of(rng, sources)}),)
+    calls = (call_record(sample, arguments | {"rng": seed_of(rng, sources)}),)
     tune, thin = DEFAULT_TUNE if tune is None else int(tune), 1 if thin is None else int(thin)
     plans = [
         Plan(model, draws, tune, thin, mixture, source, first, betas, length, calls)
@@ -210,7 +210,7 @@ def run_plans(work: RunState, seconds: float) -> SampledPosterior:
     began, first = time.perf_counter(), work.plans[0]
     limit = None if first.length is None else first.length.seconds
     stop = Stop() if limit is None else Stop(limit)
-    work = work._replace(executor=sending(work.executor, first.model), stop=stop)
+    work = work._replace(executor=with_model_sent_once(work.executor, first.model), stop=stop)
     if first.betas is None and len(work.drawn) < len(work.plans):
         if first.kernel.is_guided:
             work = tune_teams(work)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..core.checks import Seed, check_choice, check_flag, read_generator
-from ..core.extras import require
+from ..core.extras import require_package
 from ..files.calls import Call
 from ..model.words import output_names
 from ..tree.coded import route_into
@@ -46,7 +46,7 @@ DIMS = {name: [dim] for dim, names in NAMES_BY_DIM.items() for name in names}
 
 def load_arviz() -> Any:
     """Import ArviZ without the notice that its last 0.x release prints."""
-    require("arviz", "to_arviz")
+    require_package("arviz", "to_arviz")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import arviz

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ..core.checks import check_count, check_number, in_words
+from ..core.checks import check_count, check_number, repr_of
 from ..core.warn import warn
 from ..mcmc.kernel import LIBRARY_MOVES
 from ..mcmc.moves.base import Move
@@ -115,11 +115,11 @@ def check_balance(
     (5, False, True)
     """
     if not isinstance(move, Move | str):
-        raise TypeError(f"move is {in_words(move)}; give a pt.Move, or the name of one of the library's.")
+        raise TypeError(f"move is {repr_of(move)}; give a pt.Move, or the name of one of the library's.")
     if isinstance(move, str) and move not in LIBRARY_MOVES:
-        raise ValueError(f"the move {in_words(move)} is unknown; the library's are {', '.join(LIBRARY_MOVES)}.")
+        raise ValueError(f"the move {repr_of(move)} is unknown; the library's are {', '.join(LIBRARY_MOVES)}.")
     if not isinstance(model, TreeModel):
-        raise TypeError(f"model is {in_words(model)}; give a TreeModel.")
+        raise TypeError(f"model is {repr_of(model)}; give a TreeModel.")
     if not model.lowered.leaf.is_fixed:
         raise ValueError(
             f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is not a sum over them; "

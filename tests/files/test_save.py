@@ -13,7 +13,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.files.encoding import CODEC
 from pactree_mcmc.files.store import encode_parts
-from pactree_mcmc.loading.load import _decoded
+from pactree_mcmc.loading.load import _decode_part
 from pactree_mcmc.model.model import ModelParts
 from pactree_mcmc.posterior.inference_data import load_arviz
 from tests.problems.runs import LABELS, MODELS, X, Y, assert_equal, assert_same, draw
@@ -169,7 +169,7 @@ def test_description_is_json_without_code(tmp_path):
     assert "os.system" not in CODEC.classes
     planted = written._replace(text=written.text.replace('"BranchingProcess"', '"Popen"'))
     with pytest.raises(ValueError, match="holds a Popen, which this release does not know"):
-        _decoded(planted, "run.nc")
+        _decode_part(planted, "run.nc")
 
 
 def test_arviz_and_xarray_read_the_file(tmp_path):

@@ -22,7 +22,7 @@ import pandas as pd
 
 import pactree_mcmc as pt
 
-from ...core.extras import require
+from ...core.extras import require_package
 from ...files.store import check_output_path
 from ...posterior.rows.predictive import refuse_no_expectation
 from ...table.columns import for_each_column
@@ -350,7 +350,7 @@ def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior
     if out is not None:
         check_output_path(out)
     if args.plot is not None:
-        require("matplotlib", "--plot")
+        require_package("matplotlib", "--plot")
         Path(args.plot).mkdir(parents=True, exist_ok=True)
     with _notes() as notes:
         post = make()

@@ -6,7 +6,7 @@ In this file, ``state`` has the arrays of one chain, and ``node`` is the index o
 
 import numpy as np
 
-from ...core.bits import goes_left, mixed
+from ...core.bits import goes_left, hash_integer
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.data import add_units
@@ -130,7 +130,7 @@ def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
         n_right += right
         rows_left += (1 - right) * rows[u & rows_all]
         if hashes and right == 0:
-            hash_left += mixed(np.int64(u))
+            hash_left += hash_integer(np.int64(u))
     for i in range(n_right):
         order[start + n_left + i] = to_right[i]
     middle = start + n_left
@@ -173,7 +173,7 @@ def _set_child_boxes(model: Lowered, state: ChainState, node: int) -> None:
 @jit
 def box_hash_term(state: ChainState, node: int, k: int) -> int:
     """Return the term of feature ``k`` in the hash of a node's box. The hash is the sum over all features."""
-    return mixed(mixed(mixed(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
+    return hash_integer(hash_integer(hash_integer(np.int64(k)) + state.box[node, k, 0]) + state.box[node, k, 1])
 
 
 @jit
