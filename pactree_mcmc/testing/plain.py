@@ -48,16 +48,16 @@ def plain_package() -> SimpleNamespace:
         sys.modules.update(compiled)
     # both copies share the table of Python functions by the number that represents their address
     address = f"{PACKAGE}.core.compile.address"
-    plain[address]._plain = compiled[address]._plain
-    mixed = table_of_results(plain[f"{PACKAGE}.core.bits"].mixed)
+    plain[address]._python_functions = compiled[address]._python_functions
+    hash_integer = table_of_results(plain[f"{PACKAGE}.core.bits"].hash_integer)
     for module in plain.values():
-        if hasattr(module, "mixed"):
-            module.mixed = mixed
+        if hasattr(module, "hash_integer"):
+            module.hash_integer = hash_integer
     return SimpleNamespace(package=package, module=lambda name: plain[f"{PACKAGE}.{name}"])
 
 
-def table_of_results(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the hash function `mixed` for Python integers, with stored results.
+def table_of_results(hash_integer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the hash function `hash_integer` for Python integers, with stored results.
 
     Computed by NumPy integers it would be slow, and warn of overflows.
     """
@@ -65,7 +65,7 @@ def table_of_results(mixed: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @cache
     def looked_up(x: int) -> Any:
         with np.errstate(over="ignore"):
-            return mixed(np.int64(x))
+            return hash_integer(np.int64(x))
 
     return lambda x: looked_up(as_signed(int(x)))
 
