@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.checks import check_count, repr_of
 from ..files.calls import call_record
-from ..files.store import AnyPath, check_target
+from ..files.store import AnyPath, check_output_path
 from ..loading.load import load, load_unfinished
 from ..model import CustomLeaf, CustomSplits
 from ..posterior.sampled import SampledPosterior
@@ -117,7 +117,7 @@ def resume(
         file = Checkpoint(read_checkpoint_path(checkpoint), every, plans, seconds)
         file.write(results)
     elif unfinished is not None:
-        file = Checkpoint(check_target(run, only="netCDF"), unfinished.every, plans, seconds)
+        file = Checkpoint(check_output_path(run, only="netCDF"), unfinished.every, plans, seconds)
     return run_plans(RunState(plans, results, executor, progress, file), seconds)
 
 
