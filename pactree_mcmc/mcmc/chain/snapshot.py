@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ...files.encoding import keep_records, kept
+from ...files.encoding import register_class, register_records
 from ...model import Lowered
 from ..kernel import Kernel
 from ..state.records import CELL, CHAIN_NODE, GRAPH_LINK, GRAPH_PIECE, GUIDE, NONE
@@ -21,10 +21,10 @@ GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 """Names of the bit generators whose state can be stored."""
 
 
-keep_records(NODE=CHAIN_NODE, CELL=CELL, GUIDE=GUIDE, PIECE=GRAPH_PIECE, LINK=GRAPH_LINK)
+register_records(NODE=CHAIN_NODE, CELL=CELL, GUIDE=GUIDE, PIECE=GRAPH_PIECE, LINK=GRAPH_LINK)
 
 
-@kept
+@register_class
 class StoredCells(NamedTuple):
     """Entries of the hash tables of a chain's `Stored`. Empty if statistics are whole numbers.
 
@@ -55,7 +55,7 @@ Params = Annotated[np.ndarray, np.float64, "params"]
 """Parameters of a leaf."""
 
 
-@kept
+@register_class
 class Replica(NamedTuple):
     """State of one chain of trees between two draws. A ladder has a replica at each level."""
 
@@ -72,7 +72,7 @@ class Replica(NamedTuple):
     """Logs of the feature weights and their concentration, or None if no feature weights are drawn."""
 
 
-@kept
+@register_class
 class Rungs(NamedTuple):
     """State of a ladder of inverse temperatures (`Ladder`) without its replicas."""
 
@@ -93,7 +93,7 @@ class Rungs(NamedTuple):
     """True for each replica that has been at the last level since it was at the first, by level."""
 
 
-@kept
+@register_class
 class Snapshot(NamedTuple):
     """State of a chain, or of a ladder, between two draws."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.bits import all_bits, goes_left, n_bits
+from ...core.bits import full_mask, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, least_rows, parts_box, parts_rows
@@ -103,7 +103,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
     left = categories & present
     if has_empty_sides(rule) and (left == 0 or left == present):
         all_left = left == present
-        return all_bits(rule.feature[k].n_codes) if all_left else np.int64(0), False, True
+        return full_mask(rule.feature[k].n_codes) if all_left else np.int64(0), False, True
     if left == 0 or left == present:
         return left, False, False
     swapped = left & present & -present == 0
@@ -130,7 +130,7 @@ def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int
     if parts_box(model.split_prior):
         return state.box[node, k, 0]
     codes, order = model.units.codes, state.order
-    categories, all_categories = np.int64(0), all_bits(model.split_prior.feature[k].n_codes)
+    categories, all_categories = np.int64(0), full_mask(model.split_prior.feature[k].n_codes)
     for i in range(state.node[node].start, state.node[node].stop):
         categories |= np.int64(1) << np.int64(codes[k, order[i]])
         if categories == all_categories:
@@ -151,7 +151,7 @@ def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
         present = cell_categories(model, state, node, k)
         left = record.categories & present
         swaps = left != 0 and left != present
-        return RawForms(record.cut, np.int64(1), all_bits(rule.feature[k].n_codes) & ~present, swaps)
+        return RawForms(record.cut, np.int64(1), full_mask(rule.feature[k].n_codes) & ~present, swaps)
     if parts_box(rule):
         return RawForms(record.cut, np.int64(1), np.int64(0), False)
     first = record.cut
@@ -176,7 +176,7 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
     categories = (record.categories & ~forms.free) | pick_subset(rng, forms.free)
     swapped = False
     if forms.swaps and flip(rng, 0.5):
-        categories = all_bits(model.split_prior.feature[record.feature].n_codes) & ~categories
+        categories = full_mask(model.split_prior.feature[record.feature].n_codes) & ~categories
         swapped = True
     return RawForm(np.int64(-1), categories, swapped, log_raw_forms(forms))
 

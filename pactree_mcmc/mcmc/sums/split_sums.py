@@ -22,7 +22,7 @@ from math import exp, inf, log
 
 import numpy as np
 
-from ...core.bits import all_bits, n_bits
+from ...core.bits import full_mask, n_bits
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, exp_sum, log_add
 from ...model import Lowered
@@ -446,7 +446,7 @@ def empty_sided_splits(
         nominal = rule.feature[k].nominal
         if split == -2:
             return (np.int64(1) if n_bins > 0 else np.int64(0)), np.int64(-1), np.int64(0) if nominal else np.int64(-1)
-        return np.int64(1), (np.int64(-1) if nominal else n_codes - 1), all_bits(n_codes) if nominal else np.int64(-1)
+        return np.int64(1), (np.int64(-1) if nominal else n_codes - 1), full_mask(n_codes) if nominal else np.int64(-1)
     if parts_box(rule) and not rule.feature[k].nominal:
         (low, high), codes = box_range(model, state, node, k), state.scratch.codes.distinct
         if n_bins == 0:
