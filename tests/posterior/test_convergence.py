@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.files.calls import call_of
+from pactree_mcmc.files.calls import call_record
 from pactree_mcmc.mcmc.kernel import LOCAL_WEIGHTS, read_kernel
 from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, warn_if_unconverged
@@ -165,7 +165,7 @@ def test_chains_that_stand_still_apart_are_seen():
 def test_advice_names_only_arguments_of_the_call(arguments, advice):
     """A default run uses the kernel "local" if the table is too large."""
     post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    post.calls = (call_of(pt.sample, arguments | {"rng": 1}),)
+    post.calls = (call_record(pt.sample, arguments | {"rng": 1}),)
     assert advice in warned(post)
 
 

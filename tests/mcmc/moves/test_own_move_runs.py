@@ -14,7 +14,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import moves
-from pactree_mcmc.core.compile.user_functions import NOT_KEPT, key_of
+from pactree_mcmc.core.compile.user_functions import NO_KEY, key_of
 from pactree_mcmc.mcmc.kernel import read_kernel
 from tests.mcmc.moves.own_moves import (
     SETTINGS,
@@ -227,8 +227,8 @@ def test_keys():
     keys = [key_of_source(source) for source in (base, *changed)]
     assert len({key for source, key in zip((base, *changed), keys) if source != base}) >= 4
     assert keys[0] not in keys[1:3]
-    assert key_of_source("A = object()\ndef f(x): return A").startswith(NOT_KEPT)
+    assert key_of_source("A = object()\ndef f(x): return A").startswith(NO_KEY)
     module = types.ModuleType("nowhere")
     space = {"nowhere": module}
     exec("def f(x): return nowhere.g(x)", space)
-    assert key_of(space["f"]).startswith(NOT_KEPT)
+    assert key_of(space["f"]).startswith(NO_KEY)
