@@ -100,17 +100,17 @@ def test_wrong_shapes_and_dtypes_are_refused(what, post, tmp_path):
 
 def test_a_checkpoint_is_checked_in_the_same_way(post, tmp_path):
     """Check states of chains by shape and dtype, and draws in full."""
-    from pactree_mcmc.mcmc.resuming import _result
+    from pactree_mcmc.mcmc.resuming import _result_of_chain
     from pactree_mcmc.mcmc.run.checkpoint import Unfinished, write_unfinished
     from pactree_mcmc.mcmc.run.task import Plan
 
     def write(saved=None, end=None):
-        results = [_result(post, c) for c in range(post.n_chains)]
+        results = [_result_of_chain(post, c) for c in range(post.n_chains)]
         results[0] = results[0]._replace(**{k: v for k, v in {"saved": saved, "end": end}.items() if v is not None})
         plans = tuple(Plan(None, 9, 6, 1, post.course.kernel, 3, "stump") for _ in results)
         write_unfinished(Unfinished(plans, tuple(results), 60.0, 1.0), post.model, tmp_path / "run.nc")
 
-    good = _result(post, 0)
+    good = _result_of_chain(post, 0)
     write()
     assert pt.resume(tmp_path / "run.nc", progress=False, checkpoint=tmp_path / "next.nc").n_draws == 9
     write(end=WRONG["density"][0](good.end))
