@@ -33,9 +33,9 @@ from ..smc.progressive import progressive_mixture as by_populations
 from ..table.columns import Columns, learn_columns
 from ..table.reader import Table
 
-LEAST_WEIGHT = 1e-300
+TINY_WEIGHT = 1e-300
 """Weight of a row that must have a positive weight and must not change any sum."""
-DRAWS_A_BLOCK = 50
+MIN_BLOCK_DRAWS = 50
 """Smallest number of draws in a block, over which importance weights of the global prior are normalised."""
 
 
@@ -149,27 +149,29 @@ def data_dependent_mixture(
     check_flag("together", together)
     check_cells(max_cells)
     refuse_other_rows(X=X, y=y, estimation=estimation)
-    sample = _read_sample(X, y, X_new, estimation, classes)
+    sample = _read_mixture_data(X, y, X_new, estimation, classes)
     splits = LocalCuts(trivial=True, feature_weights=feature_weights)
     new, n_classes = sample.new, len(sample.classes)
-    is_new = [np.arange(len(new))] if together else np.arange(len(new))[:, None]
-    seeds = read_generator(rng).spawn(len(is_new))
+    groups = [np.arange(len(new))] if together else np.arange(len(new))[:, None]
+    seeds = read_generator(rng).spawn(len(groups))
     probability, error, ess = np.empty((len(new), n_classes)), np.zeros((len(new), n_classes)), 1.0
-    for which, seed in zip(is_new, seeds, strict=False):
-        model = _model_with_points(sample, new[which], tree_prior, splits)
+    for new_indices, seed in zip(groups, seeds, strict=False):
+        model = _model_with_points(sample, new[new_indices], tree_prior, splits)
         if not len(model.counted_rows):
             prior = solve_global_splitting(model) if splitting == "global" else solve(model, progress=False)
-            probability[which] = prior.predict_proba(new[which])
+            probability[new_indices] = prior.predict_proba(new[new_indices])
         elif engine == "exact":
             mixture = progressive_mixture(model, global_splitting=splitting == "global", max_cells=int(max_cells))
-            probability[which] = mixture.predict_proba(new[which])
+            probability[new_indices] = mixture.predict_proba(new[new_indices])
         else:
-            drawn = _by_populations(model, sample, new[which], splitting, (chains, draws, particles), seed)
-            probability[which], error[which], ess = drawn[0], drawn[1], min(ess, drawn[2])
+            estimate = _mixture_by_populations(
+                model, sample, new[new_indices], splitting, (chains, draws, particles), seed
+            )
+            probability[new_indices], error[new_indices], ess = estimate[0], estimate[1], min(ess, estimate[2])
     return DataDependentMixture(probability, error, sample.classes, ess)
 
 
-class Sample(NamedTuple):
+class MixtureData(NamedTuple):
     """The checked training rows, those of E and of S, and the new rows."""
 
     rows: np.ndarray
@@ -184,26 +186,26 @@ class Sample(NamedTuple):
     """(K,) sorted labels of all classes."""
 
 
-def _read_sample(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any) -> Sample:
+def _read_mixture_data(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any) -> MixtureData:
     """Check the arguments of `data_dependent_mixture` with rows or labels, and return them as arrays."""
     table = Table(X)
-    rows, labels = _numbers(table), read_labels(y)
+    rows, labels = _finite_numbers(table), read_labels(y)
     if labels.shape != (len(rows),):
         raise ValueError(f"y has shape {labels.shape}; X has {len(rows)} rows: give one label a row.")
-    columns = _columns_of(table, rows)
+    columns = _described_columns(table, rows)
     if columns.is_nominal.any():
         raise ValueError("X holds nominal columns, whose splits equation 9 does not count; give numbers.")
     new = columns.numbers(X_new)
     if not len(new):
         raise ValueError("X_new has no rows; give at least one.")
-    known = np.unique(labels) if len(labels) else np.empty(0, dtype=object)
-    named = known if classes is None else np.unique(read_labels(classes))
-    if not len(named):
+    labels_in_y = np.unique(labels) if len(labels) else np.empty(0, dtype=object)
+    all_labels = labels_in_y if classes is None else np.unique(read_labels(classes))
+    if not len(all_labels):
         raise ValueError("y has no labels; give classes=, the labels of all classes.")
-    missing = [label for label in known.tolist() if label not in named.tolist()]
+    missing = [label for label in labels_in_y.tolist() if label not in all_labels.tolist()]
     if missing:
-        raise ValueError(f"y holds {missing[0]!r}, which is not among classes={named.tolist()}; name all classes.")
-    return Sample(rows, labels, _read_mask(estimation, len(rows)), new, named)
+        raise ValueError(f"y holds {missing[0]!r}, which is not among classes={all_labels.tolist()}; name all classes.")
+    return MixtureData(rows, labels, _read_mask(estimation, len(rows)), new, all_labels)
 
 
 def _read_mask(estimation: Any, n: int) -> np.ndarray:
@@ -217,7 +219,7 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray:
     return mask
 
 
-def _columns_of(table: Table, rows: np.ndarray) -> Columns:
+def _described_columns(table: Table, rows: np.ndarray) -> Columns:
     """Return the description of the columns of a table, which may have fewer than the two rows that a tree needs."""
     if len(rows) > 1:
         return learn_columns(table, None)
@@ -229,7 +231,7 @@ def _columns_of(table: Table, rows: np.ndarray) -> Columns:
     return learn_columns(Table(padded), None)
 
 
-def _numbers(table: Table) -> np.ndarray:
+def _finite_numbers(table: Table) -> np.ndarray:
     """Return the rows of a table as finite numbers (n, p), or raise an error."""
     columns = [read_matrix(f"column {k} of X", table.column(k)) for k in range(table.n_features)]
     values = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))
@@ -238,7 +240,7 @@ def _numbers(table: Table) -> np.ndarray:
     return values
 
 
-def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
+def _model_with_points(sample: MixtureData, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
     """Return the model of the training rows and the new rows, which have weight zero and only add possible cuts.
 
     A copy of the first new row is added for each class, so that the model has all classes, and one more, so that it has
@@ -257,12 +259,12 @@ def _model_with_points(sample: Sample, new: np.ndarray, tree_prior: Any, splits:
         split_prior=splits,
         leaf=FrozenLaplace(),
         estimation=np.concatenate([sample.estimation, in_e]),
-        sample_weight=np.repeat([1.0, 0.0 if len(sample.rows) else LEAST_WEIGHT], [len(sample.rows), len(points)]),
+        sample_weight=np.repeat([1.0, 0.0 if len(sample.rows) else TINY_WEIGHT], [len(sample.rows), len(points)]),
     )
 
 
-def _by_populations(
-    model: TreeModel, sample: Sample, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
+def _mixture_by_populations(
+    model: TreeModel, sample: MixtureData, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Compute the mixture at new rows by populations of trees under the local prior.
 
@@ -280,11 +282,11 @@ def _by_populations(
     out, ess = [], []
     for tree_of_draw, stage in zip(post.tree_of_draw, post.stage, strict=True):
         mean = 0.0
-        for here in blocks_of_stages(stage):
-            log_w = log_weight[tree_of_draw[here]]
+        for block in blocks_of_stages(stage):
+            log_w = log_weight[tree_of_draw[block]]
             w = np.exp(log_w - logsumexp(log_w))
-            mean = mean + len(here) / len(stage) * np.einsum("i,ijk->jk", w, value[tree_of_draw[here]])
-            ess.append(1.0 / (len(here) * (w**2).sum()))
+            mean = mean + len(block) / len(stage) * np.einsum("i,ijk->jk", w, value[tree_of_draw[block]])
+            ess.append(1.0 / (len(block) * (w**2).sum()))
         out.append(mean)
     return np.mean(out, axis=0), np.std(out, axis=0, ddof=1) / math.sqrt(len(out)), float(np.mean(ess))
 
@@ -299,6 +301,6 @@ def blocks_of_stages(stage: np.ndarray) -> list[np.ndarray]:
     ends = np.flatnonzero(np.diff(stage)) + 1
     starts = [0]
     for end in ends.tolist():
-        if end - starts[-1] >= DRAWS_A_BLOCK and len(stage) - end >= DRAWS_A_BLOCK:
+        if end - starts[-1] >= MIN_BLOCK_DRAWS and len(stage) - end >= MIN_BLOCK_DRAWS:
             starts.append(end)
     return np.split(np.arange(len(stage)), starts[1:])

@@ -25,7 +25,7 @@ from ..posterior.sampled import SampledPosterior, draws_from
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_CELLS = 200_000
+DEFAULT_MAX_CELLS = 200_000
 """Default largest number of cells for which a model is solved exactly, which takes about two seconds."""
 
 
@@ -35,7 +35,7 @@ def compare_models(
     *,
     draws: int = 1000,
     work: float | None = None,
-    max_cells: int = MOST_CELLS,
+    max_cells: int = DEFAULT_MAX_CELLS,
     rng: Seed = None,
     progress: bool = True,
 ) -> pd.DataFrame:
@@ -112,16 +112,16 @@ def compare_models(
     check_count("max_cells", max_cells, 0)
     check_flag("progress", progress)
     generator = read_generator(rng)
-    given = _read_models(models)
+    parts = _read_models(models)
     rows = {}
-    for (name, part), source in zip(given.items(), generator.spawn(len(given)), strict=True):
+    for (name, part), source in zip(parts.items(), generator.spawn(len(parts)), strict=True):
         post = part
         if isinstance(part, TreeModel):
             if X is not None:
                 part.columns.numbers(X)
-            solved = solve_if_small(part, int(max_cells))
-            post = _sampled(name, part, draws, work, source, progress) if solved is None else solved
-        rows[name] = _answers(post, draws, source) | _predictions(post, X)
+            exact_post = solve_if_small(part, int(max_cells))
+            post = _sample_with_warning(name, part, draws, work, source, progress) if exact_post is None else exact_post
+        rows[name] = _table_row(post, draws, source) | _predictions_by_column(post, X)
     table = pd.DataFrame.from_dict(rows, orient="index")
     evidence = table["log_evidence"].to_numpy()
     table.insert(2, "probability", np.exp(evidence - logsumexp(evidence)))
@@ -142,18 +142,18 @@ def _read_models(models: Any) -> dict[str, Any]:
                 f"models[{repr_of(name)}] is a {type(part).__name__}; give a TreeModel, or its posterior from "
                 "pt.sample or exact.solve."
             )
-    of = {name: part if isinstance(part, TreeModel) else part.model for name, part in models.items()}
-    first_name, first = next(iter(of.items()))
-    for name, model in of.items():
+    model_of_name = {name: part if isinstance(part, TreeModel) else part.model for name, part in models.items()}
+    first_name, first = next(iter(model_of_name.items()))
+    for name, model in model_of_name.items():
         if not model.leaf.has_likelihood:
             raise ValueError(
                 f"models[{repr_of(name)}]: {type(model.leaf).__name__} is a loss, not a likelihood, so it has no "
                 "evidence; compare predictions on held-out rows."
             )
-        what = data_difference(first, model)
-        if what:
+        difference = data_difference(first, model)
+        if difference:
             raise ValueError(
-                f"models[{repr_of(first_name)}] and models[{repr_of(name)}] differ in {what}; evidences can be "
+                f"models[{repr_of(first_name)}] and models[{repr_of(name)}] differ in {difference}; evidences can be "
                 "compared for the same data only."
             )
     return dict(models)
@@ -174,7 +174,9 @@ def solve_if_small(model: TreeModel, max_cells: int) -> Any:
         return None
 
 
-def _sampled(name: str, model: TreeModel, draws: int, work: Any, source: Any, progress: bool) -> SampledPosterior:
+def _sample_with_warning(
+    name: str, model: TreeModel, draws: int, work: Any, source: Any, progress: bool
+) -> SampledPosterior:
     """Sample a model with the default run, and warn in one line, with its name, if the run has not converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -185,7 +187,7 @@ def _sampled(name: str, model: TreeModel, draws: int, work: Any, source: Any, pr
     return post
 
 
-def _answers(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:
+def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:
     """Return the row of the table of `compare_models` for one posterior, by column, without predictions.
 
     ``draws`` trees are drawn from an exact posterior for leave-one-out.
@@ -218,7 +220,7 @@ def _exact_evidence(post: Any) -> float:
     return float(post.log_inside[0] - exact.log_sum(post.prior_graph))
 
 
-def _predictions(post: Posterior, X: Any) -> dict[str, float]:
+def _predictions_by_column(post: Posterior, X: Any) -> dict[str, float]:
     """Return the predictions at the rows of X by name of the column, such as "E(y) at row 0"; empty if X is None."""
     if X is None:
         return {}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .arguments import UsageError, read_arguments, with_options
 
-DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+EXIT_SUCCESS, EXIT_BAD_DATA, EXIT_BAD_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,20 +42,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
     except UsageError as error:
-        return _fail(str(error), BAD_USAGE)
+        return _print_error(str(error), EXIT_BAD_USAGE)
     except BrokenPipeError:
         # the reader of the output has closed it, so the rest of the output must not be flushed at exit
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), BAD_DATA)
+        return _print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_BAD_DATA)
     except (ValueError, ImportError) as error:
-        return _fail(with_options(str(error)), BAD_DATA)
+        return _print_error(with_options(str(error)), EXIT_BAD_DATA)
     except KeyboardInterrupt as error:
-        return _fail(str(error) or "interrupted", INTERRUPTED)
-    return DONE
+        return _print_error(str(error) or "interrupted", EXIT_INTERRUPTED)
+    return EXIT_SUCCESS
 
 
-def _fail(message: str, code: int) -> int:
+def _print_error(message: str, code: int) -> int:
     """Print an error as one line on standard error, and return the exit code ``code``."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return code

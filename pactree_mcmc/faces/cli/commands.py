@@ -27,51 +27,51 @@ from ...files.store import check_output_path
 from ...posterior.rows.predictive import refuse_no_expectation
 from ...table.columns import for_each_column
 from ..report import check_page_path, words
-from .arguments import TREE_PRIORS, UsageError, with_options
-from .scores import new_target, score_of, score_text
-from .tables import BadTable, CsvTable, class_warning, features, identifiers, read_csv, target
+from .arguments import OPTIONS_OF_TREE_PRIOR, UsageError, with_options
+from .scores import score_of, score_text, target_to_compare
+from .tables import BadTable, CsvTable, class_warning, identifier_columns, read_csv, read_features, read_target
 from .warm_up import warm_up
 
 FIRST_BYTES_OF_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
 """First bytes of netCDF files. A folder is a Zarr store."""
 RUN_SUFFIXES = (".nc", ".zarr")
 """Suffixes of files that are read as runs even if their first bytes are those of no run, as in damaged files."""
-MOST_ROWS = 20
+MAX_PRINTED_ROWS = 20
 """Largest number of lines of a table of predictions, features or numbers of leaves that are printed."""
-LEAST_PROBABILITY = 0.001
+MIN_PRINTED_PROBABILITY = 0.001
 """Smallest probability of a number of leaves that is printed."""
-DECIMALS, MOST_DECIMALS = 3, 12
+DECIMALS, MAX_DECIMALS = 3, 12
 """Number of decimals in tables, and largest number of decimals in a column of predictions that hardly differ."""
 DPI = 120
 """Resolution of pictures, in dots per inch."""
-OPTIONS_OF_SAMPLE = (
+ARGUMENTS_OF_SAMPLE = (
     *("draws", "tune", "chains", "thin", "kernel", "proposals"),
     *("steps", "seconds", "betas", "checkpoint", "every"),
 )
 """Arguments of `pt.sample` that have the same names as options."""
 
 
-def fit(args: argparse.Namespace) -> None:
+def run_fit(args: argparse.Namespace) -> None:
     """Run the command fit: sample the model of a CSV file, save the run, write pictures and print a report."""
-    _report_run(args, lambda: _sample(args, _read_model(args)), args.out)
+    _run_and_report(args, lambda: _sample(args, _read_model(args)), args.out)
 
 
-def resume(args: argparse.Namespace) -> None:
+def run_resume(args: argparse.Namespace) -> None:
     """Run the command resume: continue a run or finish a checkpoint, save it, write pictures and print a report."""
     options = {"progress": not args.quiet, "checkpoint": args.checkpoint, "every": args.every}
-    _report_run(args, lambda: pt.resume(args.source, args.draws, **options), args.out)
+    _run_and_report(args, lambda: pt.resume(args.source, args.draws, **options), args.out)
 
 
-def summary(args: argparse.Namespace) -> None:
+def run_summary(args: argparse.Namespace) -> None:
     """Run the command summary: write pictures and print a report of a saved run, or of a new one."""
-    _report_run(args, lambda: _load_or_sample(args), None)
+    _run_and_report(args, lambda: _load_or_sample(args), None)
 
 
-def predict(args: argparse.Namespace) -> None:
+def run_predict(args: argparse.Namespace) -> None:
     """Run the command predict: predict the rows of a second file. Errors in the files are found before sampling."""
-    _check_out(args.out)
-    with _notes() as notes:
-        loaded = _load(args, may_score=True) if _is_saved(args.source) else None
+    _check_output_folder(args.out)
+    with _collected_notes() as notes:
+        loaded = _load_run(args, may_score=True) if _is_saved(args.source) else None
         model = _read_model(args) if loaded is None else loaded.model
         if args.interval is not None:
             refuse_no_expectation(model)
@@ -79,9 +79,9 @@ def predict(args: argparse.Namespace) -> None:
         new.check_names(args.id, "--id")
         if loaded is not None and args.target is not None:
             new.check_names([args.target], "--target")
-        X, y = _new_rows(new, model), new_target(new, args.target, model)
+        X, y = _features_of_new_rows(new, model), target_to_compare(new, args.target, model)
         post = _sample(args, model) if loaded is None else loaded
-    table = _predictions(post, X, args.interval)
+    table = _prediction_table(post, X, args.interval)
     score = {} if y is None else score_of(post, X, y)
     for name in reversed(args.id):
         table.insert(0, name, new.text(name), allow_duplicates=True)
@@ -90,29 +90,29 @@ def predict(args: argparse.Namespace) -> None:
     if args.json:
         rows = table.to_dict(orient="records")
         scored = {"score": score} if score else {}
-        _print_json({**_describe(post), "predictions": rows, **scored, "notes": notes, "saved": args.out})
+        _print_json({**_run_description(post), "predictions": rows, **scored, "notes": notes, "saved": args.out})
         return
-    decimals = {name: _decimals(column) for name, column in table.items() if column.dtype.kind == "f"}
+    decimals = {name: _n_decimals(column) for name, column in table.items() if column.dtype.kind == "f"}
     formatters: dict[Any, Any] = {name: f"{{:.{n}f}}".format for name, n in decimals.items()}
-    print(table.head(MOST_ROWS).to_string(formatters=formatters))
+    print(table.head(MAX_PRINTED_ROWS).to_string(formatters=formatters))
     if score:
         print(score_text(score))
     if args.out:
-        print(f"written: {args.out} ({words.counted(len(table), 'row')})")
-    elif len(table) > MOST_ROWS:
-        print(f"... {len(table) - MOST_ROWS} more rows; --out FILE.csv writes all, --json prints all")
+        print(f"written: {args.out} ({words.count_with_noun(len(table), 'row')})")
+    elif len(table) > MAX_PRINTED_ROWS:
+        print(f"... {len(table) - MAX_PRINTED_ROWS} more rows; --out FILE.csv writes all, --json prints all")
 
 
-def report(args: argparse.Namespace) -> None:
+def run_report(args: argparse.Namespace) -> None:
     """Run the command report: write a run as one HTML page."""
     check_page_path(args.out)
-    with _notes() as notes:
+    with _collected_notes() as notes:
         post = _load_or_sample(args)
         truth = _exact_posterior(post.model, args.max_cells) if args.exact else None
     title = Path(args.source).name if args.title is None else args.title
     path = post.report(args.out, truth=truth, title=title, command=args.line)
     if args.json:
-        _print_json({**_describe(post), "page": str(path), "bytes": path.stat().st_size, "notes": notes})
+        _print_json({**_run_description(post), "page": str(path), "bytes": path.stat().st_size, "notes": notes})
         return
     _print_headline(post)
     print(f"written: {path}")
@@ -132,12 +132,12 @@ def _exact_posterior(model: pt.TreeModel, max_cells: int) -> Any:
     return None
 
 
-def compare(args: argparse.Namespace) -> None:
+def run_compare(args: argparse.Namespace) -> None:
     """Run the command compare: print a table that compares the exact posterior with a sampled one."""
     import exact
 
-    with _notes() as notes:
-        loaded = _load(args) if _is_saved(args.source) else None
+    with _collected_notes() as notes:
+        loaded = _load_run(args) if _is_saved(args.source) else None
         model = _read_model(args) if loaded is None else loaded.model
         truth = exact.solve(model, max_cells=args.max_cells)
         post = _sample(args, model) if loaded is None else loaded
@@ -153,19 +153,19 @@ def compare(args: argparse.Namespace) -> None:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "fit": fit,
-    "predict": predict,
-    "resume": resume,
-    "summary": summary,
-    "report": report,
-    "compare": compare,
+    "fit": run_fit,
+    "predict": run_predict,
+    "resume": run_resume,
+    "summary": run_summary,
+    "report": run_report,
+    "compare": run_compare,
     "warm-up": warm_up,
 }
 
 
 def _load_or_sample(args: argparse.Namespace) -> pt.SampledPosterior:
     """Return the saved run that ``args.source`` names, or a new run of the model of this CSV file."""
-    return _load(args) if _is_saved(args.source) else _sample(args, _read_model(args))
+    return _load_run(args) if _is_saved(args.source) else _sample(args, _read_model(args))
 
 
 def _is_saved(path: str) -> bool:
@@ -176,7 +176,7 @@ def _is_saved(path: str) -> bool:
         return file.read(8).startswith(FIRST_BYTES_OF_RUNS) or Path(path).suffix in RUN_SUFFIXES
 
 
-def _load(args: argparse.Namespace, *, may_score: bool = False) -> pt.SampledPosterior:
+def _load_run(args: argparse.Namespace, *, may_score: bool = False) -> pt.SampledPosterior:
     """Load the saved run that ``args.source`` names.
 
     Raise an error if it is a model without draws, or if --target is given, unless ``may_score``.
@@ -202,13 +202,13 @@ def _read_model(args: argparse.Namespace) -> pt.TreeModel:
     names = [n for n in table.frame.columns if n != args.target and n not in args.ignore]
     if not names:
         raise BadTable(f"{args.source} has no column beside the target {args.target!r}; give at least one feature")
-    table = _without_missing(args, table, [*names, args.target])
+    table = _rows_to_fit(args, table, [*names, args.target])
     regression, is_nominal = args.regression or args.leaf not in (None, "dirichlet"), args.target in args.nominal
     if regression and is_nominal:
         raise UsageError(f"--target {args.target} is in --nominal, but this is a regression; leave it out there")
-    X = features(table, names, args.nominal)
-    y = target(table, args.target, regression=regression, nominal=is_nominal)
-    for name in identifiers(X):
+    X = read_features(table, names, args.nominal)
+    y = read_target(table, args.target, regression=regression, nominal=is_nominal)
+    for name in identifier_columns(X):
         warnings.warn(f"{name} has a value of its own in every row: --ignore {name}?", stacklevel=2)
     if doubt := class_warning(y):
         warnings.warn(doubt, stacklevel=2)
@@ -219,11 +219,11 @@ def _read_model(args: argparse.Namespace) -> pt.TreeModel:
         missing="branch" if args.missing == "branch" else "error",
         tree_prior=_tree_prior(args),
         split_prior=pt.LocalCuts(min_leaf=args.min_leaf, max_cuts=args.max_cuts),
-        leaf=LEAVES[args.leaf or ("normal" if y.dtype.kind == "f" else "dirichlet")](),
+        leaf=LEAF_MODELS[args.leaf or ("normal" if y.dtype.kind == "f" else "dirichlet")](),
     )
 
 
-LEAVES: dict[str, Callable[[], Any]] = {
+LEAF_MODELS: dict[str, Callable[[], Any]] = {
     "dirichlet": pt.DirichletMultinomial,
     "normal": pt.NormalInverseGamma,
     "shared-variance": pt.NormalSharedVariance,
@@ -235,36 +235,38 @@ LEAVES: dict[str, Callable[[], Any]] = {
 def _tree_prior(args: argparse.Namespace) -> Any:
     """Return the tree prior that the options describe."""
     kinds = {"chipman": pt.ChipmanPrior, "branching": pt.BranchingProcess, "penalty": pt.LeafPenalty}
-    options = {name: getattr(args, name) for name in (*TREE_PRIORS[args.tree_prior], "max_depth")}
+    options = {name: getattr(args, name) for name in (*OPTIONS_OF_TREE_PRIOR[args.tree_prior], "max_depth")}
     return kinds[args.tree_prior](**{name: value for name, value in options.items() if value is not None})
 
 
-def _without_missing(args: argparse.Namespace, table: CsvTable, names: list[str]) -> CsvTable:
+def _rows_to_fit(args: argparse.Namespace, table: CsvTable, names: list[str]) -> CsvTable:
     """Return the rows to fit, without rows that have missing values if --missing is "drop".
 
     Missing values in the columns ``names`` are an error if it is "error", and are kept, except in y, if it is "branch".
     """
     if args.missing == "branch":
-        table.check_whole([args.target], "fill it in, or leave such lines out with --missing drop")
+        table.refuse_missing([args.target], "fill it in, or leave such lines out with --missing drop")
         return table
     if args.missing == "error":
-        table.check_whole(names, "fill it in, leave such lines out with --missing drop, or keep them: --missing branch")
+        table.refuse_missing(
+            names, "fill it in, leave such lines out with --missing drop, or keep them: --missing branch"
+        )
         return table
-    whole = table.without_missing(names)
-    n_dropped = len(table.line) - len(whole.line)
-    if len(whole.line) < 2:
-        raise BadTable(f"{table.path}: {len(whole.line)} lines without missing values; give at least two")
+    complete = table.without_missing(names)
+    n_dropped = len(table.line) - len(complete.line)
+    if len(complete.line) < 2:
+        raise BadTable(f"{table.path}: {len(complete.line)} lines without missing values; give at least two")
     if n_dropped:
         warnings.warn(f"{n_dropped} lines with missing values are left out.", stacklevel=2)
-    return whole
+    return complete
 
 
-def _new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
+def _features_of_new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
     """Return the columns of the model, with values of the same kind, from the file with the rows to predict."""
     columns, names = model.columns, list(model.columns.names)
     table.check_names(names, "a column of the model")
     if not model.columns.branches:
-        table.check_whole(names, "fill it in")
+        table.refuse_missing(names, "fill it in")
 
     def read(k: int) -> Any:
         categories = columns.categories[k]
@@ -279,12 +281,12 @@ def _new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
 
 def _sample(args: argparse.Namespace, model: pt.TreeModel) -> pt.SampledPosterior:
     """Sample the model with the options of the run."""
-    options = {name: getattr(args, name) for name in OPTIONS_OF_SAMPLE}
+    options = {name: getattr(args, name) for name in ARGUMENTS_OF_SAMPLE}
     return pt.sample(model, rng=args.seed, progress=not args.quiet, **options)
 
 
 @contextmanager
-def _notes() -> Iterator[list[str]]:
+def _collected_notes() -> Iterator[list[str]]:
     """Collect the warnings of the body, and print them on standard error at its end.
 
     Yields the list that contains the warnings afterwards, with arguments of functions replaced by options.
@@ -298,14 +300,14 @@ def _notes() -> Iterator[list[str]]:
         print("note:", note, file=sys.stderr)
 
 
-def _check_out(path: str | None) -> None:
+def _check_output_folder(path: str | None) -> None:
     """Raise an error if the folder of an output file does not exist or is not writable; called before the run."""
     folder = None if path is None else Path(path).resolve().parent
     if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise BadTable(f"--out {path}: the folder {folder} does not exist or cannot be written to; make it first")
 
 
-def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
+def _prediction_table(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
     """Return a table of labels and class probabilities, or of means and their standard deviations over trees.
 
     If ``interval`` is a probability, the ends of intervals are added: credible intervals of the class probabilities, or
@@ -328,12 +330,12 @@ def _predictions(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | N
     return pd.DataFrame(columns)
 
 
-def _decimals(column: pd.Series) -> int:
+def _n_decimals(column: pd.Series) -> int:
     """Return the number of decimals of a column of predictions: more than usual if its values hardly differ."""
     values = column[np.isfinite(column)]
     spread = float(values.max() - values.min()) if len(values) else 0.0
     more = -math.floor(math.log10(spread)) - 1 if spread > 0.0 else 0
-    return min(DECIMALS + max(more, 0), MOST_DECIMALS)
+    return min(DECIMALS + max(more, 0), MAX_DECIMALS)
 
 
 def _table_text(table: pd.DataFrame) -> str:
@@ -341,29 +343,31 @@ def _table_text(table: pd.DataFrame) -> str:
     return table.to_string(float_format=f"{{:.{DECIMALS}f}}".format)
 
 
-def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior], out: str | None) -> None:
-    """Make a posterior by ``make``, save it to ``out`` unless that is None, write pictures, and print a report.
+def _run_and_report(
+    args: argparse.Namespace, make_posterior: Callable[[], pt.SampledPosterior], out: str | None
+) -> None:
+    """Make a posterior, save it to ``out`` unless that is None, write pictures, and print a report.
 
     The report has the convergence, the number of leaves, the features and the best tree.
     """
-    _check_out(out)
+    _check_output_folder(out)
     if out is not None:
         check_output_path(out)
     if args.plot is not None:
         require_package("matplotlib", "--plot")
         Path(args.plot).mkdir(parents=True, exist_ok=True)
-    with _notes() as notes:
-        post = make()
+    with _collected_notes() as notes:
+        post = make_posterior()
     if out:
         post.save(out)
-    pictures = _draw(post, args.plot) if args.plot else []
+    pictures = _write_pictures(post, args.plot) if args.plot else []
     table, best, best_log_posterior = post.summary(), post.map_tree(), words.best_log_posterior(post)
     pmf = pd.Series(post.n_leaves_pmf(), name="probability").rename(str)
     if args.json:
         best_tree = {"n_leaves": best.n_leaves, "depth": best.depth, "log_posterior": best_log_posterior}
         _print_json(
             {
-                **_describe(post),
+                **_run_description(post),
                 "summary": table.to_dict(orient="index"),
                 "acceptance": table.attrs["acceptance"],
                 "n_leaves_pmf": pmf[pmf > 0.0].to_dict(),
@@ -378,7 +382,7 @@ def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior
         return
     _print_headline(post)
     print(f"\n{_table_text(table)}\n\n{table.attrs['verdict']}\n")
-    _print_probabilities("leaves", pmf[pmf >= LEAST_PROBABILITY])
+    _print_probabilities("leaves", pmf[pmf >= MIN_PRINTED_PROBABILITY])
     _print_probabilities("feature", post.feature_inclusion())
     print(f"best tree drawn, log posterior {best_log_posterior:.{DECIMALS}f} (unnormalised):")
     print(best.format())
@@ -386,7 +390,7 @@ def _report_run(args: argparse.Namespace, make: Callable[[], pt.SampledPosterior
         print(f"written: {path}")
 
 
-def _describe(post: pt.SampledPosterior) -> dict[str, Any]:
+def _run_description(post: pt.SampledPosterior) -> dict[str, Any]:
     """Return the description of a run that is part of every JSON answer."""
     return {
         **words.describe_model(post.model),
@@ -409,8 +413,8 @@ def _print_headline(post: pt.SampledPosterior) -> None:
 
 def _print_probabilities(name: str, column: pd.Series) -> None:
     """Print the first 20 probabilities of a column, with ``name`` as the heading of the index, and how many remain."""
-    print(_table_text(column.head(MOST_ROWS).to_frame().rename_axis(columns=name)))
-    print(f"... {len(column) - MOST_ROWS} more\n" if len(column) > MOST_ROWS else "")
+    print(_table_text(column.head(MAX_PRINTED_ROWS).to_frame().rename_axis(columns=name)))
+    print(f"... {len(column) - MAX_PRINTED_ROWS} more\n" if len(column) > MAX_PRINTED_ROWS else "")
 
 
 def _print_json(answer: dict[str, Any]) -> None:
@@ -428,7 +432,7 @@ def _for_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _draw(post: pt.SampledPosterior, folder: str) -> list[str]:
+def _write_pictures(post: pt.SampledPosterior, folder: str) -> list[str]:
     """Write pictures of the posterior, the best tree and the typical tree into a folder, and return their paths."""
     import matplotlib as mpl
 

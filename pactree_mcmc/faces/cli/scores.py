@@ -13,13 +13,13 @@ import pactree_mcmc as pt
 from .arguments import UsageError
 from .tables import CsvTable
 
-MOST_LABELS = 5
+MAX_NAMED_LABELS = 5
 """Largest number of unknown labels that a note names."""
-LEAST_FIXED = 0.1
+MIN_FIXED_POINT = 0.1
 """Smallest score that is printed with three decimals; smaller ones have three significant digits."""
 
 
-def new_target(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.ndarray | None:
+def target_to_compare(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.ndarray | None:
     """Return y (n,) of the rows to predict: indices of classes, or numbers; None if there is nothing to compare with.
 
     The value is NaN where the file has none, and -1 for a label that is not a class of the model. A warning says how
@@ -41,19 +41,23 @@ def new_target(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.nda
         warnings.warn(f"{n_empty} of {n} rows have no value in column {name!r}; {rest}.", stacklevel=2)
     if model.classes_ is None:
         return table.values(name, "a regression needs numbers", may_be_text=False).astype(np.float64)
-    return _places(table, name, model.classes_)
+    return _class_indices(table, name, model.classes_)
 
 
-def _places(table: CsvTable, name: str, classes: np.ndarray) -> np.ndarray | None:
+def _class_indices(table: CsvTable, name: str, classes: np.ndarray) -> np.ndarray | None:
     """Return the index of the class of each row (n,), NaN if it is missing; None if no row has one of the classes."""
     fields = table.text(name)
-    y = np.array([np.nan if field is None else _place(field, classes) for field in fields])
+    y = np.array([np.nan if field is None else _class_index(field, classes) for field in fields])
     unknown = sorted({str(field) for field in fields[y == -1.0]})
-    shown = ", ".join(map(repr, unknown[:MOST_LABELS])) + (", ..." if len(unknown) > MOST_LABELS else "")
-    allowed = ", ".join(map(str, classes[:MOST_LABELS].tolist())) + (", ..." if len(classes) > MOST_LABELS else "")
+    unknown_text = ", ".join(map(repr, unknown[:MAX_NAMED_LABELS])) + (
+        ", ..." if len(unknown) > MAX_NAMED_LABELS else ""
+    )
+    class_text = ", ".join(map(str, classes[:MAX_NAMED_LABELS].tolist())) + (
+        ", ..." if len(classes) > MAX_NAMED_LABELS else ""
+    )
     if not (y >= 0.0).any():
         warnings.warn(
-            f"column {name!r} of {table.path} has none of the classes of the model ({allowed}) but {shown}: "
+            f"column {name!r} of {table.path} has none of the classes of the model ({class_text}) but {unknown_text}: "
             "nothing is scored; name the column of the target in --target.",
             stacklevel=2,
         )
@@ -61,13 +65,13 @@ def _places(table: CsvTable, name: str, classes: np.ndarray) -> np.ndarray | Non
     if unknown:
         warnings.warn(
             f"{(y == -1.0).sum()} of {len(y)} rows have labels in column {name!r} that are not classes of the model "
-            f"({shown}). The accuracy counts them as wrong, and they make the log loss infinite.",
+            f"({unknown_text}). The accuracy counts them as wrong, and they make the log loss infinite.",
             stacklevel=2,
         )
     return y
 
 
-def _place(field: str, classes: np.ndarray) -> int:
+def _class_index(field: str, classes: np.ndarray) -> int:
     """Return the index of the class that a field of a CSV file has, or -1. The field "1.0" is the class 1."""
     labels = [str(label) for label in classes.tolist()]
     text = field.strip().title() if classes.dtype.kind == "b" else field
@@ -82,18 +86,18 @@ def _place(field: str, classes: np.ndarray) -> int:
 def score_of(post: pt.SampledPosterior, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
     """Return by name the accuracy and the mean log loss of class predictions, or the mean errors of a regression.
 
-    ``y`` (n,) is the result of `new_target`; rows without a value are left out.
+    ``y`` (n,) is the result of `target_to_compare`; rows without a value are left out.
     """
-    known = ~np.isnan(y)
+    has_value = ~np.isnan(y)
     if post.model.classes_ is None:
-        error = (y - post.predict(X))[known]
+        error = (y - post.predict(X))[has_value]
         root_mean_square = float(np.sqrt((error**2).mean()))
         return {"root mean square error": root_mean_square, "mean absolute error": float(abs(error).mean())}
-    proba, place = post.predict_proba(X)[known], y[known].astype(np.int64)
-    of_label = np.where(place >= 0, proba[np.arange(len(place)), place], 0.0)
+    proba, class_index = post.predict_proba(X)[has_value], y[has_value].astype(np.int64)
+    probability = np.where(class_index >= 0, proba[np.arange(len(class_index)), class_index], 0.0)
     with np.errstate(divide="ignore"):
-        loss = float(-np.log(of_label).mean())
-    return {"accuracy": float((proba.argmax(axis=1) == place).mean()), "log loss": loss}
+        loss = float(-np.log(probability).mean())
+    return {"accuracy": float((proba.argmax(axis=1) == class_index).mean()), "log loss": loss}
 
 
 def score_text(score: dict[str, Any]) -> str:
@@ -104,5 +108,5 @@ def score_text(score: dict[str, Any]) -> str:
     >>> score_text({"accuracy": 0.75, "log loss": 0.0000123})
     'score: accuracy 0.750, log loss 1.23e-05'
     """
-    digits = {name: ".3f" if value >= LEAST_FIXED or value == 0.0 else "#.3g" for name, value in score.items()}
+    digits = {name: ".3f" if value >= MIN_FIXED_POINT or value == 0.0 else "#.3g" for name, value in score.items()}
     return "score: " + ", ".join(f"{name} {value:{digits[name]}}" for name, value in score.items())

@@ -22,34 +22,36 @@ from ...table.columns import for_each_column
 from ...table.words import DATES, DURATION, Kind
 
 ENCODING = "utf-8-sig"
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+MISSING_FIELDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """Fields that are missing values."""
-TRUTHS = {"true": True, "false": False}
+TRUTH_VALUES = {"true": True, "false": False}
 """Truth values by their text in lower case."""
-MOST_LISTED = 12
+MAX_LISTED_COLUMNS = 12
 """Largest number of columns named in an error."""
-FEWEST_NAMED = 20
+MIN_ROWS_OF_IDENTIFIER = 20
 """Smallest number of rows at which a column without equal values is reported as names of the rows."""
-MOST_DIGITS = 15
+EXACT_DIGITS = 15
 """Number of decimal digits that float64 stores without loss."""
-_UNIT = r"(?:[%‰€$£¥₹]|usd|eur|gbp|chf|jpy|cny|inr|kr|zł)"
-_FIGURE = r"(?:\d{1,3}(?:[.,\s'\u2019_]\d{3})+(?:[.,]\d+)?|\d*[.,]?\d+[.,]?)(?:e[+-]?\d+)?"
-LIKE_NUMBER = re.compile(rf"\(?[+\-\u2212]?\s*{_UNIT}?\s*[+\-\u2212]?{_FIGURE}\s*{_UNIT}?\s*\)?", re.IGNORECASE)
+_UNIT_PATTERN = r"(?:[%‰€$£¥₹]|usd|eur|gbp|chf|jpy|cny|inr|kr|zł)"
+_DIGITS_PATTERN = r"(?:\d{1,3}(?:[.,\s'\u2019_]\d{3})+(?:[.,]\d+)?|\d*[.,]?\d+[.,]?)(?:e[+-]?\d+)?"
+NUMBER_PATTERN = re.compile(
+    rf"\(?[+\-\u2212]?\s*{_UNIT_PATTERN}?\s*[+\-\u2212]?{_DIGITS_PATTERN}\s*{_UNIT_PATTERN}?\s*\)?", re.IGNORECASE
+)
 """Text that looks like a number, also with a decimal comma, separators of thousands, a percent sign or a currency."""
-_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:[ap]m)?(?:\s?(?:z|utc|[+-]\d\d:?\d\d))?"
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DAY = "|".join(
+_CLOCK_PATTERN = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:[ap]m)?(?:\s?(?:z|utc|[+-]\d\d:?\d\d))?"
+_MONTH_PATTERN = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY_PATTERN = "|".join(
     (
         r"\d{4}([-/.])\d{1,2}(?:\1\d{1,2})?",
         r"\d{1,2}([-/.])\s?\d{1,2}\2\s?(?:\d{4}|\d{2})",
-        rf"(?:\d{{1,4}}[\s.-]*)?{_MONTH}[\s-]*\d{{1,4}}(?:,?\s*\d{{2,4}})?",
+        rf"(?:\d{{1,4}}[\s.-]*)?{_MONTH_PATTERN}[\s-]*\d{{1,4}}(?:,?\s*\d{{2,4}})?",
     )
 )
-LIKE_DATE = re.compile(rf"(?:{_DAY})(?:[t\s]\s*{_CLOCK})?|{_CLOCK}", re.IGNORECASE)
+DATE_PATTERN = re.compile(rf"(?:{_DAY_PATTERN})(?:[t\s]\s*{_CLOCK_PATTERN})?|{_CLOCK_PATTERN}", re.IGNORECASE)
 """Text that looks like a date, a date and a time, or a time of day."""
 DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S")
 """Formats of dates that are tried if --dates has none: ISO dates, and day.month.year."""
-ZONE = re.compile(r"\d(?:z|[+-]\d\d:?\d\d)", re.IGNORECASE)
+TIME_ZONE_PATTERN = re.compile(r"\d(?:z|[+-]\d\d:?\d\d)", re.IGNORECASE)
 """Time zone in the text of a date."""
 
 
@@ -79,15 +81,15 @@ class CsvTable:
             if name in columns:
                 continue
             close = difflib.get_close_matches(name, columns, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_listed(columns)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_column_list(columns)}"
             raise BadTable(f"{self.path} has no column {name!r}, given as {what}; {hint}")
 
     def without_missing(self, names: Sequence[str]) -> CsvTable:
         """Return the rows that have a value in each of these columns."""
-        whole = self.frame[list(names)].notna().all(axis=1).to_numpy()
-        return CsvTable(self.path, self.frame[whole], self.line[whole], self.decimal, self.formats)
+        complete = self.frame[list(names)].notna().all(axis=1).to_numpy()
+        return CsvTable(self.path, self.frame[complete], self.line[complete], self.decimal, self.formats)
 
-    def check_whole(self, names: Iterable[str], advice: str) -> None:
+    def refuse_missing(self, names: Iterable[str], advice: str) -> None:
         """Raise an error if one of the named columns has missing values.
 
         The message has the name of each such column, the first line with a missing value, and ``advice``.
@@ -99,8 +101,8 @@ class CsvTable:
                 more = f" ({missing.sum()} lines in all)" if missing.sum() > 1 else ""
                 gaps.append(f"line {self.line[np.argmax(missing)]}: no value in column {name!r}{more}")
         if gaps:
-            rest = [f"and in {len(gaps) - MOST_LISTED} columns more"] if len(gaps) > MOST_LISTED else []
-            raise BadTable(f"{self.path}, {', '.join([*gaps[:MOST_LISTED], *rest])}; {advice}")
+            rest = [f"and in {len(gaps) - MAX_LISTED_COLUMNS} columns more"] if len(gaps) > MAX_LISTED_COLUMNS else []
+            raise BadTable(f"{self.path}, {', '.join([*gaps[:MAX_LISTED_COLUMNS], *rest])}; {advice}")
 
     def text(self, name: str) -> np.ndarray:
         """Return the fields of a column (n,), None if missing."""
@@ -117,38 +119,42 @@ class CsvTable:
         if name in (self.formats or {}):
             return self.dates(name)
         text, present = self.text(name), self.frame[name].notna().to_numpy()
-        plain = self._with_point(text)
-        numbers = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
-        odd = present & np.isnan(numbers)
+        with_point = self._with_point(text)
+        numbers = pd.to_numeric(pd.Series(with_point, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
+        is_text = present & np.isnan(numbers)
         if np.isinf(numbers).any():
             line = self.line[np.argmax(np.isinf(numbers))]
             raise BadTable(f"{self.path}, line {line}: column {name!r} is infinite; give a finite number")
-        if not odd.any():
-            return _exactly(plain, numbers)
+        if not is_text.any():
+            return _exact_numbers(with_point, numbers)
         words = [None if field is None else field.strip().lower() for field in text]
-        if {word for word in words if word is not None} <= set(TRUTHS):
-            return np.array([None if word is None else TRUTHS[word] for word in words], dtype=object)
-        looks = [word is not None and bool(LIKE_NUMBER.fullmatch(word) or LIKE_DATE.fullmatch(word)) for word in words]
-        is_like = np.array(looks, dtype=np.bool_) & odd
-        if is_like.any() or not may_be_text or not np.array_equal(odd, present):
-            self._refuse_text(name, is_like if is_like.any() else odd, advice)
+        if {word for word in words if word is not None} <= set(TRUTH_VALUES):
+            return np.array([None if word is None else TRUTH_VALUES[word] for word in words], dtype=object)
+        matches_pattern = [
+            word is not None and bool(NUMBER_PATTERN.fullmatch(word) or DATE_PATTERN.fullmatch(word)) for word in words
+        ]
+        is_like = np.array(matches_pattern, dtype=np.bool_) & is_text
+        if is_like.any() or not may_be_text or not np.array_equal(is_text, present):
+            self._refuse_text(name, is_like if is_like.any() else is_text, advice)
         return text
 
     def dates(self, name: str) -> np.ndarray:
         """Return a column of dates, in the format that --dates gives, or of ISO dates or day.month.year."""
-        raw = self.frame[name]
-        stated = (self.formats or {}).get(name, "")
-        zoned = raw.dropna().map(lambda field: bool(ZONE.search(field)))
-        out = pd.Series(pd.NaT, index=raw.index, dtype=f"datetime64[us{', UTC' if zoned.any() else ''}]")
-        for form in (stated,) if stated else DATE_FORMATS:
-            out = out.fillna(pd.to_datetime(raw, format=form, errors="coerce", utc=bool(zoned.any())).astype(out.dtype))
-        odd = (raw.notna() & out.isna()).to_numpy()
-        if odd.any() or zoned.nunique() > 1:
+        texts = self.frame[name]
+        given_format = (self.formats or {}).get(name, "")
+        has_zone = texts.dropna().map(lambda field: bool(TIME_ZONE_PATTERN.search(field)))
+        out = pd.Series(pd.NaT, index=texts.index, dtype=f"datetime64[us{', UTC' if has_zone.any() else ''}]")
+        for form in (given_format,) if given_format else DATE_FORMATS:
+            out = out.fillna(
+                pd.to_datetime(texts, format=form, errors="coerce", utc=bool(has_zone.any())).astype(out.dtype)
+            )
+        is_unread = (texts.notna() & out.isna()).to_numpy()
+        if is_unread.any() or has_zone.nunique() > 1:
             usual = "year-month-day or day.month.year, all with a zone or none"
-            holds = f"dates in the format {stated}" if stated else f"dates {usual}"
+            holds = f"dates in the format {given_format}" if given_format else f"dates {usual}"
             advice = f"give --dates with a format, such as '{name}=%m/%d/%Y'"
-            self._refuse_text(name, odd if odd.any() else raw.notna().to_numpy(), advice, holds)
-        if not zoned.any():
+            self._refuse_text(name, is_unread if is_unread.any() else texts.notna().to_numpy(), advice, holds)
+        if not has_zone.any():
             return out.to_numpy()
         return np.array([None if pd.isna(value) else value for value in out], dtype=object)
 
@@ -176,19 +182,19 @@ class CsvTable:
         swapped = str.maketrans({",": ".", ".": ","})
         return np.array([None if field is None else field.translate(swapped) for field in text], dtype=object)
 
-    def _refuse_text(self, name: str, marked: np.ndarray, advice: str, holds: str = "numbers") -> None:
-        """Raise an error about the first field of a column for which ``marked`` (n,) is True.
+    def _refuse_text(self, name: str, is_bad: np.ndarray, advice: str, holds: str = "numbers") -> None:
+        """Raise an error about the first field of a column for which ``is_bad`` (n,) is True.
 
         The message says which option reads such text. ``holds`` says what the column has otherwise.
         """
-        row = int(np.argmax(marked))
+        row = int(np.argmax(is_bad))
         value = str(self.frame[name].iloc[row])
-        shown = value if len(value) <= 40 else value[:39] + "…"
-        begin = f"{self.path}, line {self.line[row]}: text {shown!r} in column {name!r}"
+        quoted_text = value if len(value) <= 40 else value[:39] + "…"
+        begin = f"{self.path}, line {self.line[row]}: text {quoted_text!r} in column {name!r}"
         nominal = f"name the column in --nominal {name} if its values are categories"
-        if holds == "numbers" and LIKE_NUMBER.fullmatch(value.strip()):
+        if holds == "numbers" and NUMBER_PATTERN.fullmatch(value.strip()):
             raise BadTable(f"{begin} looks like a number; {self._how_to_read(value)}, or {nominal}")
-        if holds == "numbers" and LIKE_DATE.fullmatch(value.strip()):
+        if holds == "numbers" and DATE_PATTERN.fullmatch(value.strip()):
             raise BadTable(f"{begin} looks like a date; give --dates {name}, or {nominal}")
         raise BadTable(f"{begin}, which holds {holds}; {advice or f'correct it, or {nominal}'}")
 
@@ -201,16 +207,16 @@ class CsvTable:
         return plain
 
 
-def _exactly(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _exact_numbers(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return ``numbers`` (n,), or if a field of ``text`` (n,) is longer than 15 characters, exact values as objects.
 
     These are int if all are whole, otherwise Decimal; None if missing.
     """
-    if not any(field is not None and len(field) > MOST_DIGITS for field in text):
+    if not any(field is not None and len(field) > EXACT_DIGITS for field in text):
         return numbers
     exact = [None if field is None else decimal.Decimal(field.strip()) for field in text]
-    whole = [value is None or value == value.to_integral_value() for value in exact]
-    return np.array([int(value) if value is not None and all(whole) else value for value in exact], dtype=object)
+    is_integer = [value is None or value == value.to_integral_value() for value in exact]
+    return np.array([int(value) if value is not None and all(is_integer) else value for value in exact], dtype=object)
 
 
 def read_csv(
@@ -231,12 +237,14 @@ def read_csv(
         separator = "\t" if ".tsv" in Path(path).suffixes else ","
     if len(separator) != 1:
         raise BadTable(f"--separator is {separator!r}; give one character")
-    header, rows, lines = _fields(path, separator, least)
+    header, rows, lines = _header_and_rows(path, separator, least)
     frame = pd.DataFrame(rows, columns=pd.Index(header), dtype=object)
-    return CsvTable(path, frame.mask(frame.isin(MISSING)), np.array(lines, dtype=np.int64), decimal_sign, dates or {})
+    return CsvTable(
+        path, frame.mask(frame.isin(MISSING_FIELDS)), np.array(lines, dtype=np.int64), decimal_sign, dates or {}
+    )
 
 
-def _fields(path: str, separator: str, least: str) -> tuple[list[str], list[list[str]], list[int]]:
+def _header_and_rows(path: str, separator: str, least: str) -> tuple[list[str], list[list[str]], list[int]]:
     """Return the header, the fields of each row, and the line in which each row ends.
 
     Raise an error unless all rows are as long as the header.
@@ -272,8 +280,8 @@ def _encoding_advice(start: bytes) -> str:
     """Return advice about a file that is not UTF-8, given its first bytes."""
     if start.startswith(b"\x1f\x8b"):
         return "it is compressed: let its name end in .gz"
-    known = "UTF-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "LATIN1"
-    return f"save it as UTF-8, for example with iconv -f {known} -t UTF-8"
+    encoding = "UTF-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "LATIN1"
+    return f"save it as UTF-8, for example with iconv -f {encoding} -t UTF-8"
 
 
 def _check_header(path: str, line: int, header: list[str], separator: str) -> None:
@@ -297,7 +305,7 @@ def _check_length(path: str, line: int, row: list[str], header: list[str]) -> No
         )
 
 
-def features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> pd.DataFrame:
+def read_features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> pd.DataFrame:
     """Return the named columns as numbers, truth values, dates or text; those in ``nominal`` as text."""
 
     def read(name: str) -> np.ndarray:
@@ -306,14 +314,14 @@ def features(table: CsvTable, names: Sequence[str], nominal: Iterable[str]) -> p
     return pd.DataFrame(dict(zip(names, for_each_column([partial(read, name) for name in names]), strict=True)))
 
 
-def identifiers(X: pd.DataFrame) -> list[str]:
+def identifier_columns(X: pd.DataFrame) -> list[str]:
     """Return the columns that seem to number or name the rows.
 
     These have a different value in every row, and are text or consecutive whole numbers. There must be 20 rows.
     """
     out = []
     for name, column in X.items():
-        if len(X) < FEWEST_NAMED or column.nunique() < len(X):
+        if len(X) < MIN_ROWS_OF_IDENTIFIER or column.nunique() < len(X):
             continue
         if column.dtype.kind in "iuf":
             is_name = bool((column == column.round()).all() and column.max() - column.min() == len(X) - 1)
@@ -324,7 +332,7 @@ def identifiers(X: pd.DataFrame) -> list[str]:
     return out
 
 
-def target(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np.ndarray:
+def read_target(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np.ndarray:
     """Return the target (n,) as labels (text, truth values or whole numbers), or as floats for a regression.
 
     Numbers with fractions are a regression even if ``regression`` is False. ``nominal`` makes all values text.
@@ -347,7 +355,7 @@ def class_warning(y: np.ndarray) -> str | None:
     return f"the target has {n} different whole numbers, taken as classes; give --regression if they are amounts."
 
 
-def _listed(names: Sequence[Any]) -> str:
+def _column_list(names: Sequence[Any]) -> str:
     """Return the first names as text, and how many there are if some are left out."""
-    shown = ", ".join(map(str, names[:MOST_LISTED]))
-    return shown + (f", ... ({len(names)} in all)" if len(names) > MOST_LISTED else "")
+    first_names = ", ".join(map(str, names[:MAX_LISTED_COLUMNS]))
+    return first_names + (f", ... ({len(names)} in all)" if len(names) > MAX_LISTED_COLUMNS else "")

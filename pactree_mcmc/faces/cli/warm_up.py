@@ -29,7 +29,7 @@ from ...mcmc.kernel import read_kernel
 from ...mcmc.run.entries import compile_all
 from ...mcmc.run.workers import n_cores
 
-WIDE = 1 << 16
+MIN_FOUR_BYTE_VALUES = 1 << 16
 """Smallest number of distinct values of a column whose codes take four bytes."""
 
 
@@ -58,12 +58,12 @@ def compile_sampler() -> None:
 def compile_kernels(n: int = 200) -> None:
     """Compile the functions of all kernels, for a table of ``n`` rows.
 
-    From ``WIDE`` rows on, a column has so many distinct values that its codes take four bytes.
+    From ``MIN_FOUR_BYTE_VALUES`` rows on, a column has so many distinct values that its codes take four bytes.
     """
-    X, y = random_table(n, 3 if n < WIDE else 1)
+    X, y = random_table(n, 3 if n < MIN_FOUR_BYTE_VALUES else 1)
     model, rng = pt.TreeModel(X, y).lowered, np.random.default_rng(0)
     Chain(model, read_kernel("grow-prune"), rng, prepare=compile_all)
-    if n < WIDE:
+    if n < MIN_FOUR_BYTE_VALUES:
         pt.sample(pt.TreeModel(X[:, :1], y), 20, tune=0, rng=0, progress=False)
 
 
@@ -74,9 +74,9 @@ def compile_sums() -> None:
         post = exact.solve(pt.TreeModel(X.round(0), target, tree_prior=pt.ChipmanPrior(max_depth=3)))
         post.predict(X)
         post.summary()
-        drawn = post.sample(20, rng=0)
+        draws = post.sample(20, rng=0)
         for grow in (0, 1, 2):
-            exact.visited(drawn, grow)
+            exact.visited(draws, grow)
 
 
 def compile_estimators() -> None:
@@ -87,13 +87,13 @@ def compile_estimators() -> None:
         pt.BayesianTreeRegressor(work=1e6, random_state=0).fit(X, y).predict(X)
 
 
-PARTS: dict[str, Callable[[], None]] = {
+COMPILED_PARTS: dict[str, Callable[[], None]] = {
     # first, since after "all kernels" it would use the functions compiled there, and would compile none itself
     "the default sampler": compile_sampler,
     "all kernels": compile_kernels,
     "exact sums": compile_sums,
     "estimators": compile_estimators,
-    "all kernels, many distinct values": partial(compile_kernels, WIDE + 1),
+    "all kernels, many distinct values": partial(compile_kernels, MIN_FOUR_BYTE_VALUES + 1),
 }
 """Parts that are compiled, each in a process of its own."""
 
@@ -108,7 +108,7 @@ def run_part(name: str, to: str | None) -> float:
         use_folder(to)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        PARTS[name]()
+        COMPILED_PARTS[name]()
     for warning in caught:
         if issubclass(warning.category, CodeCacheWarning):
             raise OSError(str(warning.message))
@@ -131,13 +131,13 @@ def check_folder(to: str | None) -> Path:
 def warm_up(args: argparse.Namespace) -> None:
     """Run the command warm-up: compile everything that is not on disk yet, and print the progress."""
     folder = check_folder(args.to)
-    jobs = min(args.jobs or n_cores(), len(PARTS))
+    jobs = min(args.jobs or n_cores(), len(COMPILED_PARTS))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        parts = {pool.submit(run_part, name, args.to and str(folder)): name for name in PARTS}
+        parts = {pool.submit(run_part, name, args.to and str(folder)): name for name in COMPILED_PARTS}
         for number, future in enumerate(as_completed(parts), 1):
             seconds = future.result()
             if not args.quiet:
-                line = f"compiled {number} of {len(PARTS)}: {parts[future]}, {seconds:.0f} s"
+                line = f"compiled {number} of {len(COMPILED_PARTS)}: {parts[future]}, {seconds:.0f} s"
                 print(line, file=sys.stderr, flush=True)
     if not args.quiet:
         readers = "later runs" if args.to is None else f"users who set {SHARED_VARIABLE} to this folder"

@@ -1,4 +1,4 @@
-"""Axes on which trees are drawn as boxes of text, in inches, for text of ``FONT`` points.
+"""Axes on which trees are drawn as boxes of text, in inches, for text of ``FONT_SIZE`` points.
 
 Nodes without children are side by side in slots. The box of a split is less than two slots wide, and its middle is at
 least a slot away from the ends of its subtree, so boxes cannot overlap.
@@ -18,11 +18,11 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FONT = 8.0
+FONT_SIZE = 8.0
 """Size of text in points."""
-LINE, PADDING, MARGIN, GAP = 0.145, 0.06, 0.15, 0.4
+LINE_HEIGHT, BOX_PADDING, DRAWING_MARGIN, LEVEL_GAP = 0.145, 0.06, 0.15, 0.4
 """Inches: height of a line, padding of a box, margin of a drawing, gap between levels."""
-TITLE_WIDTH = 4.4
+MIN_FIGURE_WIDTH = 4.4
 """Smallest width of a new figure in inches, for the longest title."""
 
 
@@ -66,13 +66,13 @@ class TreeCanvas:
         side: float = 0.0,
         legend: Sequence[str] = (),
     ) -> None:
-        order, x, depth = layout(children)
+        order, x, depth = slot_layout(children)
         self.children, self.lines = children, lines
         self.inner = np.array([i for i in order if children[i]], dtype=np.int64)
         self.leaves = np.array([i for i in order if not children[i]], dtype=np.int64)
         self.x = side + x * slot
-        self.height = max((len(lines[i]) for i in self.inner.tolist()), default=0) * LINE + 2.0 * PADDING
-        self.y = -depth * (self.height + GAP)
+        self.height = max((len(lines[i]) for i in self.inner.tolist()), default=0) * LINE_HEIGHT + 2.0 * BOX_PADDING
+        self.y = -depth * (self.height + LEVEL_GAP)
         if on_one_level:
             self.y[self.leaves] = self.y[self.leaves].min()
         bottom = float(self.y[order].min()) - max(foot, self.height if len(self.inner) else 0.0)
@@ -81,22 +81,25 @@ class TreeCanvas:
         width = side + max(len(self.leaves), least) * slot
         self.column = max(map(text_width, legend), default=0.0) + 0.35
         self.n_columns = max(1, min(len(legend), int(width / self.column)))
-        bottom = self.legend_top - math.ceil(len(legend) / self.n_columns) * 1.2 * LINE
+        bottom = self.legend_top - math.ceil(len(legend) / self.n_columns) * 1.2 * LINE_HEIGHT
         self.middle = np.array([side + len(self.leaves) * slot, bottom]) / 2.0
-        self._set_scale(ax, np.array([max(width, self.column), -bottom]) + 2.0 * MARGIN)
+        self._set_scale(ax, np.array([max(width, self.column), -bottom]) + 2.0 * DRAWING_MARGIN)
 
     def _set_scale(self, ax: Axes | None, size: np.ndarray) -> None:
         """Set ``ax`` and ``scale``, and the limits of the axes around ``middle``, for a drawing of this size."""
         import matplotlib.pyplot as plt
 
         if ax is None:
-            width, height = max(float(size[0]), TITLE_WIDTH), float(size[1])
+            width, height = max(float(size[0]), MIN_FIGURE_WIDTH), float(size[1])
             ax = plt.figure(figsize=(width, height + 0.3)).add_axes((0.0, 0.0, 1.0, height / (height + 0.3)))
         figure = ax.get_figure()
         assert figure is not None
-        room = np.asarray(ax.get_window_extent().size) / figure.dpi
-        self.ax, self.scale = ax, min(1.0, float((room / size).min()))
-        (left, bottom), (right, top) = self.middle - room / self.scale / 2.0, self.middle + room / self.scale / 2.0
+        available_size = np.asarray(ax.get_window_extent().size) / figure.dpi
+        self.ax, self.scale = ax, min(1.0, float((available_size / size).min()))
+        (left, bottom), (right, top) = (
+            self.middle - available_size / self.scale / 2.0,
+            self.middle + available_size / self.scale / 2.0,
+        )
         ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
         ax.set_axis_off()
 
@@ -104,7 +107,7 @@ class TreeCanvas:
         """Write text around a point, smaller if it is wider than ``width``."""
         fit = min(1.0, width / max(map(text_width, text.split("\n"))))
         options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
-        self.ax.text(x, y, text, fontsize=FONT * self.scale * fit, **options)
+        self.ax.text(x, y, text, fontsize=FONT_SIZE * self.scale * fit, **options)
 
     def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
         """Draw rectangles with ``x`` in the middle of their lower edges."""
@@ -114,7 +117,7 @@ class TreeCanvas:
     def text_box(self, x: float, top: float, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
         """Draw a frame around text."""
         self.bars(x, top - height, width, height, color, **kwargs)
-        self.text(x, top - height / 2.0, text, width - 2.0 * PADDING)
+        self.text(x, top - height / 2.0, text, width - 2.0 * BOX_PADDING)
 
     def draw_inner(self, width: float, color: Any = "0.95") -> None:
         """Draw the boxes of all nodes with children."""
@@ -124,7 +127,7 @@ class TreeCanvas:
     def draw_edge(self, node: int, child: int, word: str = "", **kwargs: Any) -> None:
         """Draw the line from a node to its child, with a word at the bend."""
         x, foot = self.x[node], self.y[node] - self.height
-        bend = foot - GAP / 2.0
+        bend = foot - LEVEL_GAP / 2.0
         line: dict[str, Any] = {"color": "0.55", "linewidth": 0.9, "zorder": 0, "solid_joinstyle": "miter", **kwargs}
         line["linewidth"] *= self.scale
         self.ax.plot([x, x, self.x[child], self.x[child]], [foot, bend, bend, self.y[child]], **line)
@@ -143,23 +146,23 @@ class TreeCanvas:
         for j, label in enumerate(self.legend):
             row, column = divmod(j, self.n_columns)
             left = self.middle[0] + (column - self.n_columns / 2.0) * self.column
-            y = self.legend_top - (row + 0.5) * 1.2 * LINE
+            y = self.legend_top - (row + 0.5) * 1.2 * LINE_HEIGHT
             self.bars(left + 0.05, y - 0.05, 0.1, 0.1, colors[j], edgecolor="none")
             self.text(left + 0.15, y, label, ha="left")
 
 
-def layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def slot_layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the nodes in preorder, and the x (in slots) and the depth of every node.
 
     Nodes without children have one slot each; the others are in the middle above their first and last child.
     """
     x, depth = np.zeros(len(children)), np.zeros(len(children), dtype=np.int64)
-    order, todo, n_slots = [], [0], 0
-    while todo:
-        node = todo.pop()
+    order, pending, n_slots = [], [0], 0
+    while pending:
+        node = pending.pop()
         order.append(node)
         depth[children[node]] = depth[node] + 1
-        todo += children[node][::-1]
+        pending += children[node][::-1]
         if not children[node]:
             x[node], n_slots = n_slots + 0.5, n_slots + 1
     for node in order[::-1]:
@@ -168,28 +171,28 @@ def layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return np.array(order), x, depth
 
 
-def class_words(label: Any) -> str:
+def class_label(label: Any) -> str:
     """Return a class label on one line, with the word "class" before a number."""
     return style.shortened(label if isinstance(label, str) else f"class {label}", 30)
 
 
-def wrapped(words: str, letters: int, most_lines: int) -> list[str]:
+def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]:
     """Return conditions as lines of about so many letters, without a break between a sign and its threshold."""
     words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
     # letters of the longest threshold with its sign
-    longest = max([letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
+    longest = max([line_letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
     lines = textwrap.wrap(words, longest, max_lines=most_lines, placeholder=" ...")
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def wrapped_outputs(text: str, letters: int) -> list[str]:
+def wrap_outputs(text: str, line_letters: int) -> list[str]:
     """Return the predictions of several outputs, which commas separate, as lines that begin with an output."""
-    return [line for part in text.split(", ") for line in textwrap.wrap(part, letters)]
+    return [line for part in text.split(", ") for line in textwrap.wrap(part, line_letters)]
 
 
 def text_width(text: str) -> float:
     """Return the width of a line of text in inches, at least that of a letter."""
     from matplotlib import font_manager, textpath
 
-    font = font_manager.FontProperties(size=FONT)
+    font = font_manager.FontProperties(size=FONT_SIZE)
     return textpath.text_to_path.get_text_width_height_descent(text or "x", font, False)[0] / 72.0

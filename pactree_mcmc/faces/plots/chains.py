@@ -16,18 +16,18 @@ from ...posterior.sampled import SampledPosterior
 from ...posterior.trees.support import Support
 from . import style
 from .many_trees import plot_inclusion, plot_n_leaves
-from .style import ERRORS, MOST_CHAINS, color_of, line_of
+from .style import ERRORBAR_STYLE, MAX_CHAINS_IN_LEGEND, color_of, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKERS = {"cell": "o", "split": "x"}
+SUPPORT_MARKERS = {"cell": "o", "split": "x"}
 BAND_FREQUENCIES = np.linspace(0.0, 1.0, 201)
 """Frequencies at which the band of `plot_split_frequencies` is computed."""
-MOST_POINTS = 400
+MAX_SUPPORT_POINTS = 400
 """Largest number of draws of a chain at which cumulative support is drawn."""
-LINE_LETTERS = 75
+MAX_LINE_LETTERS = 75
 
 
 def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
@@ -54,7 +54,7 @@ def plot_trace(posterior: SampledPosterior, axes: Sequence[Axes] | np.ndarray | 
 
     style.check_sampled(posterior)
     axes = _two_axes(axes)
-    for ax, name, values in _quantities(posterior, axes):
+    for ax, name, values in _traced_quantities(posterior, axes):
         ax.set(xlabel="draw", ylabel=name)
         if values.size == 0:
             continue
@@ -97,7 +97,7 @@ def plot_ranks(
     style.check_sampled(posterior)
     check_count("n_bins", n_bins, 1)
     axes = _two_axes(axes)
-    for ax, name, values in _quantities(posterior, axes):
+    for ax, name, values in _traced_quantities(posterior, axes):
         ax.set(xlabel=f"rank of the {name}", ylabel="draws")
         if values.size == 0:
             continue
@@ -106,12 +106,12 @@ def plot_ranks(
         order = np.lexsort((np.random.default_rng(0).random(values.size), values.ravel()))
         ranks = 1 + np.argsort(order).reshape(values.shape)
         for c in range(chains):
-            label = f"chain {c}" if chains <= MOST_CHAINS else None
-            ax.stairs(np.histogram(ranks[c], edges)[0], edges, **line_of(c), linewidth=1.3, label=label)
+            label = f"chain {c}" if chains <= MAX_CHAINS_IN_LEGEND else None
+            ax.stairs(np.histogram(ranks[c], edges)[0], edges, **line_style(c), linewidth=1.3, label=label)
         ax.axhline(draws / (len(edges) - 1), color="0.4", linestyle="--", linewidth=1.0)
         ax.set(xlim=(edges[0], edges[-1]))
         ax.set_ylim(bottom=0.0)
-    if not style.has_no_draws(posterior) and posterior.n_chains <= MOST_CHAINS:
+    if not style.has_no_draws(posterior) and posterior.n_chains <= MAX_CHAINS_IN_LEGEND:
         style.set_title(axes[0], "ranks of the draws of each chain among all, flat if the chains agree")
         axes[1].legend(frameon=False, ncols=4, fontsize="small", loc="lower left")
     return axes
@@ -127,13 +127,13 @@ def _two_axes(axes: Sequence[Axes] | np.ndarray | None) -> np.ndarray:
     return pair
 
 
-def _quantities(posterior: SampledPosterior, axes: np.ndarray) -> Iterator[tuple[Any, str, np.ndarray]]:
+def _traced_quantities(posterior: SampledPosterior, axes: np.ndarray) -> Iterator[tuple[Any, str, np.ndarray]]:
     """Yield axes, name and values (chains, draws) of the log posterior and of the number of leaves."""
     scalars = by_draw(posterior)
     values = (scalars["log_prior"] + scalars["log_score"], scalars["n_leaves"])
     for ax, name, value in zip(axes, ("log posterior", "number of leaves"), values, strict=True):
         if style.has_no_draws(posterior):
-            style.say_no_draws(ax)
+            style.write_no_draws(ax)
         yield ax, name, value
 
 
@@ -165,16 +165,16 @@ def plot_ladder(posterior: SampledPosterior, ax: Axes | None = None) -> Axes:
     ax = style.axes_or_new(ax, 5.5, 3.4)
     chains, n = tempering.betas.shape
     for c, rates in enumerate(tempering.swap_rates):
-        label = f"chain {c}" if chains <= MOST_CHAINS else None
-        ax.plot(np.arange(n - 1) + 0.5, rates, marker="o", markersize=4, linewidth=1.2, **line_of(c), label=label)
+        label = f"chain {c}" if chains <= MAX_CHAINS_IN_LEGEND else None
+        ax.plot(np.arange(n - 1) + 0.5, rates, marker="o", markersize=4, linewidth=1.2, **line_style(c), label=label)
     at = np.arange(0, n, max(1, round(n / 9)))
     ax.set_xticks(at, [f"{beta:.2g}" for beta in tempering.betas.mean(axis=0)[at]])
-    trips = ", ".join(str(int(t)) for t in tempering.round_trips[:MOST_CHAINS])
-    more = ", ..." if chains > MOST_CHAINS else ""
+    trips = ", ".join(str(int(t)) for t in tempering.round_trips[:MAX_CHAINS_IN_LEGEND])
+    more = ", ..." if chains > MAX_CHAINS_IN_LEGEND else ""
     style.set_title(ax, f"exchanges along the ladder; round trips by chain: {trips}{more}")
     ax.set(xlabel="power of the score, from the posterior to the prior", ylabel="exchanges accepted")
     ax.set(xlim=(-0.3, n - 0.7), ylim=(0.0, 1.02))
-    if chains <= MOST_CHAINS:
+    if chains <= MAX_CHAINS_IN_LEGEND:
         ax.legend(frameon=False, fontsize="small")
     return ax
 
@@ -259,7 +259,7 @@ def plot_split_frequencies(
     check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     ax = style.axes_or_new(ax, 4.8, 4.6)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
+        return style.write_no_draws(ax)
     support = posterior.support(min_probability)
     ax.plot([0.0, 1.0], [0.0, 1.0], color="0.5", linewidth=0.8, zorder=1)
     if truth is None:
@@ -274,10 +274,10 @@ def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> N
     exact_support = truth.support(0.0)
     probability_of = dict(zip(exact_support.key, exact_support.probability, strict=True))
     exact = np.array([probability_of.get(key, 0.0) for key in support.key])
-    for kind, marker in MARKERS.items():
+    for kind, marker in SUPPORT_MARKERS.items():
         here = support.kind == kind
         reach = 2.0 * np.where(support.mcse[here] > 0.0, support.mcse[here], np.nan)
-        ax.errorbar(exact[here], support.probability[here], reach, **{**ERRORS, "ecolor": "0.6"})
+        ax.errorbar(exact[here], support.probability[here], reach, **{**ERRORBAR_STYLE, "ecolor": "0.6"})
         ax.plot(exact[here], support.probability[here], marker, color=color_of(0), markersize=4, label=f"{kind}s")
     ax.set(xlabel="exact probability", ylabel="frequency in the draws")
     style.set_title(ax, f"{len(support.kind)} cells and splits, drawn against exact")
@@ -295,7 +295,7 @@ def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Suppor
     frequency = in_draw.mean(axis=2)
     for c, name in enumerate(names):
         of_others = np.delete(frequency, c, axis=1).mean(axis=1)
-        for kind, marker in MARKERS.items():
+        for kind, marker in SUPPORT_MARKERS.items():
             here, label = support.kind == kind, name if kind == "cell" else None
             points = of_others[here], frequency[here, c]
             ax.plot(*points, marker, label=label, color=color_of(c), markersize=4, alpha=0.7)
@@ -304,8 +304,8 @@ def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Suppor
     expected = "" if np.isnan(deviation.expected) else f", expected {deviation.expected:.3f}"
     title = f"average deviation of split frequencies {deviation.asdsf:.3f}{expected}"
     style.set_title(ax, title if deviation.n_cells else "no cell is in a tenth of the trees of a chain")
-    if len(names) <= MOST_CHAINS:
-        for kind, marker in MARKERS.items():
+    if len(names) <= MAX_CHAINS_IN_LEGEND:
+        for kind, marker in SUPPORT_MARKERS.items():
             ax.plot([], [], marker, color="0.35", markersize=4, label=f"{kind}s")
         ax.legend(frameon=False, fontsize="small", loc="upper left")
 
@@ -357,19 +357,19 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
     ax = style.axes_or_new(ax, 6.6, 4.4)
     ax.set(xlabel="draws of each chain so far", ylabel="fraction of them with the split")
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
+        return style.write_no_draws(ax)
     support = posterior.support(0.0)
     in_draw = support.by_tree[:, posterior.tree_of_draw]
-    at = style.evenly_spaced(posterior.n_draws, MOST_POINTS)
+    at = style.evenly_spaced(posterior.n_draws, MAX_SUPPORT_POINTS)
     lines, names = [], []
     for number, i in enumerate(_uncertain_splits(support, in_draw, n_splits)):
         so_far = (np.cumsum(in_draw[i], axis=1) / np.arange(1, posterior.n_draws + 1))[:, at]
-        look: dict[str, Any] = {**line_of(number), "marker": "." if len(at) == 1 else None}
+        look: dict[str, Any] = {**line_style(number), "marker": "." if len(at) == 1 else None}
         for line in so_far:
             ax.plot(at + 1, line, linewidth=0.8, alpha=0.6, **look)
         lines += ax.plot(at + 1, so_far.mean(axis=0), linewidth=2.2, **look)
-        words = style.shortened(support.words[i].replace(" <= ", " ≤ "), 2 * LINE_LETTERS)
-        names.append("\n".join(textwrap.wrap(words, LINE_LETTERS + 10)))
+        words = style.shortened(support.words[i].replace(" <= ", " ≤ "), 2 * MAX_LINE_LETTERS)
+        names.append("\n".join(textwrap.wrap(words, MAX_LINE_LETTERS + 10)))
     ax.set(ylim=(-0.02, 1.02))
     ax.margins(x=0.01)
     if not lines:

@@ -14,8 +14,8 @@ from ...posterior.rows.predictive import draw_predictions, spaced_draws
 from ...posterior.rows.survival import Survival, SurvivalCalibration
 from ...table.words import NUMBER, figure, figures, label_words, value_text
 from . import style
-from .style import MOST_CHAINS, color_of, line_of
-from .surfaces import Axis, axis_of, draw_surface, feature_pair, name_categories, plane_of
+from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
+from .surfaces import FeatureAxis, draw_surface, feature_axis, feature_pair, feature_plane, label_categories
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ...posterior.draws import DrawnTrees
     from ...tree.tree import Tree
 
-DEPENDENCE_ROWS, SHAP_ROWS = 60, 200
+MAX_DEPENDENCE_ROWS, MAX_SHAP_ROWS = 60, 200
 """Largest numbers of training rows that are averaged over."""
-MOST_PIECES, MOST_OF_PAIR = 250, 25
+MAX_PIECES, MAX_PIECES_OF_PAIR = 250, 25
 """Largest number of values of a feature, and of each of two, at which partial dependence is computed."""
-NAME_LETTERS, VALUE_LETTERS, GROUP_LETTERS = 32, 14, 60
+MAX_FEATURE_LETTERS, MAX_VALUE_LETTERS, MAX_GROUP_LETTERS = 32, 14, 60
 """Largest numbers of letters of the names of a feature, of its value and of a group of rows."""
 
 
@@ -92,33 +92,33 @@ def plot_partial_dependence(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column = style.value_column(model, label)
+    column = style.output_column(model, label)
     is_pair = isinstance(feature, Sequence) and not isinstance(feature, str)
     pair = feature_pair(model, feature) if is_pair else (style.feature_number(model, feature),)
     check_count("n_trees", n_trees, 1)
     if check_count("individual", individual, 0) and is_pair:
         raise ValueError(f"individual={individual} is given, but curves are of one feature; leave it out.")
     central_fractions(coverage)
-    rows = style.rows_to_average(model, X, DEPENDENCE_ROWS)
+    rows = style.rows_to_average(model, X, MAX_DEPENDENCE_ROWS)
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
-    value, over = style.value_name(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
+        return style.write_no_draws(ax)
+    value, over = style.output_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
     if len(pair) == 2:
-        trees = _some_trees(posterior._draws_that_predict(n_trees, rng), n_trees)
-        plane = plane_of(model, pair, rows, trees, MOST_OF_PAIR)
+        trees = _spaced_trees(posterior._draws_that_predict(n_trees, rng), n_trees)
+        plane = feature_plane(model, pair, rows, trees, MAX_PIECES_OF_PAIR)
         mean = posterior._values(plane.rows)[:, column].reshape(-1, len(rows)).mean(axis=1)
         draw_surface(ax, plane, mean, value, "viridis", (None, None))
         style.set_title(ax, f"prediction averaged over {over}")
         return ax
-    found = dependence_of(posterior, pair[0], rows, coverage, n_trees, rng, MOST_PIECES, [column])
-    axis, mean, low, high = found.axis, found.mean[:, 0], found.lower[:, 0], found.upper[:, 0]
-    curves = found.by_row[:, style.evenly_spaced(len(rows), individual), 0]
+    dependence = partial_dependence(posterior, pair[0], rows, coverage, n_trees, rng, MAX_PIECES, [column])
+    axis, mean, low, high = dependence.axis, dependence.mean[:, 0], dependence.lower[:, 0], dependence.upper[:, 0]
+    curves = dependence.by_row[:, style.evenly_spaced(len(rows), individual), 0]
     _draw_curves(ax, axis, mean, low, high, curves)
     if axis.labels is None:
         values = rows[np.isfinite(rows[:, pair[0]]), pair[0]]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
-    _set_limits(ax, axis, np.concatenate([low, high, mean, curves.ravel()]))
+    _set_axis_limits(ax, axis, np.concatenate([low, high, mean, curves.ravel()]))
     ax.set_xlabel(style.shortened(axis.name, 50), parse_math=False)
     ax.set_ylabel(value, parse_math=False)
     thin = f"\nthin: {curves.shape[1]} of these rows" if curves.shape[1] else ""
@@ -129,7 +129,7 @@ def plot_partial_dependence(
 class Dependence(NamedTuple):
     """Predictions of some outputs at the values of one feature, for rows whose other features stay as they are."""
 
-    axis: Axis
+    axis: FeatureAxis
     by_row: np.ndarray
     """(pieces of the axis, rows, outputs) prediction of the posterior."""
     lower: np.ndarray
@@ -142,7 +142,7 @@ class Dependence(NamedTuple):
         return self.by_row.mean(axis=1)
 
 
-def dependence_of(
+def partial_dependence(
     posterior: Posterior,
     feature: int,
     rows: np.ndarray,
@@ -155,22 +155,24 @@ def dependence_of(
     """Return the partial dependence of some ``outputs`` on a feature, averaged over ``rows`` (n, p) of numbers."""
     rng = read_generator(rng)
     post = posterior._draws_that_predict(n_trees, rng)
-    axis = axis_of(posterior.model, feature, _some_trees(post, n_trees), most_pieces)
-    at = np.tile(rows, (len(axis.middles), 1))
-    at[:, feature] = np.repeat(axis.middles, len(rows))
+    axis = feature_axis(posterior.model, feature, _spaced_trees(post, n_trees), most_pieces)
+    rows_at_values = np.tile(rows, (len(axis.middles), 1))
+    rows_at_values[:, feature] = np.repeat(axis.middles, len(rows))
     shape = (len(axis.middles), len(rows))
-    by_row = posterior._values(at)[:, outputs].reshape(*shape, len(outputs))
-    drawn = draw_predictions(post, spaced_draws(post, n_trees), at, rng, outputs)
-    means = drawn.reshape(n_trees, *shape, len(outputs)).mean(axis=2)
+    by_row = posterior._values(rows_at_values)[:, outputs].reshape(*shape, len(outputs))
+    predictions = draw_predictions(post, spaced_draws(post, n_trees), rows_at_values, rng, outputs)
+    means = predictions.reshape(n_trees, *shape, len(outputs)).mean(axis=2)
     return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
 
 
-def _some_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
+def _spaced_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
     """Return the distinct trees of ``n_trees`` evenly spaced draws."""
     return [post.distinct_tree(t) for t in np.unique(spaced_draws(post, n_trees)).tolist()]
 
 
-def _draw_curves(ax: Axes, axis: Axis, mean: np.ndarray, low: np.ndarray, high: np.ndarray, curves: np.ndarray) -> None:
+def _draw_curves(
+    ax: Axes, axis: FeatureAxis, mean: np.ndarray, low: np.ndarray, high: np.ndarray, curves: np.ndarray
+) -> None:
     """Draw the mean over rows, its interval, and a thin curve for each column of ``curves``."""
     blue = style.color_of(0)
     thin: dict[str, Any] = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
@@ -181,14 +183,14 @@ def _draw_curves(ax: Axes, axis: Axis, mean: np.ndarray, low: np.ndarray, high: 
             ax.stairs(curve, axis.edges, baseline=None, **thin)
         return
     ax.plot(axis.middles, mean, "o", color=blue)
-    bars = {**style.ERRORS, "capsize": 3.0, "ecolor": blue}
+    bars = {**style.ERRORBAR_STYLE, "capsize": 3.0, "ecolor": blue}
     ax.errorbar(axis.middles, (low + high) / 2.0, yerr=(high - low) / 2.0, **bars)
     for curve in curves.T:
         ax.plot(axis.middles, curve, **thin)
-    name_categories(ax.xaxis, axis)
+    label_categories(ax.xaxis, axis)
 
 
-def _set_limits(ax: Axes, axis: Axis, values: np.ndarray) -> None:
+def _set_axis_limits(ax: Axes, axis: FeatureAxis, values: np.ndarray) -> None:
     low, high = float(values.min()), float(values.max())
     # means of equal predictions differ in their last digits
     margin = 0.07 * (high - low) if high - low > 1e-9 * max(abs(high), abs(low)) else 0.5
@@ -246,10 +248,10 @@ def plot_shap(
     """
     style.check_posterior(posterior)
     check_count("max_features", max_features)
-    model, column = posterior.model, style.value_column(posterior.model, label)
-    rows = style.rows_to_average(model, X, SHAP_ROWS)
+    model, column = posterior.model, style.output_column(posterior.model, label)
+    rows = style.rows_to_average(model, X, MAX_SHAP_ROWS)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(style.axes_or_new(ax, 5.6, 3.4))
+        return style.write_no_draws(style.axes_or_new(ax, 5.6, 3.4))
     shap = attributions_of(posterior, rows, coverage, draws, rng)
     is_one = len(rows) == 1
     if is_one:
@@ -263,12 +265,12 @@ def plot_shap(
     ax = style.axes_or_new(ax, 5.8, 1.5 + 0.32 * len(order))
     at = -np.arange(len(order), dtype=np.float64)
     ax.barh(at, middle, 0.62, color=[style.color_of(0 if value >= 0.0 else 3) for value in middle], alpha=0.75)
-    ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORS)
+    ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORBAR_STYLE)
     ax.axvline(0.0, color="0.4", linewidth=0.8)
     names = [_feature_label(model, k, rows[0, k] if is_one else None) for k in order.tolist()]
     ax.set_yticks(at, names, parse_math=False)
     kind = "" if is_one else "mean absolute "
-    ax.set_xlabel(f"{kind}contribution to\n{style.value_name(model, column)}", parse_math=False)
+    ax.set_xlabel(f"{kind}contribution to\n{style.output_label(model, column)}", parse_math=False)
     ax.set_ylim(0.6 - len(order), 0.6)
     ax.locator_params(axis="x", nbins=6)
     style.set_title(ax, _shap_title(shap, column, len(rows), n_left_out))
@@ -287,7 +289,7 @@ def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -
 
 def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
     """Return the name of a feature, and its value if a number is given."""
-    name = style.shortened(model.columns.names[k], NAME_LETTERS)
+    name = style.shortened(model.columns.names[k], MAX_FEATURE_LETTERS)
     if number is None:
         return name
     categories, kind = model.columns.categories[k], model.columns.kind(k)
@@ -295,8 +297,8 @@ def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
         value = label_words(categories.tolist()[int(number)]) if number >= 0.0 else "unknown"
     else:
         value = value_text(number, kind)
-        value = value if len(value) <= VALUE_LETTERS or kind != NUMBER else figure(number)
-    return f"{name} = {style.shortened(value, VALUE_LETTERS)}"
+        value = value if len(value) <= MAX_VALUE_LETTERS or kind != NUMBER else figure(number)
+    return f"{name} = {style.shortened(value, MAX_VALUE_LETTERS)}"
 
 
 def plot_interactions(
@@ -344,7 +346,7 @@ def plot_interactions(
     """
     style.check_posterior(posterior)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(style.axes_or_new(ax, 5.6, 3.4))
+        return style.write_no_draws(style.axes_or_new(ax, 5.6, 3.4))
     max_pairs = check_count("max_pairs", max_pairs)
     table = posterior.interactions(min_probability, most=max_pairs, coverage=coverage, draws=draws, rng=rng)
     ax = style.axes_or_new(ax, 5.8, 1.5 + 0.42 * max(len(table), 1))
@@ -357,7 +359,7 @@ def plot_interactions(
     title = "probability of an interaction"
     if has_strength:
         low, high = table["lower"].to_numpy(), table["upper"].to_numpy()
-        ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORS)
+        ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORBAR_STYLE)
         title = f"strength of interactions\n{100.0 * coverage:.3g}% credible interval"
     names = [
         f"{pair_text(one, other)} (P = {p:.2f})"
@@ -373,8 +375,8 @@ def plot_interactions(
 
 def pair_text(one: str, other: str) -> str:
     """Return the names of two features, on two lines if they are long."""
-    names = [style.shortened(name, NAME_LETTERS) for name in (one, other)]
-    return (", " if len("".join(names)) <= NAME_LETTERS else ",\n").join(names)
+    names = [style.shortened(name, MAX_FEATURE_LETTERS) for name in (one, other)]
+    return (", " if len("".join(names)) <= MAX_FEATURE_LETTERS else ",\n").join(names)
 
 
 def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = None) -> Axes:
@@ -408,8 +410,8 @@ def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = No
     >>> plot_survival(post.survival([[3.0]], np.linspace(0.0, 2.0, 50))).get_ylabel()
     'P(time > t)'
     """
-    allowed = "the result of post.survival(...) or post.survival_calibration(...)"
-    check_type("survival", survival, Survival | SurvivalCalibration, allowed)
+    expected = "the result of post.survival(...) or post.survival_calibration(...)"
+    check_type("survival", survival, Survival | SurvivalCalibration, expected)
     ax = style.axes_or_new(ax, 6.0, 4.2)
     ax.set(xlabel="time t", ylabel="P(time > t)", ylim=(-0.03, 1.03))
     is_rows = isinstance(survival, Survival)
@@ -419,9 +421,11 @@ def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = No
     else:
         names, title = survival.names, "Kaplan-Meier curves beside the model"
         _draw_kaplan_meier(ax, survival)
-    style.set_title(ax, title + f", the first {MOST_CHAINS} of {len(names)}" * (len(names) > MOST_CHAINS))
-    names = [style.shortened(name, GROUP_LETTERS) for name in names[:MOST_CHAINS]]
-    handles = [ax.plot([], [], **(line_of(i) if is_rows else {"color": color_of(i)}))[0] for i in range(len(names))]
+    style.set_title(
+        ax, title + f", the first {MAX_CHAINS_IN_LEGEND} of {len(names)}" * (len(names) > MAX_CHAINS_IN_LEGEND)
+    )
+    names = [style.shortened(name, MAX_GROUP_LETTERS) for name in names[:MAX_CHAINS_IN_LEGEND]]
+    handles = [ax.plot([], [], **(line_style(i) if is_rows else {"color": color_of(i)}))[0] for i in range(len(names))]
     if not is_rows:
         handles += [ax.plot([], [], "--", color="0.35")[0], ax.plot([], [], "|", color="0.35")[0]]
         names += ["the model", "censored"]
@@ -433,14 +437,14 @@ def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = No
 def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
     order = np.argsort(survival.times, kind="stable")
     times = survival.times[order]
-    for i in range(min(len(survival.mean), MOST_CHAINS)):
+    for i in range(min(len(survival.mean), MAX_CHAINS_IN_LEGEND)):
         lower, upper, mean = (part[i, order] for part in (survival.lower, survival.upper, survival.mean))
         ax.fill_between(times, lower, upper, color=color_of(i), alpha=0.2, linewidth=0.0)
-        ax.plot(times, mean, **line_of(i), marker="o" if len(times) == 1 else "")
+        ax.plot(times, mean, **line_style(i), marker="o" if len(times) == 1 else "")
 
 
 def _draw_kaplan_meier(ax: Axes, calibration: SurvivalCalibration) -> None:
-    for g in range(min(len(calibration.names), MOST_CHAINS)):
+    for g in range(min(len(calibration.names), MAX_CHAINS_IN_LEGEND)):
         curve, here = calibration.curve(g), calibration.group == g
         time = np.append(0.0, curve.time)
         lower, upper = (np.append(1.0, part) for part in (curve.lower, curve.upper))

@@ -17,19 +17,19 @@ from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
 from ...tree.tree import Tree
 from . import style
-from .style import COLORS, ERRORS, color_of
+from .style import COLORS, ERRORBAR_STYLE, color_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NEGLIGIBLE = 1e-4
+MIN_TAIL_PROBABILITY = 1e-4
 """Probability below which tails are left out."""
-N_NAMED = len(COLORS) - 2
+N_COLORED_FEATURES = len(COLORS) - 2
 """Number of features with a colour of their own in a forest; all others are grey."""
 GREY = COLORS[-1]
-LETTERS = 36
+MAX_NAME_LETTERS = 36
 """Largest number of letters of a name in a legend."""
-SHAPES = "os^DvP*X"
+MODE_MARKERS = "os^DvP*X"
 """Markers of modes, as many as there are at most."""
 
 
@@ -82,31 +82,31 @@ def plot_forest(
         alpha = check_number("alpha", alpha, "a number 0..1", 0.0, 1.0)
     ax = style.axes_or_new(ax, 7.0, 4.6)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
+        return style.write_no_draws(ax)
     from matplotlib.ticker import MaxNLocator
 
     post = draws_from(posterior, n_trees, rng)
-    shown = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, n_trees)]
-    which, counts = np.unique(shown, return_counts=True)
+    tree_of_draw = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, n_trees)]
+    numbers, counts = np.unique(tree_of_draw, return_counts=True)
     best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
-    edges = _edges_of(post, np.append(which, best))
-    opacity = min(0.8, 3.0 / math.sqrt(len(shown))) if alpha is None else alpha
+    edges = _tree_edges(post, np.append(numbers, best))
+    opacity = min(0.8, 3.0 / math.sqrt(len(tree_of_draw))) if alpha is None else alpha
     lines = _draw_edges(ax, post, edges, np.append(counts, 0), opacity)
-    ends = edges.ends[edges.tree == len(which)]
+    ends = edges.ends[edges.tree == len(numbers)]
     # a NaN after each edge interrupts the line
-    corners = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
+    limits = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
     thin: dict[str, Any] = {"color": "black", "linewidth": 1.0, "marker": "o", "markersize": 3, "alpha": 0.9}
-    lines += ax.plot(*corners.T, label="most probable tree", **thin)
+    lines += ax.plot(*limits.T, label="most probable tree", **thin)
     across = "fraction of the training rows, in the order of the leaves of the most probable tree"
     ax.set(xlim=(-0.02, 1.02), ylim=(edges.depth + 0.3, -0.3), xlabel=across, ylabel="depth")
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    style.set_title(ax, f"{len(shown)} draws over one another, {len(which)} different trees")
+    style.set_title(ax, f"{len(tree_of_draw)} draws over one another, {len(numbers)} different trees")
     names = [str(line.get_label()) for line in lines]
     style.legend_below(ax, lines, names, title="edges by the feature of the split above", ncols=2)
     return ax
 
 
-class Edges(NamedTuple):
+class TreeEdges(NamedTuple):
     """Edges between nodes with training rows, of several trees."""
 
     ends: np.ndarray
@@ -119,12 +119,12 @@ class Edges(NamedTuple):
     """Depth of the deepest tree."""
 
 
-def _edges_of(post: SampledPosterior, which: np.ndarray) -> Edges:
-    """Return the edges of the distinct trees ``which``, with rows sorted by the leaves of the last of them."""
-    trees, units = post.coded_trees.take(which), rows_looked_at(post.model)[0]
-    tree = np.repeat(np.arange(len(which)), np.diff(trees.offset))
+def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
+    """Return the edges of the distinct trees ``numbers``, with rows sorted by the leaves of the last of them."""
+    trees, merged_rows = post.coded_trees.take(numbers), rows_looked_at(post.model)[0]
+    tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
     first = trees.offset[tree]
-    leaf, rows = leaves_of_units(trees, post.model.units.codes, units), row_counts(post.model, units)
+    leaf, rows = leaves_of_units(trees, post.model.units.codes, merged_rows), row_counts(post.model, merged_rows)
     # leaves are numbered from left to right, so their numbers sort rows; the mean over the trees decides among equals
     order = np.lexsort(((leaf - trees.offset[:-1]).mean(axis=1), leaf[:, -1]))
     position = np.empty(len(rows))
@@ -150,28 +150,28 @@ def _edges_of(post: SampledPosterior, which: np.ndarray) -> Edges:
         place = np.column_stack([position_sum / n_rows, depth])
     above = parent[below]
     feature = post.model.columns.source[trees.feature[above]]
-    return Edges(np.stack([place[above], place[below]], axis=1), tree[below], feature, int(depth.max()))
+    return TreeEdges(np.stack([place[above], place[below]], axis=1), tree[below], feature, int(depth.max()))
 
 
-def _draw_edges(ax: Axes, post: SampledPosterior, edges: Edges, counts: np.ndarray, opacity: float) -> list[Any]:
+def _draw_edges(ax: Axes, post: SampledPosterior, edges: TreeEdges, counts: np.ndarray, opacity: float) -> list[Any]:
     """Draw the edges of trees that were drawn ``counts`` times, and return the lines of the legend."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
 
     n_draws = counts[edges.tree]
-    drawn = n_draws > 0
-    weight = np.bincount(edges.feature[drawn], n_draws[drawn], post.model.n_features)
-    frequent = np.argsort(-weight, kind="stable")[:N_NAMED]
+    is_drawn = n_draws > 0
+    weight = np.bincount(edges.feature[is_drawn], n_draws[is_drawn], post.model.n_features)
+    frequent = np.argsort(-weight, kind="stable")[:N_COLORED_FEATURES]
     frequent = frequent[weight[frequent] > 0.0]
     color = np.tile(to_rgba(GREY), (post.model.n_features, 1))
     for k, name in zip(frequent, COLORS, strict=False):
         color[k] = to_rgba(name)
-    colors = color[edges.feature[drawn]]
+    colors = color[edges.feature[is_drawn]]
     # the opacity of as many edges over one another
-    colors[:, 3] = 1.0 - (1.0 - opacity) ** n_draws[drawn]
-    ax.add_collection(LineCollection(edges.ends[drawn], colors=colors, linewidths=1.4, capstyle="round"))
-    names = [style.shortened(post.model.columns.names[k], LETTERS) for k in frequent]
+    colors[:, 3] = 1.0 - (1.0 - opacity) ** n_draws[is_drawn]
+    ax.add_collection(LineCollection(edges.ends[is_drawn], colors=colors, linewidths=1.4, capstyle="round"))
+    names = [style.shortened(post.model.columns.names[k], MAX_NAME_LETTERS) for k in frequent]
     lines = [Line2D([], [], color=color[k], linewidth=2.5, label=x) for k, x in zip(frequent, names, strict=True)]
     n_others = int((weight > 0.0).sum()) - len(frequent)
     if n_others:
@@ -220,7 +220,7 @@ def plot_tree_space(
     style.check_posterior(posterior)
     check_choice("distance", distance, KINDS)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(style.axes_or_new(ax, 6.4, 4.6))
+        return style.write_no_draws(style.axes_or_new(ax, 6.4, 4.6))
     post = draws_from(posterior, draws, rng, that_predict=distance == "predictions")
     distances, modes = post.tree_distances(kind=distance), post.modes(distance)
     place, part = classical_scaling(distances.matrix if distance == "cells" else distances.matrix**2)
@@ -250,14 +250,14 @@ def _draw_trees(ax: Axes, distances: TreeDistances, place: np.ndarray, mode_of_d
     chain, mode, size = distances.chain[first], mode_of_draw[first], 18.0 * np.sqrt(counts)
     for c, k in np.unique(np.column_stack([chain, mode]), axis=0).tolist():
         here = (chain == c) & (mode == k)
-        look: dict[str, Any] = {"color": color_of(c), "marker": SHAPES[k % len(SHAPES)], "alpha": 0.55}
+        look: dict[str, Any] = {"color": color_of(c), "marker": MODE_MARKERS[k % len(MODE_MARKERS)], "alpha": 0.55}
         x, y = place[first[here]].T
         ax.scatter(x, y, s=size[here], linewidths=0.0, **look)
 
 
-def _typical_draw(post: SampledPosterior, mode: Mode, distances: TreeDistances, inside: np.ndarray) -> int:
+def _typical_draw(post: SampledPosterior, mode: Mode, distances: TreeDistances, in_mode: np.ndarray) -> int:
     """Return the place, among the draws shown, of the typical tree of a mode."""
-    for t in np.unique(distances.tree[inside]).tolist():
+    for t in np.unique(distances.tree[in_mode]).tolist():
         if post.distinct_tree(t) == mode.tree:
             return int(np.argmax(distances.tree == t))
     raise AssertionError("the typical tree is one of the draws that clusters are made of")
@@ -268,21 +268,21 @@ def _draw_legend(ax: Axes, post: SampledPosterior, modes: Modes) -> None:
 
     dot: dict[str, Any] = {"linestyle": "none", "markersize": 6}
     lines, names = [], []
-    if 1 < post.n_chains <= style.MOST_CHAINS:
+    if 1 < post.n_chains <= style.MAX_CHAINS_IN_LEGEND:
         for c in range(post.n_chains):
             lines.append(Line2D([], [], color=color_of(c), marker="o", **dot))
             names.append(f"chain {c}")
     for i, mode in enumerate(modes.modes):
-        lines.append(Line2D([], [], color="0.35", marker=SHAPES[i % len(SHAPES)], **dot))
-        names.append(f"{i}: {mode.mass:.0%} of the draws; {_tree_name(mode.tree)}")
+        lines.append(Line2D([], [], color="0.35", marker=MODE_MARKERS[i % len(MODE_MARKERS)], **dot))
+        names.append(f"{i}: {mode.mass:.0%} of the draws; {_root_and_size(mode.tree)}")
     style.legend_below(ax, lines, names)
 
 
-def _tree_name(tree: Tree) -> str:
+def _root_and_size(tree: Tree) -> str:
     """Return the root and the number of leaves of a tree."""
     if tree.feature[0] == LEAF:
         return "no split"
-    return f"{style.shortened(tree.split(0).replace(' <= ', ' ≤ '), LETTERS)}, {tree.n_leaves} leaves"
+    return f"{style.shortened(tree.split(0).replace(' <= ', ' ≤ '), MAX_NAME_LETTERS)}, {tree.n_leaves} leaves"
 
 
 def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
@@ -343,19 +343,24 @@ def _plot_distribution(
     ax = style.axes_or_new(ax, 5.0, 3.2)
     ax.set(xlabel=label, ylabel="probability")
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
+        return style.write_no_draws(ax)
     pmfs = [getattr(p, f"{quantity}_pmf")() for p in (posterior, truth) if p is not None]
     size = max(map(len, pmfs))
     probability = np.array([np.pad(pmf, (0, size - len(pmf))) for pmf in pmfs])
-    shown = np.flatnonzero(probability.max(axis=0) > NEGLIGIBLE)
-    values, width = np.arange(shown[0], shown[-1] + 1), 0.8 / len(pmfs)
+    likely_values = np.flatnonzero(probability.max(axis=0) > MIN_TAIL_PROBABILITY)
+    values, width = np.arange(likely_values[0], likely_values[-1] + 1), 0.8 / len(pmfs)
     place = values + width * (np.arange(len(pmfs))[:, None] - (len(pmfs) - 1) / 2.0)
-    looks = ((_label(posterior), COLORS[0]), ("exact", COLORS[1]))
-    for here, pmf, (name, color) in zip(place, probability, looks, strict=False):
+    styles = ((_kind_label(posterior), COLORS[0]), ("exact", COLORS[1]))
+    for here, pmf, (name, color) in zip(place, probability, styles, strict=False):
         ax.bar(here, pmf[values], width, label=name, color=color)
     if style.is_sampled(posterior):
-        drawn = getattr(posterior, quantity)
-        ax.errorbar(place[0], probability[0, values], yerr=style.two_errors([drawn == m for m in values]), **ERRORS)
+        value_of_draw = getattr(posterior, quantity)
+        ax.errorbar(
+            place[0],
+            probability[0, values],
+            yerr=style.two_standard_errors([value_of_draw == m for m in values]),
+            **ERRORBAR_STYLE,
+        )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.set_xlim(values[0] - 0.6, values[-1] + 0.6)
     errors = ", with two standard errors" if style.is_sampled(posterior) else ""
@@ -365,7 +370,7 @@ def _plot_distribution(
     return ax
 
 
-def _label(posterior: Posterior) -> str:
+def _kind_label(posterior: Posterior) -> str:
     return "sampled" if style.is_sampled(posterior) else "posterior"
 
 
@@ -395,14 +400,16 @@ def plot_inclusion(
     n_shown = min(max_features, len(names))
     ax = style.axes_or_new(ax, 5.5, 0.26 * n_shown + (1.0 if truth is None else 1.4))
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
+        return style.write_no_draws(ax)
     inclusion = posterior._feature_inclusion()
     order = np.argsort(-inclusion, kind="stable")[:n_shown]
     inclusion, place = inclusion[order], np.arange(n_shown)
-    bars = ax.barh(place, inclusion, 0.75, label=_label(posterior), color=COLORS[0])
+    bars = ax.barh(place, inclusion, 0.75, label=_kind_label(posterior), color=COLORS[0])
     if style.is_sampled(posterior):
         has_split = posterior.split_counts > 0
-        ax.errorbar(inclusion, place, xerr=style.two_errors([has_split[:, :, k] for k in order]), **ERRORS)
+        ax.errorbar(
+            inclusion, place, xerr=style.two_standard_errors([has_split[:, :, k] for k in order]), **ERRORBAR_STYLE
+        )
     if truth is not None:
         exact = truth._feature_inclusion()[order]
         mark: dict[str, Any] = {"color": COLORS[1], "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}

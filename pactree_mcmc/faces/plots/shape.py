@@ -12,21 +12,30 @@ from ...posterior.trees.consensus import ConsensusTree
 from ...posterior.trees.shapes import Shape
 from ...table.words import count_text, figure, figures
 from . import style
-from .canvas import FONT, LINE, PADDING, TreeCanvas, class_words, text_width, wrapped, wrapped_outputs
-from .tree import LETTERS, SPLIT
+from .canvas import (
+    BOX_PADDING,
+    FONT_SIZE,
+    LINE_HEIGHT,
+    TreeCanvas,
+    class_label,
+    text_width,
+    wrap_conditions,
+    wrap_outputs,
+)
+from .tree import SPLIT_BOX_WIDTH, SPLIT_LINE_LETTERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEAF_WIDTH, STRIP = 1.0, 0.14
+MIN_LEAF_WIDTH, STRIP_HEIGHT = 1.0, 0.14
 """Inches: smallest width of a leaf of a shape, and height of the strip of an output."""
-MOST_OUTPUTS, NAME_LETTERS = 8, 32
+MAX_OUTPUTS, MAX_OUTPUT_LETTERS = 8, 32
 """Largest number of classes or outputs in a leaf of a shape, and of letters of the name of one."""
-BOX = 1.75
+CONSENSUS_BOX_WIDTH = 1.75
 """Width of a node of a consensus tree with the gap to the next, in inches."""
-MOST_CLASSES = 6
+MAX_LISTED_CLASSES = 6
 """Largest number of classes that are all listed in a node of a consensus tree."""
-BLUE, SHADE = (0.0, 0.45, 0.7), 0.45
+CERTAIN_COLOR, CERTAIN_OPACITY = (0.0, 0.45, 0.7), 0.45
 """Colour of a certain node of a consensus tree, and its opacity."""
 
 
@@ -64,17 +73,17 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     """
     if isinstance(shape, Posterior):
         if style.has_no_draws(shape):
-            return style.say_no_draws(style.axes_or_new(ax, 6.4, 4.6))
+            return style.write_no_draws(style.axes_or_new(ax, 6.4, 4.6))
         shapes = shape.shapes(most=1)
         ax = plot_shape(shapes.shapes[0], ax)
         title = f"most probable shape, probability {shapes.shapes[0].probability:.2g}; "
-        ax.set_title(f"{title}brackets are {100.0 * shapes.coverage:g} % intervals", fontsize=FONT + 1.0)
+        ax.set_title(f"{title}brackets are {100.0 * shapes.coverage:g} % intervals", fontsize=FONT_SIZE + 1.0)
         return ax
     check_type("shape", shape, Shape, "an element of post.shapes().shapes, or a posterior")
     return _draw_shape(shape, ax)
 
 
-class Strip(NamedTuple):
+class OutputStrip(NamedTuple):
     """One output of a leaf of a shape: its mean and its interval."""
 
     name: str
@@ -85,58 +94,64 @@ class Strip(NamedTuple):
     """The same three as fractions of the axis of the output, which all leaves share; probabilities go from 0 to 1."""
 
 
-def strips_of(shape: Shape) -> dict[int, list[Strip]]:
+def output_strips(shape: Shape) -> dict[int, list[OutputStrip]]:
     """Return the outputs of each leaf of a shape, in the order of the outputs; none if leaves have no values.
 
     Of two classes the last one is listed. Of more than 8 classes those with the largest mean in some leaf are.
     """
     table, is_classes = shape.leaves, shape.tree.classes is not None
-    out: dict[int, list[Strip]] = {int(node): [] for node in table["node"]}
+    out: dict[int, list[OutputStrip]] = {int(node): [] for node in table["node"]}
     if "mean" not in table:
         return out
     outputs = list(dict.fromkeys(table["output"]))
     largest = table.groupby("output", sort=False)["mean"].max()
-    most = set(largest.nlargest(MOST_OUTPUTS).index) if is_classes else set(outputs[:MOST_OUTPUTS])
+    listed_outputs = set(largest.nlargest(MAX_OUTPUTS).index) if is_classes else set(outputs[:MAX_OUTPUTS])
     for name in outputs[1:] if is_classes and len(outputs) == 2 else outputs:
-        lines = table[table["output"] == name] if name in most else table[:0]
+        lines = table[table["output"] == name] if name in listed_outputs else table[:0]
         low, high = (0.0, 1.0) if is_classes else (lines["lower"].min(), lines["upper"].max())
         span = high - low or 1.0
         for node, *ends in lines[["node", "mean", "lower", "upper"]].itertuples(index=False):
             texts = [f"{p:.2f}" for p in ends] if is_classes else figures(ends, 2)
-            shown = style.shortened(str(name), NAME_LETTERS) if len(outputs) > 1 else ""
-            out[int(node)].append(Strip(shown, texts, [(end - low) / span for end in ends]))
+            output_name = style.shortened(str(name), MAX_OUTPUT_LETTERS) if len(outputs) > 1 else ""
+            out[int(node)].append(OutputStrip(output_name, texts, [(end - low) / span for end in ends]))
     return out
 
 
 def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
     """Draw the splits and the leaves of a shape, whose nodes are in preorder."""
-    rows, strips = shape.leaves.groupby("node")["rows"].first(), strips_of(shape)
+    rows, strips = shape.leaves.groupby("node")["rows"].first(), output_strips(shape)
     texts = {
         node: [f"{strip.name} {strip.texts[0]} [{', '.join(strip.texts[1:])}]".strip() for strip in leaf]
         for node, leaf in strips.items()
     }
     if "words" in shape.leaves:
-        said = zip(shape.leaves["node"].tolist(), shape.leaves["words"], strict=True)
-        texts = {node: wrapped_outputs(words, LETTERS + 4) for node, words in said}
+        words_of_leaf = zip(shape.leaves["node"].tolist(), shape.leaves["words"], strict=True)
+        texts = {node: wrap_outputs(words, SPLIT_LINE_LETTERS + 4) for node, words in words_of_leaf}
     n_lines, n_strips = max(map(len, texts.values())), len(next(iter(strips.values())))
-    height = LINE + n_lines * LINE + n_strips * STRIP + 2.0 * PADDING
-    width = max([LEAF_WIDTH, *(text_width(text) + 3.0 * PADDING for lines in texts.values() for text in lines)])
-    lines = {int(node): _split_lines(line["words"]) for node, line in shape.splits.iterrows()}
+    height = LINE_HEIGHT + n_lines * LINE_HEIGHT + n_strips * STRIP_HEIGHT + 2.0 * BOX_PADDING
+    width = max([MIN_LEAF_WIDTH, *(text_width(text) + 3.0 * BOX_PADDING for lines in texts.values() for text in lines)])
+    lines = {int(node): _condition_lines(line["words"]) for node, line in shape.splits.iterrows()}
     children = _children_in_preorder(set(strips), 2 * len(strips) - 1)
     canvas = TreeCanvas(ax, children, lines, width + 0.12, height)
-    canvas.draw_inner(1.15 * SPLIT)
+    canvas.draw_inner(1.15 * SPLIT_BOX_WIDTH)
     canvas.draw_answers()
     for node, leaf in strips.items():
         x, top = float(canvas.x[node]), float(canvas.y[node])
         canvas.bars(x, top - height, width, height, "none")
-        y = top - PADDING - LINE / 2.0
+        y = top - BOX_PADDING - LINE_HEIGHT / 2.0
         canvas.text(x, y, f"{figure(float(rows[node]), 3)} rows", width, color="0.35")
         for i, text in enumerate(texts[node]):
-            y -= LINE
+            y -= LINE_HEIGHT
             canvas.text(x, y, text, width)
             if leaf:
-                _draw_strip(canvas, x, y - (LINE + STRIP) / 2.0, width - 4.0 * PADDING, np.array(leaf[i].place))
-                y -= STRIP
+                _draw_strip(
+                    canvas,
+                    x,
+                    y - (LINE_HEIGHT + STRIP_HEIGHT) / 2.0,
+                    width - 4.0 * BOX_PADDING,
+                    np.array(leaf[i].place),
+                )
+                y -= STRIP_HEIGHT
     return canvas.ax
 
 
@@ -164,10 +179,10 @@ def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
     return children
 
 
-def _split_lines(words: str) -> list[str]:
+def _condition_lines(words: str) -> list[str]:
     """Return the condition of a split in lines, its interval in a line of its own."""
     condition, bracket, interval = words.partition(" [")
-    return [*wrapped(condition, LETTERS + 4, 5), *([f"[{interval}"] if bracket else [])]
+    return [*wrap_conditions(condition, SPLIT_LINE_LETTERS + 4, 5), *([f"[{interval}"] if bracket else [])]
 
 
 def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, min_support: float = 0.5) -> Axes:
@@ -204,11 +219,11 @@ def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, m
     title = "consensus tree"
     if isinstance(tree, Posterior):
         if style.has_no_draws(tree):
-            return style.say_no_draws(style.axes_or_new(ax, 5.0, 3.4))
+            return style.write_no_draws(style.axes_or_new(ax, 5.0, 3.4))
         tree, title = tree.consensus_tree(min_support), f"cells in more than {100.0 * min_support:.3g}% of the trees"
     check_type("tree", tree, ConsensusTree, "what consensus_tree() returns, or a posterior")
     ax = _draw_consensus(tree, ax)
-    ax.set_title(title if len(tree.words) > 1 else f"{title}: only the cell of all rows", fontsize=FONT + 1.0)
+    ax.set_title(title if len(tree.words) > 1 else f"{title}: only the cell of all rows", fontsize=FONT_SIZE + 1.0)
     return ax
 
 
@@ -216,23 +231,25 @@ def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
     """Draw the boxes of a consensus tree: the more probable, the darker the box and the thicker the edge."""
     n = len(tree.words)
     children = [tree.children(i) for i in range(n)]
-    lines = {i: _node_lines(tree, i) for i in range(n)}
+    lines = {i: _consensus_node_lines(tree, i) for i in range(n)}
     # other rows have a box of their own, after the children
     for i in np.flatnonzero(tree.rest > 0.0).tolist():
         children[i].append(len(children))
         lines[len(children)] = [count_text(float(tree.rest[i])), "in no child"]
         children.append([])
-    foot = max(len(lines[i]) for i in range(len(children)) if not children[i]) * LINE + 2.0 * PADDING
-    canvas = TreeCanvas(ax, children, lines, BOX, foot)
+    foot = max(len(lines[i]) for i in range(len(children)) if not children[i]) * LINE_HEIGHT + 2.0 * BOX_PADDING
+    canvas = TreeCanvas(ax, children, lines, CONSENSUS_BOX_WIDTH, foot)
     for i, texts in lines.items():
         is_rest = i >= n
         # from one half, which every cell exceeds, to certainty
         certainty = 0.0 if is_rest else max(2.0 * float(tree.support[i]) - 1.0, 0.0)
-        color: Any = tuple(1.0 - SHADE * certainty * (1.0 - part) for part in BLUE)
-        height = canvas.height if children[i] else len(texts) * LINE + 2.0 * PADDING
-        look: dict[str, Any] = {"linestyle": "--"} if is_rest else {}
+        color: Any = tuple(1.0 - CERTAIN_OPACITY * certainty * (1.0 - part) for part in CERTAIN_COLOR)
+        height = canvas.height if children[i] else len(texts) * LINE_HEIGHT + 2.0 * BOX_PADDING
+        box_style: dict[str, Any] = {"linestyle": "--"} if is_rest else {}
         color = "none" if is_rest else color
-        canvas.text_box(canvas.x[i], canvas.y[i], BOX - 0.15, height, "\n".join(texts), color, **look)
+        canvas.text_box(
+            canvas.x[i], canvas.y[i], CONSENSUS_BOX_WIDTH - 0.15, height, "\n".join(texts), color, **box_style
+        )
         for child in children[i]:
             sure = 0.0 if child >= n else max(2.0 * float(tree.support[child]) - 1.0, 0.0)
             line: dict[str, Any] = {"linestyle": "--"} if child >= n else {}
@@ -240,12 +257,14 @@ def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
     return canvas.ax
 
 
-def _node_lines(tree: ConsensusTree, node: int) -> list[str]:
+def _consensus_node_lines(tree: ConsensusTree, node: int) -> list[str]:
     """Return the conditions of a node in a few lines, its support, its rows, and its prediction."""
-    lines = wrapped(tree.words[node], 24, 4)
+    lines = wrap_conditions(tree.words[node], 24, 4)
     lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
     if tree.value is None or tree.classes is None:
-        return lines + [line for text in tree.said[node] for line in wrapped_outputs(text, 24)]
+        return lines + [line for text in tree.said[node] for line in wrap_outputs(text, 24)]
     k = len(tree.classes)
-    shown = np.arange(k) if 2 < k <= MOST_CLASSES else np.argsort(-tree.value[node], kind="stable")[: 1 + (k > 2)]
-    return lines + [f"{class_words(tree.classes.tolist()[j])}: {tree.value[node][j]:.2f}" for j in shown]
+    listed_classes = (
+        np.arange(k) if 2 < k <= MAX_LISTED_CLASSES else np.argsort(-tree.value[node], kind="stable")[: 1 + (k > 2)]
+    )
+    return lines + [f"{class_label(tree.classes.tolist()[j])}: {tree.value[node][j]:.2f}" for j in listed_classes]

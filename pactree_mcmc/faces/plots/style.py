@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#999999")
 """Colours that colour-blind readers can tell apart, after Okabe and Ito (2008), without yellow."""
-MOST_CHAINS = len(COLORS)
+MAX_CHAINS_IN_LEGEND = len(COLORS)
 """Largest number of chains that have a colour of their own and a line in a legend."""
-ERRORS: dict[str, Any] = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
+ERRORBAR_STYLE: dict[str, Any] = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 """Arguments of matplotlib's ``errorbar``."""
 
 
@@ -38,7 +38,7 @@ def color_of(number: int) -> str:
     return COLORS[number % len(COLORS)]
 
 
-def line_of(number: int) -> dict[str, Any]:
+def line_style(number: int) -> dict[str, Any]:
     """Return colour and line style of a chain, a row or a split, so that lines differ in grey as well."""
     return {"color": color_of(number), "linestyle": ("-", "--", "-.", ":")[number % 4]}
 
@@ -58,7 +58,7 @@ def has_no_draws(posterior: Posterior) -> bool:
     return is_sampled(posterior) and posterior.tree_of_draw.size == 0
 
 
-def say_no_draws(ax: Axes) -> Axes:
+def write_no_draws(ax: Axes) -> Axes:
     """Write "no draws" into the axes and return them."""
     ax.text(0.5, 0.5, "no draws", ha="center", va="center", transform=ax.transAxes, color="0.4")
     ax.set(xticks=[], yticks=[])
@@ -74,7 +74,7 @@ def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], **kwarg
         text.set_parse_math(False)
 
 
-def two_errors(indicators: list[np.ndarray]) -> np.ndarray:
+def two_standard_errors(indicators: list[np.ndarray]) -> np.ndarray:
     """Return two standard errors (2, m) below and above the means of indicators, cut at 0 and 1; NaN if unknown."""
     mean, size = np.array([(np.mean(x), ess(x)) for x in indicators]).T
     error = 2.0 * np.sqrt(mean * (1.0 - mean) / size)
@@ -92,14 +92,14 @@ def evenly_spaced(n: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(most, n)).astype(np.int64))
 
 
-def numbers_of_rows(model: TreeModel, rows: np.ndarray) -> np.ndarray:
+def training_rows_as_numbers(model: TreeModel, rows: np.ndarray) -> np.ndarray:
     """Return training rows (m,) as numbers (m, p) that every tree of the model routes as it routes these rows."""
     return model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
 
 
 def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
     """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None."""
-    rows = numbers_of_rows(model, evenly_spaced(model.n_rows, most)) if X is None else model.columns.numbers(X)
+    rows = training_rows_as_numbers(model, evenly_spaced(model.n_rows, most)) if X is None else model.columns.numbers(X)
     if len(rows) == 0:
         raise ValueError("X has no rows; give at least one.")
     return rows
@@ -123,11 +123,11 @@ def feature_number(model: TreeModel, feature: Any) -> int:
         return names.index(feature)
     if isinstance(feature, numbers.Integral) and not isinstance(feature, bool) and 0 <= int(feature) < len(names):
         return int(feature)
-    shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-    raise ValueError(f"feature {feature!r} is unknown; give an index 0..{len(names) - 1} or one of {shown}.")
+    name_list = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+    raise ValueError(f"feature {feature!r} is unknown; give an index 0..{len(names) - 1} or one of {name_list}.")
 
 
-def value_column(model: TreeModel, label: Any) -> int:
+def output_column(model: TreeModel, label: Any) -> int:
     """Return the column of the class or output ``label``, by default the last class, or the first output."""
     labels = output_names(model)
     if model.classes_ is None and len(labels) == 1 and label is not None:
@@ -135,12 +135,12 @@ def value_column(model: TreeModel, label: Any) -> int:
     if label is None:
         return 0 if model.classes_ is None else len(labels) - 1
     if label not in labels:
-        what = "an output" if model.classes_ is None else "a class"
-        raise ValueError(f"label={label!r} is not {what}; give one of {labels[:10]}.")
+        noun = "an output" if model.classes_ is None else "a class"
+        raise ValueError(f"label={label!r} is not {noun}; give one of {labels[:10]}.")
     return labels.index(label)
 
 
-def value_name(model: TreeModel, column: int) -> str:
+def output_label(model: TreeModel, column: int) -> str:
     """Return the name of the values in a column: the mean of an output, or the probability of a class."""
     if model.classes_ is not None:
         return f"P({shortened(str(model.classes_[column]), 24)})"

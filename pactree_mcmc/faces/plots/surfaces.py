@@ -24,15 +24,15 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_PIECES = 150
+MAX_AXIS_PIECES = 150
 """Largest number of pieces of an axis."""
-N_ROWS, N_TREES = 1000, 300
+MAX_DRAWN_ROWS, MAX_CUT_TREES = 1000, 300
 """Largest numbers of training rows drawn, and of trees whose thresholds divide the axes."""
-MARGIN = 0.04
+AXIS_MARGIN = 0.04
 """Margin of an axis, as a fraction of the range of the values."""
 
 
-class Axis(NamedTuple):
+class FeatureAxis(NamedTuple):
     """A feature divided into pieces on which trees are constant."""
 
     feature: int
@@ -45,11 +45,11 @@ class Axis(NamedTuple):
     """Categories of a nominal feature, None for an ordered one."""
 
 
-class Plane(NamedTuple):
+class FeaturePlane(NamedTuple):
     """Two features that vary, and rows with their values: one or more in each rectangle."""
 
-    x: Axis
-    y: Axis
+    x: FeatureAxis
+    y: FeatureAxis
     rows: np.ndarray
     """(len(y) * len(x) * m, p) rows of numbers, m for each rectangle."""
 
@@ -109,17 +109,17 @@ def plot_surface(
     std = getattr(posterior, "predict_std_over_trees", None)
     if spread and std is None:
         raise TypeError(f"{type(posterior).__name__} has no predict_std_over_trees; leave spread out.")
-    column, pair = style.value_column(model, label), feature_pair(model, features)
+    column, pair = style.output_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     ax = style.axes_or_new(ax, 5.4, 4.2)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
-    plane = plane_of(model, pair, fixed[None], posterior.draw_trees(N_TREES, 0), MOST_PIECES)
+        return style.write_no_draws(ax)
+    plane = feature_plane(model, pair, fixed[None], posterior.draw_trees(MAX_CUT_TREES, 0), MAX_AXIS_PIECES)
     if spread and std is not None:
         values = std(_with_labels(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._values(plane.rows)[:, column]
-    name = f"{'sd of ' if spread else ''}{style.value_name(model, column)}"
+    name = f"{'sd of ' if spread else ''}{style.output_label(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
     mesh = draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
     style.set_title(ax, f"{name} over all trees")
@@ -164,27 +164,27 @@ def plot_partition(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column, pair = style.value_column(model, label), feature_pair(model, features)
+    column, pair = style.output_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     if fill and tree is not None and tree.value is None and has_values_by_leaf(model):
         raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
     ax = style.axes_or_new(ax, 5.4, 4.2)
     if style.has_no_draws(posterior):
-        return style.say_no_draws(ax)
+        return style.write_no_draws(ax)
     is_best, tree = tree is None, posterior.map_tree() if tree is None else tree
-    plane = plane_of(model, pair, fixed[None], [tree], MOST_PIECES)
+    plane = feature_plane(model, pair, fixed[None], [tree], MAX_AXIS_PIECES)
     leaf = tree.routes().leaves(plane.rows)
     if fill and (tree.value is not None or model.leaf.predicts):
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
         values = posterior_from_trees(model, [tree])._values(plane.rows) if tree.value is None else tree.value[leaf]
-        draw_surface(ax, plane, values[:, column], style.value_name(model, column), "viridis", limits)
+        draw_surface(ax, plane, values[:, column], style.output_label(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     if fill:
         style.set_title(ax, "cells of the most probable tree" if is_best else "cells of the tree")
     return ax
 
 
-def axis_of(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> Axis:
+def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> FeatureAxis:
     """Return a feature over the range of its training values, cut at the thresholds of trees.
 
     If leaves have a regression on the feature, it is cut into ``most_pieces`` pieces.
@@ -193,28 +193,28 @@ def axis_of(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: 
     if categories is not None:
         middles = np.arange(float(len(categories)))
         edges = np.arange(len(categories) + 1.0) - 0.5
-        return Axis(feature, name, edges, middles, [label_words(c) for c in categories.tolist()])
+        return FeatureAxis(feature, name, edges, middles, [label_words(c) for c in categories.tolist()])
     cuts = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
     thresholds = np.unique(np.concatenate([np.empty(0), *cuts]))
     thresholds = thresholds[np.isfinite(thresholds)]
-    rows = training_points(model, N_ROWS)[1][:, feature]
+    rows = training_points(model, MAX_DRAWN_ROWS)[1][:, feature]
     values = np.concatenate([rows[np.isfinite(rows)], thresholds])
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
-    margin = MARGIN * (high - low) or 0.5
+    margin = AXIS_MARGIN * (high - low) or 0.5
     ends = np.array([low - margin, high + margin])
     edges = np.concatenate([ends[:1], thresholds, ends[1:]])
     if len(edges) > most_pieces + 1 or _has_regression_on(model, feature):
         edges = np.linspace(ends[0], ends[1], most_pieces + 1)
-    return Axis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None)
+    return FeatureAxis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None)
 
 
 def _has_regression_on(model: TreeModel, feature: int) -> bool:
     """Return True if the prediction of a leaf changes with an ordered feature."""
-    chosen = model.leaf.x_columns
-    return chosen is not None and feature in model.columns.ordered_places("columns", chosen)
+    x_columns = model.leaf.x_columns
+    return x_columns is not None and feature in model.columns.ordered_places("columns", x_columns)
 
 
-def name_categories(axis: Any, nominal: Axis) -> None:
+def label_categories(axis: Any, nominal: FeatureAxis) -> None:
     """Set the ticks of a matplotlib axis to the categories of a nominal feature."""
     assert nominal.labels is not None
     axis.set_ticks(nominal.middles, [style.shortened(text, 14) for text in nominal.labels], parse_math=False)
@@ -232,9 +232,9 @@ def feature_pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
     return x, y
 
 
-def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any] | None) -> np.ndarray:
-    """Return a number for each feature, (p,): the value in ``at``, else the median or the most frequent category."""
-    rows = training_points(model, N_ROWS)[1]
+def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping[Any, Any] | None) -> np.ndarray:
+    """Return a number for each feature, (p,): that in ``given_values``, or the median or most frequent category."""
+    rows = training_points(model, MAX_DRAWN_ROWS)[1]
     out = np.empty(model.n_features)
     for k in range(model.n_features):
         column = rows[np.isfinite(rows[:, k]), k]
@@ -242,7 +242,7 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any]
             out[k] = np.argmax(np.bincount(column.astype(np.int64)))
         else:
             out[k] = np.quantile(column, 0.5, method="lower") if len(column) else 0.0
-    for name, value in (at or {}).items():
+    for name, value in (given_values or {}).items():
         k = style.feature_number(model, name)
         if k in pair:
             raise ValueError(f"at holds {name!r}, which varies; give values of the other features.")
@@ -256,15 +256,15 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], at: Mapping[Any, Any]
     return out
 
 
-def plane_of(
+def feature_plane(
     model: TreeModel, pair: tuple[int, int], rows: np.ndarray, trees: Sequence[Tree], most_pieces: int
-) -> Plane:
+) -> FeaturePlane:
     """Return the plane over two features, cut at the thresholds of trees, with a copy of ``rows`` in each rectangle."""
-    x, y = (axis_of(model, k, trees, most_pieces) for k in pair)
+    x, y = (feature_axis(model, k, trees, most_pieces) for k in pair)
     out = np.tile(rows, (len(x.middles) * len(y.middles), 1))
     out[:, x.feature] = np.repeat(np.tile(x.middles, len(y.middles)), len(rows))
     out[:, y.feature] = np.repeat(y.middles, len(x.middles) * len(rows))
-    return Plane(x, y, out)
+    return FeaturePlane(x, y, out)
 
 
 def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
@@ -279,7 +279,9 @@ def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
     return out
 
 
-def draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]) -> Any:
+def draw_surface(
+    ax: Any, plane: FeaturePlane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]
+) -> Any:
     """Draw filled rectangles, the colour bar and the names of the features, and return the rectangles."""
     x, y, (low, high) = plane.x.edges, plane.y.edges, limits
     mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)
@@ -287,12 +289,12 @@ def draw_surface(ax: Any, plane: Plane, values: np.ndarray, name: str, colors: s
     for axis, feature in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
         axis.set_label_text(style.shortened(feature.name, 40), parse_math=False)
         if feature.labels is not None:
-            name_categories(axis, feature)
+            label_categories(axis, feature)
     ax.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
     return mesh
 
 
-def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
+def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
     """Draw lines between neighbouring rectangles of different leaves, thinner if there are many."""
     from matplotlib.collections import LineCollection
 
@@ -305,13 +307,13 @@ def _draw_borders(ax: Any, plane: Plane, leaf: np.ndarray) -> None:
     ax.add_collection(LineCollection(upright + level, colors="white", linewidths=width, capstyle="projecting"))
 
 
-def _draw_rows(ax: Any, model: TreeModel, plane: Plane, column: int, mesh: Any) -> None:
+def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh: Any) -> None:
     """Draw training rows in the colours of ``mesh``, or white, and spread nominal ones within their category."""
-    rows = style.evenly_spaced(model.n_rows, N_ROWS)
-    place = style.numbers_of_rows(model, rows)[:, [plane.x.feature, plane.y.feature]]
-    spread = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
-    place = place + spread * [plane.x.labels is not None, plane.y.labels is not None]
+    rows = style.evenly_spaced(model.n_rows, MAX_DRAWN_ROWS)
+    place = style.training_rows_as_numbers(model, rows)[:, [plane.x.feature, plane.y.feature]]
+    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
+    place = place + jitter * [plane.x.labels is not None, plane.y.labels is not None]
     values = model.target.values[rows].reshape(len(rows), -1)
-    shown = values[:, 0] if model.classes_ is None else (values[:, 0] == column).astype(float)
-    colors = {"color": "white"} if mesh is None else {"c": shown, "cmap": mesh.cmap, "norm": mesh.norm}
+    color_value = values[:, 0] if model.classes_ is None else (values[:, 0] == column).astype(float)
+    colors = {"color": "white"} if mesh is None else {"c": color_value, "cmap": mesh.cmap, "norm": mesh.norm}
     ax.scatter(*place.T, s=14, edgecolors="0.6" if mesh is None else "white", linewidths=0.6, **colors)

@@ -19,21 +19,30 @@ from ...tree.arrays import LEAF, leaves_reached
 from ...tree.export import leaf_lines, rows_words
 from ...tree.tree import Tree, stack_trees
 from . import style
-from .canvas import FONT, LINE, PADDING, TreeCanvas, class_words, text_width, wrapped, wrapped_outputs
+from .canvas import (
+    BOX_PADDING,
+    FONT_SIZE,
+    LINE_HEIGHT,
+    TreeCanvas,
+    class_label,
+    text_width,
+    wrap_conditions,
+    wrap_outputs,
+)
 from .style import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LETTERS, LEAF_LETTERS = 22, 24
+SPLIT_LINE_LETTERS, LEAF_LINE_LETTERS = 22, 24
 """Letters in a line of a split, and of a leaf."""
-SLOT, SPLIT, BARS = 0.8, 1.5, 0.36
+MIN_SLOT_WIDTH, SPLIT_BOX_WIDTH, CLASS_BARS_HEIGHT = 0.8, 1.5, 0.36
 """Inches: smallest width of a slot, width of the box of a split, height of the bars of classes."""
-PANEL, PANEL_WIDTH, SIDE = 1.1, 0.8 * SLOT, 0.45
+PANEL_HEIGHT, PANEL_WIDTH, SIDE_AXIS_WIDTH = 1.1, 0.8 * MIN_SLOT_WIDTH, 0.45
 """Inches: height and width of the panel below a leaf, and width of an axis beside the panels."""
-MOST_COLORS = 20
+MAX_LEGEND_CLASSES = 20
 """Largest number of classes with a legend."""
-TINY = np.finfo(np.float64).tiny
+SMALLEST_FLOAT = np.finfo(np.float64).tiny
 
 
 def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | None = None) -> Axes:
@@ -71,15 +80,15 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     """
     check_count("max_depth", 0 if max_depth is None else max_depth, 0)
     if isinstance(tree, Posterior):
-        tree, title = most_probable(tree)
+        tree, title = most_probable_tree(tree)
         ax = plot_tree(tree, ax, max_depth)
-        ax.set_title(title, fontsize=FONT + 1.0)
+        ax.set_title(title, fontsize=FONT_SIZE + 1.0)
         return ax
     check_type("tree", tree, Tree, "a Tree, or a posterior such as that of pt.sample or an estimator's posterior_")
-    drawing = Drawing(tree, ax, max_depth)
+    drawing = TreeDrawing(tree, ax, max_depth)
     for node in drawing.cut.tolist():
-        text, height = f"...\n{_count_leaves(tree, node)} leaves", 2.0 * LINE + 2.0 * PADDING
-        drawing.text_box(drawing.x[node], drawing.y[node], 0.9 * SLOT, height, text, "none", linestyle="--")
+        text, height = f"...\n{_count_leaves(tree, node)} leaves", 2.0 * LINE_HEIGHT + 2.0 * BOX_PADDING
+        drawing.text_box(drawing.x[node], drawing.y[node], 0.9 * MIN_SLOT_WIDTH, height, text, "none", linestyle="--")
     if drawing.labels:
         drawing.draw_classes()
     else:
@@ -87,7 +96,7 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     return drawing.ax
 
 
-def most_probable(post: Posterior) -> tuple[Tree, str]:
+def most_probable_tree(post: Posterior) -> tuple[Tree, str]:
     """Return the most probable tree, and a title with its probability."""
     tree = post.map_tree()
     if isinstance(post, SampledPosterior):
@@ -100,7 +109,7 @@ def most_probable(post: Posterior) -> tuple[Tree, str]:
     return tree, f"most probable tree, probability {math.exp(log_joint - log_evidence):.2g}"
 
 
-class Drawing(TreeCanvas):
+class TreeDrawing(TreeCanvas):
     """A `Tree` on a canvas.
 
     If ``panel`` is positive, all leaves are at one height with ``panel`` inches below them, and ``side`` inches for an
@@ -112,29 +121,29 @@ class Drawing(TreeCanvas):
     ) -> None:
         depth, inner = tree.node_depth, tree.feature != LEAF
         deepest = int(depth.max()) if max_depth is None else max_depth
-        drawn = inner & (depth < deepest)
-        pairs = zip(tree.left.tolist(), tree.right.tolist(), drawn.tolist(), strict=True)
+        is_drawn_split = inner & (depth < deepest)
+        pairs = zip(tree.left.tolist(), tree.right.tolist(), is_drawn_split.tolist(), strict=True)
         children = [[left, right] if is_drawn else [] for left, right, is_drawn in pairs]
         self.tree, self.labels = tree, _class_labels(tree)
         leaves = np.flatnonzero(~inner & (depth <= deepest))
         self.lines_of_leaves = [] if self.labels else _lines_of_leaves(tree, leaves)
         n_lines = max(map(len, self.lines_of_leaves), default=2 + (tree.rows is not None))
-        self.leaf_height = n_lines * LINE + 2.0 * PADDING
+        self.leaf_height = n_lines * LINE_HEIGHT + 2.0 * BOX_PADDING
         longest = max((text_width(line) for lines in self.lines_of_leaves for line in lines), default=0.0)
-        self.slot = max(SLOT, longest + 4.0 * PADDING)
+        self.slot = max(MIN_SLOT_WIDTH, longest + 4.0 * BOX_PADDING)
         super().__init__(
             ax,
             children,
-            {i: _split_lines(tree, i) for i in np.flatnonzero(drawn).tolist()},
+            {i: _lines_of_split(tree, i) for i in np.flatnonzero(is_drawn_split).tolist()},
             self.slot,
-            self.leaf_height + (panel or bool(self.labels) * BARS),
+            self.leaf_height + (panel or bool(self.labels) * CLASS_BARS_HEIGHT),
             least=3,
             on_one_level=panel > 0.0,
             side=side,
-            legend=self.labels if len(self.labels) <= MOST_COLORS else [],
+            legend=self.labels if len(self.labels) <= MAX_LEGEND_CLASSES else [],
         )
         self.cut, self.leaves = self.leaves[inner[self.leaves]], leaves
-        self.draw_inner(SPLIT)
+        self.draw_inner(SPLIT_BOX_WIDTH)
         self.draw_answers()
 
     def draw_means(self) -> None:
@@ -148,39 +157,39 @@ class Drawing(TreeCanvas):
             ends = [mean.min(initial=np.inf), mean.max(initial=-np.inf)]
             shades = mpl.colormaps["Blues"](np.interp(mean, ends, [0.05, 0.65]))
         for node, lines, color in zip(at.tolist(), self.lines_of_leaves, shades, strict=True):
-            height = len(lines) * LINE + 2.0 * PADDING
+            height = len(lines) * LINE_HEIGHT + 2.0 * BOX_PADDING
             self.text_box(self.x[node], self.y[node], self.slot - 0.08, height, "\n".join(lines), color)
 
-    def draw_classes(self, heights: np.ndarray | None = None, room: float = BARS) -> None:
+    def draw_classes(self, heights: np.ndarray | None = None, bars_height: float = CLASS_BARS_HEIGHT) -> None:
         """Draw the leaves of a classification as bars above the most probable class, and the legend.
 
-        Bars have the ``heights`` (n_leaves, k), by default the probabilities, as fractions of ``room`` inches.
+        Bars have the ``heights`` (n_leaves, k), by default the probabilities, as fractions of ``bars_height`` inches.
         """
         value = self.tree.value
         assert value is not None
-        k, width, fraction = len(self.labels), 0.8 * SLOT, value[self.leaves]
+        k, width, fraction = len(self.labels), 0.8 * MIN_SLOT_WIDTH, value[self.leaves]
         heights, colors = fraction if heights is None else heights, _class_colors(k)
-        x, low = self.x[self.leaves], self.y[self.leaves] - room
-        self.bars(x, low, width, room, "none", edgecolor="0.7")
+        x, low = self.x[self.leaves], self.y[self.leaves] - bars_height
+        self.bars(x, low, width, bars_height, "none", edgecolor="0.7")
         for j in range(k):
             here = x + ((j + 0.5) / k - 0.5) * width
-            self.bars(here, low, width / k, heights[:, j] * room, colors[j], edgecolor="none")
+            self.bars(here, low, width / k, heights[:, j] * bars_height, colors[j], edgecolor="none")
         for i, best in enumerate(np.argmax(fraction, axis=1)):
             lines = [style.shortened(self.labels[best], 12), f"{fraction[i, best]:.2f}"]
-            lines += _rows_lines(self.tree, self.leaves[i])
-            self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * SLOT, va="top")
+            lines += _lines_of_rows(self.tree, self.leaves[i])
+            self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * MIN_SLOT_WIDTH, va="top")
         self.draw_legend(colors)
 
 
 def _count_leaves(tree: Tree, node: int) -> int:
     """Return the number of leaves below a node."""
-    todo, n = [node], 0
-    while todo:
-        i = int(todo.pop())
+    pending, n = [node], 0
+    while pending:
+        i = int(pending.pop())
         if tree.feature[i] == LEAF:
             n += 1
         else:
-            todo += [tree.left[i], tree.right[i]]
+            pending += [tree.left[i], tree.right[i]]
     return n
 
 
@@ -190,21 +199,23 @@ def _class_colors(k: int) -> list[Any]:
 
     if k <= len(COLORS):
         return list(COLORS[:k])
-    at = np.arange(k) if k <= MOST_COLORS else np.linspace(0.0, 1.0, k)
-    return list(mpl.colormaps["tab20" if k <= MOST_COLORS else "turbo"](at))
+    at = np.arange(k) if k <= MAX_LEGEND_CLASSES else np.linspace(0.0, 1.0, k)
+    return list(mpl.colormaps["tab20" if k <= MAX_LEGEND_CLASSES else "turbo"](at))
 
 
 def _class_labels(tree: Tree) -> list[str]:
     """Return the class labels as text, or an empty list for a regression or without values."""
-    return [] if tree.value is None or tree.classes is None else [class_words(x) for x in tree.classes.tolist()]
+    return [] if tree.value is None or tree.classes is None else [class_label(x) for x in tree.classes.tolist()]
 
 
-def _split_lines(tree: Tree, node: int) -> list[str]:
+def _lines_of_split(tree: Tree, node: int) -> list[str]:
     """Return the split of a node in a few lines; a long name loses its middle, never the threshold."""
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
-    lines = wrapped(style.shortened(name, 2 * LETTERS) + tree.split(node)[len(name) :], LETTERS, 5)
-    return [*lines, *_rows_lines(tree, node)]
+    lines = wrap_conditions(
+        style.shortened(name, 2 * SPLIT_LINE_LETTERS) + tree.split(node)[len(name) :], SPLIT_LINE_LETTERS, 5
+    )
+    return [*lines, *_lines_of_rows(tree, node)]
 
 
 def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
@@ -212,12 +223,12 @@ def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
     predictions = leaf_lines(tree, least=4)
     if tree.words is not None:
         predictions = [
-            [line for text in lines for line in wrapped_outputs(text, LEAF_LETTERS)] for lines in predictions
+            [line for text in lines for line in wrap_outputs(text, LEAF_LINE_LETTERS)] for lines in predictions
         ]
-    return [[*(predictions[node] or ["leaf"]), *_rows_lines(tree, node)] for node in leaves.tolist()]
+    return [[*(predictions[node] or ["leaf"]), *_lines_of_rows(tree, node)] for node in leaves.tolist()]
 
 
-def _rows_lines(tree: Tree, node: int) -> list[str]:
+def _lines_of_rows(tree: Tree, node: int) -> list[str]:
     return [] if tree.rows is None else [rows_words(tree, node)]
 
 
@@ -273,32 +284,34 @@ def plot_leaves(
         if tree.feature.max() >= model.n_features:
             raise ValueError(f"tree splits on feature {tree.feature.max()}; the model has {model.n_features} features.")
     elif style.has_no_draws(posterior):
-        return style.say_no_draws(style.axes_or_new(ax, 5.0, 3.4))
+        return style.write_no_draws(style.axes_or_new(ax, 5.0, 3.4))
     else:
-        tree, title = most_probable(posterior)
-    leaf = leaves_reached(stack_trees([tree]), style.numbers_of_rows(model, np.arange(model.n_rows)))[:, 0]
-    drawing = Drawing(_with_rows(tree, model, leaf), ax, panel=PANEL, side=SIDE)
+        tree, title = most_probable_tree(posterior)
+    leaf = leaves_reached(stack_trees([tree]), style.training_rows_as_numbers(model, np.arange(model.n_rows)))[:, 0]
+    drawing = TreeDrawing(_with_training_rows(tree, model, leaf), ax, panel=PANEL_HEIGHT, side=SIDE_AXIS_WIDTH)
     if model.classes_ is not None:
-        counts = _counts(leaf, model.target.values, drawing.leaves, len(model.classes_), weight)
-        largest = max(float(counts.max()), TINY)
-        drawing.draw_classes(counts / largest, PANEL)
+        counts = _weights_by_leaf_and_group(leaf, model.target.values, drawing.leaves, len(model.classes_), weight)
+        largest = max(float(counts.max()), SMALLEST_FLOAT)
+        drawing.draw_classes(counts / largest, PANEL_HEIGHT)
         top = drawing.y[drawing.leaves[0]]
-        drawing.text(SIDE, top, f"{figure(largest, 4)}\nrows", SIDE, ha="right", va="top")
-        drawing.text(SIDE, top - PANEL, "0", SIDE, ha="right", va="bottom")
+        drawing.text(SIDE_AXIS_WIDTH, top, f"{figure(largest, 4)}\nrows", SIDE_AXIS_WIDTH, ha="right", va="top")
+        drawing.text(SIDE_AXIS_WIDTH, top - PANEL_HEIGHT, "0", SIDE_AXIS_WIDTH, ha="right", va="bottom")
     else:
         drawing.draw_means()
         y = values[:, output]
-        known = ~np.isnan(y)
-        legend = _draw_histograms(drawing, leaf[known], y[known], weight[known], event[known], output, n_bins)
+        has_value = ~np.isnan(y)
+        legend = _draw_histograms(
+            drawing, leaf[has_value], y[has_value], weight[has_value], event[has_value], output, n_bins
+        )
         left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
         names = names_of_outputs(model, values.shape[1])
         name = f"{names[output]}; " if len(names) > 1 else ""
         drawing.text(left, foot, name + legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
-    drawing.ax.set_title(title, fontsize=FONT + 1.0)
+    drawing.ax.set_title(title, fontsize=FONT_SIZE + 1.0)
     return drawing.ax
 
 
-def _with_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
+def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
     """Return the tree with the numbers of training rows and, if it has no values that fit, the means of these rows."""
     weight, y = model.target.weights, model.target.values
     outputs = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)
@@ -306,24 +319,26 @@ def _with_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
     for node in np.flatnonzero(tree.feature >= 0)[::-1].tolist():
         for total in sums:
             total[node] = total[tree.left[node]] + total[tree.right[node]]
-    rows, means = sums[0], np.column_stack(sums[1:]) / np.maximum(sums[0], TINY)[:, None]
+    rows, means = sums[0], np.column_stack(sums[1:]) / np.maximum(sums[0], SMALLEST_FLOAT)[:, None]
     fits = tree.value is not None and (model.classes_ is None or tree.value.shape[1] == outputs.shape[1])
     value = tree.value if fits else means
     return replace(tree, rows=rows, value=value, classes=model.classes_, columns=model.columns)
 
 
-def _counts(leaf: np.ndarray, group: np.ndarray, leaves: np.ndarray, n: int, weight: np.ndarray) -> np.ndarray:
+def _weights_by_leaf_and_group(
+    leaf: np.ndarray, group: np.ndarray, leaves: np.ndarray, n: int, weight: np.ndarray
+) -> np.ndarray:
     """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n)."""
     place = np.searchsorted(leaves, leaf)
     return np.bincount(place * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
 
 
-def _panel_bottom(drawing: Drawing) -> float:
-    return float(drawing.y[drawing.leaves[0]] - drawing.leaf_height - PANEL)
+def _panel_bottom(drawing: TreeDrawing) -> float:
+    return float(drawing.y[drawing.leaves[0]] - drawing.leaf_height - PANEL_HEIGHT)
 
 
 def _draw_histograms(
-    drawing: Drawing,
+    drawing: TreeDrawing,
     leaf: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray,
@@ -340,10 +355,10 @@ def _draw_histograms(
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, n_bins + 1)
     group = np.clip(np.searchsorted(edges, y, side="right") - 1, 0, n_bins - 1)
-    counts = _counts(leaf, group, drawing.leaves, n_bins, weight)
-    events = _counts(leaf, group, drawing.leaves, n_bins, weight * event)
-    longest = max(float(counts.max()), TINY)
-    bottom, height = _panel_bottom(drawing), PANEL - 0.1
+    counts = _weights_by_leaf_and_group(leaf, group, drawing.leaves, n_bins, weight)
+    events = _weights_by_leaf_and_group(leaf, group, drawing.leaves, n_bins, weight * event)
+    longest = max(float(counts.max()), SMALLEST_FLOAT)
+    bottom, height = _panel_bottom(drawing), PANEL_HEIGHT - 0.1
     place, thickness = bottom + (np.arange(n_bins) + 0.5) * height / n_bins, 0.9 * height / n_bins
     assert drawing.tree.value is not None
     for i, node in enumerate(drawing.leaves.tolist()):
@@ -358,5 +373,5 @@ def _draw_histograms(
         drawing.ax.plot(ends, [bottom + mean * height] * 2, color=style.color_of(3), linewidth=1.2)
     ticks = (low, (low + high) / 2.0, high)
     for tick, text in zip(ticks, figures(ticks, 3), strict=True):
-        drawing.text(SIDE, bottom + (tick - low) / (high - low) * height, text, SIDE, ha="right")
+        drawing.text(SIDE_AXIS_WIDTH, bottom + (tick - low) / (high - low) * height, text, SIDE_AXIS_WIDTH, ha="right")
     return f"longest bar: {count_text(longest)}"

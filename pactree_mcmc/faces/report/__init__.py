@@ -15,8 +15,8 @@ from ...files.store import AnyPath, as_path
 if TYPE_CHECKING:
     from ...posterior.base import Posterior
 
-SUFFIXES = (".html", ".htm")
-TITLE = "Posterior over decision trees"
+PAGE_SUFFIXES = (".html", ".htm")
+DEFAULT_TITLE = "Posterior over decision trees"
 
 
 def write_report(
@@ -31,7 +31,7 @@ def write_report(
     from .content import report_content
     from .page import render_page
 
-    text = render_page(report_content(post, truth, command), TITLE if title is None else title)
+    text = render_page(report_content(post, truth, command), DEFAULT_TITLE if title is None else title)
     target.write_text(text, encoding="utf-8", newline="\n")
     return target
 
@@ -39,7 +39,7 @@ def write_report(
 def check_page_path(path: Any) -> Path:
     """Return the path of a page to be written. Raise a ValueError if its suffix or its folder cannot be used."""
     target = as_path(path)
-    if target.suffix.lower() not in SUFFIXES:
+    if target.suffix.lower() not in PAGE_SUFFIXES:
         raise ValueError(f"{target} ends in {target.suffix!r}; give a path that ends in .html.")
     if not target.parent.is_dir():
         raise ValueError(f"the folder {target.parent} of {target} does not exist; create it first.")
@@ -64,7 +64,9 @@ def small_html(post: Posterior) -> str:
         facts.append(("draws", words.run_line(post)))
     pmf, inclusion, names = post.n_leaves_pmf(), post._feature_inclusion(), post.model.columns.names
     facts.append(("leaves", f"{float(pmf @ range(len(pmf))):.2f} on average, most often {int(pmf.argmax())}"))
-    frequent = [f"{names[k]} {words.probability(float(inclusion[k]))}" for k in (-inclusion).argsort(kind="stable")[:4]]
+    frequent = [
+        f"{names[k]} {words.probability_text(float(inclusion[k]))}" for k in (-inclusion).argsort(kind="stable")[:4]
+    ]
     facts.append(("features", ", ".join(frequent)))
     if isinstance(post, SampledPosterior):
         # a bridge to the evidence takes seconds, which a look at a variable must not

@@ -21,31 +21,31 @@ from ...posterior.trees.shapes import Shape
 from ...table.columns import Columns
 from ...table.words import TRUTH
 from ...tree.export import MOST_CLASSES
-from ..plots.shape import MOST_OUTPUTS, strips_of
+from ..plots.shape import MAX_OUTPUTS, output_strips
 from . import words
-from .effects import Effect, effects_of
-from .trees import Paths, common_paths, order_of_trees, trees_for_page
-from .words import LONGEST_NAME, cut, nice
+from .effects import FeatureEffect, feature_effects
+from .trees import CommonPaths, common_paths, ordering_log_posterior, trees_for_page
+from .words import MAX_NAME_LENGTH, truncate, with_signs
 
-DRAWS = 1000
+N_DRAWS = 1000
 """Number of trees drawn from a posterior that is not sampled."""
-MASS = 0.95
+SET_MASS = 0.95
 """Probability of the credible set."""
-N_FEATURES, N_SIZES, N_SUPPORT = 12, 24, 16
+MAX_FEATURES, MAX_SIZES, MAX_CELLS = 12, 24, 16
 """Largest numbers of features, of sizes and of cells listed."""
-LEAST_PROBABILITY = 0.005
+MIN_LISTED_PROBABILITY = 0.005
 """Smallest probability of a number of leaves that is listed."""
-LONGEST, LONGEST_CALL, MOST_LINES = 240, 2000, 80
+MAX_CONDITIONS_LENGTH, MAX_CALL_LENGTH, MAX_TREE_LINES = 240, 2000, 80
 """Largest numbers of characters of a path and of a call, and of lines of a tree."""
-N_BEST = 3
+N_PRINTED_TREES = 3
 """Number of trees printed."""
-N_NAMED = 3
+MAX_NAMED = 3
 """Largest number of features and of cuts in a message."""
-N_TRACE, N_CHAINS = 160, 8
+MAX_TRACE_POINTS, MAX_TRACED_CHAINS = 160, 8
 """Largest numbers of points of a trace, and of chains traced."""
-PALETTE = 7
+N_COLORS = 7
 """Number of features with a colour of their own."""
-NEARLY_ALL = 0.95
+WHOLE_POSTERIOR_COVERAGE = 0.95
 """Part of the posterior from which on values are reported as those of the whole."""
 NO_OBJECTION = "The chains agree: no criterion fails."
 
@@ -56,7 +56,7 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
     Trees are drawn from a posterior that is not sampled. ``truth`` is an exact posterior of the same model, whose
     values are shown beside those of the draws, ``command`` the line that makes the report again.
     """
-    draws = draws_from(post, DRAWS, 0, that_predict=True)
+    draws = draws_from(post, N_DRAWS, 0, that_predict=True)
     is_sampled = draws is post
     truth = check_truth(draws, truth) if is_sampled or truth is not None else post
     paths = common_paths(draws, join_cuts=not has_path_probabilities(truth))
@@ -66,59 +66,59 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         mode_of_tree[mode.trees] = i
     source = post if truth is None else truth
     has_order = draws.sees_all_rows and source.sees_all_rows and not np.isnan(draws.log_posterior_of_tree).any()
-    credible_set = source.credible_set(MASS) if has_order else None
+    credible_set = source.credible_set(SET_MASS) if has_order else None
     model = draws.model
     # one order of classes everywhere, that of the model; the last of two classes stands for both
-    names = [cut(name, LONGEST_NAME) for name in output_names(model)] if model.leaf.predicts else []
-    shown = [1] if model.classes_ is not None and len(names) == 2 else list(range(len(names)))[:MOST_OUTPUTS]
-    inclusion = _inclusion(draws, truth)
-    effects = effects_of(draws, [line["feature"] for line in inclusion], shown)
+    names = [truncate(name, MAX_NAME_LENGTH) for name in output_names(model)] if model.leaf.predicts else []
+    output_numbers = [1] if model.classes_ is not None and len(names) == 2 else list(range(len(names)))[:MAX_OUTPUTS]
+    inclusion = _inclusion_rows(draws, truth)
+    effects = feature_effects(draws, [line["feature"] for line in inclusion], output_numbers)
     shapes = draws.shapes(most=1)
     # joined cells have no exact probabilities
-    consensus = post.consensus_tree(draws=DRAWS, join_cuts=truth is None or truth is post)
+    consensus = post.consensus_tree(draws=N_DRAWS, join_cuts=truth is None or truth is post)
     return {
         "data_line": words.data_line(model),
         "target": words.target_name(model),
-        "run": words.run_line(draws) if is_sampled else f"{DRAWS} independent draws of {type(post).__name__}",
-        "exact": None if truth is None else _exactness(truth),
+        "run": words.run_line(draws) if is_sampled else f"{N_DRAWS} independent draws of {type(post).__name__}",
+        "exact": None if truth is None else _exactness_text(truth),
         "verdict": _verdict_of_draws(draws, truth) if is_sampled else _verdict_of_exact(post),
         "messages": [
-            _deciding_features(words.target_name(model), inclusion, effects),
-            _first_cuts(model.columns, shapes.shapes[0]),
-            _sizes_in_words(draws, shapes.n_shapes, len(modes.modes)),
+            _features_sentence(words.target_name(model), inclusion, effects),
+            _first_cuts_sentence(model.columns, shapes.shapes[0]),
+            _leaf_count_sentence(draws, shapes.n_shapes, len(modes.modes)),
         ],
         "shape": shapes.shapes[0],
         "shape_tree": _shape_tree(shapes.shapes[0]),
-        "outputs": [names[j] for j in shown],
+        "outputs": [names[j] for j in output_numbers],
         "n_outputs": len(names),
-        "sizes": _sizes(draws, truth),
+        "sizes": _leaf_count_rows(draws, truth),
         "inclusion": inclusion,
         "effects": effects,
         "consensus": consensus,
-        "consensus_exact": None if truth is post else _exact_at(consensus.key, truth),
+        "consensus_exact": None if truth is post else _exact_cell_probabilities(consensus.key, truth),
         "joined": not has_path_probabilities(truth),
-        "paths": _paths(draws, truth, paths, [line["feature"] for line in inclusion[:PALETTE]]),
+        "paths": _path_rows(draws, truth, paths, [line["feature"] for line in inclusion[:N_COLORS]]),
         "trees": trees_for_page(draws, credible_set, paths, mode_of_tree),
         "credible_set": credible_set,
         "n_drawn_trees": int((draws.weight_of_tree > 0.0).sum()),
-        "best": _best(draws, credible_set),
+        "best": _best_trees(draws, credible_set),
         "classes": None if model.classes_ is None else names,
         "names": names,
         "predicts": has_values_by_leaf(model),
         "modes": modes,
         "mode_trees": [_first_lines(mode.tree.format()) for mode in modes.modes],
-        "map": _map(draws, paths, mode_of_tree),
-        "support": _support(draws, truth),
-        "diagnosis": _diagnosis(draws) if is_sampled else None,
+        "map": _tree_map_points(draws, paths, mode_of_tree),
+        "support": _uncertain_cells(draws, truth),
+        "diagnosis": _diagnosis_content(draws) if is_sampled else None,
         "traces": _traces(draws) if is_sampled else [],
         "n_chains": draws.n_chains,
-        "facts": [(name, cut(value, LONGEST_CALL)) for name, value in _facts(post, draws)],
-        "calls": [cut(line, LONGEST_CALL) for line in _calls(draws)],
+        "facts": [(name, truncate(value, MAX_CALL_LENGTH)) for name, value in _model_facts(post, draws)],
+        "calls": [truncate(line, MAX_CALL_LENGTH) for line in _call_lines(draws)],
         "command": command,
     }
 
 
-def records(**columns: Any) -> list[dict[str, Any]]:
+def rows_of_columns(**columns: Any) -> list[dict[str, Any]]:
     """Return one dictionary for each entry of columns of equal length. A column that is None has no values."""
     m = max(len(column) for column in columns.values() if column is not None)
     lists = [[None] * m if column is None else column for column in columns.values()]
@@ -141,7 +141,7 @@ def check_truth(draws: SampledPosterior, truth: Any) -> Posterior | None:
     return truth
 
 
-def _exactness(truth: Posterior) -> str:
+def _exactness_text(truth: Posterior) -> str:
     coverage = getattr(truth, "coverage", 1.0)
     if coverage == 1.0:
         return "exact values"
@@ -151,10 +151,10 @@ def _exactness(truth: Posterior) -> str:
 
 def _verdict_of_exact(post: Posterior) -> dict[str, Any]:
     coverage = getattr(post, "coverage", 1.0)
-    whole = coverage is not None and coverage >= NEARLY_ALL
-    head = "Nothing here depends on a chain." if whole else "These values are of a part of the posterior."
-    lines = [f"Ticks are {_exactness(post)}; paths, trees and the map are of {DRAWS} independent draws."]
-    return {"level": "good" if whole else "doubt", "head": head, "lines": lines, "figures": []}
+    is_nearly_all = coverage is not None and coverage >= WHOLE_POSTERIOR_COVERAGE
+    head = "Nothing here depends on a chain." if is_nearly_all else "These values are of a part of the posterior."
+    lines = [f"Ticks are {_exactness_text(post)}; paths, trees and the map are of {N_DRAWS} independent draws."]
+    return {"level": "good" if is_nearly_all else "doubt", "head": head, "lines": lines, "figures": []}
 
 
 def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[str, Any]:
@@ -167,36 +167,41 @@ def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[
         head = "There are too few draws to judge."
     lines = [line[:1].upper() + line[1:] for line in lines]
     if truth is not None:
-        drawn, exact = _padded(draws.n_leaves_pmf(), truth.n_leaves_pmf())
-        distance = 0.5 * np.abs(drawn - exact).sum()
+        sampled, exact = _pad_to_one_length(draws.n_leaves_pmf(), truth.n_leaves_pmf())
+        distance = 0.5 * np.abs(sampled - exact).sum()
         lines.append(f"Total variation between drawn and exact distribution of the number of leaves: {distance:.3f}.")
-    texts = {"lines": [cut(line, LONGEST) for line in lines], "figures": [cut(line, LONGEST) for line in figures]}
+    texts = {
+        "lines": [truncate(line, MAX_CONDITIONS_LENGTH) for line in lines],
+        "figures": [truncate(line, MAX_CONDITIONS_LENGTH) for line in figures],
+    }
     return {"level": "doubt" if objections else "good", "head": head, **texts}
 
 
-def _padded(*distributions: np.ndarray) -> list[np.ndarray]:
+def _pad_to_one_length(*distributions: np.ndarray) -> list[np.ndarray]:
     """Return distributions over 0, 1, ... with zeros at the end, so that they have one length."""
     size = max(map(len, distributions))
     return [np.pad(pmf, (0, size - len(pmf))) for pmf in distributions]
 
 
-def _sizes(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    pmfs = _padded(*(post.n_leaves_pmf() for post in (draws, truth) if post is not None))
+def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
+    pmfs = _pad_to_one_length(*(post.n_leaves_pmf() for post in (draws, truth) if post is not None))
     largest = np.max(pmfs, axis=0)
-    shown = np.flatnonzero(largest >= LEAST_PROBABILITY)
-    shown = np.sort(shown[np.argsort(-largest[shown], kind="stable")][:N_SIZES])
-    return records(leaves=shown, probability=pmfs[0][shown], exact=None if truth is None else pmfs[1][shown])
+    likely_sizes = np.flatnonzero(largest >= MIN_LISTED_PROBABILITY)
+    likely_sizes = np.sort(likely_sizes[np.argsort(-largest[likely_sizes], kind="stable")][:MAX_SIZES])
+    return rows_of_columns(
+        leaves=likely_sizes, probability=pmfs[0][likely_sizes], exact=None if truth is None else pmfs[1][likely_sizes]
+    )
 
 
-def _inclusion(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    drawn = draws._feature_inclusion()
-    order = np.argsort(-drawn, kind="stable")[:N_FEATURES]
-    order = order[drawn[order] > 0.0]
-    root = np.bincount(draws.root_feature_of_tree + 1, weights=draws.weight_of_tree, minlength=len(drawn) + 1)[1:]
-    return records(
+def _inclusion_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
+    sampled = draws._feature_inclusion()
+    order = np.argsort(-sampled, kind="stable")[:MAX_FEATURES]
+    order = order[sampled[order] > 0.0]
+    root = np.bincount(draws.root_feature_of_tree + 1, weights=draws.weight_of_tree, minlength=len(sampled) + 1)[1:]
+    return rows_of_columns(
         feature=order,
-        name=[cut(draws.model.columns.names[k], LONGEST_NAME) for k in order],
-        probability=drawn[order],
+        name=[truncate(draws.model.columns.names[k], MAX_NAME_LENGTH) for k in order],
+        probability=sampled[order],
         at_root=root[order],
         exact=None if truth is None else truth._feature_inclusion()[order],
     )
@@ -208,7 +213,7 @@ def _shape_tree(shape: Shape) -> dict[str, Any]:
     A split has ``words`` and two ``children``. A leaf has ``rows``, ``strips``, its outputs with their intervals, and
     ``words``, its prediction if this depends on columns of X, else an empty text.
     """
-    leaves, strips = shape.leaves.groupby("node").first(), strips_of(shape)
+    leaves, strips = shape.leaves.groupby("node").first(), output_strips(shape)
 
     def subtree(node: int) -> tuple[dict[str, Any], int]:
         """Return a node, and the number of the first node after its subtree."""
@@ -217,12 +222,12 @@ def _shape_tree(shape: Shape) -> dict[str, Any]:
             return {"rows": float(leaves["rows"][node]), "strips": strips[node], "words": text}, node + 1
         yes, after = subtree(node + 1)
         no, after = subtree(after)
-        return {"words": nice(shape.splits.loc[node, "words"]), "children": [yes, no]}, after
+        return {"words": with_signs(shape.splits.loc[node, "words"]), "children": [yes, no]}, after
 
     return subtree(0)[0]
 
 
-def _exact_at(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[float] | None:
+def _exact_cell_probabilities(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[float] | None:
     """Return the exact probabilities of cells, or None if ``truth`` is None or would have to draw for them."""
     if truth is None or not hasattr(truth, "path_probabilities"):
         return None
@@ -231,31 +236,33 @@ def _exact_at(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[floa
     return [probability.get(key, 0.0) for key in keys]
 
 
-def _paths(draws: SampledPosterior, truth: Posterior | None, paths: Paths, colours: list[int]) -> list[dict[str, Any]]:
+def _path_rows(
+    draws: SampledPosterior, truth: Posterior | None, paths: CommonPaths, colours: list[int]
+) -> list[dict[str, Any]]:
     """Return the decision paths, each with its last condition, all conditions, and the ends of its box."""
     exact = None
     if has_path_probabilities(truth):
         exact = truth.path_probabilities(draws, paths.cell, paths.parent)  # type: ignore[union-attr]
-    condition = _conditions(draws, paths)
+    condition = _last_conditions(draws, paths)
     conditions: list[str] = []
     for parent, text in zip(paths.parent.tolist(), condition, strict=True):
         conditions.append(f"{conditions[parent]}, {text}" if parent > 0 else text)
     feature = draws.distinct_trees.feature[paths.above].tolist()
-    colour = [colours.index(k) if k in colours else PALETTE for k in feature]
+    colour = [colours.index(k) if k in colours else N_COLORS for k in feature]
     predictions = lines_of_cells(draws.model, draws.node_stats[paths.node], MOST_CLASSES)
-    top, bottom = layout(paths)
-    return records(
+    top, bottom = icicle_ends(paths)
+    return rows_of_columns(
         parent=paths.parent,
         depth=paths.depth,
         condition=condition,
-        conditions=[cut(text, LONGEST) for text in conditions],
+        conditions=[truncate(text, MAX_CONDITIONS_LENGTH) for text in conditions],
         colour=[-1, *colour[1:]],
         probability=paths.probability,
         mcse=paths.mcse,
         exact=exact,
         stops=paths.stops,
         rows=paths.rows,
-        value=[cut(", ".join(lines), LONGEST) for lines in predictions],
+        value=[truncate(", ".join(lines), MAX_CONDITIONS_LENGTH) for lines in predictions],
         top=top,
         bottom=bottom,
     )
@@ -266,7 +273,7 @@ def has_path_probabilities(truth: Posterior | None) -> bool:
     return hasattr(truth, "path_probabilities")
 
 
-def _conditions(draws: SampledPosterior, paths: Paths) -> list[str]:
+def _last_conditions(draws: SampledPosterior, paths: CommonPaths) -> list[str]:
     """Return the last condition of each path; a cut that differs between trees is its median, with its interval."""
     trees, between, columns = draws.distinct_trees, draws.node_between, draws.model.columns
     out = [ALL_ROWS]
@@ -279,11 +286,11 @@ def _conditions(draws: SampledPosterior, paths: Paths) -> list[str]:
         else:
             before = path_to(trees, between, int(draws.cells.tree_of_node[node]), above)
             text = conditions_in_words(columns, [last], [one for _, one in before])
-        out.append(nice(text))
+        out.append(with_signs(text))
     return out
 
 
-def layout(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
+def icicle_ends(paths: CommonPaths) -> tuple[np.ndarray, np.ndarray]:
     """Return the upper and lower ends (m,) of the boxes of an icicle, between 0 and 1.
 
     A box has the height `Paths.width`; the first child of a path begins where the path begins, and the others follow.
@@ -297,13 +304,13 @@ def layout(paths: Paths) -> tuple[np.ndarray, np.ndarray]:
     return top, top + width
 
 
-def _best(draws: SampledPosterior, credible_set: CredibleSet | None) -> list[dict[str, Any]]:
+def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> list[dict[str, Any]]:
     """Return the most probable trees drawn, for readers without JavaScript."""
-    log_posterior = order_of_trees(draws, credible_set)
+    log_posterior = ordering_log_posterior(draws, credible_set)
     log_posterior = np.where(draws.weight_of_tree > 0.0, log_posterior, -np.inf)
-    order = np.argsort(-log_posterior, kind="stable")[:N_BEST]
+    order = np.argsort(-log_posterior, kind="stable")[:N_PRINTED_TREES]
     order = order[log_posterior[order] > -np.inf]
-    return records(
+    return rows_of_columns(
         text=[_first_lines(draws.distinct_tree(int(t)).format()) for t in order],
         fraction=draws.weight_of_tree[order],
         log_posterior=log_posterior[order],
@@ -313,12 +320,12 @@ def _best(draws: SampledPosterior, credible_set: CredibleSet | None) -> list[dic
 
 def _first_lines(text: str) -> str:
     lines = text.splitlines()
-    more = len(lines) - MOST_LINES
-    shown = [cut(line, LONGEST) for line in lines[:MOST_LINES]]
-    return "\n".join([*shown, f"... {more} more lines"] if more > 0 else shown)
+    more = len(lines) - MAX_TREE_LINES
+    first_lines = [truncate(line, MAX_CONDITIONS_LENGTH) for line in lines[:MAX_TREE_LINES]]
+    return "\n".join([*first_lines, f"... {more} more lines"] if more > 0 else first_lines)
 
 
-def _map(draws: SampledPosterior, paths: Paths, mode_of_tree: np.ndarray) -> dict[str, Any]:
+def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: np.ndarray) -> dict[str, Any]:
     """Return a map of up to 400 draws by tree distance, equal trees of a chain as one point."""
     distances = draws.tree_distances()
     place, part = classical_scaling(distances.matrix)
@@ -327,7 +334,7 @@ def _map(draws: SampledPosterior, paths: Paths, mode_of_tree: np.ndarray) -> dic
     both = np.array([distances.chain, distances.tree])
     (chain, tree), first, count = np.unique(both, axis=1, return_index=True, return_counts=True)
     offset = draws.coded_trees.offset
-    points = records(
+    points = rows_of_columns(
         x=place[first, 0],
         y=place[first, 1],
         chain=chain,
@@ -339,39 +346,41 @@ def _map(draws: SampledPosterior, paths: Paths, mode_of_tree: np.ndarray) -> dic
     return {"points": points, "fraction": float(part.sum()) if part.any() else 1.0, "draws": len(distances.tree)}
 
 
-def _support(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
+def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
     """Return the cells about which trees differ most, the most probable first."""
     support = draws.support(0.05)
     order = np.argsort(-np.minimum(support.probability, 1.0 - support.probability), kind="stable")
-    order = order[support.kind[order] == "cell"][:N_SUPPORT]
+    order = order[support.kind[order] == "cell"][:MAX_CELLS]
     order = np.array(sorted(order.tolist(), key=lambda i: -round(float(support.probability[i]), 9)), dtype=np.int64)
-    return records(
-        words=[cut(nice(support.words[i]), LONGEST) for i in order],
+    return rows_of_columns(
+        words=[truncate(with_signs(support.words[i]), MAX_CONDITIONS_LENGTH) for i in order],
         rows=support.rows[order],
         probability=support.probability[order],
         mcse=support.mcse[order],
         ess=support.ess[order],
         rhat=support.rhat[order],
         by_chain=support.by_chain[order],
-        exact=_exact_at([support.key[i] for i in order], truth),
+        exact=_exact_cell_probabilities([support.key[i] for i in order], truth),
     )
 
 
-def _diagnosis(draws: SampledPosterior) -> dict[str, Any]:
+def _diagnosis_content(draws: SampledPosterior) -> dict[str, Any]:
     table = draws.summary()
-    rows = [{"name": cut(name, LONGEST), **line} for name, line in table.to_dict(orient="index").items()]
+    rows = [
+        {"name": truncate(name, MAX_CONDITIONS_LENGTH), **line} for name, line in table.to_dict(orient="index").items()
+    ]
     acceptance = ", ".join(f"{name} {fraction:.3f}" for name, fraction in table.attrs["acceptance"].items())
     return {"rows": rows, "acceptance": acceptance, "tree_ess": draws.tree_ess(), "asdsf": draws.asdsf()}
 
 
 def _traces(draws: SampledPosterior) -> list[dict[str, Any]]:
     """Return the log posterior and the number of leaves at evenly spaced draws, by chain."""
-    at = spaced(draws.n_draws, N_TRACE)
+    at = spaced(draws.n_draws, MAX_TRACE_POINTS)
     both = {"log posterior": draws.log_prior + draws.log_score, "number of leaves": draws.n_leaves}
-    return [{"name": name, "draws": at, "chains": values[:N_CHAINS, at]} for name, values in both.items()]
+    return [{"name": name, "draws": at, "chains": values[:MAX_TRACED_CHAINS, at]} for name, values in both.items()]
 
 
-def _facts(post: Posterior, draws: SampledPosterior) -> list[tuple[str, str]]:
+def _model_facts(post: Posterior, draws: SampledPosterior) -> list[tuple[str, str]]:
     """Return the model and the run as pairs of a name and a text."""
     model = draws.model
     facts = [
@@ -384,21 +393,23 @@ def _facts(post: Posterior, draws: SampledPosterior) -> list[tuple[str, str]]:
         facts.append(("posterior", repr(post)))
         evidence = "" if post.log_evidence is None else f"{post.log_evidence:.6f}"
     else:
-        facts += _facts_of_run(draws)
+        facts += _run_facts(draws)
         evidence = words.evidence_text(draws)
     if evidence:
         facts.append(("log evidence", evidence))
     drawn_with = [call.versions for call in draws.calls]
-    facts += [("versions", _versions(numbers)) for i, numbers in enumerate(drawn_with) if numbers not in drawn_with[:i]]
+    facts += [
+        ("versions", _versions_text(numbers)) for i, numbers in enumerate(drawn_with) if numbers not in drawn_with[:i]
+    ]
     if versions() not in drawn_with:
-        facts.append(("versions of this page" if drawn_with else "versions", _versions(versions())))
+        facts.append(("versions of this page" if drawn_with else "versions", _versions_text(versions())))
     return facts
 
 
-def _facts_of_run(draws: SampledPosterior) -> list[tuple[str, str]]:
+def _run_facts(draws: SampledPosterior) -> list[tuple[str, str]]:
     facts = [("draws", words.run_line(draws))]
     if draws.calls:
-        facts.append(("seed", cut(draws.calls[0].seed, LONGEST)))
+        facts.append(("seed", truncate(draws.calls[0].seed, MAX_CONDITIONS_LENGTH)))
     if draws.course is not None:
         facts.append(("moves", ", ".join(map(str, draws.course.kernel.count_names))))
         facts.append(("steps", f"{draws.course.steps} a chain after tuning, every {draws.course.thin} kept"))
@@ -407,7 +418,7 @@ def _facts_of_run(draws: SampledPosterior) -> list[tuple[str, str]]:
     return [*facts, ("best log posterior drawn", f"{words.best_log_posterior(draws):.3f} (unnormalised)")]
 
 
-def _calls(post: SampledPosterior) -> list[str]:
+def _call_lines(post: SampledPosterior) -> list[str]:
     """Return the lines of Python that make the draws again, with a remark if they cannot."""
     lines = [call.line for call in post.calls]
     if not all(call.repeatable for call in post.calls):
@@ -415,31 +426,33 @@ def _calls(post: SampledPosterior) -> list[str]:
     return lines
 
 
-def _versions(numbers: dict[str, str]) -> str:
+def _versions_text(numbers: dict[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in numbers.items())
 
 
-def _deciding_features(target: str, inclusion: list[dict[str, Any]], effects: list[Effect]) -> str:
+def _features_sentence(target: str, inclusion: list[dict[str, Any]], effects: list[FeatureEffect]) -> str:
     """Return which features are in at least half of the trees, the most important first, in words."""
     frequent = [i for i, line in enumerate(inclusion) if line["probability"] >= 0.5]
     if not frequent:
         return f"No feature is in half of the trees for {target}."
     if effects and effects[0].strongest:
         frequent.sort(key=lambda i: -effects[i].strongest[1][0])  # type: ignore[index]
-    named = [f"{inclusion[i]['name']} ({words.probability(inclusion[i]['probability'])})" for i in frequent[:N_NAMED]]
-    if len(frequent) > N_NAMED:
-        named.append(f"{len(frequent) - N_NAMED} more")
+    named = [
+        f"{inclusion[i]['name']} ({words.probability_text(inclusion[i]['probability'])})" for i in frequent[:MAX_NAMED]
+    ]
+    if len(frequent) > MAX_NAMED:
+        named.append(f"{len(frequent) - MAX_NAMED} more")
     listed = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
     verb = "decides" if len(named) == 1 else "decide"
     return f"{listed} {verb} {target}. In brackets is the probability that a tree splits on the feature."
 
 
-def _first_cuts(columns: Columns, shape: Shape) -> str:
+def _first_cuts_sentence(columns: Columns, shape: Shape) -> str:
     """Return the uppermost cuts of a shape with their intervals, in words."""
     cuts = []
     for line in shape.splits.sort_values("depth", kind="stable").itertuples():
         if np.isfinite(line.cut):
-            k, name = columns.names.index(line.feature), cut(line.feature, LONGEST_NAME)
+            k, name = columns.names.index(line.feature), truncate(line.feature, MAX_NAME_LENGTH)
             condition = line.words.removeprefix(f"{line.feature} ")
             if line.lower < line.upper and columns.kind(k) != TRUTH:
                 middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
@@ -448,20 +461,20 @@ def _first_cuts(columns: Columns, shape: Shape) -> str:
                 # truth values have no "<="
                 at = f"at {condition.removeprefix('<= ')}" if condition.startswith("<= ") else condition
                 cuts.append(f"{name} {at}")
-    probability = words.probability(shape.probability)
+    probability = words.probability_text(shape.probability)
     if not cuts:
         return f"The most probable shape, {probability} of the posterior, has no cut of a number."
     verb = "the cut is" if len(cuts) == 1 else "the first cuts are"
-    return f"In the most probable shape, {probability} of the posterior, {verb}: {'; '.join(cuts[:N_NAMED])}."
+    return f"In the most probable shape, {probability} of the posterior, {verb}: {'; '.join(cuts[:MAX_NAMED])}."
 
 
-def _sizes_in_words(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
+def _leaf_count_sentence(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
     """Return the usual numbers of leaves, and how many clusters or shapes the trees have."""
     pmf = draws.n_leaves_pmf()
     low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))
     span = f"{low}" if low == high else f"{low} to {high}"
-    inside = words.probability(float(pmf[low : high + 1].sum()))
-    text = f"A tree has {span} {'leaf' if span == '1' else 'leaves'} with probability {inside}."
+    probability_text = words.probability_text(float(pmf[low : high + 1].sum()))
+    text = f"A tree has {span} {'leaf' if span == '1' else 'leaves'} with probability {probability_text}."
     if n_modes > 1:
         return f"{text} The trees fall into {n_modes} clusters, which the map shows."
     return f"{text} The draws have {n_shapes} shapes in all." if n_shapes > 1 else text

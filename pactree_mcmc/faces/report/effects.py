@@ -8,25 +8,25 @@ import numpy as np
 
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.rows.attributions import attributions_of
-from ..plots.effects import Dependence, dependence_of
+from ..plots.effects import Dependence, partial_dependence
 from ..plots.style import rows_to_average
-from .words import UNKNOWN
+from .words import NOT_KNOWN_TEXT
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
 
-N_ROWS, N_TREES = 60, 400
+MAX_EXPLAINED_ROWS, N_INTERVAL_DRAWS = 60, 400
 """Numbers of training rows whose predictions are explained, and of draws behind the intervals."""
-CURVE_ROWS, CURVE_TREES, MOST_PIECES = 30, 100, 24
+MAX_CURVE_ROWS, N_CURVE_DRAWS, MAX_CURVE_STEPS = 30, 100, 24
 """Numbers of rows and of draws of a curve, and the largest number of its steps."""
-COVERAGE = 0.9
-MONOTONE = 0.8
+EFFECT_COVERAGE = 0.9
+MIN_MONOTONE_AGREEMENT = 0.8
 """Smallest size of `concordance` at which an effect is called monotone: nine tenths of the changes have its sign."""
-FLAT = 0.02
+MAX_FLAT_CHANGE = 0.02
 """Changes of a curve below this fraction of the largest range of a curve are called flat."""
 
 
-class Effect(NamedTuple):
+class FeatureEffect(NamedTuple):
     """Effect of one feature on the predictions of some outputs."""
 
     importance: np.ndarray | None
@@ -45,7 +45,7 @@ class Effect(NamedTuple):
         return j, self.importance[j].tolist()
 
 
-def effects_of(post: SampledPosterior, features: list[int], outputs: list[int]) -> list[Effect]:
+def feature_effects(post: SampledPosterior, features: list[int], outputs: list[int]) -> list[FeatureEffect]:
     """Return the effect of each of some ``features`` on the ``outputs`` with these numbers.
 
     Return an empty list if the leaf model predicts nothing.
@@ -55,9 +55,13 @@ def effects_of(post: SampledPosterior, features: list[int], outputs: list[int]) 
         return []
     shap = None
     if has_values_by_leaf(model):
-        shap = attributions_of(post, rows_to_average(model, None, N_ROWS), COVERAGE, N_TREES, 0)
-    rows = rows_to_average(model, None, CURVE_ROWS)
-    curves = [dependence_of(post, k, rows, COVERAGE, CURVE_TREES, 0, MOST_PIECES, outputs) for k in features]
+        shap = attributions_of(
+            post, rows_to_average(model, None, MAX_EXPLAINED_ROWS), EFFECT_COVERAGE, N_INTERVAL_DRAWS, 0
+        )
+    rows = rows_to_average(model, None, MAX_CURVE_ROWS)
+    curves = [
+        partial_dependence(post, k, rows, EFFECT_COVERAGE, N_CURVE_DRAWS, 0, MAX_CURVE_STEPS, outputs) for k in features
+    ]
     ranges = np.max([np.ptp(one.mean, axis=0) for one in curves] or [np.zeros(len(outputs))], axis=0)
     out = []
     for k, curve in zip(features, curves, strict=True):
@@ -66,7 +70,11 @@ def effects_of(post: SampledPosterior, features: list[int], outputs: list[int]) 
             parts = (shap.importance, shap.importance_lower, shap.importance_upper)
             importance = np.column_stack([part[k, outputs] for part in parts])
         directions = [direction_of(curve.mean[:, j], ranges[j]) for j in range(len(outputs))]
-        out.append(Effect(importance, curve, [UNKNOWN] * len(outputs) if model.columns.is_nominal[k] else directions))
+        out.append(
+            FeatureEffect(
+                importance, curve, [NOT_KNOWN_TEXT] * len(outputs) if model.columns.is_nominal[k] else directions
+            )
+        )
     return out
 
 
@@ -74,13 +82,15 @@ def direction_of(curve: np.ndarray, largest_range: float) -> str:
     """Return the direction of a curve (m,): increasing, decreasing, not monotone or flat."""
     steps = np.diff(curve)
     total = float(np.abs(steps).sum())
-    if total <= FLAT * largest_range:
+    if total <= MAX_FLAT_CHANGE * largest_range:
         return "flat"
     agreement = float(steps.sum()) / total
-    return "not monotone" if abs(agreement) < MONOTONE else "increasing" if agreement > 0.0 else "decreasing"
+    return (
+        "not monotone" if abs(agreement) < MIN_MONOTONE_AGREEMENT else "increasing" if agreement > 0.0 else "decreasing"
+    )
 
 
-def curves_in_boxes(effects: list[Effect], width: float, height: float) -> list[list[dict[str, Any]]]:
+def curves_in_boxes(effects: list[FeatureEffect], width: float, height: float) -> list[list[dict[str, Any]]]:
     """Return the band and the line of each curve as SVG paths in a box of this size, by feature and output.
 
     The curves of an output have one axis, so that their heights can be compared.
@@ -98,15 +108,15 @@ def curves_in_boxes(effects: list[Effect], width: float, height: float) -> list[
         boxes = []
         for j, direction in enumerate(one.directions):
             # from left to right along the upper end, and back along the lower one
-            band = f"M{_steps(x, upper[:, j])}L{_steps(x[::-1], lower[::-1, j])}Z"
+            band = f"M{_step_path(x, upper[:, j])}L{_step_path(x[::-1], lower[::-1, j])}Z"
             ends = (float(curve.mean[:, j].min()), float(curve.mean[:, j].max()))
-            line = f"M{_steps(x, mean[:, j])}"
+            line = f"M{_step_path(x, mean[:, j])}"
             boxes.append({"band": band, "line": line, "direction": direction, "ends": ends})
         out.append(boxes)
     return out
 
 
-def _steps(x: np.ndarray, y: np.ndarray) -> str:
+def _step_path(x: np.ndarray, y: np.ndarray) -> str:
     """Return a step function with heights ``y`` (m,) between the ends ``x`` (m + 1,) as part of an SVG path."""
     first = f"{x[0]:.0f} {y[0]:.1f}"
     return first + "".join(f"V{height:.1f}H{end:.0f}" for height, end in zip(y, x[1:], strict=True))

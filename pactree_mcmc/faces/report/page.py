@@ -14,12 +14,12 @@ import numpy as np
 from ...table.words import figures
 from ..plots.style import shortened
 from .effects import curves_in_boxes
-from .words import cut, nice, number, printable, probability
+from .words import number_text, printable, probability_text, truncate, with_signs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-LONGEST_TITLE = 120
+MAX_TITLE_LENGTH = 120
 """Largest number of characters of the title of a window."""
 ICICLE_HEIGHT, ROOT_WIDTH, FULL_WIDTH = 520, 74, 1000
 """Height of the icicle, width of the box of the root, and approximate width of all boxes, in pixels."""
@@ -27,7 +27,7 @@ CHARACTER_WIDTH = 6.7
 """Width of a character of a label, in pixels."""
 LABEL_HEIGHT, GAUGE_HEIGHT, BOTH_HEIGHT = 13.0, 6.0, 21.0
 """Smallest height of a box with a label, with a gauge of its probability, and with both, in pixels."""
-SHAPES = (
+CHAIN_MARKS = (
     "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
     "m-2.7-2.7h5.4v5.4h-5.4z",
     "m0-3.6l3.5 6.2h-7z",
@@ -39,7 +39,7 @@ SHAPES = (
 )
 """SVG paths of the marks of chains, about 3 pixels in radius."""
 MAP_SIZE, MAP_MARGIN = 460, 24
-CURVE = (110, 40)
+CURVE_SIZE = (110, 40)
 """Width and height of the curve of an effect, in pixels."""
 TRACE_WIDTH, TRACE_HEIGHT = 520, 96
 
@@ -58,7 +58,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_without_unprintable,
     )
-    out.filters |= {"cut": cut, "number": number, "probability": probability, "letter": mode_letter, "nice": nice}
+    out.filters |= {
+        "cut": truncate,
+        "number": number_text,
+        "probability": probability_text,
+        "letter": mode_letter,
+        "nice": with_signs,
+    }
     # NaN is not JSON: a page with one would not be read
     out.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return out
@@ -82,7 +88,7 @@ def render_page(content: dict[str, Any], title: str) -> str:
         .render(
             content,
             title=title,
-            window_title=cut(title, LONGEST_TITLE),
+            window_title=truncate(title, MAX_TITLE_LENGTH),
             policy=Markup(f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"),
             style=Markup(style),
             script=Markup(script),
@@ -95,13 +101,13 @@ def render_page(content: dict[str, Any], title: str) -> str:
                 ],
                 "mass": None if credible_set is None else credible_set.mass,
             },
-            shapes=SHAPES,
-            icicle=icicle(content["paths"]),
-            curves=curves_in_boxes(content["effects"], *CURVE),
-            curve_size=CURVE,
+            shapes=CHAIN_MARKS,
+            icicle=icicle_boxes(content["paths"]),
+            curves=curves_in_boxes(content["effects"], *CURVE_SIZE),
+            curve_size=CURVE_SIZE,
             curve_heads=_curve_heads(content),
-            tree_map=tree_map(content["map"]["points"]),
-            lines=[trace(one) for one in content["traces"]],
+            tree_map=map_marks(content["map"]["points"]),
+            lines=[trace_lines(one) for one in content["traces"]],
         )
     )
 
@@ -114,7 +120,7 @@ def _curve_heads(content: dict[str, Any]) -> list[str]:
     return [f"mean {name}" for name in names]
 
 
-def icicle(paths: list[dict[str, Any]]) -> dict[str, Any]:
+def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the sizes of the icicle and its boxes in pixels, with the labels that fit into them."""
     deepest = max(path["depth"] for path in paths)
     column = max((FULL_WIDTH - ROOT_WIDTH) / max(deepest, 1), 128.0)
@@ -124,21 +130,24 @@ def icicle(paths: list[dict[str, Any]]) -> dict[str, Any]:
         y, height = ICICLE_HEIGHT * path["top"], ICICLE_HEIGHT * (path["bottom"] - path["top"])
         label = ""
         if height >= LABEL_HEIGHT:
-            room, fraction = int((width - 8) / CHARACTER_WIDTH), f" {probability(path['probability'])}" if i else ""
-            label = _fitted(path["condition"], room - len(fraction)) + fraction
+            max_characters, fraction = (
+                int((width - 8) / CHARACTER_WIDTH),
+                f" {probability_text(path['probability'])}" if i else "",
+            )
+            label = _fit_condition(path["condition"], max_characters - len(fraction)) + fraction
         has_gauge = i > 0 and (GAUGE_HEIGHT <= height < LABEL_HEIGHT or height >= BOTH_HEIGHT)
         boxes.append({"x": x, "y": y, "width": width, "height": height, "label": label, "has_gauge": has_gauge})
     return {"width": ROOT_WIDTH + column * deepest, "height": ICICLE_HEIGHT, "boxes": boxes}
 
 
-def _fitted(condition: str, room: int) -> str:
-    """Return a condition in at most ``room`` characters: without the interval of its cut, or without its middle."""
-    if len(condition) > room and condition.endswith("]"):
+def _fit_condition(condition: str, max_characters: int) -> str:
+    """Return a condition in ``max_characters`` at most: without the interval of its cut, or without its middle."""
+    if len(condition) > max_characters and condition.endswith("]"):
         condition = condition.rpartition(" [")[0]
-    return shortened(condition, room)
+    return shortened(condition, max_characters)
 
 
-def tree_map(points: list[dict[str, Any]]) -> dict[str, Any]:
+def map_marks(points: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the places and sizes of marks in pixels, and the places of the letters of the modes."""
     inner = MAP_SIZE - 2 * MAP_MARGIN
     x = np.array([MAP_MARGIN + inner * round(point["x"], 4) for point in points])
@@ -158,17 +167,17 @@ def mode_letter(mode: int) -> str:
     return chr(65 + mode) if mode < 26 else str(mode)
 
 
-def trace(quantity: dict[str, Any]) -> dict[str, Any]:
+def trace_lines(quantity: dict[str, Any]) -> dict[str, Any]:
     """Return the corners of the lines of one quantity, a line for each chain, in pixels."""
     draws, chains = quantity["draws"], quantity["chains"]
-    known = chains[np.isfinite(chains)]
-    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    finite_values = chains[np.isfinite(chains)]
+    low, high = (finite_values.min(), finite_values.max()) if finite_values.size else (0.0, 0.0)
     x = 4 + (TRACE_WIDTH - 8) * draws / max(draws[-1], 1)
     y = 6 + (TRACE_HEIGHT - 12) * (1 - (chains - low) / ((high - low) or 1.0))
     lines = []
     for values in y:
-        corners = [f"{a:.0f},{b:.0f}" for a, b in zip(x, values, strict=True) if math.isfinite(b)]
+        points = [f"{a:.0f},{b:.0f}" for a, b in zip(x, values, strict=True) if math.isfinite(b)]
         # a line of one corner would not be seen
-        lines.append(" ".join(corners if len(corners) > 1 else 2 * corners))
+        lines.append(" ".join(points if len(points) > 1 else 2 * points))
     ends = " to ".join(figures([low, high]))
     return {"name": quantity["name"], "ends": ends, "lines": lines, "width": TRACE_WIDTH, "height": TRACE_HEIGHT}

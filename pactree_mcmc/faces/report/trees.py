@@ -21,23 +21,23 @@ from ...posterior.trees.distances import row_counts, spaced
 from ...posterior.trees.shapes import weighted_quantiles
 from ...table.words import NUMBER, digits_of_range, figure, label_words, threshold_text
 from ...tree.arrays import LEAF
-from .words import LONGEST_NAME, cut
+from .words import MAX_NAME_LENGTH, truncate
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
 
-MOST_TREES, FEWEST_TREES = 400, 10
+MAX_TREES, MIN_TREES = 400, 10
 """Largest number of trees in a page beside the best ones, and the number that a page has even if trees are large."""
-BEST = 40
+N_BEST_TREES = 40
 """Number of the most probable trees that a page always has, unless trees are large."""
-MOST_BYTES = 220_000
+MAX_TREES_BYTES = 220_000
 """Size of the trees in a page above which it gets fewer."""
-LONGEST = 240
+MAX_PREDICTION_LENGTH = 240
 """Largest number of characters of the prediction of a leaf."""
-LEAST_WIDTH, MOST_DEPTH, MOST_PATHS = 0.004, 8, 300
+MIN_PATH_WIDTH, MAX_PATH_DEPTH, MAX_PATHS = 0.004, 8, 300
 """Smallest probability that a training row takes a path that is shown, its largest depth, and their largest number."""
-TINY = np.finfo(np.float64).tiny
-FAMILIES: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]]] = {
+SMALLEST_FLOAT = np.finfo(np.float64).tiny
+EXPECTATION_FAMILIES: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]]] = {
     "constant": ("beta", lambda value: (np.full(len(value), np.inf),)),
     "beta": ("beta", lambda a, b: (a + b,)),
     "t": ("student", lambda df, location, scale: (df, scale)),
@@ -49,7 +49,7 @@ FAMILIES: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]]] = {
 """For each family of SciPy that `Leaf.expectation` returns: its name in page.js, and the parameters needed there."""
 
 
-class Paths(NamedTuple):
+class CommonPaths(NamedTuple):
     """The most frequent decision paths. A path is a sequence of splits from the root, with the side of each.
 
     Path 0 is that of the root alone. Parents come before their children, which are grouped by the feature of the split,
@@ -66,7 +66,7 @@ class Paths(NamedTuple):
     """(m,) int64: node at the end of the path in the most probable tree that has it, numbered over all trees."""
     above: np.ndarray
     """(m,) int64: node of that tree whose split leads there; -1 for path 0."""
-    cut: np.ndarray
+    truncate: np.ndarray
     """(m, 3) median of the thresholds of the last split of joined paths and the ends of their 90 % interval, or NaN."""
     probability: np.ndarray
     """(m,) probability that a tree has the path."""
@@ -85,7 +85,7 @@ class Paths(NamedTuple):
         return self.probability * self.rows
 
 
-def common_paths(post: SampledPosterior, join_cuts: bool = False) -> Paths:
+def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths:
     """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees).
 
     Without ``join_cuts``, splits that lead to different cells of training rows are different.
@@ -94,7 +94,7 @@ def common_paths(post: SampledPosterior, join_cuts: bool = False) -> Paths:
     weight, m = post.weight_of_tree[post.cells.tree_of_node], len(parents)
     path, ends = np.repeat(np.arange(m), [len(nodes) for nodes in children]), np.concatenate(children).astype(np.int64)
     probability = np.bincount(path, weights=weight[ends], minlength=m)
-    all_rows = max(float(post.node_rows[0]), TINY)
+    all_rows = max(float(post.node_rows[0]), SMALLEST_FLOAT)
     widths = np.bincount(path, weights=(weight * post.node_rows)[ends], minlength=m) / all_rows
     leaves = np.flatnonzero((of_node >= 0) & (post.distinct_trees.feature == LEAF))
     stops = np.bincount(of_node[leaves], weights=weight[leaves], minlength=m)
@@ -102,33 +102,33 @@ def common_paths(post: SampledPosterior, join_cuts: bool = False) -> Paths:
     depth = np.zeros(m, dtype=np.int64)
     for i in range(1, m):
         depth[i] = depth[parent[i]] + 1
-    widths = np.where(depth <= MOST_DEPTH, widths, 0.0)
+    widths = np.where(depth <= MAX_PATH_DEPTH, widths, 0.0)
     widths[0] = np.inf
-    frequent = np.argsort(-widths, kind="stable")[:MOST_PATHS]
+    frequent = np.argsort(-widths, kind="stable")[:MAX_PATHS]
     # a child is never wider than its parent, and of equal width comes later, so parents are among the frequent ones
-    shown = np.sort(frequent[widths[frequent] >= LEAST_WIDTH])
+    listed = np.sort(frequent[widths[frequent] >= MIN_PATH_WIDTH])
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-    best = [int(np.argmax(log_posterior[post.cells.tree_of_node[children[path]]])) for path in shown.tolist()]
-    node = np.array([children[path][i] for path, i in zip(shown.tolist(), best, strict=True)])
-    above = np.array([splits[path][i] for path, i in zip(shown.tolist(), best, strict=True)])
+    best = [int(np.argmax(log_posterior[post.cells.tree_of_node[children[path]]])) for path in listed.tolist()]
+    node = np.array([children[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
+    above = np.array([splits[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
     feature = np.full(m, LEAF)
-    feature[shown] = post.distinct_trees.feature[above]
-    order = _sorted_paths(shown, parent, probability, feature)
-    at = np.searchsorted(shown, order)
+    feature[listed] = post.distinct_trees.feature[above]
+    order = _sort_paths(listed, parent, probability, feature)
+    at = np.searchsorted(listed, order)
     place = np.full(m + 1, -1)
     place[order] = np.arange(len(order))
-    known = np.maximum(probability[order], TINY)
-    return Paths(
+    path_probability = np.maximum(probability[order], SMALLEST_FLOAT)
+    return CommonPaths(
         place[parent[order]],
         depth[order],
         post.cells.of_node[node[at]],
         node[at],
         above[at],
-        np.array([_cut(post, splits[path] if join_cuts else [-1]) for path in order.tolist()]),
+        np.array([_cut_interval(post, splits[path] if join_cuts else [-1]) for path in order.tolist()]),
         probability[order],
-        _errors(post, place[of_node], len(order), probability[order]),
+        _path_errors(post, place[of_node], len(order), probability[order]),
         stops[order],
-        np.where(order == 0, 1.0, widths[order] / known),
+        np.where(order == 0, 1.0, widths[order] / path_probability),
         place[of_node],
     )
 
@@ -171,7 +171,7 @@ def _all_paths(
     return np.array(of_node), parents, splits, children
 
 
-def _cut(post: SampledPosterior, splits: list[int]) -> tuple[float, float, float]:
+def _cut_interval(post: SampledPosterior, splits: list[int]) -> tuple[float, float, float]:
     """Return the median of the thresholds of some nodes and the ends of their 90 % interval; NaN if there are none."""
     nodes = np.array(splits)
     if nodes[0] < 0 or post.distinct_trees.categories[nodes[0]] >= 0:
@@ -182,13 +182,13 @@ def _cut(post: SampledPosterior, splits: list[int]) -> tuple[float, float, float
     return middle, lower, upper
 
 
-def _sorted_paths(shown: np.ndarray, parent: np.ndarray, probability: np.ndarray, feature: np.ndarray) -> np.ndarray:
+def _sort_paths(listed: np.ndarray, parent: np.ndarray, probability: np.ndarray, feature: np.ndarray) -> np.ndarray:
     """Return paths with parents first, and the children of each by the feature of the split, then by the split.
 
     Features and splits have decreasing probability, and the sides of a split are next to each other.
     """
     below: dict[int, list[int]] = {}
-    for i in shown[1:].tolist():
+    for i in listed[1:].tolist():
         below.setdefault(int(parent[i]), []).append(i)
     order = [0]
     for path in order:
@@ -202,7 +202,7 @@ def _sorted_paths(shown: np.ndarray, parent: np.ndarray, probability: np.ndarray
     return np.array(order)
 
 
-def _errors(post: SampledPosterior, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
+def _path_errors(post: SampledPosterior, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
     """Return the Monte-Carlo standard errors of the probabilities of ``m`` paths."""
     in_tree = np.zeros((m, post.n_distinct_trees), dtype=np.bool_)
     listed = of_node >= 0
@@ -212,79 +212,81 @@ def _errors(post: SampledPosterior, of_node: np.ndarray, m: int, probability: np
 
 
 def trees_for_page(
-    post: SampledPosterior, credible_set: CredibleSet | None, paths: Paths, mode_of_tree: np.ndarray
+    post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray
 ) -> dict[str, Any]:
-    """Return as many trees as a page can hold, in the form of `packed_trees`."""
-    most = MOST_TREES
+    """Return as many trees as a page can hold, in the form of `pack_trees`."""
+    most = MAX_TREES
     while True:
-        packed = packed_trees(post, credible_set, paths, mode_of_tree, most)
+        packed = pack_trees(post, credible_set, paths, mode_of_tree, most)
         size = len(json.dumps(packed, separators=(",", ":")))
-        if size <= MOST_BYTES or most <= FEWEST_TREES:
+        if size <= MAX_TREES_BYTES or most <= MIN_TREES:
             return packed
-        most = max(min(int(0.9 * most * MOST_BYTES / size), most - 1), FEWEST_TREES)
+        most = max(min(int(0.9 * most * MAX_TREES_BYTES / size), most - 1), MIN_TREES)
 
 
-def chosen_trees(
+def select_trees(
     post: SampledPosterior, credible_set: CredibleSet | None, most: int
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Return about ``most`` distinct trees and the best ones, their weights, and a description of the choice."""
     fraction, log_posterior = post.weight_of_tree, post.log_prior_of_tree + post.log_score_of_tree
-    chosen = np.flatnonzero(fraction > 0.0)
-    if len(chosen) <= most:
-        weight, description = fraction, f"all {len(chosen)} distinct trees drawn"
+    trees = np.flatnonzero(fraction > 0.0)
+    if len(trees) <= most:
+        weight, description = fraction, f"all {len(trees)} distinct trees drawn"
     else:
-        best = chosen[np.argsort(-log_posterior[chosen], kind="stable")]
+        best = trees[np.argsort(-log_posterior[trees], kind="stable")]
         n_draws = post.tree_of_draw.size
         draws = post.tree_of_draw.ravel()[spaced(n_draws, most)]
         weight = np.bincount(draws, minlength=len(fraction)) / len(draws)
-        chosen = np.union1d(draws, best[: min(BEST, most // 4) if credible_set else 0])
+        trees = np.union1d(draws, best[: min(N_BEST_TREES, most // 4) if credible_set else 0])
         description = f"the trees of {len(draws)} of {n_draws} draws, evenly spaced"
-    chosen = chosen[np.lexsort((-fraction[chosen], -log_posterior[chosen]))]
-    return chosen, weight[chosen], description
+    trees = trees[np.lexsort((-fraction[trees], -log_posterior[trees]))]
+    return trees, weight[trees], description
 
 
-def packed_trees(
-    post: SampledPosterior, credible_set: CredibleSet | None, paths: Paths, mode_of_tree: np.ndarray, most: int
+def pack_trees(
+    post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray, most: int
 ) -> dict[str, Any]:
     """Return trees, with tables of the splits, of the leaf values and of the features that they share.
 
     ``nodes`` of a tree are in preorder: the number of a split, or ``-1 - i`` for leaf i. ``paths`` are the paths of its
     nodes, without those below a node that is not on a path.
     """
-    chosen, weight, description = chosen_trees(post, credible_set, most)
-    trees, nodes, offset = post.distinct_trees, post.coded_trees.nodes_of(chosen), post.coded_trees.offset
+    chosen_trees, weight, description = select_trees(post, credible_set, most)
+    trees, nodes, offset = post.distinct_trees, post.coded_trees.nodes_of(chosen_trees), post.coded_trees.offset
     inner, leaves = nodes[trees.feature[nodes] != LEAF], nodes[trees.feature[nodes] == LEAF]
-    used = np.unique(trees.feature[inner])
+    features = np.unique(trees.feature[inner])
     number = np.zeros(len(trees.feature), dtype=np.int64)
     first, number[inner] = _distinct_splits(post, inner)
     leaf_table, of_leaf = _leaf_table(post, leaves)
     number[leaves] = -1 - of_leaf
     place = np.zeros(post.model.n_features, dtype=np.int64)
-    place[used] = np.arange(len(used))
-    log_posterior = order_of_trees(post, credible_set)
+    place[features] = np.arange(len(features))
+    log_posterior = ordering_log_posterior(post, credible_set)
     return {
-        "features": [_feature(post, int(k)) for k in used],
-        "start": _typical_row(post, used),
-        "splits": [_split(post, int(place[trees.feature[i]]), int(i)) for i in inner[first]],
+        "features": [_feature_content(post, int(k)) for k in features],
+        "start": _typical_row(post, features),
+        "splits": [_split_content(post, int(place[trees.feature[i]]), int(i)) for i in inner[first]],
         "leaves": leaf_table,
         "trees": [
             {
                 "number": t,
                 "nodes": number[slice(*offset[t : t + 2])].tolist(),
-                "weight": _rounded(w, 6),
-                "fraction": _rounded(post.weight_of_tree[t], 6),
+                "weight": _round_for_json(w, 6),
+                "fraction": _round_for_json(post.weight_of_tree[t], 6),
                 "log_posterior": round(float(log_posterior[t]), 3),
-                "level": None if credible_set is None else _rounded(credible_set.level_at(float(log_posterior[t])), 4),
+                "level": None
+                if credible_set is None
+                else _round_for_json(credible_set.level_at(float(log_posterior[t])), 4),
                 "mode": int(mode_of_tree[t]),
                 "paths": _paths_of_tree(post, paths, t),
             }
-            for t, w in zip(chosen.tolist(), weight.tolist(), strict=True)
+            for t, w in zip(chosen_trees.tolist(), weight.tolist(), strict=True)
         ],
         "description": description,
     }
 
 
-def order_of_trees(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray:
+def ordering_log_posterior(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray:
     """Return the log posterior (n_distinct_trees,) that orders trees, or its mean over draws without an order."""
     return post.log_prior_of_tree + post.log_score_of_tree if credible_set is None else post.log_posterior_of_tree
 
@@ -320,16 +322,20 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
     digits = 5 if is_classes else shown_digits + 3
     end = 1 + d + parameters.shape[1]
     # the last probability is what the others leave
-    shown = distinct[:, 1 : d if is_classes else 1 + d]
+    stored_values = distinct[:, 1 : d if is_classes else 1 + d]
     return {
-        "rows": [_rounded(x, 6) for x in distinct[:, 0]],
-        "values": [[_rounded(x, digits) for x in line] for line in shown] if d else None,
+        "rows": [_round_for_json(x, 6) for x in distinct[:, 0]],
+        "values": [[_round_for_json(x, digits) for x in line] for line in stored_values] if d else None,
         "digits": shown_digits,
-        "words": None if texts is None else [cut(distinct_texts[int(k)], LONGEST) for k in distinct[:, -1]],
+        "words": None
+        if texts is None
+        else [truncate(distinct_texts[int(k)], MAX_PREDICTION_LENGTH) for k in distinct[:, -1]],
         "kind": kind,
-        "distributions": [[_rounded(x, digits) for x in line] for line in distinct[:, 1 + d : end]] if kind else None,
+        "distributions": [[_round_for_json(x, digits) for x in line] for line in distinct[:, 1 + d : end]]
+        if kind
+        else None,
         "expectation_kind": expectation_kind,
-        "expectations": [[_rounded(x, digits) for x in line] for line in distinct[:, end:-1]]
+        "expectations": [[_round_for_json(x, digits) for x in line] for line in distinct[:, end:-1]]
         if expectation_kind
         else None,
     }, of_leaf.reshape(-1)
@@ -350,9 +356,9 @@ def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
     except ValueError:
         # a leaf of the caller's own can only draw E(y)
         return None, nothing
-    if outputs[0].family not in FAMILIES:
+    if outputs[0].family not in EXPECTATION_FAMILIES:
         return None, nothing
-    name, select = FAMILIES[outputs[0].family]
+    name, select = EXPECTATION_FAMILIES[outputs[0].family]
     table = np.column_stack([part for output in outputs for part in select(*output.parameters)])
     is_common = name == "beta" and np.allclose(table, table[:, :1], rtol=1e-9)
     return name, table[:, :1] if is_common else table
@@ -371,7 +377,7 @@ def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None
     return distributions if isinstance(distributions, StudentT | NegativeBinomial) else None
 
 
-def _paths_of_tree(post: SampledPosterior, paths: Paths, t: int) -> list[int]:
+def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[int]:
     trees = post.coded_trees
     base, end = int(trees.offset[t]), int(trees.offset[t + 1])
     listed = np.zeros(end - base, dtype=np.bool_)
@@ -382,24 +388,24 @@ def _paths_of_tree(post: SampledPosterior, paths: Paths, t: int) -> list[int]:
     return paths.of_node[base:end][listed].tolist()
 
 
-def _feature(post: SampledPosterior, k: int) -> dict[str, Any]:
+def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
     """Return the name of a feature, its kind, and the values that a row can have."""
     columns = post.model.columns
     kind, categories = columns.kind(k), columns.categories[k]
     feature: dict[str, Any] = {
-        "name": cut(columns.names[k], LONGEST_NAME),
+        "name": truncate(columns.names[k], MAX_NAME_LENGTH),
         "kind": kind.name,
-        "levels": [cut(level, LONGEST_NAME) for level in kind.levels],
+        "levels": [truncate(level, MAX_NAME_LENGTH) for level in kind.levels],
         "missing": columns.branches,
         "twin": k in columns.twins,
     }
     if categories is not None:
-        labels = [cut(label_words(label), LONGEST_NAME) for label in categories.tolist()]
+        labels = [truncate(label_words(label), MAX_NAME_LENGTH) for label in categories.tolist()]
         feature |= {"kind": "nominal", "categories": labels}
     return feature
 
 
-def _split(post: SampledPosterior, feature: int, node: int) -> list[Any]:
+def _split_content(post: SampledPosterior, feature: int, node: int) -> list[Any]:
     """Return a split: place of the feature, threshold or categories going left, default side, text of the threshold.
 
     The threshold is None in a split of missing from known values.
@@ -418,17 +424,17 @@ def _split(post: SampledPosterior, feature: int, node: int) -> list[Any]:
     return [feature, number, default, text]
 
 
-def _typical_row(post: SampledPosterior, used: np.ndarray) -> list[Any]:
+def _typical_row(post: SampledPosterior, features: np.ndarray) -> list[Any]:
     """Return the medians of ordered features and the most frequent categories, None if all values are missing."""
     model = post.model
-    units = rows_looked_at(model)[0]
-    rows, numbers = row_counts(model, units), model.unit_numbers(units)
+    merged_rows = rows_looked_at(model)[0]
+    rows, numbers = row_counts(model, merged_rows), model.unit_numbers(merged_rows)
     out: list[Any] = []
-    for k in used.tolist():
+    for k in features.tolist():
         column = numbers[:, k]
         if model.columns.categories[k] is not None:
-            known = column >= 0.0
-            out.append(int(np.bincount(column[known].astype(np.int64), weights=rows[known]).argmax()))
+            has_category = column >= 0.0
+            out.append(int(np.bincount(column[has_category].astype(np.int64), weights=rows[has_category]).argmax()))
             continue
         order = np.argsort(column, kind="stable")
         order = order[np.isfinite(column[order])]
@@ -441,7 +447,7 @@ def _typical_row(post: SampledPosterior, used: np.ndarray) -> list[Any]:
     return out
 
 
-def _rounded(x: float, digits: int) -> float | int | None:
+def _round_for_json(x: float, digits: int) -> float | int | None:
     """Return a number to so many significant digits, None if it is not finite."""
     rounded = float(f"{float(x):.{digits}g}")
     if not np.isfinite(rounded):

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from ...model import TreeModel
     from ...posterior.sampled import SampledPosterior
 
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 """Largest number of characters of the name of a feature, a class or a category."""
-MOST_NAMED = 10
+MAX_LISTED = 10
 """Largest number of features or classes named in a line."""
-UNKNOWN = "-"
+NOT_KNOWN_TEXT = "-"
 """Text of a number that is not known."""
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
@@ -29,13 +29,13 @@ def printable(text: str) -> str:
     return UNPRINTABLE.sub("\ufffd", text)
 
 
-def cut(text: object, most: int) -> str:
+def truncate(text: object, most: int) -> str:
     """Return the text, or its first ``most - 1`` characters and an ellipsis."""
     text = str(text)
     return text if len(text) <= most else text[: max(most - 1, 1)] + "…"
 
 
-def nice(text: str) -> str:
+def with_signs(text: str) -> str:
     """Return a condition with the mathematical sign for "less or equal"."""
     return text.replace(" <= ", " ≤ ")
 
@@ -46,10 +46,10 @@ def target_name(model: TreeModel) -> str:
     If the leaf model knows the columns by name, such as "time" and "event", only the first one is predicted.
     """
     names = list(model.target.names)
-    return _listed(names[:1] if model.leaf.y_names else names) or "y"
+    return _list_of_names(names[:1] if model.leaf.y_names else names) or "y"
 
 
-def probability(p: float | None) -> str:
+def probability_text(p: float | None) -> str:
     """Return a probability with two digits, as 0 or 1 only if it is exactly so.
 
     Examples
@@ -58,16 +58,16 @@ def probability(p: float | None) -> str:
     ['0', '<0.01', '0.25', '>0.99', '1', '-']
     """
     if p is None:
-        return UNKNOWN
+        return NOT_KNOWN_TEXT
     if p <= 0.0 or p >= 1.0 - 1e-12:
         return "0" if p <= 0.0 else "1"
     return "<0.01" if p < 0.005 else ">0.99" if p > 0.995 else f"{p:.2f}"
 
 
-def number(x: float | None, digits: int = 3) -> str:
+def number_text(x: float | None, digits: int = 3) -> str:
     """Return a number with ``digits`` significant digits, or a dash if it is not known."""
     if x is None or not math.isfinite(x):
-        return UNKNOWN
+        return NOT_KNOWN_TEXT
     return f"{x:,.0f}" if abs(x) >= 1000.0 else f"{x:.{digits}g}"
 
 
@@ -82,7 +82,7 @@ def describe_model(model: TreeModel) -> dict[str, Any]:
     }
 
 
-def counted(n: int, noun: str) -> str:
+def count_with_noun(n: int, noun: str) -> str:
     """Return a number and a noun, which gets an s unless the number is 1."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
@@ -90,15 +90,16 @@ def counted(n: int, noun: str) -> str:
 def data_line(model: TreeModel) -> str:
     """Return one line about the data."""
     facts = describe_model(model)
-    nominal = f", nominal: {_listed(facts['nominal'])}" if facts["nominal"] else ""
-    kind = "regression" if facts["classes"] is None else f"classes: {_listed(facts['classes'])}"
-    return f"{counted(facts['n_rows'], 'row')}, {counted(len(facts['features']), 'feature')}{nominal}; {kind}"
+    nominal = f", nominal: {_list_of_names(facts['nominal'])}" if facts["nominal"] else ""
+    kind = "regression" if facts["classes"] is None else f"classes: {_list_of_names(facts['classes'])}"
+    rows, features = count_with_noun(facts["n_rows"], "row"), count_with_noun(len(facts["features"]), "feature")
+    return f"{rows}, {features}{nominal}; {kind}"
 
 
 def run_line(post: SampledPosterior) -> str:
     """Return one line about the chains and draws."""
-    draws, trees = counted(post.n_draws, "draw"), counted(post.n_distinct_trees, "distinct tree")
-    return f"{counted(post.n_chains, 'chain')} x {draws}, {trees}"
+    draws, trees = count_with_noun(post.n_draws, "draw"), count_with_noun(post.n_distinct_trees, "distinct tree")
+    return f"{count_with_noun(post.n_chains, 'chain')} x {draws}, {trees}"
 
 
 def evidence_text(post: SampledPosterior) -> str:
@@ -114,6 +115,6 @@ def best_log_posterior(post: SampledPosterior) -> float:
     return float(np.max(post.log_prior_of_tree + post.log_score_of_tree))
 
 
-def _listed(names: list[Any]) -> str:
-    shown = ", ".join(cut(name, LONGEST_NAME) for name in names[:MOST_NAMED])
-    return shown + (f", ... ({len(names)} in all)" if len(names) > MOST_NAMED else "")
+def _list_of_names(names: list[Any]) -> str:
+    first_names = ", ".join(truncate(name, MAX_NAME_LENGTH) for name in names[:MAX_LISTED])
+    return first_names + (f", ... ({len(names)} in all)" if len(names) > MAX_LISTED else "")

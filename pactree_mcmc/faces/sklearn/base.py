@@ -46,32 +46,32 @@ from ...table.validation import read_data
 from ..model_choice import solve_if_small
 from ..plots.style import rows_to_average
 from . import parts
-from .parts import Choice, choose, choose_power, tree_priors
+from .parts import Choice, chipman_grid, choose_by_evidence, choose_power
 
 if TYPE_CHECKING:
     from exact import ExactPosterior
 
-MOST_POINTS = 200
+MAX_ERROR_ROWS = 200
 """Largest number of training rows at which the Monte-Carlo error is measured."""
-IMPORTANCE_ROWS, IMPORTANCE_DRAWS = 100, 200
+MAX_IMPORTANCE_ROWS, IMPORTANCE_DRAWS = 100, 200
 """Largest number of training rows, and number of draws of trees, over which importances of features are averaged."""
-ROWS_WITHIN = 0.9
+ERROR_QUANTILE = 0.9
 """Fraction of these training rows whose Monte-Carlo error is at most ``monte_carlo_error_``."""
-TREES, FEWEST_TREES, TREES_ROWS = 1000, 100, 20_000
+DEFAULT_TREES, MIN_TREES, ROWS_OF_FEWER_TREES = 1000, 100, 20_000
 """Default number of trees drawn, its minimum, and the number of rows above which it falls, because trees are larger."""
-WORK, WORK_ROWS = 8e7, 1000
+DEFAULT_WORK, ROWS_OF_MORE_WORK = 8e7, 1000
 """Default of ``work``, and the number of training rows above which it grows with the square root of this number."""
-MOST_SEARCHED = 2000
+MAX_SEARCH_ROWS = 2000
 """Largest number of rows that are used to choose a prior."""
-MOST_CELLS, MOST_SPLITS = 100_000, 50_000
+MAX_EXACT_CELLS, MAX_EXACT_SPLITS = 100_000, 50_000
 """Largest number of cells for which a fit is exact, and largest number of splits at which it predicts without draws."""
-DEFAULTS = {"tree_prior": parts.TREE_PRIOR, "split_prior": LocalCuts()}
+DEFAULT_PRIORS = {"tree_prior": parts.DEFAULT_TREE_PRIOR, "split_prior": LocalCuts()}
 """Default tree prior and split prior; the default leaf depends on the estimator."""
-PARTS = (*DEFAULTS, "leaf")
+COMPOSITE_PARAMETERS = (*DEFAULT_PRIORS, "leaf")
 """Names of the parameters of an estimator that have parameters themselves."""
 
 
-class Rows(NamedTuple):
+class TrainingRows(NamedTuple):
     """Checked training rows without those of weight zero."""
 
     X: Any
@@ -83,7 +83,7 @@ class Rows(NamedTuple):
     row_index: np.ndarray
     """(n,) int64: index of each row in the X of the caller."""
 
-    def sample(self, most: int, seed: int, *, each_class: bool) -> Rows:
+    def sample(self, most: int, seed: int, *, each_class: bool) -> TrainingRows:
         """Return ``most`` rows drawn at random, in their original order, or all rows if there are not more.
 
         If ``each_class``, a row of each class that is missing in the sample is added.
@@ -91,13 +91,13 @@ class Rows(NamedTuple):
         n = len(self.y)
         if n <= most:
             return self
-        at = np.random.default_rng(seed).permutation(n)[:most]
+        chosen_rows = np.random.default_rng(seed).permutation(n)[:most]
         if each_class:
             classes, first = np.unique(self.y, return_index=True)
-            at = np.append(at, first[~np.isin(classes, self.y[at])])
-        at = np.sort(at)
-        weight = None if self.weight is None else self.weight[at]
-        return Rows(Table(self.X).take(at), self.y[at], weight, self.row_index[at])
+            chosen_rows = np.append(chosen_rows, first[~np.isin(classes, self.y[chosen_rows])])
+        chosen_rows = np.sort(chosen_rows)
+        weight = None if self.weight is None else self.weight[chosen_rows]
+        return TrainingRows(Table(self.X).take(chosen_rows), self.y[chosen_rows], weight, self.row_index[chosen_rows])
 
     @property
     def variance(self) -> float:
@@ -107,12 +107,12 @@ class Rows(NamedTuple):
 
 def default_work(n_rows: int) -> float:
     """Return the default of ``work``, about the number of rows that the moves of a fit visit in total."""
-    return WORK * math.sqrt(max(n_rows, WORK_ROWS) / WORK_ROWS)
+    return DEFAULT_WORK * math.sqrt(max(n_rows, ROWS_OF_MORE_WORK) / ROWS_OF_MORE_WORK)
 
 
 def default_trees(n_rows: int) -> int:
     """Return the default number of trees drawn."""
-    return max(FEWEST_TREES, TREES * TREES_ROWS // max(n_rows, TREES_ROWS))
+    return max(MIN_TREES, DEFAULT_TREES * ROWS_OF_FEWER_TREES // max(n_rows, ROWS_OF_FEWER_TREES))
 
 
 def exact_posterior(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
@@ -120,15 +120,15 @@ def exact_posterior(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior
 
     None if the exact sum over all trees is too large.
     """
-    truth = solve_if_small(model, MOST_CELLS)
-    return truth if truth is None or truth.graph.n_edges <= MOST_SPLITS else truth.sample(n_trees, seed)
+    truth = solve_if_small(model, MAX_EXACT_CELLS)
+    return truth if truth is None or truth.graph.n_edges <= MAX_EXACT_SPLITS else truth.sample(n_trees, seed)
 
 
-_WARNED: set[tuple[str, int]] = set()
+_WARNED_LINES: set[tuple[str, int]] = set()
 """File name and line number of each line of user programs whose fits have warned."""
 
 
-def _is_first_of_search() -> bool:
+def _may_warn() -> bool:
     """Return True if a fit may warn, and record the line of the user's program that called it.
 
     False if scikit-learn called `fit` and a fit from the same line has warned before. So a search over many fits, or a
@@ -143,9 +143,9 @@ def _is_first_of_search() -> bool:
         is_search |= package == "sklearn"
         frame = frame.f_back
     line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-    if is_search and line in _WARNED:
+    if is_search and line in _WARNED_LINES:
         return False
-    _WARNED.add(line)
+    _WARNED_LINES.add(line)
     return True
 
 
@@ -211,7 +211,7 @@ class BayesianTree(BaseEstimator):
         unless these are None. `set_params` also sets parameters of those that are None.
         """
         out = super().get_params(deep=False)
-        for name in PARTS if deep else ():
+        for name in COMPOSITE_PARAMETERS if deep else ():
             part = out[name]
             if is_dataclass(part) and not isinstance(part, type):
                 out |= {f"{name}__{field.name}": getattr(part, field.name) for field in fields(part) if field.init}
@@ -224,18 +224,18 @@ class BayesianTree(BaseEstimator):
         ``prior="auto"`` no longer chooses it.
         """
         inner: dict[str, dict[str, Any]] = {}
-        for key in [key for key in params if key.partition("__")[0] in PARTS and "__" in key]:
+        for key in [key for key in params if key.partition("__")[0] in COMPOSITE_PARAMETERS and "__" in key]:
             name, _, field = key.partition("__")
             inner.setdefault(name, {})[field] = params.pop(key)
         super().set_params(**params)
         for name, values in inner.items():
             part, is_default = getattr(self, name), ""
             if part is None:
-                part, is_default = DEFAULTS.get(name) or self._leaf_class(), "by default "
-            allowed = [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
-            unknown = sorted(set(values) - set(allowed))
+                part, is_default = DEFAULT_PRIORS.get(name) or self._leaf_class(), "by default "
+            names = [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
+            unknown = sorted(set(values) - set(names))
             if unknown:
-                what = f"which has {', '.join(allowed)}; give one of these, or" if allowed else "so"
+                what = f"which has {', '.join(names)}; give one of these, or" if names else "so"
                 raise ValueError(
                     f"Invalid parameter {name}__{unknown[0]}: {name} is {is_default}{repr_of(part)}, {what} give "
                     f"{name}= whole."
@@ -253,11 +253,11 @@ class BayesianTree(BaseEstimator):
         """Return the leaf that is used if the user gives none and none is chosen by the evidence."""
         raise NotImplementedError
 
-    def _leaves(self, rows: Rows) -> list[Any]:
+    def _leaves(self, rows: TrainingRows) -> list[Any]:
         """Return the grid of leaves among which ``prior="auto"`` chooses."""
         raise NotImplementedError
 
-    def _starts(self, first: Choice, trees: list[Any], rows: Rows) -> list[Choice]:
+    def _starts(self, first: Choice, trees: list[Any], rows: TrainingRows) -> list[Choice]:
         """Return the choices from which searches for a prior start, one search from each."""
         return [first]
 
@@ -291,22 +291,22 @@ class BayesianTree(BaseEstimator):
             If the input or a parameter is invalid; the message names the column and the row.
         """
         of_classes, seed = is_classifier(self), self._check_run()
-        parts.check_leaf(self.leaf, self.power, for_classes=of_classes)
+        parts.check_leaf_fits(self.leaf, self.power, for_classes=of_classes)
         rows, n_given = self._rows(X, y, sample_weight)
         n = len(rows.y)
         split_prior = parts.stated_split_prior(self.split_prior, self.min_samples_leaf, n)
 
-        def build(some: Rows, choice: Choice) -> TreeModel:
+        def build(search_rows: TrainingRows, choice: Choice) -> TreeModel:
             """Return the model of some rows with the tree prior, leaf and power of a choice."""
-            weight = some.weight
+            weight = search_rows.weight
             if choice.power != 1.0:
-                weight = choice.power * (np.ones(len(some.y)) if weight is None else weight)
+                weight = choice.power * (np.ones(len(search_rows.y)) if weight is None else weight)
             return TreeModel(
-                some.X,
-                some.y,
+                search_rows.X,
+                search_rows.y,
                 tree_prior=choice.tree_prior,
-                split_prior=parts.thin_split_prior(split_prior, len(some.y) / n),
-                leaf=parts.leaf_of_rows(choice.leaf, some.row_index, n_given),
+                split_prior=parts.thin_split_prior(split_prior, len(search_rows.y) / n),
+                leaf=parts.leaf_of_rows(choice.leaf, search_rows.row_index, n_given),
                 nominal=self.nominal,
                 missing=self.missing,
                 sample_weight=weight,
@@ -315,8 +315,8 @@ class BayesianTree(BaseEstimator):
         trees = default_trees(n) if self.n_estimators is None else int(self.n_estimators)
         draws, work = -(-trees // int(self.chains)), default_work(n) if self.work is None else float(self.work)
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as executor:
-            some = rows.sample(MOST_SEARCHED, seed, each_class=of_classes)
-            self.prior_ = self._choose(partial(build, some), some, seed, executor)
+            search_rows = rows.sample(MAX_SEARCH_ROWS, seed, each_class=of_classes)
+            self.prior_ = self._choose(partial(build, search_rows), search_rows, seed, executor)
             model = build(rows, self.prior_)
             exact_or_independent = exact_posterior(model, draws * int(self.chains), seed)
             if exact_or_independent is None:
@@ -324,7 +324,7 @@ class BayesianTree(BaseEstimator):
             else:
                 self.posterior_ = exact_or_independent
         self.rows_ = rows.row_index
-        self._describe(independent=exact_or_independent is not None)
+        self._set_error_and_counts(independent=exact_or_independent is not None)
         return self
 
     def _check_run(self) -> int:
@@ -350,7 +350,7 @@ class BayesianTree(BaseEstimator):
                 "RandomState, or None."
             ) from None
 
-    def _choose(self, build: Any, rows: Rows, seed: int, executor: Executor) -> Choice:
+    def _choose(self, build: Any, rows: TrainingRows, seed: int, executor: Executor) -> Choice:
         """Return the tree prior, the leaf and the power: those that the user gave, otherwise chosen by the data.
 
         ``build`` returns the model of a choice on ``rows``.
@@ -359,9 +359,9 @@ class BayesianTree(BaseEstimator):
         leaf = self._default_leaf(rows.y) if self.leaf is None else self.leaf
         choice = Choice(stated, leaf, 1.0 if self.power == "auto" else float(self.power))
         if self.prior == "auto" and (self.tree_prior is None or self.leaf is None):
-            trees = tree_priors(self.max_depth) if self.tree_prior is None else [stated]
+            trees = chipman_grid(self.max_depth) if self.tree_prior is None else [stated]
             leaves = self._leaves(rows) if self.leaf is None else [leaf]
-            choice = choose(build, self._starts(choice, trees, rows), trees, leaves, seed, executor)
+            choice = choose_by_evidence(build, self._starts(choice, trees, rows), trees, leaves, seed, executor)
         if self.power == "auto":
             choice = choose_power(build, choice, seed, executor)
         return choice
@@ -372,10 +372,10 @@ class BayesianTree(BaseEstimator):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             post = sample(model, draws, chains=chains, rng=seed, work=work, executor=executor, progress=progress)
-        for one in caught:
-            if not issubclass(one.category, ConvergenceWarning):
-                warn(str(one.message), one.category)
-        if any(issubclass(one.category, ConvergenceWarning) for one in caught) and _is_first_of_search():
+        for warning in caught:
+            if not issubclass(warning.category, ConvergenceWarning):
+                warn(str(warning.message), warning.category)
+        if any(issubclass(warning.category, ConvergenceWarning) for warning in caught) and _may_warn():
             warn(
                 f"{type(self).__name__}: the chains do not agree, or have too few draws to judge. The probabilities of "
                 "trees are not reliable; monte_carlo_error_ is the error of the predictions, posterior_.diagnosis "
@@ -384,7 +384,7 @@ class BayesianTree(BaseEstimator):
             )
         return post
 
-    def _describe(self, *, independent: bool) -> None:
+    def _set_error_and_counts(self, *, independent: bool) -> None:
         """Set ``split_counts_`` and ``monte_carlo_error_``.
 
         ``independent`` is True if the posterior is exact or has independent draws.
@@ -397,12 +397,12 @@ class BayesianTree(BaseEstimator):
         self.split_counts_ = post.weight_of_tree @ post.split_counts_of_tree
         self.monte_carlo_error_ = math.nan
         if independent or post.n_chains > 1:
-            points = training_points(post.model, MOST_POINTS)[1]
+            points = training_points(post.model, MAX_ERROR_ROWS)[1]
             if independent:
                 of_row = post._std_over_trees(points).reshape(len(points), -1) / np.sqrt(post.tree_of_draw.size)
             else:
                 of_row = post._values_se(points)
-            error = float(np.quantile(of_row.max(axis=1), ROWS_WITHIN))
+            error = float(np.quantile(of_row.max(axis=1), ERROR_QUANTILE))
             self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
 
     @functools.cached_property
@@ -412,13 +412,13 @@ class BayesianTree(BaseEstimator):
         post = self.posterior_
         if not has_values_by_leaf(post.model):
             return fractions(post._feature_inclusion())
-        rows = rows_to_average(post.model, None, IMPORTANCE_ROWS)
+        rows = rows_to_average(post.model, None, MAX_IMPORTANCE_ROWS)
         return fractions(importance_of(post, rows, IMPORTANCE_DRAWS, 0).sum(axis=1))
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, int]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingRows, int]:
         """Return the checked rows without those of weight zero, and the number of rows of X."""
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, exposure=getattr(self.leaf, "exposure", None))
-        table, y = self._read(X, y)
+        table, y = self._table_and_y(X, y)
         row_index, weight = np.arange(table.n_rows), None
         if sample_weight is not None:
             numbers = read_numbers("sample_weight", sample_weight)
@@ -426,10 +426,12 @@ class BayesianTree(BaseEstimator):
             row_index = np.flatnonzero(weight)
             if len(row_index) == 0:
                 raise ValueError("sample_weight is 0 in every row; give weights that count some rows.")
-        counted = table.take(row_index)
-        return Rows(counted, y[row_index], None if weight is None else weight[row_index], row_index), table.n_rows
+        positive_rows = table.take(row_index)
+        return TrainingRows(
+            positive_rows, y[row_index], None if weight is None else weight[row_index], row_index
+        ), table.n_rows
 
-    def _read(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
+    def _table_and_y(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         """Return X as a table, and y, both checked. X becomes float64 unless columns may be categories or dates."""
         X = frame_of(X)
         if is_frame(X) or self.nominal is not None or holds_categories(X):
@@ -439,11 +441,11 @@ class BayesianTree(BaseEstimator):
             if len(y) != table.n_rows:
                 raise ValueError(f"X has {table.n_rows} rows and y has {len(y)}; give as many.")
             return table, y
-        finite = self._finite()
+        finite = self._finiteness()
         X, y = read_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, ensure_all_finite=finite)
         return Table(X), self._read_y(y)
 
-    def _finite(self) -> Any:
+    def _finiteness(self) -> Any:
         """Return the argument ``ensure_all_finite`` of scikit-learn's checks."""
         return "allow-nan" if self.missing == "branch" else True
 
@@ -452,7 +454,7 @@ class BayesianTree(BaseEstimator):
         check_is_fitted(self)
         columns, X = self.posterior_.model.columns, frame_of(X)
         if not is_frame(X) and not columns.is_nominal.any() and columns.is_plain and not holds_categories(X):
-            return read_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finite())
+            return read_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finiteness())
         read_data(self, X, reset=False, skip_check_array=True)
         return columns.numbers(X)
 

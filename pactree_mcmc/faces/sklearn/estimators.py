@@ -13,8 +13,8 @@ from ...model import DirichletMultinomial, NormalInverseGamma
 from ...posterior.rows.new_rows import decide
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
-from .base import BayesianTree, Rows
-from .parts import Choice, class_leaves, number_leaves, number_starts
+from .base import BayesianTree, TrainingRows
+from .parts import Choice, class_leaf_grid, number_leaf_grid, search_starts
 
 
 class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
@@ -134,8 +134,8 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     def _default_leaf(self, y: np.ndarray) -> Any:
         return DirichletMultinomial(0.5 / len(np.unique(y)))
 
-    def _leaves(self, rows: Rows) -> list[Any]:
-        return class_leaves(len(np.unique(rows.y)))
+    def _leaves(self, rows: TrainingRows) -> list[Any]:
+        return class_leaf_grid(len(np.unique(rows.y)))
 
     def _read_y(self, y: Any) -> np.ndarray:
         check_classification_targets(y)
@@ -229,11 +229,11 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     def _default_leaf(self, y: np.ndarray) -> Any:
         return NormalInverseGamma()
 
-    def _leaves(self, rows: Rows) -> list[Any]:
-        return number_leaves(rows.y, rows.variance)
+    def _leaves(self, rows: TrainingRows) -> list[Any]:
+        return number_leaf_grid(rows.y, rows.variance)
 
-    def _starts(self, first: Choice, trees: list[Any], rows: Rows) -> list[Choice]:
-        return number_starts(first, trees, rows.variance) if self.leaf is None else [first]
+    def _starts(self, first: Choice, trees: list[Any], rows: TrainingRows) -> list[Choice]:
+        return search_starts(first, trees, rows.variance) if self.leaf is None else [first]
 
     def _read_y(self, y: Any) -> np.ndarray:
         return read_column(y, warn=True, dtype=np.float64)

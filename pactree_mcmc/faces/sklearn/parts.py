@@ -37,32 +37,32 @@ from ...posterior.rows.left_out import leaf_of_units, rows_left_out
 from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF, node_depths
 
-TREE_PRIOR = ChipmanPrior(0.95, 0.5)
+DEFAULT_TREE_PRIOR = ChipmanPrior(0.95, 0.5)
 """Default tree prior. Its trees are larger than with the customary ``beta = 2``, since they are averaged."""
-MANY_ROWS, MANY_CUTS = 20_000, 254
+ROWS_OF_LIMITED_CUTS, MAX_CUTS = 20_000, 254
 """Number of rows above which the cuts of a feature are limited by default, and largest number of cuts then."""
-TREE_PRIORS = ((0.95, 2.0), (0.95, 1.0), (0.95, 0.5), (0.95, 0.25), (0.95, 0.0), (0.99, 0.0))
+CHIPMAN_GRID = ((0.95, 2.0), (0.95, 1.0), (0.95, 0.5), (0.95, 0.25), (0.95, 0.0), (0.99, 0.0))
 """Grid of (alpha, beta) of Chipman's prior."""
-PSEUDO_ROWS = (0.001, 0.01, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+PSEUDO_COUNT_GRID = (0.001, 0.01, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Grid of pseudo-counts of a leaf in total, which are divided equally among the classes."""
-NOISE = (1.0, 0.5, 0.25, 0.125, *(4.0**-k for k in range(2, 8)))
+NOISE_GRID = (1.0, 0.5, 0.25, 0.125, *(4.0**-k for k in range(2, 8)))
 """Grid of prior noise variances in a leaf, as fractions of the variance of y."""
-SHAPES = (1.5, 5.0, 20.0, 80.0)
+A0_GRID = (1.5, 5.0, 20.0, 80.0)
 """Grid of ``a0`` of `NormalInverseGamma`, half the number of rows that the prior on the noise of a leaf is worth.
 
 If ``a0`` is large, all leaves have nearly the same noise.
 """
-FIRST_NOISE, FIRST_LARGER = (1 / 16, 1 / 64), 3
-"""Noise fractions with which further searches start, and the index of their tree prior in ``TREE_PRIORS``."""
-ROUNDS = 5
+START_NOISE, START_PRIOR_INDEX = (1 / 16, 1 / 64), 3
+"""Noise fractions with which further searches start, and the index of their tree prior in ``CHIPMAN_GRID``."""
+MAX_SEARCH_ROUNDS = 5
 """Largest number of runs of a search."""
-CHAINS, STEPS, PROPOSALS = 2, 8, 50
+SEARCH_CHAINS, SEARCH_STEPS, SEARCH_PROPOSALS = 2, 8, 50
 """Number of chains of a short run, number of draws per chain and of tuning steps, and number of proposals per step."""
-STEPS_LEFT_OUT = 40
+LEFT_OUT_STEPS = 40
 """Number of draws per chain of a run that estimates the density of left-out rows."""
-POWERS = (1.0, 0.5, 0.25, 0.125)
+POWER_GRID = (1.0, 0.5, 0.25, 0.125)
 """Powers of the likelihood among which ``power="auto"`` chooses."""
-MOST_ROWS = 5000
+MAX_LEFT_OUT_ROWS = 5000
 """Largest number of rows that are left out one by one."""
 
 
@@ -71,7 +71,7 @@ def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
 
     If ``tree_prior`` is None the default one is returned.
     """
-    prior = TREE_PRIOR if tree_prior is None else tree_prior
+    prior = DEFAULT_TREE_PRIOR if tree_prior is None else tree_prior
     if max_depth is None:
         return prior
     depth = check_count("max_depth", max_depth, 0)
@@ -88,7 +88,7 @@ def stated_split_prior(split_prior: Any, min_samples_leaf: Any, n_rows: int) -> 
     If ``split_prior`` is None the default one is returned.
     """
     if split_prior is None:
-        split_prior = LocalCuts() if n_rows <= MANY_ROWS else LocalCuts(max_cuts=MANY_CUTS)
+        split_prior = LocalCuts() if n_rows <= ROWS_OF_LIMITED_CUTS else LocalCuts(max_cuts=MAX_CUTS)
     least = _rows_in_leaf(min_samples_leaf, n_rows)
     if least == 1:
         return split_prior
@@ -118,7 +118,7 @@ def thin_split_prior(split_prior: Any, fraction: float) -> Any:
     return split_prior if least == 1 or fraction == 1.0 else split_prior.with_min_leaf(math.ceil(fraction * least))
 
 
-def check_leaf(leaf: Any, power: Any, *, for_classes: bool) -> None:
+def check_leaf_fits(leaf: Any, power: Any, *, for_classes: bool) -> None:
     """Raise a ValueError if a leaf does not fit the estimator.
 
     A classifier needs a leaf of classes, a regressor one of numbers, and ``power="auto"`` one whose left-out rows have
@@ -162,9 +162,9 @@ class Choice(NamedTuple):
     """Power of the likelihood, which multiplies the weights of all rows."""
 
 
-def choose(
+def choose_by_evidence(
     build: Callable[[Choice], TreeModel],
-    firsts: list[Choice],
+    starts: list[Choice],
     trees: list[Any],
     leaves: list[Any],
     rng: Any = None,
@@ -173,16 +173,16 @@ def choose(
     """Choose one of the tree priors ``trees`` and one of ``leaves`` by expectation-maximisation.
 
     ``build`` returns the model of a choice. A search can end in a local maximum, so one is made from each of
-    ``firsts``. If they end differently, the result with the highest density of left-out rows is returned.
+    ``starts``. If they end differently, the result with the highest density of left-out rows is returned.
     """
-    sources = np.random.SeedSequence(rng).spawn(ROUNDS + 1)
-    ends = list(dict.fromkeys(_search(build, first, trees, leaves, sources, executor) for first in firsts))
-    if len(ends) == 1:
-        return ends[0]
-    return _best_left_out(build, ends, sources[-1], executor)
+    sources = np.random.SeedSequence(rng).spawn(MAX_SEARCH_ROUNDS + 1)
+    results = list(dict.fromkeys(_search_from(build, first, trees, leaves, sources, executor) for first in starts))
+    if len(results) == 1:
+        return results[0]
+    return _best_left_out(build, results, sources[-1], executor)
 
 
-def _search(
+def _search_from(
     build: Callable[[Choice], TreeModel],
     choice: Choice,
     trees: list[Any],
@@ -195,10 +195,10 @@ def _search(
     ``sources`` are seeds, one for the short run of each round. The search ends early if the choice stays the same.
     """
     start: Any = "grown"
-    for source in sources[:ROUNDS]:
+    for source in sources[:MAX_SEARCH_ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
         start = CheckedStarts(post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw)
-        better = choice._replace(tree_prior=_most_likely_prior(post, trees), leaf=_best_score(post, leaves))
+        better = choice._replace(tree_prior=_most_likely_prior(post, trees), leaf=_most_likely_leaf(post, leaves))
         if better == choice:
             break
         choice = better
@@ -212,7 +212,7 @@ def choose_power(
 
     See Grünwald (2012); formulas, section 12.6.
     """
-    choices = [choice._replace(power=power) for power in POWERS]
+    choices = [choice._replace(power=power) for power in POWER_GRID]
     return _best_left_out(build, choices, np.random.SeedSequence([rng, 1]), executor)
 
 
@@ -220,7 +220,7 @@ def _best_left_out(
     build: Callable[[Choice], TreeModel], choices: list[Choice], source: Any, executor: Executor | None
 ) -> Choice:
     """Return the one of ``choices`` that gives left-out rows the highest density, each estimated by a short run."""
-    runs = (_short_run(build(choice), "grown", source, executor, STEPS_LEFT_OUT) for choice in choices)
+    runs = (_short_run(build(choice), "grown", source, executor, LEFT_OUT_STEPS) for choice in choices)
     densities = [log_density_left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
     return choices[int(np.argmax(densities))]
 
@@ -231,19 +231,19 @@ def log_density_left_out(post: SampledPosterior, power: float) -> float:
     It is estimated from the draws by importance weights, which are truncated at their mean times the square root of
     their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user.
     """
-    left = rows_left_out(post, power, MOST_ROWS)
-    mean = log_mean(-left.gained, axis=0)
-    log_w = np.minimum(-left.gained, mean + 0.5 * np.log(len(left.gained)))
-    each = logsumexp(log_w + left.density, axis=0) - logsumexp(log_w, axis=0)
-    return float(np.average(each, weights=left.weight))
+    left_out = rows_left_out(post, power, MAX_LEFT_OUT_ROWS)
+    mean = log_mean(-left_out.gained, axis=0)
+    log_w = np.minimum(-left_out.gained, mean + 0.5 * np.log(len(left_out.gained)))
+    log_density = logsumexp(log_w + left_out.density, axis=0) - logsumexp(log_w, axis=0)
+    return float(np.average(log_density, weights=left_out.weight))
 
 
-def class_leaves(n_classes: int) -> list[DirichletMultinomial]:
+def class_leaf_grid(n_classes: int) -> list[DirichletMultinomial]:
     """Return the grid of leaves among which the prior of a classification is chosen."""
-    return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_ROWS]
+    return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_COUNT_GRID]
 
 
-def number_leaves(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
+def number_leaf_grid(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
     """Return the grid of leaves among which the prior of a regression is chosen.
 
     Their noise variance is a fraction of ``variance``, the variance of y. It is at least gap^2 / 12, the variance of
@@ -251,8 +251,8 @@ def number_leaves(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
     """
     distinct = np.unique(y)
     least = (np.diff(distinct).min() / np.sqrt(variance)) ** 2 / 12.0 if len(distinct) > 1 else 0.0
-    noise = [fraction for fraction in NOISE if fraction >= least] or [NOISE[0]]
-    return [number_leaf(variance, fraction, a0) for fraction in noise for a0 in SHAPES]
+    noise = [fraction for fraction in NOISE_GRID if fraction >= least] or [NOISE_GRID[0]]
+    return [number_leaf(variance, fraction, a0) for fraction in noise for a0 in A0_GRID]
 
 
 def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGamma:
@@ -260,19 +260,19 @@ def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGam
     return NormalInverseGamma(k0=fraction, a0=a0, b0=a0 * fraction * variance)
 
 
-def number_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
+def search_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
     """Return the choices with which searches start: the first one, and others of less noise and larger trees."""
-    larger = trees[min(FIRST_LARGER, len(trees) - 1)]
-    return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in FIRST_NOISE)]
+    larger = trees[min(START_PRIOR_INDEX, len(trees) - 1)]
+    return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in START_NOISE)]
 
 
-def tree_priors(max_depth: int | None = None) -> list[ChipmanPrior]:
+def chipman_grid(max_depth: int | None = None) -> list[ChipmanPrior]:
     """Return the grid of tree priors to choose among, with ``max_depth``."""
-    return [ChipmanPrior(alpha, beta, max_depth) for alpha, beta in TREE_PRIORS]
+    return [ChipmanPrior(alpha, beta, max_depth) for alpha, beta in CHIPMAN_GRID]
 
 
 def _short_run(
-    model: TreeModel, start: Any, rng: Any, executor: Executor | None, steps: int = STEPS
+    model: TreeModel, start: Any, rng: Any, executor: Executor | None, steps: int = SEARCH_STEPS
 ) -> SampledPosterior:
     """Return a few draws of each of a few chains, without a warning if they have not converged.
 
@@ -284,8 +284,8 @@ def _short_run(
             model,
             steps,
             tune=steps,
-            chains=CHAINS,
-            proposals=PROPOSALS,
+            chains=SEARCH_CHAINS,
+            proposals=SEARCH_PROPOSALS,
             rng=rng,
             kernel="local",
             start=start,
@@ -303,7 +303,7 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
         return priors[0]
     trees = post.distinct_trees
     depth, weight = node_depths(trees), _weight_of_node(post)
-    is_split, is_free = trees.feature != LEAF, _could_split(post, depth)
+    is_split, is_free = trees.feature != LEAF, _has_possible_split(post, depth)
 
     def log_likely(prior: ChipmanPrior) -> float:
         """Return the mean log prior of the trees drawn under ``prior``."""
@@ -313,15 +313,15 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
     return max(priors, key=log_likely)
 
 
-def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
+def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
     """Return a bool array (n_nodes,), True for leaves of the drawn trees whose cells have a possible split.
 
     ``depth`` (n_nodes,) is the depth of each node.
     """
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
-    rule = model.split_prior
-    if not isinstance(rule, LocalCuts) or rule.trivial:
+    split_prior = model.split_prior
+    if not isinstance(split_prior, LocalCuts) or split_prior.trivial:
         for t, first in enumerate(trees.offset[:-1].tolist()):
             for number, cell, split in model.visit(post.distinct_tree(t)):
                 out[first + number] = split is None and not model.is_forced(cell)
@@ -329,7 +329,7 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
     # Local cuts depend on the rows of a cell alone: a cell has a split if its rows differ in a feature. If leaves have
     # a smallest number of rows, the cuts of such a cell must be counted too.
     root = model.root_cell()
-    features = np.flatnonzero(rule.coordinate_weights(model.columns)).tolist()
+    features = np.flatnonzero(split_prior.coordinate_weights(model.columns)).tolist()
     codes = np.asarray(model.units.codes)[features]
     for _, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
         order = np.argsort(leaf, kind="stable")
@@ -337,15 +337,15 @@ def _could_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
         sorted_codes = codes[:, order]
         differs = np.minimum.reduceat(sorted_codes, first, axis=1) != np.maximum.reduceat(sorted_codes, first, axis=1)
         out[nodes] = differs.any(axis=0) & (depth[nodes] < model.prior_tables.depth_limit)
-        if rule.min_leaf > 1:
+        if split_prior.min_leaf > 1:
             for node, rows in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
                 cell = replace(root, index=rows)
-                is_large = cell.n_rows >= 2 * rule.min_leaf
+                is_large = cell.n_rows >= 2 * split_prior.min_leaf
                 out[node] &= is_large and any(model.rules.count_splits(cell, k) > 0 for k in features)
     return out
 
 
-def _best_score(post: SampledPosterior, leaves: list[Any]) -> Any:
+def _most_likely_leaf(post: SampledPosterior, leaves: list[Any]) -> Any:
     """Return the one of ``leaves`` with the largest mean log score of the trees drawn."""
     if len(leaves) == 1:
         return leaves[0]

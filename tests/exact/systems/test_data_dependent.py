@@ -197,8 +197,8 @@ def test_weights_are_normalised_over_many_draws():
     stage = np.repeat(np.arange(200), [1, 0] * 80 + [30] * 40)
     blocks = data_dependent.blocks_of_stages(stage)
     assert np.concatenate(blocks).tolist() == list(range(len(stage)))
-    assert min(len(block) for block in blocks) >= data_dependent.DRAWS_A_BLOCK
-    assert max(len(block) for block in blocks) < 2 * data_dependent.DRAWS_A_BLOCK
+    assert min(len(block) for block in blocks) >= data_dependent.MIN_BLOCK_DRAWS
+    assert max(len(block) for block in blocks) < 2 * data_dependent.MIN_BLOCK_DRAWS
     assert all(stage[one[-1]] < stage[two[0]] for one, two in zip(blocks, blocks[1:], strict=False))
     assert len(data_dependent.blocks_of_stages(np.arange(20))) == 1
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.faces.cli.arguments import OPTIONS_OF_LIBRARY, with_options
+from pactree_mcmc.faces.cli.arguments import ARGUMENTS_WITH_OPTIONS, with_options
 from pactree_mcmc.mcmc.run import progress as _progress
 from tests import ROOT
 from tests.faces.cli.calls import RUN, answer, posterior, run, shop
@@ -122,7 +122,7 @@ CHIPMAN = "tree_prior=ChipmanPrior(alpha=0.5, beta=1.0, max_depth=3)"
 def test_advice_names_options_that_exist(capsys):
     """The arguments of the library in its messages are options of the command line."""
     helps = run(capsys, "fit", "--help")[1] + run(capsys, "compare", "--help")[1]
-    assert all(f"--{name.replace('_', '-')}" in helps for name in OPTIONS_OF_LIBRARY)
+    assert all(f"--{name.replace('_', '-')}" in helps for name in ARGUMENTS_WITH_OPTIONS)
     for message, expected in {
         "a run without kernel=, tune=, thin= and proposals=.": "without --kernel, --tune, --thin and --proposals.",
         "about 3 times as many steps (steps=3000)": "as many steps (--steps 3000)",

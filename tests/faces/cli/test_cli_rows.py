@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pactree_mcmc.faces.cli.tables import identifiers
+from pactree_mcmc.faces.cli.tables import identifier_columns
 from tests.faces.cli.calls import RUN, answer, posterior, run, shop
 
 
@@ -38,8 +38,8 @@ def test_columns_that_are_data_are_no_names_of_rows():
         "name": [f"c{i}" for i in range(n)],
         "number": np.random.default_rng(0).permutation(n) + 1000,
     }
-    assert identifiers(pd.DataFrame(columns)) == ["name", "number"]
-    assert identifiers(pd.DataFrame(columns).head(10)) == []
+    assert identifier_columns(pd.DataFrame(columns)) == ["name", "number"]
+    assert identifier_columns(pd.DataFrame(columns).head(10)) == []
 
 
 def test_the_score_of_classes_and_the_names_of_rows(capsys, data, new, tmp_path):

@@ -109,7 +109,7 @@ class TestCumulativeSupport:
     def test_long_runs_have_few_places_and_end_at_the_end(self):
         post = some(draws=5000)
         ax = plot_cumulative_support(post)
-        assert len(ax.lines[0].get_xdata()) == chains.MOST_POINTS
+        assert len(ax.lines[0].get_xdata()) == chains.MAX_SUPPORT_POINTS
         assert ax.lines[0].get_xdata()[-1] == 5000
 
     def test_without_a_split_the_axes_say_so(self):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.faces.report.effects import curves_in_boxes, direction_of, effects_of
+from pactree_mcmc.faces.report.effects import curves_in_boxes, direction_of, feature_effects
 from tests.faces.report.pages import Read, written
 
 RNG = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def numbers():
 
 
 def test_directions_bands_and_importance_of_a_regression(numbers):
-    effects = effects_of(numbers, [0, 1, 2, 3, 4], [0])
+    effects = feature_effects(numbers, [0, 1, 2, 3, 4], [0])
     assert [one.directions for one in effects[:3]] == [["increasing"], ["decreasing"], ["not monotone"]]
     assert effects[4].directions == ["-"]
     for one in effects:
@@ -49,7 +49,7 @@ def test_directions_bands_and_importance_of_a_regression(numbers):
 def test_outputs_keep_their_order_and_names(tmp_path):
     y = np.array(["low", "middle", "top"])[(X["up"] // 2).astype(int)]
     post = pt.posterior_from_trees(pt.TreeModel(X[["up", "idle"]], pd.Series(y, name="level")), [split_on(0, 2.5)])
-    (effect,) = effects_of(post, [0], [0, 1, 2])
+    (effect,) = feature_effects(post, [0], [0, 1, 2])
     assert effect.directions[0] == "decreasing" and effect.directions[2] == "increasing"
     read = Read(written(post, tmp_path))
     heads = [read.words.index(f"P({name})") for name in ("low", "middle", "top")]
@@ -72,18 +72,17 @@ def test_curves_of_other_values_have_another_direction(numbers, monkeypatch):
     """Planted: the curve read from right to left."""
     from pactree_mcmc.faces.report import effects
 
-    real = effects.dependence_of
-    monkeypatch.setattr(
-        effects, "dependence_of", lambda *given: (found := real(*given))._replace(by_row=found.by_row[::-1])
-    )
-    assert effects_of(numbers, [0], [0])[0].directions != ["increasing"]
+    original = effects.partial_dependence
+    reverse = lambda result: result._replace(by_row=result.by_row[::-1])  # noqa: E731
+    monkeypatch.setattr(effects, "partial_dependence", lambda *args: reverse(original(*args)))
+    assert feature_effects(numbers, [0], [0])[0].directions != ["increasing"]
 
 
 def test_leaves_that_use_columns_have_curves_and_no_importance(tmp_path):
     model = pt.TreeModel(X[["up", "down"]], MEAN.to_numpy(), leaf=pt.NormalLinear(["up"]))
     post = pt.posterior_from_trees(model, [split_on(1, 2.5)])
-    (effect,) = effects_of(post, [0], [0])
+    (effect,) = feature_effects(post, [0], [0])
     assert effect.importance is None and effect.directions == ["increasing"]
     assert "importance" in Read(written(post, tmp_path)).words
     constant = pt.posterior_from_trees(pt.TreeModel(np.ones((2, 1)), [0.0, 1.0]), [pt.Tree([-1], [0], [0], [0])])
-    assert effects_of(constant, [0], [0])[0].directions == ["flat"]
+    assert feature_effects(constant, [0], [0])[0].directions == ["flat"]

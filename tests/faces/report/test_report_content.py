@@ -13,7 +13,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.report.content import layout, report_content
+from pactree_mcmc.faces.report.content import icicle_ends, report_content
 from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.tree.drawn import Course
@@ -84,7 +84,7 @@ class TestWhatItSays:
     @pytest.mark.parametrize("join_cuts", [False, True])
     def test_boxes_lie_in_their_parents_and_do_not_overlap(self, join_cuts):
         paths = common_paths(posterior(n_trees=20, depth=4), join_cuts)
-        top, bottom = layout(paths)
+        top, bottom = icicle_ends(paths)
         for i in range(1, len(top)):
             above = paths.parent[i]
             assert top[above] - 1e-9 <= top[i] <= bottom[i] <= bottom[above] + 1e-9

@@ -82,7 +82,7 @@ def first_model(build, firsts, *_):
 def nothing_runs(monkeypatch):
     for name in ("sample", "exact_posterior", "choose_power"):
         monkeypatch.setattr(_estimator_base, name, forbidden)
-    monkeypatch.setattr(_estimator_base, "choose", first_model)
+    monkeypatch.setattr(_estimator_base, "choose_by_evidence", first_model)
 
 
 def refuse(kind, match, **parameters):
@@ -300,7 +300,7 @@ def test_fewer_rows_have_fewer_in_a_leaf(monkeypatch):
         made.append(build(firsts[0]))
         return firsts[0]
 
-    monkeypatch.setattr(_estimator_base, "choose", first_models)
+    monkeypatch.setattr(_estimator_base, "choose_by_evidence", first_models)
     for given, few, whole in ((1, 1, 1), (100, 80, 100), (0.3, 600, 750), (3, 3, 3)):
         fitted = pt.BayesianTreeClassifier(**SMALL, min_samples_leaf=given).fit(X, y)
         assert (made[-1].n_rows, made[-1].split_prior.min_leaf) == (2000, few)

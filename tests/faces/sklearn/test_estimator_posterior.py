@@ -188,7 +188,7 @@ def test_the_choice_raises_the_evidence(kind, case):
     default = pt.DirichletMultinomial(0.25) if kind is CLASSIFIER else pt.NormalInverseGamma()
     got = log_evidence(X, y, tree_prior, leaf, **parts)
     assert got > log_evidence(X, y, pt.ChipmanPrior(0.95, 0.5), default, **parts)
-    assert got > max(log_evidence(X, y, other, leaf, **parts) for other in _parts.tree_priors()) - 1.0
+    assert got > max(log_evidence(X, y, other, leaf, **parts) for other in _parts.chipman_grid()) - 1.0
 
 
 def test_the_tree_prior_counts_leaves_that_could_split():
@@ -219,7 +219,7 @@ def test_leaves_that_could_split_are_those_of_the_model(parts):
     y = (X[:, 0] > 1).astype(int) ^ (np.arange(40) % 5 == 0)
     model = pt.TreeModel(X, y, **{"tree_prior": pt.ChipmanPrior(0.95, 0.0), **parts})
     post = exact.solve(model).sample(30, 0)
-    actual = _parts._could_split(post, _parts.node_depths(post.distinct_trees))
+    actual = _parts._has_possible_split(post, _parts.node_depths(post.distinct_trees))
     want = np.zeros_like(actual)
     for t in range(post.n_distinct_trees):
         tree = post.distinct_tree(t)

@@ -71,7 +71,7 @@ def test_estimators_are_silent_unless_told(stream, monkeypatch):
     stream = stream()
     monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)
     few, y = {"n_estimators": 400, "work": 1e5, "random_state": 0}, X[:, 0] > 19
-    monkeypatch.setattr(_estimator_base, "MOST_CELLS", 1)
+    monkeypatch.setattr(_estimator_base, "MAX_EXACT_CELLS", 1)
     quiet = pt.BayesianTreeClassifier(**few).fit(X, y)
     assert stream.getvalue() == ""
     loud = pt.BayesianTreeClassifier(**few, verbose=1).fit(X, y)
