@@ -66,7 +66,7 @@ class CommonPaths(NamedTuple):
     """(m,) int64: node at the end of the path in the most probable tree that has it, numbered over all trees."""
     above: np.ndarray
     """(m,) int64: node of that tree whose split leads there; -1 for path 0."""
-    truncate: np.ndarray
+    cut: np.ndarray
     """(m, 3) median of the thresholds of the last split of joined paths and the ends of their 90 % interval, or NaN."""
     probability: np.ndarray
     """(m,) probability that a tree has the path."""
