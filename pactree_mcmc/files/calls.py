@@ -50,7 +50,7 @@ class Call(NamedTuple):
         """Seed as Python source, or None if the function takes no seed."""
         return self.arguments.get("rng")
 
-    def ended(self, steps: int | None) -> Call:
+    def with_outcome(self, steps: int | None) -> Call:
         """Return the record of the call after its run has ended with ``steps`` steps, None if it was interrupted.
 
         ``steps`` replaces a time limit ``seconds``. An interrupted call is not repeatable.

@@ -182,5 +182,5 @@ def _posterior_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPo
     )
     saved = [result.first_draws(n_draws).saved for result in run.results if result is not None]
     post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.count_names, run.seconds)
-    post.calls = tuple(call.ended(None) for call in run.plans[0].calls)
+    post.calls = tuple(call.with_outcome(None) for call in run.plans[0].calls)
     return post

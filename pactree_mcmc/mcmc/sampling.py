@@ -251,7 +251,7 @@ def _join_posterior(work: RunState, seconds: float, steps: int) -> SampledPoster
         course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps)
     saved = [result.saved for result in results]
     post: SampledPosterior = join_chains(first.model, saved, first.kernel.count_names, seconds, tempering, course)
-    post.calls = tuple(call.ended(None if course is None else steps) for call in first.calls)
+    post.calls = tuple(call.with_outcome(None if course is None else steps) for call in first.calls)
     return post
 
 

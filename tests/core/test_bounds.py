@@ -20,5 +20,5 @@ def test_a_place_beyond_the_end_is_seen(tmp_path):
 
 @pytest.mark.slow
 def test_within_bounds(tmp_path):
-    done = checked(tmp_path)
-    assert done.stdout == "within bounds\n", done.stderr
+    process = checked(tmp_path)
+    assert process.stdout == "within bounds\n", process.stderr

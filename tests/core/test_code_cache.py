@@ -44,9 +44,9 @@ def folder(tmp_path, monkeypatch):
 
 def hits():
     """Return the number of hits that a new process would have (here: a new dispatcher)."""
-    again = jit(twice)
-    assert again(3) == 6
-    return sum(again.stats.cache_hits.values())
+    second = jit(twice)
+    assert second(3) == 6
+    return sum(second.stats.cache_hits.values())
 
 
 def files(folder, ending):
@@ -117,15 +117,15 @@ def test_imports_are_those_of_the_parser():
     texts = _sources._source_texts()
     packages = {name for name in texts if any(other.startswith(f"{name}.") for other in texts)}
     for name, text in texts.items():
-        found = set()
+        imported = set()
         for node in ast.parse(text).body:
             if isinstance(node, ast.ImportFrom):
                 above = name.split(".")[: len(name.split(".")) - node.level + (name in packages)] if node.level else []
                 base = ".".join([*above, *([node.module] if node.module else [])])
-                found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+                imported |= {base} | {f"{base}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-        assert found & set(texts) <= set(_sources._imported_names(name)), name
+                imported |= {alias.name for alias in node.names}
+        assert imported & set(texts) <= set(_sources._imported_names(name)), name
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
@@ -133,10 +133,10 @@ def test_imports_are_those_of_the_parser():
 def test_damaged(folder, ending, content):
     hits()
     (path,) = files(folder, ending)
-    whole = path.read_bytes()
-    middle = len(whole) // 2
-    one_byte = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-    path.write_bytes({"half": whole[:middle], "one byte": one_byte}.get(content, content))
+    file_bytes = path.read_bytes()
+    middle = len(file_bytes) // 2
+    one_byte = file_bytes[:middle] + bytes([file_bytes[middle] ^ 1]) + file_bytes[middle + 1 :]
+    path.write_bytes({"half": file_bytes[:middle], "one byte": one_byte}.get(content, content))
     assert hits() == 0
     assert hits() == 1
 
@@ -156,9 +156,9 @@ def test_a_file_under_the_name_of_another_key(folder):
     assert (first(3), first(0.25)) == (6, 0.5)
     one, other = sorted(files(folder, "nbc"))
     other.write_bytes(one.read_bytes())
-    again = jit(twice)
-    assert (again(3), again(0.25)) == (6, 0.5)
-    assert sum(again.stats.cache_hits.values()) == 1
+    second = jit(twice)
+    assert (second(3), second(0.25)) == (6, 0.5)
+    assert sum(second.stats.cache_hits.values()) == 1
 
 
 # folders
@@ -174,7 +174,7 @@ def test_no_code_beside_the_sources(monkeypatch, tmp_path):
         assert "pactree-mcmc" in folder
 
 
-def moved(folder, to):
+def moved_user(folder, to):
     """The code of `twice` in another folder than the user's."""
     hits()
     to.parent.mkdir(exist_ok=True)
@@ -190,15 +190,15 @@ def user(folder, monkeypatch):
 
 @pytest.mark.parametrize("place", ["archive", "shared"])
 def test_code_that_others_compiled_is_read_and_not_written(user, place, monkeypatch):
-    given = user.with_name(place)
-    moved(user, given)
-    monkeypatch.setattr(_folders, "ARCHIVE", given if place == "archive" else user.with_name("none"))
+    named_folder = user.with_name(place)
+    moved_user(user, named_folder)
+    monkeypatch.setattr(_folders, "ARCHIVE", named_folder if place == "archive" else user.with_name("none"))
     if place == "shared":
-        monkeypatch.setenv(_folders.SHARED_VARIABLE, str(given))
-    before = sorted(given.rglob("*"))
+        monkeypatch.setenv(_folders.SHARED_VARIABLE, str(named_folder))
+    before = sorted(named_folder.rglob("*"))
     assert hits() == 1
     assert not user.exists()
-    assert sorted(given.rglob("*")) == before
+    assert sorted(named_folder.rglob("*")) == before
 
 
 def no_folder(monkeypatch, blocked):
@@ -213,10 +213,10 @@ def no_folder(monkeypatch, blocked):
 
 @pytest.mark.parametrize("name", ["file", None])
 def test_a_user_who_cannot_write_reads_what_others_compiled(user, name, monkeypatch):
-    given = user.with_name("given")
-    moved(user, given)
+    named_folder = user.with_name("given")
+    moved_user(user, named_folder)
     no_folder(monkeypatch, name and user.with_name(name))
-    monkeypatch.setenv(_folders.SHARED_VARIABLE, str(given))
+    monkeypatch.setenv(_folders.SHARED_VARIABLE, str(named_folder))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert hits() == 1
@@ -229,11 +229,11 @@ def thrice(x):
 @pytest.mark.parametrize("name", ["file", None])
 def test_a_user_who_cannot_write_is_told_once(user, name, monkeypatch):
     no_folder(monkeypatch, name and user.with_name(name))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert hits() == 0
         assert jit(thrice)(3) == 9
-    (one,) = told
+    (one,) = caught
     assert issubclass(one.category, RuntimeWarning)
     text = str(one.message)
     assert "NUMBA_CACHE_DIR" in text
@@ -268,17 +268,17 @@ def test_versions_that_nobody_uses_are_removed(tmp_path, monkeypatch):
     named = tmp_path / "named"
     shutil.copytree(part.parent, named)
 
-    def left(folder):
+    def remaining_versions(folder):
         monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder) if folder == named else "")
         _folders.remove_old_versions.cache_clear()
         hits()
         return {path.name for path in (folder / _code_cache.OWN_FUNCTIONS).iterdir() if path.name.startswith("version")}
 
     # of a folder that somebody named, users may be unable to mark what they use
-    assert len(left(named)) == 30
-    assert left(part.parent) == {f"version{number}" for number in range(15)}
+    assert len(remaining_versions(named)) == 30
+    assert remaining_versions(part.parent) == {f"version{number}" for number in range(15)}
     monkeypatch.setattr(_folders, "MOST", 3)
     shutil.rmtree(next(path for path in part.iterdir() if path.name.startswith(_folders.environment_id())))
-    assert left(part.parent) == {f"version{number}" for number in (0, 1, 7)}
+    assert remaining_versions(part.parent) == {f"version{number}" for number in (0, 1, 7)}
     shutil.rmtree(part)
     assert hits() == 0

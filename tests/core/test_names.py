@@ -42,9 +42,9 @@ def test_names_from_elsewhere_are_known():
             part = getattr(package, name)
             if not callable(part) or (inspect.isclass(part) and issubclass(part, RESULTS)):
                 continue
-            known = inspect.signature(part).parameters
+            parameters = inspect.signature(part).parameters
             for own, others in {"rng": ["seed", "random_state"], "random_state": ["seed", "rng"], "X": ["x"]}.items():
-                for other in [other for other in others if own in known and other not in known]:
+                for other in [other for other in others if own in parameters and other not in parameters]:
                     with pytest.raises(TypeError, match=rf"has no argument '{other}'; did you mean '{own}'\?"):
                         part(**{other: 1})
     with pytest.raises(TypeError, match=r"predict\(\) has no argument 'x'; did you mean 'X'\?"):
@@ -93,8 +93,8 @@ def test_only_public_names_are_listed():
 
 
 def test_representations_fit_a_screen():
-    shown = [POST, MODEL, POST.modes(), POST.tree_distances(), POST.shapes(), exact.solve(MODEL).graph]
+    values = [POST, MODEL, POST.modes(), POST.tree_distances(), POST.shapes(), exact.solve(MODEL).graph]
     run = pt.sample(MODEL, 20, tune=5, chains=2, rng=1, kernel="grow-prune", progress=False)
-    for one in (*shown, run.course, run.calls[0]):
+    for one in (*values, run.course, run.calls[0]):
         assert len(repr(one)) <= 450 and "\n" not in repr(one) and repr(one).startswith(type(one).__name__)
     assert "matrix=<array (20, 20)>" in repr(POST.tree_distances())

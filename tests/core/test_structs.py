@@ -60,8 +60,8 @@ def read(o, i):
 
 def read_plainly(o, i):
     here, sizes = o.inner.records[i], len(o.table) + o.table.shape[1] * 10 + o.cube.size * 100 + 1
-    found = o.table[-1, -1], o.table[i, 1], o.inner.numbers.sum(), here.a, here.b, here.c, sizes, o.cube[1, i, 0]
-    return *found, o.inner.flag, o.inner.x, o.inner.n
+    values = o.table[-1, -1], o.table[i, 1], o.inner.numbers.sum(), here.a, here.b, here.c, sizes, o.cube[1, i, 0]
+    return *values, o.inner.flag, o.inner.x, o.inner.n
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -96,8 +96,8 @@ def test_writing():
 
 @jit
 def one_of(o, mine):
-    chosen = o.inner.numbers if mine else np.ones(4)
-    return chosen.sum() + np.sort(o.inner.numbers[1:])[0]
+    some_numbers = o.inner.numbers if mine else np.ones(4)
+    return some_numbers.sum() + np.sort(o.inner.numbers[1:])[0]
 
 
 def test_a_block_and_an_array_in_one_name():
@@ -114,9 +114,9 @@ def test_arrays_that_are_not_contiguous():
 
 def test_a_group_in_a_group_is_shared():
     o = outer()
-    inside = pack(o.inner)
-    around = pack(o._replace(inner=inside))
-    del inside
+    inner_pack = pack(o.inner)
+    around = pack(o._replace(inner=inner_pack))
+    del inner_pack
     write(around, 1)
     assert o.inner.records.b[1] == 9
 

@@ -56,11 +56,11 @@ def folder(tmp_path, monkeypatch):
 
 def compiled():
     """Both functions, as in a new process; and which of them had to be compiled."""
-    functions, told = [jit(first), jit(second)], []
+    functions, compilations = [jit(first), jit(second)], []
     kind = numba.typeof(pack(VALUES))
-    with watch_compilation(lambda of: told.append(of._function.__name__)):
+    with watch_compilation(lambda of: compilations.append(of._function.__name__)):
         compile_together([Member(function, (kind, types.int64)) for function in functions])
-    return functions, told
+    return functions, compilations
 
 
 def check(functions):
@@ -74,21 +74,21 @@ def check(functions):
 
 
 def test_compiled_once_then_found():
-    functions, told = compiled()
+    functions, compilations = compiled()
     check(functions)
-    assert told == ["first", "second"]
-    functions, told = compiled()
+    assert compilations == ["first", "second"]
+    functions, compilations = compiled()
     check(functions)
-    assert told == []
+    assert compilations == []
 
 
 def test_one_library_for_both():
     functions, _ = compiled()
     (a,), (b,) = (function.overloads.values() for function in functions)
     assert a.library is b.library
-    again = compiled()[0]
-    compile_together([Member(function, next(iter(function.overloads))) for function in again])
-    assert all(len(function.overloads) == 1 for function in again)
+    recompiled = compiled()[0]
+    compile_together([Member(function, next(iter(function.overloads))) for function in recompiled])
+    assert all(len(function.overloads) == 1 for function in recompiled)
 
 
 def third(o, i):
@@ -118,16 +118,18 @@ def test_one_that_is_missing_is_left():
 
 def test_taken_from_more_that_are_on_disk():
     compiled()
-    kind, told = numba.typeof(pack(VALUES)), []
-    again, other = [jit(first), jit(second)], jit(third)
-    few, more = ([Member(function, (kind, types.int64)) for function in some] for some in ([*again, other], again))
+    kind, compilations = numba.typeof(pack(VALUES)), []
+    recompiled, other = [jit(first), jit(second)], jit(third)
+    few, more = (
+        [Member(function, (kind, types.int64)) for function in some] for some in ([*recompiled, other], recompiled)
+    )
     few = [few[0], few[2]]
     load_together(few)
-    assert not again[0].overloads
-    with watch_compilation(lambda of: told.append(of._function.__name__)):
+    assert not recompiled[0].overloads
+    with watch_compilation(lambda of: compilations.append(of._function.__name__)):
         compile_together(few, more)
-    assert told == []
-    check(again)
+    assert compilations == []
+    check(recompiled)
     assert not other.overloads
 
 
@@ -151,9 +153,9 @@ def test_what_another_process_compiled_meanwhile_is_found(monkeypatch):
         yield
 
     monkeypatch.setattr(JointCache, "locked", after_another)
-    functions, told = compiled()
+    functions, compilations = compiled()
     check(functions)
-    assert told == ["first", "second"]
+    assert compilations == ["first", "second"]
 
 
 def shipped(folder):
@@ -182,9 +184,9 @@ def for_another_processor(folder, magic):
 
 def test_code_that_came_with_the_library(folder):
     shipped(folder)
-    functions, told = compiled()
+    functions, compilations = compiled()
     check(functions)
-    assert told == []
+    assert compilations == []
     assert list((folder / "cache").rglob("*.nbc")) == []
 
 
@@ -192,9 +194,9 @@ def test_code_for_another_processor(folder):
     """Machine code is made anew, and kept."""
     shipped(folder)
     for_another_processor(folder, ("another", "+none"))
-    functions, told = compiled()
+    functions, compilations = compiled()
     check(functions)
-    assert told == []
+    assert compilations == []
     assert len(list((folder / "cache").rglob("*.nbc"))) == 1
     (folder / "archive").rename(folder / "gone")
     assert compiled()[1] == []
@@ -218,15 +220,15 @@ def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
         path.write_bytes(
             pickle.dumps(version) + pickle.dumps((stamp, {(("other",), key[1]): index[key] for key in index}))
         )
-    functions, told = compiled()
+    functions, compilations = compiled()
     check(functions)
-    assert told == ["first", "second"]
+    assert compilations == ["first", "second"]
 
 
 def test_one_function_that_came_with_the_library(folder):
     assert jit(first)(pack(VALUES), 1) == 4.0
     (folder / "cache").rename(folder / "archive")
-    told = []
-    with watch_compilation(told.append):
+    compilations = []
+    with watch_compilation(compilations.append):
         assert jit(first)(pack(VALUES), 1) == 4.0
-    assert told == []
+    assert compilations == []

@@ -20,10 +20,10 @@ pytestmark = [
 
 def report_of(**options):
     """Return what a program that calls two compiled functions says."""
-    done = run("compiled_for_a_table", **options)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return json.loads(done.stdout)
+    process = run("compiled_for_a_table", **options)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
+    return json.loads(process.stdout)
 
 
 @pytest.mark.slow

@@ -40,17 +40,17 @@ def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
     assert use not in dir(module)
 
 
-@pytest.mark.parametrize(("missing", "found"), [("sklearn", "plots"), ("matplotlib", "BayesianTreeClassifier")])
-def test_a_star_import_needs_no_extra(missing, found):
+@pytest.mark.parametrize(("missing", "expected_name"), [("sklearn", "plots"), ("matplotlib", "BayesianTreeClassifier")])
+def test_a_star_import_needs_no_extra(missing, expected_name):
     code = f"""
 import sys
 sys.modules[{missing!r}] = None
 from pactree_mcmc import *
 from exact import *
-assert {found!r} in dir() and "sample" in dir() and "solve" in dir()
+assert {expected_name!r} in dir() and "sample" in dir() and "solve" in dir()
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 def test_zarr_is_named_with_its_extra(monkeypatch, tmp_path, capsys):
@@ -71,9 +71,9 @@ def test_the_command_line_names_the_extra(monkeypatch, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_library_works_without_the_extras():
-    done = run("without_extras")
-    assert done.returncode == 0, done.stderr
-    *errors, codes = done.stdout.splitlines()
+    process = run("without_extras")
+    assert process.returncode == 0, process.stderr
+    *errors, codes = process.stdout.splitlines()
     assert codes == "[0, 0, 0, 0, 0, 1]"
     for error, extra in zip(errors, ("sklearn", "sklearn", "plots", "plots", "arviz"), strict=True):
         assert f"pip install 'pactree-mcmc[{extra}]'" in error

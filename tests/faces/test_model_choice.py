@@ -66,13 +66,13 @@ def test_the_prior_of_a_penalty_is_normalised():
 @pytest.mark.slow
 def test_a_sampled_model_agrees_with_the_exact_sum():
     models = {"small": model_of(), "large": model_of(LARGE)}
-    summed, drawn = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=300, work=3e6)
-    drawn = drawn.loc[summed.index]
-    assert set(drawn["engine"]) == {"sampled"}
-    off = (drawn["log_evidence"] - summed["log_evidence"]).abs()
-    assert (off <= 4.0 * drawn["log_evidence_se"] + 1e-9).all() and (off < 0.1).all()
+    summed, sampled = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=300, work=3e6)
+    sampled = sampled.loc[summed.index]
+    assert set(sampled["engine"]) == {"sampled"}
+    off = (sampled["log_evidence"] - summed["log_evidence"]).abs()
+    assert (off <= 4.0 * sampled["log_evidence_se"] + 1e-9).all() and (off < 0.1).all()
     for name in ("elpd_loo", "n_leaves", "P(y = yes) at row 0", "P(y = no) at row 1"):
-        assert np.allclose(drawn[name], summed[name], atol=0.3 if name == "elpd_loo" else 0.1), name
+        assert np.allclose(sampled[name], summed[name], atol=0.3 if name == "elpd_loo" else 0.1), name
 
 
 def test_predictions_side_by_side():
@@ -81,8 +81,8 @@ def test_predictions_side_by_side():
     for name, model in models.items():
         expected = exact.solve(model).predict_proba(X[:3])
         for i in range(3):
-            given = table.loc[name, [f"P(y = {label}) at row {i}" for label in ("no", "yes")]]
-            assert np.allclose(given.astype(float), expected[i])
+            table_row = table.loc[name, [f"P(y = {label}) at row {i}" for label in ("no", "yes")]]
+            assert np.allclose(table_row.astype(float), expected[i])
     numbers = {"one": model_of(y=X[:, 0] + 0.5, leaf=pt.NormalInverseGamma(0.1, 1.0, 2.0, 1.0))}
     table = compared(numbers, X[:1])
     assert table.loc["one", "E(y) at row 0"] == pytest.approx(exact.solve(numbers["one"]).predict(X[:1])[0])
@@ -123,8 +123,8 @@ def test_a_run_that_did_not_converge_warns_in_one_line():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         compared({"deep": model_of(LARGE)}, max_cells=0, draws=20)
-    (said,) = [str(one.message) for one in caught if one.category is pt.ConvergenceWarning]
-    assert said.startswith("model 'deep': too few draws") and "\n" not in said
+    (message,) = [str(one.message) for one in caught if one.category is pt.ConvergenceWarning]
+    assert message.startswith("model 'deep': too few draws") and "\n" not in message
 
 
 def test_bad_input_is_refused():

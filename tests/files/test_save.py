@@ -38,15 +38,15 @@ def predictions(post, rows=ROWS):
 def test_loaded_is_saved(name, tmp_path):
     post = draw(name, 8)
     post.save(tmp_path / "run.nc")
-    again = pt.load(tmp_path / "run.nc")
-    assert_same(again, post)
-    assert_equal(predictions(again), predictions(post))
-    assert_equal(again.model.parts.units, post.model.parts.units)
-    assert repr(again.model) == repr(post.model)
-    given = {} if post.feature_weights is None else {"feature_weights": post.feature_weights[0, 0]}
+    loaded = pt.load(tmp_path / "run.nc")
+    assert_same(loaded, post)
+    assert_equal(predictions(loaded), predictions(post))
+    assert_equal(loaded.model.parts.units, post.model.parts.units)
+    assert repr(loaded.model) == repr(post.model)
+    weights = {} if post.feature_weights is None else {"feature_weights": post.feature_weights[0, 0]}
     best = post.map_tree()
-    assert again.model.log_posterior(best, **given) == post.model.log_posterior(best, **given)
-    assert_same(pt.resume(again, 4, progress=False), pt.resume(post, 4, progress=False))
+    assert loaded.model.log_posterior(best, **weights) == post.model.log_posterior(best, **weights)
+    assert_same(pt.resume(loaded, 4, progress=False), pt.resume(post, 4, progress=False))
 
 
 @pytest.mark.tenth_a_day
@@ -56,9 +56,9 @@ def test_tempered_runs_and_both_kinds_of_files(suffix, tmp_path):
     post, path = draw("classes", 8, betas=3), tmp_path / f"run{suffix}"
     draw("numbers", 3).save(path)
     post.save(str(path))
-    again = pt.load(str(path))
-    assert_same(again, post)
-    assert again.log_evidence == post.log_evidence
+    loaded = pt.load(str(path))
+    assert_same(loaded, post)
+    assert loaded.log_evidence == post.log_evidence
     assert os.listdir(tmp_path) == [path.name]
 
 
@@ -84,11 +84,11 @@ def test_columns_of_frames(kind, tmp_path):
     frame = FRAMES[kind]
     post = pt.sample(pt.TreeModel(frame, LABELS), 10, tune=5, chains=2, rng=1, progress=False)
     post.save(tmp_path / "run.nc")
-    again = pt.load(tmp_path / "run.nc")
+    loaded = pt.load(tmp_path / "run.nc")
     backwards = frame[list(frame.columns)[::-1]]
-    assert_equal(again.predict_proba(backwards), post.predict_proba(frame))
-    assert again._root_split_pmf() == post._root_split_pmf()
-    assert again.map_tree().format() == post.map_tree().format()
+    assert_equal(loaded.predict_proba(backwards), post.predict_proba(frame))
+    assert loaded._root_split_pmf() == post._root_split_pmf()
+    assert loaded.map_tree().format() == post.map_tree().format()
 
 
 MIXED = np.array([None] * len(X), dtype=object)
@@ -115,12 +115,12 @@ def test_labels_of_any_kind(labels, tmp_path):
     table = np.column_stack([X[:, 0].astype(object), MIXED])
     model = pt.TreeModel(table, labels, nominal=[1], leaf=pt.DirichletMultinomial([0.5, 1.5]))
     model.save(tmp_path / "model.nc")
-    again = pt.load(tmp_path / "model.nc")
-    assert isinstance(again, pt.TreeModel)
-    assert again.classes_.dtype == model.classes_.dtype
-    assert again.classes_.tolist() == model.classes_.tolist()
-    assert [type(c) for c in again.columns.categories[1]] == [type(c) for c in model.columns.categories[1]]
-    assert_equal(again.columns.numbers(table), model.columns.numbers(table))
+    loaded = pt.load(tmp_path / "model.nc")
+    assert isinstance(loaded, pt.TreeModel)
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.classes_.tolist() == model.classes_.tolist()
+    assert [type(c) for c in loaded.columns.categories[1]] == [type(c) for c in model.columns.categories[1]]
+    assert_equal(loaded.columns.numbers(table), model.columns.numbers(table))
 
 
 @no_text
@@ -128,9 +128,9 @@ def test_text_of_a_new_numpy_is_read_by_an_old_one(tmp_path, monkeypatch):
     labels = np.array(["no", "né"], dtype=TEXT())[(Y > 1).astype(int)]
     pt.TreeModel(X, labels).save(tmp_path / "model.nc")
     monkeypatch.delattr(np.dtypes, "StringDType")
-    again = pt.load(tmp_path / "model.nc")
-    assert again.classes_.dtype == np.dtype("U2")
-    assert again.classes_.tolist() == ["no", "né"]
+    loaded = pt.load(tmp_path / "model.nc")
+    assert loaded.classes_.dtype == np.dtype("U2")
+    assert loaded.classes_.tolist() == ["no", "né"]
 
 
 MODEL_OF_EACH_PART = {
@@ -148,26 +148,26 @@ MODEL_OF_EACH_PART = {
 def test_every_part_of_a_model(what, tmp_path):
     model = pt.TreeModel(X, LABELS, **({"nominal": [2]} | MODEL_OF_EACH_PART[what]))
     model.save(tmp_path / "model.nc")
-    again = pt.load(tmp_path / "model.nc")
+    loaded = pt.load(tmp_path / "model.nc")
     for tree in exact.solve(model).draw_trees(5, rng=1):
-        assert again.log_prior(tree) == model.log_prior(tree)
-        assert again.log_score(tree) == model.log_score(tree)
-    assert exact.solve(again).log_evidence == exact.solve(model).log_evidence
+        assert loaded.log_prior(tree) == model.log_prior(tree)
+        assert loaded.log_score(tree) == model.log_score(tree)
+    assert exact.solve(loaded).log_evidence == exact.solve(model).log_evidence
 
 
 def test_parts_are_all_there_is():
     """An attribute that a model gets one day must go into the file, or follow from what is there."""
-    made = pt.TreeModel(X, Y)
-    assert set(vars(made)) == {*ModelParts._fields, "shape", "rules"}
-    assert set(vars(pt.TreeModel.from_parts(made.parts))) == set(vars(made))
+    new_model = pt.TreeModel(X, Y)
+    assert set(vars(new_model)) == {*ModelParts._fields, "shape", "rules"}
+    assert set(vars(pt.TreeModel.from_parts(new_model.parts))) == set(vars(new_model))
 
 
 def test_description_is_json_without_code(tmp_path):
     """Text and numbers alone: no class but those of the list is made."""
-    written = encode_parts({"model": MODELS["fixed"].parts}, tmp_path)
-    assert "pickle" not in written.text and all(a.dtype.kind in "fiu" for a in written.arrays.values())
+    encoded = encode_parts({"model": MODELS["fixed"].parts}, tmp_path)
+    assert "pickle" not in encoded.text and all(a.dtype.kind in "fiu" for a in encoded.arrays.values())
     assert "os.system" not in CODEC.classes
-    planted = written._replace(text=written.text.replace('"BranchingProcess"', '"Popen"'))
+    planted = encoded._replace(text=encoded.text.replace('"BranchingProcess"', '"Popen"'))
     with pytest.raises(ValueError, match="holds a Popen, which this release does not know"):
         _decode_part(planted, "run.nc")
 
@@ -197,8 +197,8 @@ def test_fresh_process(tmp_path):
     """Another interpreter predicts the same from the file, and draws the same further trees."""
     draw("shared variance", 8).save(tmp_path / "run.nc")
     np.save(tmp_path / "rows.npy", ROWS)
-    done = run("resumed_elsewhere", tmp_path / "run.nc", tmp_path / "rows.npy")
-    assert done.returncode == 0, done.stderr
+    process = run("resumed_elsewhere", tmp_path / "run.nc", tmp_path / "rows.npy")
+    assert process.returncode == 0, process.stderr
     assert_equal(np.load(tmp_path / "rows.npy"), draw("shared variance", 15).predict(ROWS))
 
 

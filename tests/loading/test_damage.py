@@ -102,15 +102,15 @@ def test_flipped_bytes_of_a_whole_file_are_refused(saved, path, monkeypatch):
 @pytest.mark.slow
 def test_a_sample_of_changed_files(tmp_path):
     """Each is refused with an error that names it, or loads, answers and goes on. All: verification/fuzz.py --files."""
-    files, seen = Files(tmp_path), set()
+    files, kinds = Files(tmp_path), set()
     for number in range(45):
         if number % 3 == 0 and (files.judge(0, number)[1].startswith(cut.__name__)):
             continue
         kind, what = files.judge(0, number)
         assert kind != "wrong", f"python verification/fuzz.py --files 1 --replay {number}: {what}"
-        seen.add((kind, what.partition(":")[0]))
-    assert {kind for kind, _ in seen} == {"refused", "answered"}
-    assert len({how for _, how in seen}) > 7
+        kinds.add((kind, what.partition(":")[0]))
+    assert {kind for kind, _ in kinds} == {"refused", "answered"}
+    assert len({how for _, how in kinds}) > 7
 
 
 def test_whole_files_need_no_other_process(path, monkeypatch):
@@ -178,11 +178,11 @@ def test_units_are_the_sums_of_their_rows():
     """Tables of scores are as long as the weights of the rows say; heavier units would lead out of them."""
     model = pt.TreeModel(np.arange(12.0)[:, None] // 2, np.arange(12) // 4)
     parts = model.parts
-    moved = parts.units.rows + np.array([1, -1, 0, 0, 0, 0], dtype=np.int32)
+    rows = parts.units.rows + np.array([1, -1, 0, 0, 0, 0], dtype=np.int32)
     for change in (
         {"weight": parts.units.weight * 1e9},
         {"label": parts.units.label[::-1].copy()},
-        {"rows": moved},
+        {"rows": rows},
     ):
         with pytest.raises(InvalidFile, match="the units are not those of the rows"):
             check_parts(parts._replace(units=parts.units._replace(**change)))
@@ -216,9 +216,9 @@ def test_chains_of_another_release(saved, path):
     layout = str(CHAIN_NODE.descr)
     with_content(path, lambda content: content._replace(text=content.text.replace(layout, layout[:-1] + "?")))
     with pytest.warns(UserWarning, match=r"run\.nc cannot be continued by this release"):
-        again = pt.load(path)
-    assert np.array_equal(again.tree_of_draw, saved[0].tree_of_draw)
-    assert again.course is None
+        decoded = pt.load(path)
+    assert np.array_equal(decoded.tree_of_draw, saved[0].tree_of_draw)
+    assert decoded.course is None
 
 
 def test_what_is_encoded_is_decoded():
@@ -228,12 +228,12 @@ def test_what_is_encoded_is_decoded():
         "arrays": (np.zeros((0, 3)), np.array(5.0), np.array([[True], [False]]), np.arange(3, dtype=">i4")),
         "labels": np.array(["", "a b", "日本"]),
     }
-    again = CODEC.decode(encode_parts(value, "run.nc"))
-    assert repr(again["numbers"]) == repr(value["numbers"])
-    assert [type(x) for x in again["numbers"]] == [type(x) for x in value["numbers"]]
-    for a, b in zip(again["arrays"], value["arrays"], strict=True):
+    decoded = CODEC.decode(encode_parts(value, "run.nc"))
+    assert repr(decoded["numbers"]) == repr(value["numbers"])
+    assert [type(x) for x in decoded["numbers"]] == [type(x) for x in value["numbers"]]
+    for a, b in zip(decoded["arrays"], value["arrays"], strict=True):
         assert a.shape == b.shape and np.array_equal(a, b)
-    assert again["labels"].tolist() == value["labels"].tolist()
+    assert decoded["labels"].tolist() == value["labels"].tolist()
     with pytest.raises(ValueError, match=r"deep\.0 is a set"):
         encode_parts({"deep": [{1, 2}]}, "run.nc")
 
@@ -254,21 +254,21 @@ def test_the_checksum_of_a_content_is_of_all_of_it(name, array):
 def test_numbers_of_the_other_byte_order(size):
     """They are written as those of this machine, however large, for the checksum names their type."""
     value = np.arange(size, dtype=">f8")
-    written = encode_parts({"x": value}, "run.nc")
-    assert {array.dtype.str for array in written.arrays.values()} == {"<f8"}
-    assert np.array_equal(CODEC.decode(written)["x"], value)
+    encoded = encode_parts({"x": value}, "run.nc")
+    assert {array.dtype.str for array in encoded.arrays.values()} == {"<f8"}
+    assert np.array_equal(CODEC.decode(encoded)["x"], value)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="names of open files are read from /proc")
 def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
     """All of its bytes are flushed, then it is renamed, then the folder is flushed."""
-    done, flush, replace = [], os.fsync, os.replace
+    events, flush, replace = [], os.fsync, os.replace
 
     def noted_flush(handle):
-        done.append(("flush", os.path.basename(os.readlink(f"/proc/self/fd/{handle}"))))
+        events.append(("flush", os.path.basename(os.readlink(f"/proc/self/fd/{handle}"))))
         flush(handle)
 
     monkeypatch.setattr(os, "fsync", noted_flush)
-    monkeypatch.setattr(os, "replace", lambda a, b: (done.append(("replace", b.name)), replace(a, b)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (events.append(("replace", b.name)), replace(a, b)))
     write_file(tmp_path / "run.nc", Encoded("{}", {}), {})
-    assert done == [("flush", ".run.nc.part"), ("replace", "run.nc"), ("flush", tmp_path.name)]
+    assert events == [("flush", ".run.nc.part"), ("replace", "run.nc"), ("flush", tmp_path.name)]

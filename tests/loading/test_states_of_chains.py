@@ -15,9 +15,9 @@ def post():
 
 
 def refused(path, match):
-    for read in (pt.load, pt.resume):
+    for read_file in (pt.load, pt.resume):
         with pytest.raises(ValueError, match=match) as caught:
-            read(path)
+            read_file(path)
         assert path.name in str(caught.value)
 
 

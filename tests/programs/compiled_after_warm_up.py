@@ -7,8 +7,8 @@ import pactree_mcmc as pt
 from pactree_mcmc.core.compile.cache import watch_compilation
 
 if __name__ == "__main__":
-    seen = []
-    with watch_compilation(lambda of: seen.append(of._function.__qualname__)):
+    compiled = []
+    with watch_compilation(lambda of: compiled.append(of._function.__qualname__)):
         X = np.random.default_rng(0).normal(size=(50, 2)).round(1)
         for y in (X[:, 0] > 0.0, X[:, 0]):
             for kernel in ("default", "local", "cgm", {"grow-prune": 1.0, "rotate": 1.0}):
@@ -17,4 +17,4 @@ if __name__ == "__main__":
             model = pt.TreeModel(X[:, :1], y)
             pt.sample(model, 20, tune=10, rng=0)
             exact.solve(model).predict(X[:, :1])
-    print(*seen)
+    print(*compiled)

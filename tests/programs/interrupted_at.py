@@ -14,7 +14,7 @@ from pactree_mcmc.mcmc.run import workers
 from pactree_mcmc.mcmc.whole import rounds
 
 
-def said(module, name, *, waits=False):
+def announce_call(module, name, *, waits=False):
     """Let a function say when it is called; ``waits``: for ever."""
     real = getattr(module, name)
 
@@ -38,30 +38,30 @@ def table(n):
 def draw(moment, model):
     """Begin the run that comes to the moment."""
     if moment == "rounds":
-        said(rounds, "run_round")
+        announce_call(rounds, "run_round")
         return pt.sample(model, rng=1, progress=False)
     if moment == "rounds on an executor":
-        said(rounds, "run_round")
+        announce_call(rounds, "run_round")
         with ThreadPoolExecutor(2) as pool:
             return pt.sample(model, rng=1, progress=False, executor=pool)
     if moment == "pilot":
-        said(workers, "run_first_steps")
+        announce_call(workers, "run_first_steps")
         return pt.sample(model, rng=1, progress=False, kernel="local")
     if moment == "tuning":
-        said(workers, "wait")
+        announce_call(workers, "wait")
         return pt.sample(model, 10, tune=10**7, rng=1, progress=False)
     if moment == "drawing":
-        said(workers, "wait")
+        announce_call(workers, "wait")
         return pt.sample(model, 10**7, tune=0, rng=1, progress=False)
     if moment == "judging":
-        said(schedule, "judge_draws", waits=True)
+        announce_call(schedule, "judge_draws", waits=True)
         return pt.sample(model, 300, rng=1, progress=False, kernel="local")
     if moment == "warning":
-        said(sampling, "warn_if_unconverged", waits=True)
+        announce_call(sampling, "warn_if_unconverged", waits=True)
         return pt.sample(model, 30, tune=0, rng=1, progress=False)
     assert moment == "resuming"
     post = pt.sample(model, 30, tune=0, rng=1, progress=False)
-    said(workers, "wait")
+    announce_call(workers, "wait")
     return pt.resume(post, 10**7, progress=False)
 
 
@@ -69,13 +69,13 @@ if __name__ == "__main__":
     # shells let what they run in the background ignore it
     signal.signal(signal.SIGINT, signal.default_int_handler)
     what, rows = sys.argv[1:]
-    made = pt.TreeModel(*table(int(rows)))
+    new_model = pt.TreeModel(*table(int(rows)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            post = draw(what, made)
+            post = draw(what, new_model)
         except KeyboardInterrupt as error:
             print(f"KeyboardInterrupt: {error}")
         else:
             print(f"returned {post.n_draws} draws of {post.n_chains} chains")
-    print(*(str(given.message).splitlines()[0] for given in caught), sep="\n")
+    print(*(str(warning.message).splitlines()[0] for warning in caught), sep="\n")

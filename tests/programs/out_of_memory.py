@@ -16,8 +16,8 @@ def main(path):
     post = draw("classes", 10, kernel="grow-prune")
     post.save(path)
     truth = exact.solve(MODELS["fixed"])
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), resource.RLIM_INFINITY))
+    used_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used_bytes + (1 << 29), resource.RLIM_INFINITY))
     try:
         pt.resume(path, 10**9, progress=False)
     except MemoryError as error:

@@ -38,10 +38,10 @@ def compile_together(members: Sequence[Member], larger_group: Sequence[Member] =
     ``larger_group`` are these functions and others, whose library may be on disk. If only one function is missing,
     nothing is done, and the function is compiled at its first call.
     """
-    if not HAS_PRIVATE_PARTS or len(_without_code(members)) < 2:
+    if not HAS_PRIVATE_PARTS or len(_not_compiled(members)) < 2:
         return
     with global_compiler_lock:
-        missing = _without_code(members)
+        missing = _not_compiled(members)
         if len(missing) < 2 or any(_load_from_disk(some) for some in (members, larger_group, missing)):
             return
         with _cache_of(missing).locked():
@@ -55,7 +55,7 @@ def compile_together(members: Sequence[Member], larger_group: Sequence[Member] =
 
 def load_together(members: Sequence[Member]) -> None:
     """Load the functions if exactly these are on disk as one library."""
-    if HAS_PRIVATE_PARTS and _without_code(members):
+    if HAS_PRIVATE_PARTS and _not_compiled(members):
         with global_compiler_lock:
             _load_from_disk(members)
 
@@ -91,7 +91,7 @@ def _register_forms(members: Sequence[Member], results: Sequence[CompileResult])
             member.function.add_overload(result)
 
 
-def _without_code(members: Iterable[Member]) -> list[Member]:
+def _not_compiled(members: Iterable[Member]) -> list[Member]:
     """Return the functions that this process has neither compiled nor loaded."""
     return [member for member in members if member.args not in member.function.overloads]
 

@@ -29,7 +29,7 @@ from ...table.columns import for_each_column
 from ..report import check_page_path, words
 from .arguments import OPTIONS_OF_TREE_PRIOR, UsageError, with_options
 from .scores import score_of, score_text, target_to_compare
-from .tables import BadTable, CsvTable, class_warning, identifier_columns, read_csv, read_features, read_target
+from .tables import BadTable, CsvTable, class_warning, identifier_columns, read_csv, read_features, target_values
 from .warm_up import warm_up
 
 FIRST_BYTES_OF_RUNS = (b"\x89HDF\r\n\x1a\n", b"CDF")
@@ -207,7 +207,7 @@ def _read_model(args: argparse.Namespace) -> pt.TreeModel:
     if regression and is_nominal:
         raise UsageError(f"--target {args.target} is in --nominal, but this is a regression; leave it out there")
     X = read_features(table, names, args.nominal)
-    y = read_target(table, args.target, regression=regression, nominal=is_nominal)
+    y = target_values(table, args.target, regression=regression, nominal=is_nominal)
     for name in identifier_columns(X):
         warnings.warn(f"{name} has a value of its own in every row: --ignore {name}?", stacklevel=2)
     if doubt := class_warning(y):

@@ -30,7 +30,7 @@ MAX_LISTED_COLUMNS = 12
 """Largest number of columns named in an error."""
 MIN_ROWS_OF_IDENTIFIER = 20
 """Smallest number of rows at which a column without equal values is reported as names of the rows."""
-EXACT_DIGITS = 15
+MAX_FLOAT_DIGITS = 15
 """Number of decimal digits that float64 stores without loss."""
 _UNIT_PATTERN = r"(?:[%‰€$£¥₹]|usd|eur|gbp|chf|jpy|cny|inr|kr|zł)"
 _DIGITS_PATTERN = r"(?:\d{1,3}(?:[.,\s'\u2019_]\d{3})+(?:[.,]\d+)?|\d*[.,]?\d+[.,]?)(?:e[+-]?\d+)?"
@@ -212,7 +212,7 @@ def _exact_numbers(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
     These are int if all are whole, otherwise Decimal; None if missing.
     """
-    if not any(field is not None and len(field) > EXACT_DIGITS for field in text):
+    if not any(field is not None and len(field) > MAX_FLOAT_DIGITS for field in text):
         return numbers
     exact = [None if field is None else decimal.Decimal(field.strip()) for field in text]
     is_integer = [value is None or value == value.to_integral_value() for value in exact]
@@ -332,7 +332,7 @@ def identifier_columns(X: pd.DataFrame) -> list[str]:
     return out
 
 
-def read_target(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np.ndarray:
+def target_values(table: CsvTable, name: str, *, regression: bool, nominal: bool) -> np.ndarray:
     """Return the target (n,) as labels (text, truth values or whole numbers), or as floats for a regression.
 
     Numbers with fractions are a regression even if ``regression`` is False. ``nominal`` makes all values text.

@@ -14,7 +14,7 @@ import numpy as np
 from ...table.words import figures
 from ..plots.style import shortened
 from .effects import curves_in_boxes
-from .words import number_text, printable, probability_text, truncate, with_signs
+from .words import printable, probability_text, significant_digits, truncate, with_signs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,7 +60,7 @@ def environment() -> Environment:
     )
     out.filters |= {
         "cut": truncate,
-        "number": number_text,
+        "number": significant_digits,
         "probability": probability_text,
         "letter": mode_letter,
         "nice": with_signs,

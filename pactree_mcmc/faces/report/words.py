@@ -64,7 +64,7 @@ def probability_text(p: float | None) -> str:
     return "<0.01" if p < 0.005 else ">0.99" if p > 0.995 else f"{p:.2f}"
 
 
-def number_text(x: float | None, digits: int = 3) -> str:
+def significant_digits(x: float | None, digits: int = 3) -> str:
     """Return a number with ``digits`` significant digits, or a dash if it is not known."""
     if x is None or not math.isfinite(x):
         return NOT_KNOWN_TEXT

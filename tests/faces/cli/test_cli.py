@@ -98,8 +98,8 @@ class TestOptions:
     def test_a_checkpoint_is_finished_by_resume(self, capsys, data, tmp_path):
         path = tmp_path / "run.nc"
         result = answer(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)
-        again = answer(capsys, "resume", path, "--quiet")
-        assert again["summary"] == result["summary"]
+        resumed = answer(capsys, "resume", path, "--quiet")
+        assert resumed["summary"] == result["summary"]
         more = answer(capsys, "resume", path, "--draws", "50", "--quiet", "--out", tmp_path / "more.nc")
         assert (more["draws"], more["saved"]) == (250, str(tmp_path / "more.nc"))
         code, _, err = run(capsys, "fit", data, *self.COMMAND, "--checkpoint", path)

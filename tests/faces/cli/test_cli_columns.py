@@ -13,7 +13,7 @@ from tests.faces.cli.calls import RUN, answer, run
 N = 40
 
 
-def written(path, columns, separator=";"):
+def write_table(path, columns, separator=";"):
     """A file with a column y, 0 and then 1, behind the others."""
     table = pd.DataFrame({**columns, "y": (np.arange(N) > 19).astype(int)})
     path.write_text(table.to_csv(sep=separator, index=False))
@@ -41,7 +41,7 @@ LOOKS = {
 @pytest.mark.parametrize("kind", LOOKS)
 def test_text_that_looks_like_numbers_or_dates_is_refused(capsys, tmp_path, kind):
     values, example, option = LOOKS[kind]
-    path = written(tmp_path / "t.csv", {"x": values})
+    path = write_table(tmp_path / "t.csv", {"x": values})
     code, out, err = run(capsys, "fit", path, "--target", "y", "--separator", ";", *RUN)
     assert (code, out) == (1, "")
     assert f"text {example!r} in column 'x'" in err and option in err and "--nominal x" in err
@@ -54,12 +54,12 @@ def test_text_that_looks_like_numbers_or_dates_is_refused(capsys, tmp_path, kind
     "values", [["5-10", "10-20"], ["A1", "B2"], ["may", "june"], ["3.11.2", "3.12.0"], ["<5", ">5"]]
 )
 def test_other_text_is_nominal(tmp_path, values):
-    path = written(tmp_path / "t.csv", {"x": np.resize(values, N)})
+    path = write_table(tmp_path / "t.csv", {"x": np.resize(values, N)})
     assert read_csv(str(path), ";").values("x").tolist() == np.resize(values, N).tolist()
 
 
 def test_categories_that_look_like_numbers_are_named(capsys, tmp_path):
-    path = written(tmp_path / "t.csv", {"x": np.resize(["10 %", "20 %"], N)})
+    path = write_table(tmp_path / "t.csv", {"x": np.resize(["10 %", "20 %"], N)})
     result = answer(capsys, "fit", path, "--target", "y", "--separator", ";", "--nominal", "x", *RUN)
     assert result["nominal"] == ["x"]
     result = answer(capsys, "fit", path, "--target", "x", "--separator", ";", "--nominal", "x", *RUN)
@@ -69,8 +69,8 @@ def test_categories_that_look_like_numbers_are_named(capsys, tmp_path):
 def test_decimal_commas_are_read(capsys, tmp_path):
     """The posterior is that of the same numbers with points, in new rows too."""
     numbers = [i / 8 for i in range(N)]
-    comma = written(tmp_path / "comma.csv", {"x": [str(x).replace(".", ",") for x in numbers]})
-    point = written(tmp_path / "point.csv", {"x": numbers}, ",")
+    comma = write_table(tmp_path / "comma.csv", {"x": [str(x).replace(".", ",") for x in numbers]})
+    point = write_table(tmp_path / "point.csv", {"x": numbers}, ",")
     more = ("--separator", ";", "--decimal", ",")
     result = answer(capsys, "fit", comma, "--target", "y", *more, *RUN)
     assert result["best_tree"] == answer(capsys, "fit", point, "--target", "y", *RUN)["best_tree"]
@@ -78,9 +78,9 @@ def test_decimal_commas_are_read(capsys, tmp_path):
     assert [row["prediction"] for row in predicted] == [0] * 20 + [1] * 20
     quoted = tmp_path / "quoted.csv"
     quoted.write_text("x,y\n" + "".join(f'"{str(x).replace(".", ",")}",{int(x > 2.45)}\n' for x in numbers))
-    again = answer(capsys, "fit", quoted, "--target", "y", "--decimal", ",", *RUN)
-    assert again["best_tree"] == result["best_tree"]
-    code, _, err = run(capsys, "fit", written(tmp_path / "p.csv", {"x": numbers}), "--target", "y", *more)
+    other_answer = answer(capsys, "fit", quoted, "--target", "y", "--decimal", ",", *RUN)
+    assert other_answer["best_tree"] == result["best_tree"]
+    code, _, err = run(capsys, "fit", write_table(tmp_path / "p.csv", {"x": numbers}), "--target", "y", *more)
     assert code == 1 and "text '0.0' in column 'x' looks like a number; give --decimal '.'" in err
 
 
@@ -99,7 +99,7 @@ DATES = {
 def test_dates_are_read(capsys, tmp_path, kind):
     write, option, words = DATES[kind]
     days = pd.date_range("2024-01-01", periods=N)
-    path = written(tmp_path / "t.csv", {"x": [write(day) for day in days]})
+    path = write_table(tmp_path / "t.csv", {"x": [write(day) for day in days]})
     command = ("--separator", ";", "--dates", option)
     result = answer(capsys, "fit", path, "--target", "y", *command, *RUN, "--out", tmp_path / "run.nc")
     assert result["best_tree"]["text"].startswith(words)
@@ -110,7 +110,7 @@ def test_dates_are_read(capsys, tmp_path, kind):
 
 
 def test_dates_that_cannot_be_read(capsys, tmp_path):
-    path = written(tmp_path / "t.csv", {"x": [f"2/{i % 28 + 1}/2024" for i in range(N)]})
+    path = write_table(tmp_path / "t.csv", {"x": [f"2/{i % 28 + 1}/2024" for i in range(N)]})
     code, _, err = run(capsys, "fit", path, "--target", "y", "--separator", ";", "--dates", "x")
     assert code == 1 and "text '2/1/2024' in column 'x', which holds dates" in err and "'x=%m/%d/%Y'" in err
     code, _, err = run(capsys, "fit", path, "--target", "y", "--separator", ";", "--dates", "z")
@@ -118,7 +118,7 @@ def test_dates_that_cannot_be_read(capsys, tmp_path):
 
 
 def test_tabs(capsys, tmp_path):
-    path = written(tmp_path / "t.csv", {"x": range(N)}, "\t")
+    path = write_table(tmp_path / "t.csv", {"x": range(N)}, "\t")
     by_sign = answer(capsys, "fit", path, "--target", "y", "--separator", "\\t", *RUN)
     assert by_sign["best_tree"] == answer(capsys, "fit", path, "--target", "y", "--separator", "\t", *RUN)["best_tree"]
     path.rename(tmp_path / "t.tsv")
@@ -128,13 +128,13 @@ def test_tabs(capsys, tmp_path):
         read_csv(str(tmp_path / "u.csv"))
 
 
-WHOLE = gzip.compress(b"x,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(2000)))
+GZIPPED_TABLE = gzip.compress(b"x,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(2000)))
 DAMAGED = {
-    "cut": WHOLE[:-100],
-    "head only": WHOLE[:12],
+    "cut": GZIPPED_TABLE[:-100],
+    "head only": GZIPPED_TABLE[:12],
     "no gzip": b"x,y\n1,2\n",
-    "checksum": WHOLE[:-8] + bytes(4) + WHOLE[-4:],
-    "changed": WHOLE[:200] + bytes(200) + WHOLE[400:],
+    "checksum": GZIPPED_TABLE[:-8] + bytes(4) + GZIPPED_TABLE[-4:],
+    "changed": GZIPPED_TABLE[:200] + bytes(200) + GZIPPED_TABLE[400:],
 }
 
 
@@ -154,7 +154,7 @@ def test_damaged_gzip_files_are_named(capsys, tmp_path, how):
 ENCODINGS = {
     "latin1": ("é,y\n1,2\n".encode("latin1"), "is not UTF-8 text; save it as UTF-8, for example with iconv -f LATIN1"),
     "utf-16": ("x,y\n1,2\n".encode("utf-16"), "is not UTF-8 text; save it as UTF-8, for example with iconv -f UTF-16"),
-    "compressed": (WHOLE, "is not UTF-8 text; it is compressed: let its name end in .gz"),
+    "compressed": (GZIPPED_TABLE, "is not UTF-8 text; it is compressed: let its name end in .gz"),
 }
 
 
@@ -167,10 +167,10 @@ def test_encodings(tmp_path, name):
 
 
 def test_long_numbers_are_exact(capsys, tmp_path):
-    path = written(tmp_path / "t.csv", {"x": [2**53 + i // 20 for i in range(N)]})
+    path = write_table(tmp_path / "t.csv", {"x": [2**53 + i // 20 for i in range(N)]})
     code, _, err = run(capsys, "fit", path, "--target", "y", "--separator", ";", *RUN)
     assert code == 1 and "column 'x' holds 9007199254740993 in row 20, which would be rounded" in err
-    fine = written(tmp_path / "f.csv", {"x": [f"0.{i:02}00000000000000000" for i in range(N)]})
+    fine = write_table(tmp_path / "f.csv", {"x": [f"0.{i:02}00000000000000000" for i in range(N)]})
     assert answer(capsys, "fit", fine, "--target", "y", "--separator", ";", *RUN)["best_tree"]["n_leaves"] == 2
 
 

@@ -85,9 +85,9 @@ def saved(data, tmp_path_factory):
 class TestSavedRuns:
     def test_summary(self, capsys, saved):
         path, result = saved
-        again = answer(capsys, "summary", path)
+        second_answer = answer(capsys, "summary", path)
         for name in ("summary", "n_leaves_pmf", "feature_inclusion", "best_tree", "classes"):
-            assert again[name] == result[name]
+            assert second_answer[name] == result[name]
 
     def test_predict(self, capsys, data, saved):
         result = answer(capsys, "predict", saved[0], data)

@@ -44,15 +44,15 @@ def test_columns_that_are_data_are_no_names_of_rows():
 
 def test_the_score_of_classes_and_the_names_of_rows(capsys, data, new, tmp_path):
     command = ("predict", data, new, "--target", "bought", "--ignore", "price", *RUN)
-    found = answer(capsys, *command, "--id", "customer,age")
+    result = answer(capsys, *command, "--id", "customer,age")
     post = posterior("bought")
     frame = shop().head(30)
     proba, y = post.predict_proba(frame[["age", "colour", "size"]]), frame["bought"].to_numpy()
     place = np.searchsorted(post.model.classes_, y)
-    assert found["score"]["accuracy"] == pytest.approx(np.mean(post.predict(frame) == y))
-    assert found["score"]["log loss"] == pytest.approx(-np.log(proba[np.arange(30), place]).mean())
-    assert [row["customer"] for row in found["predictions"]] == [f"c{i}" for i in range(30)]
-    assert list(found["predictions"][0])[:3] == ["customer", "age", "prediction"]
+    assert result["score"]["accuracy"] == pytest.approx(np.mean(post.predict(frame) == y))
+    assert result["score"]["log loss"] == pytest.approx(-np.log(proba[np.arange(30), place]).mean())
+    assert [row["customer"] for row in result["predictions"]] == [f"c{i}" for i in range(30)]
+    assert list(result["predictions"][0])[:3] == ["customer", "age", "prediction"]
     code, out, _ = run(capsys, *command, "--id", "customer", "--out", tmp_path / "out.csv")
     assert code == 0 and "score: accuracy " in out and pd.read_csv(tmp_path / "out.csv").columns[0] == "customer"
     assert list(answer(capsys, *command, "--id", "age,age")["predictions"][0])[:2] == ["age", "prediction"]
@@ -67,11 +67,11 @@ def test_the_score_of_numbers_from_a_saved_run(capsys, data, new, tmp_path):
     saved = tmp_path / "run.nc"
     answer(capsys, "fit", data, "--target", "price", "--ignore", "bought", "--out", saved, *RUN)
     plain = answer(capsys, "predict", saved, new)
-    found = answer(capsys, "predict", saved, new, "--target", "price")
-    assert "score" not in plain and found["predictions"] == plain["predictions"]
-    off = shop().head(30)["price"].to_numpy() - np.array([row["prediction"] for row in found["predictions"]])
-    assert found["score"]["root mean square error"] == pytest.approx(np.sqrt(np.mean(off**2)))
-    assert found["score"]["mean absolute error"] == pytest.approx(np.abs(off).mean())
+    result = answer(capsys, "predict", saved, new, "--target", "price")
+    assert "score" not in plain and result["predictions"] == plain["predictions"]
+    off = shop().head(30)["price"].to_numpy() - np.array([row["prediction"] for row in result["predictions"]])
+    assert result["score"]["root mean square error"] == pytest.approx(np.sqrt(np.mean(off**2)))
+    assert result["score"]["mean absolute error"] == pytest.approx(np.abs(off).mean())
     lacking = tmp_path / "lacking.csv"
     shop().head(30).assign(price=lambda rows: rows["price"].where(rows.index > 4)).to_csv(lacking, index=False)
     some = answer(capsys, "predict", saved, lacking, "--target", "price")
@@ -80,7 +80,7 @@ def test_the_score_of_numbers_from_a_saved_run(capsys, data, new, tmp_path):
     shop().head(5).assign(price=None).to_csv(lacking, index=False)
     none = answer(capsys, "predict", saved, lacking, "--target", "price")
     assert "score" not in none and "has no value: nothing is scored" in none["notes"][0]
-    assert json.dumps(found)
+    assert json.dumps(result)
 
 
 def test_a_column_that_is_not_the_target_is_not_scored_without_a_note(capsys, data, tmp_path):
@@ -93,17 +93,17 @@ def test_a_column_that_is_not_the_target_is_not_scored_without_a_note(capsys, da
     code, _, err = run(capsys, "predict", saved, data, "--target", "age")
     assert (code, "--target age is a feature of the model" in err) == (2, True)
     shop().assign(bought=["maybe", "yes", *shop()["bought"][2:]]).to_csv(new, index=False)
-    found = answer(capsys, "predict", saved, new, "--target", "bought")
-    assert found["score"]["accuracy"] > 0.5 and found["score"]["log loss"] is None
-    assert "1 of 80 rows have labels in column 'bought' that are not classes" in found["notes"][0]
-    assert "('maybe')" in found["notes"][0]
+    result = answer(capsys, "predict", saved, new, "--target", "bought")
+    assert result["score"]["accuracy"] > 0.5 and result["score"]["log loss"] is None
+    assert "1 of 80 rows have labels in column 'bought' that are not classes" in result["notes"][0]
+    assert "('maybe')" in result["notes"][0]
 
 
 def test_classes_that_are_numbers_are_read_as_numbers(capsys, tmp_path):
     shop().assign(y=lambda rows: (rows["age"] > 23) * 1)[["age", "y"]].to_csv(tmp_path / "whole.csv", index=False)
     shop().assign(y=lambda rows: (rows["age"] > 23) * 1.0)[["age", "y"]].to_csv(tmp_path / "float.csv", index=False)
-    found = answer(capsys, "predict", tmp_path / "whole.csv", tmp_path / "float.csv", "--target", "y", *RUN)
-    assert found["score"]["accuracy"] == 1.0
+    result = answer(capsys, "predict", tmp_path / "whole.csv", tmp_path / "float.csv", "--target", "y", *RUN)
+    assert result["score"]["accuracy"] == 1.0
 
 
 def test_every_table_has_three_decimals(capsys, data, tmp_path):

@@ -20,9 +20,9 @@ def test_everything_is_compiled_once_for_everybody():
     with readable_folder() as folder:
         command = [sys.executable, "-m", "pactree_mcmc", "warm-up", "--to", str(folder / "code")]
         env = os.environ | {"PYTHONWARNINGS": "ignore"}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-        assert "compiled 1 of " in done.stderr
-        assert f"everything is compiled, in {folder / 'code'}; users who set PACTREE_SHARED_CACHE" in done.stdout
+        process = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        assert "compiled 1 of " in process.stderr
+        assert f"everything is compiled, in {folder / 'code'}; users who set PACTREE_SHARED_CACHE" in process.stdout
         options["env"]["PACTREE_SHARED_CACHE"] = str(folder / "code")
         after = run("compiled_after_warm_up", **options)
         assert after.returncode == 0, after.stderr

@@ -28,5 +28,5 @@ def problem(regression=False, p=2, names=None, classes=("no", "yes")):
 
 def some(regression=False, chains=2, draws=30, **kwargs):
     trees = [LEAF, stump(0, 2.5), twice(2.5, 1.5), twice(1.5, 3.5)]
-    drawn = np.random.default_rng(1).integers(0, 4, (chains, draws))
-    return pt.posterior_from_trees(problem(regression, **kwargs), trees, drawn)
+    tree_of_draw = np.random.default_rng(1).integers(0, 4, (chains, draws))
+    return pt.posterior_from_trees(problem(regression, **kwargs), trees, tree_of_draw)

@@ -117,8 +117,8 @@ def test_outputs_are_drawn_by_name(tmp_path):
     post.save(tmp_path / "post.nc")
     post = pt.load(tmp_path / "post.nc")
     for name in ("plot_tree", "plot_leaves", "plot_consensus", "plot_shape"):
-        drawn = " ".join(text.get_text().replace("\n", " ") for text in draw(name, post).texts)
-        assert all(drawn.count(output) >= 2 for output in y), name
+        drawn_text = " ".join(text.get_text().replace("\n", " ") for text in draw(name, post).texts)
+        assert all(drawn_text.count(output) >= 2 for output in y), name
     for name in ("plot_partial_dependence", "plot_surface", "plot_shap"):
         ax = draw(name, post, label="iron")
         assert "mean of iron" in " ".join([ax.get_title(), ax.get_xlabel(), ax.get_ylabel()])
@@ -182,10 +182,10 @@ def test_what_is_not_a_posterior_is_refused():
 def test_colours_of_chains_are_told_apart():
     """Any two differ in what the cones for middle and short waves see."""
     lms = np.array([[0.3811, 0.5783, 0.0402], [0.1967, 0.7244, 0.0782], [0.0241, 0.1288, 0.8444]])
-    seen = (np.array([to_rgba(c)[:3] for c in style.COLORS]) ** 2.2) @ lms.T
+    perceived = (np.array([to_rgba(c)[:3] for c in style.COLORS]) ** 2.2) @ lms.T
     # without the cones for long waves
-    seen[:, 0] = 0.0
-    distance = np.sqrt(((seen[:, None] - seen) ** 2).sum(axis=2)) + np.eye(len(seen))
+    perceived[:, 0] = 0.0
+    distance = np.sqrt(((perceived[:, None] - perceived) ** 2).sum(axis=2)) + np.eye(len(perceived))
     assert distance.min() > 0.05
 
 
@@ -213,8 +213,8 @@ class TestShap:
         post = pt.posterior_from_trees(problem(p=12), trees)
         ax = plot_shap(post, max_features=4)
         actual = post.shap(pd.DataFrame(style.rows_to_average(post.model, None, 200), columns=post.model.columns.names))
-        wanted = np.sort(actual.importance[:, 1])[::-1][:4]
-        np.testing.assert_allclose([p.get_width() for p in ax.patches], wanted)
+        largest = np.sort(actual.importance[:, 1])[::-1][:4]
+        np.testing.assert_allclose([p.get_width() for p in ax.patches], largest)
         assert "8 features left out" in ax.get_title()
         with pytest.raises(ValueError, match="no rows"):
             plot_shap(post, np.zeros((0, 12)))
@@ -229,8 +229,8 @@ class TestIndividual:
         assert len(curves) == 5
         for curve, row in zip(curves, X, strict=True):
             for value, low, high in zip(curve.values, curve.edges, curve.edges[1:]):
-                asked = pd.DataFrame([[(low + high) / 2.0, row[1]]], columns=["f0", "f1"])
-                assert value == pytest.approx(post.predict(asked)[0])
+                new_rows = pd.DataFrame([[(low + high) / 2.0, row[1]]], columns=["f0", "f1"])
+                assert value == pytest.approx(post.predict(new_rows)[0])
         mean = ax.patches[1].get_data().values
         np.testing.assert_allclose(mean, np.mean([c.values for c in curves], axis=0))
 
@@ -258,15 +258,15 @@ class TestPairs:
         post = some(regression, p=3)
         ax = plot_partial_dependence(post, ("f0", 1))
         mesh = next(c for c in ax.collections if isinstance(c, QuadMesh))
-        corners = mesh.get_coordinates()
-        values = np.asarray(mesh.get_array()).reshape(len(corners) - 1, -1)
-        x, y = ((edges[1:] + edges[:-1]) / 2.0 for edges in (corners[0, :, 0], corners[:, 0, 1]))
-        assert corners[0, 1:-1, 0].tolist() == [1.5, 2.5] and corners[1:-1, 0, 1].tolist() == [1.5, 3.5]
+        coordinates = mesh.get_coordinates()
+        values = np.asarray(mesh.get_array()).reshape(len(coordinates) - 1, -1)
+        x, y = ((edges[1:] + edges[:-1]) / 2.0 for edges in (coordinates[0, :, 0], coordinates[:, 0, 1]))
+        assert coordinates[0, 1:-1, 0].tolist() == [1.5, 2.5] and coordinates[1:-1, 0, 1].tolist() == [1.5, 3.5]
         rows = style.rows_to_average(post.model, None, 60)
         for i, j in product(range(len(y)), range(len(x))):
-            asked = rows.copy()
-            asked[:, :2] = x[j], y[i]
-            assert values[i, j] == pytest.approx(post._values(asked)[:, -1].mean())
+            new_rows = rows.copy()
+            new_rows[:, :2] = x[j], y[i]
+            assert values[i, j] == pytest.approx(post._values(new_rows)[:, -1].mean())
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("f0", "f1")
 
     @pytest.mark.parametrize(

@@ -80,16 +80,16 @@ def check_legible(ax, smallest=5.0):
 def test_trees_of_every_size_are_legible(n_leaves, n_values):
     classes = None if n_values == 1 else TEN[:n_values]
     tree = random_tree(n_leaves, n_values, seed=n_leaves, classes=classes)
-    for shown in (tree, replace(tree, rows=np.full(tree.n_nodes, 123456))):
-        ax = plot_tree(shown)
+    for one in (tree, replace(tree, rows=np.full(tree.n_nodes, 123456))):
+        ax = plot_tree(one)
         check_legible(ax)
-        drawn = [" ".join(text.split()) for text in words(ax)]
-        assert drawn.count("yes") == drawn.count("no") == n_leaves - 1
+        drawn_words = [" ".join(text.split()) for text in words(ax)]
+        assert drawn_words.count("yes") == drawn_words.count("no") == n_leaves - 1
     tree = random_tree(6, 1, names=("age", "income", "status"))
-    drawn = [" ".join(text.split()) for text in words(plot_tree(tree))]
+    drawn_words = [" ".join(text.split()) for text in words(plot_tree(tree))]
     for node in range(tree.n_nodes):
         split = tree.split(node).replace("<=", "≤") if tree.feature[node] >= 0 else f"{tree.value[node, 0]:.4g}"
-        assert split in drawn
+        assert split in drawn_words
 
 
 def test_yes_is_left():
@@ -134,10 +134,10 @@ def test_a_drawing_is_scaled_down_to_given_axes():
     figure, axes = plt.subplots(1, 2, figsize=(12, 5))
     assert plot_tree(random_tree(12, 3, classes=TEN[:3]), axes[0]) is axes[0]
     check_legible(axes[0], smallest=1.0)
-    inside = axes[0].get_window_extent()
+    window = axes[0].get_window_extent()
     for text in axes[0].texts:
         box = text.get_window_extent()
-        assert inside.x0 - 1 <= box.x0 <= box.x1 <= inside.x1 + 1
+        assert window.x0 - 1 <= box.x0 <= box.x1 <= window.x1 + 1
     assert len(figure.axes) == 2
 
 
@@ -195,9 +195,9 @@ class TestLeaves:
         y = post.model.target.values
         leaf = stump(0, 2.5).apply(style.training_rows_as_numbers(post.model, np.arange(60)))
         bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(COLORS[0])]
-        wanted = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
-        np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), wanted / wanted.max(), atol=1e-9)
-        assert any(text.get_text() == f"longest bar: {wanted.max()} rows" for text in ax.texts)
+        expected = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
+        np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), expected / expected.max(), atol=1e-9)
+        assert any(text.get_text() == f"longest bar: {expected.max()} rows" for text in ax.texts)
 
     def test_numbers_at_an_edge_are_in_the_upper_bin(self):
         X = np.arange(8.0)[:, None]

@@ -31,16 +31,18 @@ def both():
 @pytest.mark.parametrize(("plot", "name"), [(plot_n_leaves, "n_leaves_pmf"), (plot_depth, "depth_pmf")])
 def test_distributions_beside_the_exact_ones(both, plot, name):
     truth, post = both
-    drawn = getattr(post, name)()
-    first = int(np.flatnonzero(drawn)[0])
+    sampled_pmf = getattr(post, name)()
+    first = int(np.flatnonzero(sampled_pmf)[0])
     ax = plot(post)
-    assert [bar.get_height() for bar in ax.patches][: len(drawn) - first] == pytest.approx(drawn[first:])
+    assert [bar.get_height() for bar in ax.patches][: len(sampled_pmf) - first] == pytest.approx(sampled_pmf[first:])
     assert ax.get_legend() is None
     ax = plot(post, truth=truth)
     heights = np.array([bar.get_height() for bar in ax.patches]).reshape(2, -1)
     probability = getattr(truth, name)()
-    shown = np.flatnonzero(np.maximum(probability, np.pad(drawn, (0, len(probability) - len(drawn)))) > 1e-4)
-    assert heights[1] == pytest.approx(probability[shown[0] : shown[-1] + 1])
+    likely_values = np.flatnonzero(
+        np.maximum(probability, np.pad(sampled_pmf, (0, len(probability) - len(sampled_pmf)))) > 1e-4
+    )
+    assert heights[1] == pytest.approx(probability[likely_values[0] : likely_values[-1] + 1])
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["sampled", "exact"]
 
 

@@ -30,12 +30,12 @@ class TestTreeSpace:
         post = pt.posterior_from_trees(problem(), [stump(0, 2.5), stump(1, 1.5), LEAF], [[0, 1, 2, 2], [0, 0, 0, 1]])
         ax = plot_tree_space(post, distance=distance)
         actual = post.tree_distances(kind=distance)
-        wanted = actual.matrix if distance == "cells" else actual.matrix**2
+        expected = actual.matrix if distance == "cells" else actual.matrix**2
         first = [int(np.argmax(actual.tree == t)) for t in range(3)]
         places = np.unique(np.concatenate([c.get_offsets() for c in markers(ax)]).round(9), axis=0)
         assert len(places) == 3
-        got = np.sort(((places[:, None] - places) ** 2).sum(axis=2).ravel())
-        np.testing.assert_allclose(got, np.sort(wanted[np.ix_(first, first)].ravel()), atol=1e-6)
+        actual_distances = np.sort(((places[:, None] - places) ** 2).sum(axis=2).ravel())
+        np.testing.assert_allclose(actual_distances, np.sort(expected[np.ix_(first, first)].ravel()), atol=1e-6)
 
     def test_chains_have_colours_and_modes_shapes_and_names(self):
         x = np.arange(40)
@@ -81,11 +81,11 @@ class TestSplitFrequencies:
         truth = exact.solve(pt.TreeModel(X, X[:, 0] > 1))
         post = truth.sample(200, rng=1)
         ax = plot_split_frequencies(post, truth=truth)
-        actual, wanted = post.support(0.05), truth.support(0.0)
-        known = dict(zip(wanted.key, wanted.probability, strict=True))
+        actual, expected = post.support(0.05), truth.support(0.0)
+        exact_probability = dict(zip(expected.key, expected.probability, strict=True))
         line = next(line for line in ax.lines if line.get_label() == "splits")
         here = np.flatnonzero(actual.kind == "split")
-        np.testing.assert_allclose(line.get_xdata(), [known[actual.key[i]] for i in here])
+        np.testing.assert_allclose(line.get_xdata(), [exact_probability[actual.key[i]] for i in here])
         np.testing.assert_allclose(line.get_ydata(), actual.probability[here])
 
 
@@ -95,16 +95,16 @@ class TestCumulativeSupport:
         ax = plot_cumulative_support(post, n_splits=2)
         actual = post.support(0.0)
         splits = actual.kind == "split"
-        nearest = np.sort(np.abs(actual.probability[splits] - 0.5))[:2]
+        most_uncertain = np.sort(np.abs(actual.probability[splits] - 0.5))[:2]
         thick = [line for line in ax.lines if line.get_linewidth() > 2]
         thin = [line for line in ax.lines if line.get_linewidth() < 2]
         assert len(thick) == 2
         assert len(thin) == 4
-        np.testing.assert_allclose([abs(line.get_ydata()[-1] - 0.5) for line in thick], nearest)
-        held = actual.by_tree[np.flatnonzero(splits)[np.argmin(np.abs(actual.probability[splits] - 0.5))]]
-        wanted = np.cumsum(held[post.tree_of_draw], axis=1) / np.arange(1, 31)
-        np.testing.assert_allclose([line.get_ydata() for line in thin[:2]], wanted)
-        np.testing.assert_allclose(thick[0].get_ydata(), wanted.mean(axis=0))
+        np.testing.assert_allclose([abs(line.get_ydata()[-1] - 0.5) for line in thick], most_uncertain)
+        has_split = actual.by_tree[np.flatnonzero(splits)[np.argmin(np.abs(actual.probability[splits] - 0.5))]]
+        expected = np.cumsum(has_split[post.tree_of_draw], axis=1) / np.arange(1, 31)
+        np.testing.assert_allclose([line.get_ydata() for line in thin[:2]], expected)
+        np.testing.assert_allclose(thick[0].get_ydata(), expected.mean(axis=0))
 
     def test_long_runs_have_few_places_and_end_at_the_end(self):
         post = some(draws=5000)
@@ -127,8 +127,8 @@ class TestForest:
         # the most probable tree: its rows are in order, so a node is in the middle of its own
         best = post.map_tree()
         rows = best.rows / best.rows[0]
-        way = ax.lines[0].get_xydata()
-        left, right = way[1], way[int(np.flatnonzero((way[:, 1] == 1) & (way[:, 0] > way[1, 0]))[0])]
+        path = ax.lines[0].get_xydata()
+        left, right = path[1], path[int(np.flatnonzero((path[:, 1] == 1) & (path[:, 0] > path[1, 0]))[0])]
         np.testing.assert_allclose(left, [rows[1] / 2.0, 1.0])
         np.testing.assert_allclose(right, [1.0 - rows[best.right[0]] / 2.0, 1.0])
         # whatever the tree, the rows of two children are those of their parent
@@ -140,8 +140,8 @@ class TestForest:
         model = problem()
         post = pt.posterior_from_trees(model, [stump(0, 2.5), stump(1, 1.5)], [[0] * 9 + [1]])
         ax = plot_forest(post, alpha=0.1)
-        (drawn,) = (c for c in ax.collections if isinstance(c, LineCollection))
-        alphas = {tuple(np.round(c[:3], 6)): c[3] for c in drawn.get_colors()}
+        (collection,) = (c for c in ax.collections if isinstance(c, LineCollection))
+        alphas = {tuple(np.round(c[:3], 6)): c[3] for c in collection.get_colors()}
         first, second = (tuple(np.round(to_rgba(style.COLORS[i])[:3], 6)) for i in (0, 1))
         assert alphas[first] == pytest.approx(1.0 - 0.9**9)
         assert alphas[second] == pytest.approx(0.1)

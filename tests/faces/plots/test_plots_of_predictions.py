@@ -34,13 +34,13 @@ TREES = {
 }
 
 
-drawn = pt.posterior_from_trees
+posterior_of = pt.posterior_from_trees
 
 
 @functools.cache
 def some(regression=False):
     draws = np.random.default_rng(1).integers(0, 3, (2, 30))
-    return drawn(problem(regression), list(TREES.values()), draws)
+    return posterior_of(problem(regression), list(TREES.values()), draws)
 
 
 @functools.cache
@@ -62,8 +62,8 @@ def mesh_of(ax):
 def cells(ax):
     """Corners and values of the rectangles drawn."""
     mesh = mesh_of(ax)
-    corners = mesh.get_coordinates()
-    return corners[0, :, 0], corners[:, 0, 1], np.asarray(mesh.get_array()).reshape(len(corners) - 1, -1)
+    coordinates = mesh.get_coordinates()
+    return coordinates[0, :, 0], coordinates[:, 0, 1], np.asarray(mesh.get_array()).reshape(len(coordinates) - 1, -1)
 
 
 @pytest.mark.parametrize("regression", [False, True])
@@ -103,14 +103,14 @@ class TestSurface:
 
     def test_rows_are_drawn_where_they_are(self):
         model, tree = staircase(5)
-        ax = plot_surface(drawn(model, [tree], [[0, 0]]))
+        ax = plot_surface(posterior_of(model, [tree], [[0, 0]]))
         place = ax.collections[1].get_offsets()
         assert sorted(map(tuple, place.tolist())) == [(float(i), float(i % 3)) for i in range(200)]
         assert len(plot_surface(some()).collections) == 1
 
     def test_too_many_thresholds_become_a_regular_grid(self):
         model, tree = staircase(200)
-        x, y, _ = cells(plot_surface(drawn(model, [tree], [[0]])))
+        x, y, _ = cells(plot_surface(posterior_of(model, [tree], [[0]])))
         assert len(x) == 151
         assert len(y) == 2
 
@@ -189,9 +189,9 @@ class TestPartialDependence:
 
 
 def test_the_typical_tree_is_nearest_to_the_mean_prediction():
-    post = drawn(problem(True), list(TREES.values()), [[0, 1, 1, 1, 2, 1]])
+    post = posterior_of(problem(True), list(TREES.values()), [[0, 1, 1, 1, 2, 1]])
     assert pt.typical_tree(post) == TREES["ordered"]
-    rare = drawn(problem(True), list(TREES.values()), [[0, 0, 1, 0, 0, 2]])
+    rare = posterior_of(problem(True), list(TREES.values()), [[0, 0, 1, 0, 0, 2]])
     assert pt.typical_tree(rare) == TREES["leaf"]
     with pytest.raises(ValueError, match="no draws; sample at least one"):
-        pt.typical_tree(drawn(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64)))
+        pt.typical_tree(posterior_of(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64)))

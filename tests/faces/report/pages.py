@@ -33,7 +33,7 @@ def stump(k, threshold):
 SINGLE = pt.Tree([-1], [0], [0], [0])
 
 
-def grown(X, rng, depth=3):
+def random_tree(X, rng, depth=3):
     """A tree with splits between values of the rows."""
     feature, threshold, left, right = [], [], [], []
 
@@ -42,12 +42,12 @@ def grown(X, rng, depth=3):
         for column in (feature, threshold, left, right):
             column.append(0)
         k = int(rng.integers(X.shape[1]))
-        known = np.unique(X[rows, k])
-        if depth == 0 or len(known) < 2:
+        distinct = np.unique(X[rows, k])
+        if depth == 0 or len(distinct) < 2:
             feature[here] = -1
             return
-        i = int(rng.integers(len(known) - 1))
-        feature[here], threshold[here], left[here] = k, (known[i] + known[i + 1]) / 2, here + 1
+        i = int(rng.integers(len(distinct) - 1))
+        feature[here], threshold[here], left[here] = k, (distinct[i] + distinct[i + 1]) / 2, here + 1
         grow(rows[X[rows, k] <= threshold[here]], depth - 1)
         right[here] = len(feature)
         grow(rows[X[rows, k] > threshold[here]], depth - 1)
@@ -62,15 +62,15 @@ def posterior(y=None, *, n=40, p=3, n_trees=12, draws=(2, 60), depth=3, seed=0, 
     X = rng.normal(size=(n, p)).round(2)
     y = X[:, 0] > 0 if y is None else y(rng, n)
     model = pt.TreeModel(X if columns is None else pd.DataFrame(X, columns=columns), y, **options)
-    trees = [grown(X, rng, depth) for _ in range(n_trees)]
+    trees = [random_tree(X, rng, depth) for _ in range(n_trees)]
     return pt.posterior_from_trees(model, trees, rng.integers(0, n_trees, draws))
 
 
-def written(post, tmp_path, **options):
+def write_page(post, tmp_path, **options):
     return post.report(tmp_path / "page.html", **options).read_text(encoding="utf-8")
 
 
-class Read(HTMLParser):
+class ParsedPage(HTMLParser):
     """Elements with their attributes, and the text outside of style and script."""
 
     VOID = ("meta", "br", "link", "input", "img", "hr")

@@ -8,7 +8,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.faces.report.effects import curves_in_boxes, direction_of, feature_effects
-from tests.faces.report.pages import Read, written
+from tests.faces.report.pages import ParsedPage, write_page
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({name: RNG.integers(0, 6, 240).astype(float) for name in ("up", "down", "hump", "idle")})
@@ -51,12 +51,12 @@ def test_outputs_keep_their_order_and_names(tmp_path):
     post = pt.posterior_from_trees(pt.TreeModel(X[["up", "idle"]], pd.Series(y, name="level")), [split_on(0, 2.5)])
     (effect,) = feature_effects(post, [0], [0, 1, 2])
     assert effect.directions[0] == "decreasing" and effect.directions[2] == "increasing"
-    read = Read(written(post, tmp_path))
-    heads = [read.words.index(f"P({name})") for name in ("low", "middle", "top")]
-    assert heads == sorted(heads) and "level predicted from 240 rows" in read.words
+    page = ParsedPage(write_page(post, tmp_path))
+    heads = [page.words.index(f"P({name})") for name in ("low", "middle", "top")]
+    assert heads == sorted(heads) and "level predicted from 240 rows" in page.words
     outputs = pd.DataFrame({"sugar": MEAN, "salt": -MEAN, "iron": 0.0 * MEAN + np.arange(240)})
     model = pt.TreeModel(X, outputs, leaf=pt.IndependentNormals(3))
-    words = Read(written(pt.posterior_from_trees(model, [split_on(0, 2.5)]), tmp_path)).words
+    words = ParsedPage(write_page(pt.posterior_from_trees(model, [split_on(0, 2.5)]), tmp_path)).words
     assert all(f"mean {name}" in words and f"{name} = " in words for name in outputs) and "y0" not in words
 
 
@@ -83,6 +83,6 @@ def test_leaves_that_use_columns_have_curves_and_no_importance(tmp_path):
     post = pt.posterior_from_trees(model, [split_on(1, 2.5)])
     (effect,) = feature_effects(post, [0], [0])
     assert effect.importance is None and effect.directions == ["increasing"]
-    assert "importance" in Read(written(post, tmp_path)).words
+    assert "importance" in ParsedPage(write_page(post, tmp_path)).words
     constant = pt.posterior_from_trees(pt.TreeModel(np.ones((2, 1)), [0.0, 1.0]), [pt.Tree([-1], [0], [0], [0])])
     assert feature_effects(constant, [0], [0])[0].directions == ["flat"]

@@ -10,35 +10,35 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.report.page import environment
 from pactree_mcmc.faces.report.trees import common_paths
-from tests.faces.report.pages import HOSTILE, Read, posterior, written
+from tests.faces.report.pages import HOSTILE, ParsedPage, posterior, write_page
 from tests.posterior.spaces import MODELS
 
 
 def check_no_markup(text):
     """The page has its own two scripts and no handlers."""
-    read = Read(text)
-    assert read.open == []
-    assert [tag for tag, _ in read.elements].count("script") == 2
-    assert not [a for _, attrs in read.elements for a in attrs if a.startswith("on")]
+    parsed = ParsedPage(text)
+    assert parsed.open == []
+    assert [tag for tag, _ in parsed.elements].count("script") == 2
+    assert not [a for _, attrs in parsed.elements for a in attrs if a.startswith("on")]
     assert text.count("</script") == 2
-    return read
+    return parsed
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """Return the text of a page of two classes."""
-    return written(posterior(), tmp_path_factory.mktemp("page"))
+    return write_page(posterior(), tmp_path_factory.mktemp("page"))
 
 
 class TestPage:
     def test_hostile_names_are_text(self, tmp_path):
         post = posterior(lambda rng, n: np.array(HOSTILE)[rng.integers(0, 4, n)], columns=HOSTILE, p=4, n=60, n_trees=8)
-        text = written(post, tmp_path, title=HOSTILE[0], command=HOSTILE[1])
-        read = check_no_markup(text)
-        assert HOSTILE[0] in read.words
-        assert HOSTILE[3] in read.words
-        assert {f["name"] for f in read.data["trees"]["features"]} <= set(HOSTILE)
-        assert set(read.data["classes"]) == set(map(str, post.model.classes_))
+        text = write_page(post, tmp_path, title=HOSTILE[0], command=HOSTILE[1])
+        parsed = check_no_markup(text)
+        assert HOSTILE[0] in parsed.words
+        assert HOSTILE[3] in parsed.words
+        assert {f["name"] for f in parsed.data["trees"]["features"]} <= set(HOSTILE)
+        assert set(parsed.data["classes"]) == set(map(str, post.model.classes_))
         small = post._repr_html_()
         assert "<script" not in small
         assert "<b>&" not in small
@@ -48,7 +48,7 @@ class TestPage:
         monkeypatch.setattr(environment(), "autoescape", False)
         environment().cache.clear()
         with pytest.raises(AssertionError):
-            check_no_markup(written(posterior(columns=HOSTILE[:3]), tmp_path))
+            check_no_markup(write_page(posterior(columns=HOSTILE[:3]), tmp_path))
         environment().cache.clear()
 
     def test_it_loads_nothing(self, page):
@@ -64,33 +64,33 @@ class TestPage:
     @pytest.mark.slow
     def test_same_posterior_same_bytes(self, tmp_path):
         one, other = posterior(), posterior()
-        data = written(one, tmp_path)
-        assert written(other, tmp_path) == data
+        data = write_page(one, tmp_path)
+        assert write_page(other, tmp_path) == data
         other.seconds = 12.5
-        assert written(other, tmp_path) == data
+        assert write_page(other, tmp_path) == data
 
     def test_whole_without_the_script(self, tmp_path):
         post = posterior(n_trees=3, depth=2)
-        read = Read(written(post, tmp_path))
-        tags = [tag for tag, _ in read.elements]
+        parsed = ParsedPage(write_page(post, tmp_path))
+        tags = [tag for tag, _ in parsed.elements]
         assert tags.count("svg") >= 4
         assert tags.count("h1") == 1
         for line in post.map_tree().format().splitlines():
-            assert " ".join(line.split()) in read.words
+            assert " ".join(line.split()) in parsed.words
         for words in [*post.consensus_tree().words, *post.shapes().shapes[0].splits["words"]]:
-            assert words.replace("<=", "≤") in read.words
-        assert len([a for _, a in read.elements if a.get("class") == "box"]) == len(common_paths(post, True).parent)
-        assert "noscript" in tags or "needs JavaScript" in read.words
+            assert words.replace("<=", "≤") in parsed.words
+        assert len([a for _, a in parsed.elements if a.get("class") == "box"]) == len(common_paths(post, True).parent)
+        assert "noscript" in tags or "needs JavaScript" in parsed.words
 
     def test_headings_regions_and_labels(self, page):
-        read = Read(page)
-        ids = [a["id"] for _, a in read.elements if "id" in a]
+        parsed = ParsedPage(page)
+        ids = [a["id"] for _, a in parsed.elements if "id" in a]
         assert len(ids) == len(set(ids))
-        for _, a in read.elements:
+        for _, a in parsed.elements:
             assert a.get("aria-labelledby", ids[0]) in ids
             if a.get("href", "#").startswith("#") and "href" in a:
                 assert a["href"][1:] in ids
-        for tag, a in read.elements:
+        for tag, a in parsed.elements:
             if tag == "svg":
                 assert a.get("aria-label") or a.get("aria-hidden") == "true"
 
@@ -100,13 +100,13 @@ class TestPage:
         names = [f"{i}" + "feature " * 700 for i in range(3)]
         labels = np.array([f"{i}" + "class " * 900 for i in range(3)], dtype=object)
         post = posterior(lambda rng, n: labels[rng.integers(3, size=n)], columns=names, n_trees=40)
-        page = written(post, tmp_path, title="t" * 9000)
+        page = write_page(post, tmp_path, title="t" * 9000)
         assert len(page) < 300_000
         assert len(post._repr_html_()) < 10_000
         table = pd.DataFrame({"c": labels[np.arange(30) % 3], "x": np.arange(30.0)})
         model = pt.TreeModel(table, np.arange(30) % 3 == 1, nominal=["c"])
         nominal = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
-        assert len(written(nominal, tmp_path)) < 200_000
+        assert len(write_page(nominal, tmp_path)) < 200_000
 
     @pytest.mark.slow
     @pytest.mark.parametrize("n_trees", [15, 700])
@@ -131,10 +131,10 @@ class TestPage:
     )
     def test_every_size(self, tmp_path, options):
         post = posterior(**options)
-        read = Read(written(post, tmp_path))
-        assert read.open == []
+        parsed = ParsedPage(write_page(post, tmp_path))
+        assert parsed.open == []
         assert (tmp_path / "page.html").stat().st_size < 500_000
-        assert Read(f"<div>{post._repr_html_()}</div>").open == []
+        assert ParsedPage(f"<div>{post._repr_html_()}</div>").open == []
 
     @pytest.mark.tenth_a_day
     @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ class TestPage:
         columns = ["x0", "x1", "x2"]
         shape = (40, 2) if isinstance(leaf, pt.MultivariateNormal) else 40
         post = posterior(lambda rng, n: rng.poisson(3, shape).astype(float), leaf=leaf, columns=columns)
-        read = Read(written(post, tmp_path))
-        assert read.open == []
-        assert (read.data["trees"]["leaves"]["values"] is None) == (type(leaf) is pt.NormalLinear)
+        parsed = ParsedPage(write_page(post, tmp_path))
+        assert parsed.open == []
+        assert (parsed.data["trees"]["leaves"]["values"] is None) == (type(leaf) is pt.NormalLinear)
 
 
 class TestErrors:

@@ -52,9 +52,9 @@ document.body.dataset.seen = JSON.stringify(seen);
 def in_browser(path, width=1200):
     """The elements of a page after its script has run."""
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"--window-size={width},900"]
-    done = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-500:]
-    return done.stdout
+    process = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, timeout=120)
+    assert process.returncode == 0, process.stderr[-500:]
+    return process.stdout
 
 
 def probed(post, tmp_path, row, width=1200):
@@ -80,19 +80,19 @@ def test_the_script_runs_under_the_policy_of_the_page(tmp_path):
 def test_filter_leaf_and_predict(tmp_path):
     post = posterior(n_trees=20, depth=3)
     row = [0.3, -0.4, 1.1]
-    seen = probed(post, tmp_path, row)
-    assert seen["tabbable"] == 1
-    assert seen["labelled"]
-    assert seen["first"].startswith("Tree 1 of 20")
-    assert (seen["focused"], seen["below"], seen["pressed"]) == (1, 2, [2])
-    assert seen["filtered"].startswith("Trees with the path ")
-    assert seen["off"] > 0
-    assert 0 < int(re.search(r"of (\d+):", seen["leafed"])[1]) < 20
-    assert seen["all"] == "All trees: 20 in this page."
-    assert seen["second"].startswith("Tree 2 of 20")
+    state = probed(post, tmp_path, row)
+    assert state["tabbable"] == 1
+    assert state["labelled"]
+    assert state["first"].startswith("Tree 1 of 20")
+    assert (state["focused"], state["below"], state["pressed"]) == (1, 2, [2])
+    assert state["filtered"].startswith("Trees with the path ")
+    assert state["off"] > 0
+    assert 0 < int(re.search(r"of (\d+):", state["leafed"])[1]) < 20
+    assert state["all"] == "All trees: 20 in this page."
+    assert state["second"].startswith("Tree 2 of 20")
     expected = dict(zip(["False", "True"], post.predict_proba([row])[0], strict=True))
-    assert {cells[0]: float(cells[2]) for cells in seen["answer"]} == pytest.approx(expected, abs=0.006)
-    assert seen["taken"] > 0
+    assert {cells[0]: float(cells[2]) for cells in state["answer"]} == pytest.approx(expected, abs=0.006)
+    assert state["taken"] > 0
 
 
 @pytest.mark.slow
@@ -109,8 +109,8 @@ def test_hostile_names_in_a_narrow_window(tmp_path):
         pt.Tree([2, -1, -1], [float(np.sort(X[names[2]])[[29, 30]].mean()), 0, 0], [1, 0, 0], [2, 0, 0]),
     ]
     post = pt.posterior_from_trees(model, trees, rng.integers(0, 3, (2, 50)))
-    seen = probed(post, tmp_path, [0.5, "0", 0.1], width=500)
-    assert seen["scripts"] == 3
-    assert seen["wide"] <= 0
-    assert {cells[0] for cells in seen["answer"]} == set(HOSTILE[:2])
-    assert seen["fields"][0].startswith(HOSTILE[0])
+    state = probed(post, tmp_path, [0.5, "0", 0.1], width=500)
+    assert state["scripts"] == 3
+    assert state["wide"] <= 0
+    assert {cells[0] for cells in state["answer"]} == set(HOSTILE[:2])
+    assert state["fields"][0].startswith(HOSTILE[0])

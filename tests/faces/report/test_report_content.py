@@ -17,7 +17,7 @@ from pactree_mcmc.faces.report.content import icicle_ends, report_content
 from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.tree.drawn import Course
-from tests.faces.report.pages import Read, posterior, stump, written
+from tests.faces.report.pages import ParsedPage, posterior, stump, write_page
 from tests.posterior.spaces import MODELS, all_trees
 from tests.posterior.test_team_evidences import End
 
@@ -31,7 +31,7 @@ def in_page(post, **options):
     return trees_for_page(post, post.credible_set(), paths, np.zeros(post.n_distinct_trees, dtype=int), **options)
 
 
-def used_rows(post, data, X):
+def rows_of_page(post, data, X):
     """Numbers of the features of the page."""
     numbers = post.model.columns.numbers(X)
     names = list(map(str, post.model.columns.names))
@@ -42,15 +42,15 @@ MOST = 150
 
 
 @functools.cache
-def listed(name):
+def all_trees_of(name):
     """The exact posterior, every tree and its probability."""
     return all_trees(MODELS[name])
 
 
 @functools.cache
-def most_probable(name):
+def most_probable_posterior(name):
     """A posterior of the most probable trees, each drawn once."""
-    return pt.posterior_from_trees(MODELS[name], listed(name)[1][:80])
+    return pt.posterior_from_trees(MODELS[name], all_trees_of(name)[1][:80])
 
 
 class TestWhatItSays:
@@ -59,7 +59,7 @@ class TestWhatItSays:
     def test_paths_have_the_probabilities_of_full_enumeration(self, name):
         """Drawn in proportion, and exact: the same, path by path, as sums over all trees."""
         model = MODELS[name]
-        truth, trees, probability = listed(name)
+        truth, trees, probability = all_trees_of(name)
         post = pt.posterior_from_trees(model, trees[:MOST])
         post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability[:MOST])
         paths = common_paths(post)
@@ -72,7 +72,7 @@ class TestWhatItSays:
     @pytest.mark.planted
     def test_a_path_of_other_cells_has_another_probability(self):
         model = MODELS["local, nominal"]
-        truth, trees, probability = listed("local, nominal")
+        truth, trees, probability = all_trees_of("local, nominal")
         post = pt.posterior_from_trees(model, trees)
         post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability)
         paths = common_paths(post)
@@ -127,7 +127,7 @@ class TestWhatItSays:
 
     def test_verdict_and_numbers(self, tmp_path):
         post = posterior(n=12, p=1, n_trees=4, depth=1, draws=(2, 30))
-        words = Read(written(post, tmp_path)).words
+        words = ParsedPage(write_page(post, tmp_path)).words
         assert "There are too few draws to judge." in words
         assert "12 rows, 1 feature; classes: False, True" in words
         assert "2 chains x 30 draws" in words
@@ -146,10 +146,10 @@ class TestWhatItSays:
         x = np.arange(10.0)
         model = pt.TreeModel(x[:, None], x > 5)
         post = pt.posterior_from_trees(model, [stump(0, 4.5), stump(0, 5.5)], [[0] * 200, [1] * 200])
-        read = Read(written(post, tmp_path))
-        first = read.words.index("Do not rely on these draws yet.")
-        assert first < read.words.index("Consensus tree", read.words.index("Model") + 5)
-        assert "The chains are in different modes and stay there" in read.words
+        parsed = ParsedPage(write_page(post, tmp_path))
+        first = parsed.words.index("Do not rely on these draws yet.")
+        assert first < parsed.words.index("Consensus tree", parsed.words.index("Model") + 5)
+        assert "The chains are in different modes and stay there" in parsed.words
 
     def test_exact_values_beside_draws(self):
         model = MODELS["local, nominal"]
@@ -163,9 +163,9 @@ class TestWhatItSays:
 
     def test_an_exact_posterior_is_its_own_truth(self, tmp_path):
         truth = exact.solve(MODELS["local, nominal"])
-        read = Read(written(truth, tmp_path))
-        assert "Nothing here depends on a chain." in read.words
-        assert any(a.get("class") == "tick" for tag, a in read.elements if tag == "path")
+        parsed = ParsedPage(write_page(truth, tmp_path))
+        assert "Nothing here depends on a chain." in parsed.words
+        assert any(a.get("class") == "tick" for tag, a in parsed.elements if tag == "path")
 
 
 def test_names_of_columns_stay_as_they_are(tmp_path):
@@ -173,7 +173,7 @@ def test_names_of_columns_stay_as_they_are(tmp_path):
     stump = pt.Tree([0, -1, -1], [19.5, 0, 0], [1, 0, 0], [2, 0, 0])
     trees = [stump, pt.Tree([-1], [0], [0], [0])]
     post = pt.posterior_from_trees(pt.TreeModel(frame, np.arange(40) % 2), trees, [[0, 1] * 50, [1, 1, 0, 0] * 25])
-    words = Read(written(post, tmp_path)).words
+    words = ParsedPage(write_page(post, tmp_path)).words
     assert "inclusion of feature 'customer_id'" in words
     assert "customer id" not in words
 
@@ -181,16 +181,16 @@ def test_names_of_columns_stay_as_they_are(tmp_path):
 def test_the_script_asks_for_all_that_a_tree_has():
     """A misspelt name in the script makes NaN on the page, without an error in the browser."""
     data = report_content(posterior(n_trees=2, depth=1), None, None)["trees"]
-    asked = set(re.findall(r"\.([a-z_]+)", SCRIPT.read_text(encoding="utf-8")))
-    assert set(data["trees"][0]) - {"mode"} <= asked
+    names_in_script = set(re.findall(r"\.([a-z_]+)", SCRIPT.read_text(encoding="utf-8")))
+    assert set(data["trees"][0]) - {"mode"} <= names_in_script
 
 
-def in_node(body, data):
+def run_in_node(body, data):
     """Return what lines of JavaScript print as JSON, with the functions of the page in `page`."""
     program = f"const page = require({json.dumps(str(SCRIPT))}); const data = {json.dumps(data)};\n{body}"
-    done = subprocess.run(["node", "-"], input=program, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    process = subprocess.run(["node", "-"], input=program, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
 
 
 PREDICT = """
@@ -206,10 +206,10 @@ console.log(JSON.stringify(data.rows.map(row => {
 """
 
 
-def asked(post, X):
+def page_predictions(post, X):
     data = in_page(post)
-    rows = [[None if np.isnan(x) else x for x in row] for row in used_rows(post, data, X).tolist()]
-    return data, in_node(PREDICT, {"page": data, "rows": rows, "classes": post.model.classes_ is not None})
+    rows = [[None if np.isnan(x) else x for x in row] for row in rows_of_page(post, data, X).tolist()]
+    return data, run_in_node(PREDICT, {"page": data, "rows": rows, "classes": post.model.classes_ is not None})
 
 
 WORDS = """
@@ -231,9 +231,9 @@ console.log(JSON.stringify(out));
 """
 
 
-def said_in_node(post):
+def conditions_in_node(post):
     """The conditions of the trees of a page, as its script says them."""
-    return in_node(WORDS, {"page": in_page(post)})
+    return run_in_node(WORDS, {"page": in_page(post)})
 
 
 @needs_node
@@ -242,7 +242,7 @@ class TestWords:
         t = np.repeat(1.7e9 + np.arange(8.0), 5)
         tree = pt.Tree([0, -1, -1], [1.7e9 + 3.5, 0, 0], [1, 0, 0], [2, 0, 0])
         post = pt.posterior_from_trees(pt.TreeModel(t[:, None], t > 1.7e9 + 3.0), [tree])
-        assert said_in_node(post) == [["x0 ≤ 1700000003", "x0 > 1700000003"]]
+        assert conditions_in_node(post) == [["x0 ≤ 1700000003", "x0 > 1700000003"]]
 
     def test_nested_nominal_splits_name_the_categories_that_are_left(self):
         frame = pd.DataFrame({"g": pd.Categorical(list("abcd") * 10)})
@@ -250,18 +250,18 @@ class TestWords:
             [0, 0, -1, -1, -1], [0.0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], categories=[0b0011, 0b1101, -1, -1, -1]
         )
         post = pt.posterior_from_trees(pt.TreeModel(frame, np.arange(40) % 2), [tree])
-        assert said_in_node(post) == [["g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"]]
-        shown = {path["condition"] for path in report_content(post, None, None)["paths"]}
-        assert shown == {"all rows", "g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"}
+        assert conditions_in_node(post) == [["g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"]]
+        conditions = {path["condition"] for path in report_content(post, None, None)["paths"]}
+        assert conditions == {"all rows", "g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"}
 
     @pytest.mark.parametrize("left", [True, False])
     def test_a_split_of_missing_from_known_values(self, left):
         x = np.where(np.arange(40) % 4 == 0, np.nan, np.arange(40.0))[:, None]
         tree = pt.Tree([0, -1, -1], [np.nan, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[left, 0, 0])
         post = pt.posterior_from_trees(pt.TreeModel(x, np.arange(40) % 2, missing="branch"), [tree])
-        said = ["x0 is missing", "x0 is known"]
-        assert said_in_node(post) == [said if left else said[::-1]]
-        _, actual = asked(post, np.array([[np.nan], [-1e308], [1e308]]))
+        expected = ["x0 is missing", "x0 is known"]
+        assert conditions_in_node(post) == [expected if left else expected[::-1]]
+        _, actual = page_predictions(post, np.array([[np.nan], [-1e308], [1e308]]))
         assert [line["mean"] for line in actual] == pytest.approx(
             post.predict_proba([[np.nan], [-1e308], [1e308]]), abs=2e-5
         )
@@ -274,7 +274,7 @@ class TestScript:
     def test_classes(self, n_classes):
         post = posterior(lambda rng, n: np.arange(n) % n_classes, depth=4)
         X = np.random.default_rng(1).normal(size=(12, 3))
-        _, actual = asked(post, X)
+        _, actual = page_predictions(post, X)
         assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)
         assert [line["sd"] for line in actual] == pytest.approx(post.predict_std_over_trees(X), abs=1e-4)
         np.testing.assert_allclose([line["credible"] for line in actual], post.credible_interval(X, 0.9), atol=2e-3)
@@ -286,14 +286,14 @@ class TestScript:
 
         original = in_page
 
-        def moved(post):
+        def with_other_threshold(post):
             data = original(post)
             data["splits"][0][1] = -data["splits"][0][1] - 1.0
             return data
 
         post, X = posterior(), np.random.default_rng(1).normal(size=(20, 3))
-        monkeypatch.setattr(here, "in_page", moved)
-        _, actual = asked(post, X)
+        monkeypatch.setattr(here, "in_page", with_other_threshold)
+        _, actual = page_predictions(post, X)
         assert np.abs(np.array([line["mean"] for line in actual]) - post.predict_proba(X)).max() > 1e-3
 
     @pytest.mark.planted
@@ -304,7 +304,7 @@ class TestScript:
         fixed = lambda post: ("beta", np.full((len(post.node_stats), 1), np.inf))  # noqa: E731
         monkeypatch.setattr(trees, "_expectations", fixed)
         post, X = posterior(lambda rng, n: rng.integers(0, 2, n)), np.random.default_rng(1).normal(size=(4, 3))
-        _, actual = asked(post, X)
+        _, actual = page_predictions(post, X)
         wrong = np.array([line["credible"] for line in actual])
         assert np.abs(wrong - post.credible_interval(X, 0.9)).max() > 0.05
 
@@ -329,7 +329,7 @@ class TestScript:
     )
     def test_credible_intervals_of_every_leaf(self, leaf, y, tolerance):
         post, X = posterior(y, leaf=leaf), np.random.default_rng(1).normal(size=(4, 3))
-        _, actual = asked(post, X)
+        _, actual = page_predictions(post, X)
         if leaf.has_closed_expectation:
             ends = post.credible_interval(X, 0.9).reshape(4, -1, 2)
         else:
@@ -340,7 +340,7 @@ class TestScript:
         leaf, mask = pt.FrozenLaplace(), np.arange(40) % 2 == 0
         post = posterior(lambda rng, n: rng.integers(0, 2, n), leaf=leaf, estimation=mask)
         X = np.random.default_rng(1).normal(size=(5, 3))
-        _, actual = asked(post, X)
+        _, actual = page_predictions(post, X)
         np.testing.assert_allclose([line["credible"] for line in actual], post.credible_interval(X, 0.9), atol=1e-3)
 
     @pytest.mark.tenth_a_day
@@ -352,7 +352,7 @@ class TestScript:
     def test_numbers_and_their_quantiles(self, leaf):
         post = posterior(lambda rng, n: rng.poisson(3.0, n).astype(float), leaf=leaf)
         X = np.random.default_rng(1).normal(size=(6, 3))
-        _, actual = asked(post, X)
+        _, actual = page_predictions(post, X)
         assert [line["mean"][0] for line in actual] == pytest.approx(post.predict(X), rel=1e-6, abs=1e-6)
         assert [line["ends"] for line in actual] == pytest.approx(
             post.predict_quantiles(X, [0.05, 0.5, 0.95]), rel=1e-5
@@ -363,11 +363,11 @@ class TestScript:
     @pytest.mark.tenth_a_day
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
-        model, post = MODELS[name], most_probable(name)
+        model, post = MODELS[name], most_probable_posterior(name)
         X = np.random.default_rng(1).integers(0, 5, (20, model.n_features)).astype(float)
         if "missing" in name:
             X[::3, 1] = np.nan
-        _, actual = asked(post, X)
+        _, actual = page_predictions(post, X)
         assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)
 
 

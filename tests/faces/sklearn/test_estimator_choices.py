@@ -99,9 +99,9 @@ def refuse(kind, match, **parameters):
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_values_are_refused_before_anything_runs(kind, name):
-    allowed, *values = WRONG[name]
+    message, *values = WRONG[name]
     for value in values:
-        refuse(kind, rf"(?s){name}.*({allowed})", **{name: value})
+        refuse(kind, rf"(?s){name}.*({message})", **{name: value})
 
 
 @pytest.mark.usefixtures("nothing_runs")
@@ -190,12 +190,12 @@ def test_a_default_leaf_has_nested_parameters(kind):
     nested = kind(**SMALL, prior="stated").set_params(**{f"leaf__{name}": value for name, value in parameters.items()})
     assert repr(nested.leaf) == repr(leaf(**parameters))
     assert {name: nested.get_params()[f"leaf__{name}"] for name in parameters} == parameters
-    whole = kind(**SMALL, prior="stated", leaf=leaf(**parameters))
-    assert np.array_equal(answers(nested.fit(X, y), X), answers(whole.fit(X, y), X))
+    complete = kind(**SMALL, prior="stated", leaf=leaf(**parameters))
+    assert np.array_equal(answers(nested.fit(X, y), X), answers(complete.fit(X, y), X))
     assert not np.allclose(answers(nested, X), answers(kind(**SMALL, prior="stated").fit(X, y), X), atol=1e-4)
     # with a leaf that is given the tree prior alone is chosen
-    kept = clone(nested).set_params(prior="auto").fit(X, y).prior_
-    assert repr(kept.leaf) == repr(leaf(**parameters))
+    kept_prior = clone(nested).set_params(prior="auto").fit(X, y).prior_
+    assert repr(kept_prior.leaf) == repr(leaf(**parameters))
     with pytest.raises(ValueError, match=r"is out of range|must be positive|> 0"):
         kind().set_params(**{f"leaf__{name}": -1.0 for name in parameters})
 
@@ -207,9 +207,9 @@ def test_search_over_a_parameter_of_each_part():
     grid = {"leaf__alpha": [0.01, 0.3], "tree_prior__alpha": [0.05, 0.9], "split_prior__max_cuts": [2]}
     line = Pipeline([("scale", StandardScaler()), ("tree", tree)])
     search = GridSearchCV(line, {f"tree__{name}": grid[name] for name in grid}, cv=2, scoring="neg_log_loss").fit(X, y)
-    best, chosen = search.best_estimator_["tree"].posterior_.model, search.best_params_
-    assert best.tree_prior.alpha == chosen["tree__tree_prior__alpha"]
-    assert best.leaf.alpha == chosen["tree__leaf__alpha"] and best.split_prior.max_cuts == 2
+    best, best_params = search.best_estimator_["tree"].posterior_.model, search.best_params_
+    assert best.tree_prior.alpha == best_params["tree__tree_prior__alpha"]
+    assert best.leaf.alpha == best_params["tree__leaf__alpha"] and best.split_prior.max_cuts == 2
     assert len(set(search.cv_results_["mean_test_score"])) > 1
 
 
@@ -224,9 +224,9 @@ def test_clones_and_pickles_answer_alike(kind):
     # clones copy parts, which compare by identity
     assert {k: repr(v) for k, v in copy.get_params().items()} == {k: repr(v) for k, v in first.get_params().items()}
     assert np.array_equal(answers(copy.fit(X, y), X), answers(first, X))
-    read = pickle.loads(pickle.dumps(first))
-    assert np.array_equal(answers(read, X), answers(first, X)) and repr(read.prior_) == repr(first.prior_)
-    assert np.array_equal(read.feature_importances_, first.feature_importances_)
+    unpickled = pickle.loads(pickle.dumps(first))
+    assert np.array_equal(answers(unpickled, X), answers(first, X)) and repr(unpickled.prior_) == repr(first.prior_)
+    assert np.array_equal(unpickled.feature_importances_, first.feature_importances_)
 
 
 @pytest.mark.parametrize(("stated", "rows"), [(7, 7), (0.1, 6), (0.11, 7), (1e-9, 1)])
@@ -241,10 +241,10 @@ def test_what_is_stated_is_not_chosen():
     """Each of tree prior and leaf alone is kept, and the other one chosen; with "stated" none is."""
     X, y = table(KINDS[0])
     prior, leaf = pt.ChipmanPrior(0.7, 3.0), pt.DirichletMultinomial(0.77)
-    kept = pt.BayesianTreeClassifier(**SMALL, tree_prior=prior).fit(X, y).prior_
-    assert repr(kept.tree_prior) == repr(prior) and kept.leaf.alpha != 0.25
-    kept = pt.BayesianTreeClassifier(**SMALL, leaf=leaf).fit(X, y).prior_
-    assert kept.leaf is leaf and repr(kept.tree_prior) != repr(pt.ChipmanPrior(0.95, 0.5))
+    kept_prior = pt.BayesianTreeClassifier(**SMALL, tree_prior=prior).fit(X, y).prior_
+    assert repr(kept_prior.tree_prior) == repr(prior) and kept_prior.leaf.alpha != 0.25
+    kept_prior = pt.BayesianTreeClassifier(**SMALL, leaf=leaf).fit(X, y).prior_
+    assert kept_prior.leaf is leaf and repr(kept_prior.tree_prior) != repr(pt.ChipmanPrior(0.95, 0.5))
     both = pt.BayesianTreeClassifier(**SMALL, tree_prior=prior, leaf=leaf).fit(X, y).prior_
     assert repr(both.tree_prior) == repr(prior) and both.leaf is leaf and both.power == 1.0
     auto = pt.BayesianTreeClassifier(**SMALL, power="auto", prior="stated").fit(X, y).prior_
@@ -278,13 +278,16 @@ def test_exposures_follow_their_rows():
     few, weight = slice(0, 100), np.arange(100) % 3.0
     leaf = pt.PoissonGamma(2.0, 1.0, exposure[few])
     some = pt.BayesianTreeRegressor(**SMALL, leaf=leaf, prior="stated").fit(X[few], y[few], sample_weight=weight)
-    kept = weight > 0
-    leaf = pt.PoissonGamma(2.0, 1.0, exposure[few][kept])
+    kept_prior = weight > 0
+    leaf = pt.PoissonGamma(2.0, 1.0, exposure[few][kept_prior])
     model = pt.TreeModel(
-        *(X[few][kept], y[few][kept]), tree_prior=pt.ChipmanPrior(0.95, 0.5), leaf=leaf, sample_weight=weight[kept]
+        *(X[few][kept_prior], y[few][kept_prior]),
+        tree_prior=pt.ChipmanPrior(0.95, 0.5),
+        leaf=leaf,
+        sample_weight=weight[kept_prior],
     )
     assert np.allclose(some.predict(X[few]), exact.solve(model).predict(X[few]))
-    for wrong in (99, kept.sum()):
+    for wrong in (99, kept_prior.sum()):
         with pytest.raises(ValueError, match=rf"exposure has shape \({wrong},\); y has 100 rows"):
             pt.BayesianTreeRegressor(**SMALL, leaf=pt.PoissonGamma(exposure=np.ones(wrong))).fit(
                 X[few], y[few], sample_weight=weight
@@ -294,14 +297,14 @@ def test_exposures_follow_their_rows():
 def test_fewer_rows_have_fewer_in_a_leaf(monkeypatch):
     """Leaves of the search on a sample of the rows have a proportional number of rows."""
     X, y, _ = large(2500)
-    made = []
+    models = []
 
     def first_models(build, firsts, *_):
-        made.append(build(firsts[0]))
+        models.append(build(firsts[0]))
         return firsts[0]
 
     monkeypatch.setattr(_estimator_base, "choose_by_evidence", first_models)
-    for given, few, whole in ((1, 1, 1), (100, 80, 100), (0.3, 600, 750), (3, 3, 3)):
-        fitted = pt.BayesianTreeClassifier(**SMALL, min_samples_leaf=given).fit(X, y)
-        assert (made[-1].n_rows, made[-1].split_prior.min_leaf) == (2000, few)
-        assert fitted.posterior_.model.split_prior.min_leaf == whole
+    for parameter, few, complete in ((1, 1, 1), (100, 80, 100), (0.3, 600, 750), (3, 3, 3)):
+        fitted = pt.BayesianTreeClassifier(**SMALL, min_samples_leaf=parameter).fit(X, y)
+        assert (models[-1].n_rows, models[-1].split_prior.min_leaf) == (2000, few)
+        assert fitted.posterior_.model.split_prior.min_leaf == complete

@@ -44,9 +44,9 @@ def problems():
     sorts = rng.integers(0, 5, (50, 2)).astype(float)
     yield "nominal", sorts, np.isin(sorts[:, 0], [0, 3]) ^ (rng.random(50) < 0.1), {"nominal": [0]}
     gaps = rng.integers(0, 4, (50, 2)).astype(float)
-    lost = rng.random((50, 2)) < 0.2
-    y = (lost[:, 0] | (gaps[:, 1] > 1)).astype(int)
-    yield "missing", np.where(lost, np.nan, gaps), y, {"missing": "branch"}
+    is_missing = rng.random((50, 2)) < 0.2
+    y = (is_missing[:, 0] | (gaps[:, 1] > 1)).astype(int)
+    yield "missing", np.where(is_missing, np.nan, gaps), y, {"missing": "branch"}
     yield "three classes", X[:, :3], (X[:, 0] + X[:, 1]).astype(int), {}
 
 
@@ -69,10 +69,10 @@ def predicted_by(truth, kind, X):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("way", "kind", "name"), list(product(("exact", "sampled"), KIND, PROBLEMS)))
-def test_the_stated_model(way, kind, name, monkeypatch):
+@pytest.mark.parametrize(("engine", "kind", "name"), list(product(("exact", "sampled"), KIND, PROBLEMS)))
+def test_the_stated_model(engine, kind, name, monkeypatch):
     """Exactly where it is summed, within 0.03 where it is drawn (of the range of y, which is 1 or 2)."""
-    is_exact, kind = way == "exact", KIND[kind]
+    is_exact, kind = engine == "exact", KIND[kind]
     X, y, parts = PROBLEMS[name]
     truth = predicted_by(stated(kind, X, y, **parts), kind, X)
     if not is_exact:
@@ -90,13 +90,13 @@ def test_the_stated_model(way, kind, name, monkeypatch):
 def test_a_power_is_a_weight_of_all_rows(kind, power):
     X, y, _ = PROBLEMS["few bits"]
     weight = np.random.default_rng(3).integers(1, 4, len(y)).astype(float)
-    for given in (None, weight):
-        fitted = kind(**SMALL, prior="stated", power=power).fit(X, y, sample_weight=given)
-        as_weight = power * (np.ones(len(y)) if given is None else given)
+    for sample_weight in (None, weight):
+        fitted = kind(**SMALL, prior="stated", power=power).fit(X, y, sample_weight=sample_weight)
+        as_weight = power * (np.ones(len(y)) if sample_weight is None else sample_weight)
         assert np.allclose(answers(fitted, X), predicted_by(stated(kind, X, y, as_weight), kind, X))
         other = kind(**SMALL, prior="stated").fit(X, y, sample_weight=as_weight)
         assert np.allclose(answers(fitted, X), answers(other, X))
-        assert not np.allclose(answers(fitted, X), predicted_by(stated(kind, X, y, given), kind, X), atol=1e-3)
+        assert not np.allclose(answers(fitted, X), predicted_by(stated(kind, X, y, sample_weight), kind, X), atol=1e-3)
 
 
 # rows left out, against refits without the row
@@ -129,12 +129,12 @@ def refits(kind, power, count):
     X, y = tiny(kind)
     out = np.empty(len(y))
     for i in range(len(y)):
-        kept = count.copy()
-        kept[i] = max(count[i] - 1.0, 0.0)
-        kept *= power
-        more = kept.copy()
+        kept_count = count.copy()
+        kept_count[i] = max(count[i] - 1.0, 0.0)
+        kept_count *= power
+        more = kept_count.copy()
         more[i] += 1.0
-        with_it, without = (exact.solve(model_of(kind, X, y, w)).log_evidence for w in (more, kept))
+        with_it, without = (exact.solve(model_of(kind, X, y, w)).log_evidence for w in (more, kept_count))
         out[i] = with_it - without
     return out
 
@@ -145,14 +145,14 @@ def test_rows_left_out_are_those_of_refits(kind, weights, power):
     kind = KIND[kind]
     count = WEIGHTS[weights]
     X, y = tiny(kind)
-    drawn = exact.solve(model_of(kind, X, y, power * count)).sample(30_000, 1)
-    left = rows_left_out(drawn, power, 100)
-    log_w = -left.gained
-    each = np.log(np.sum(np.exp(log_w + left.density), axis=0) / np.sum(np.exp(log_w), axis=0))
+    draws = exact.solve(model_of(kind, X, y, power * count)).sample(30_000, 1)
+    left_out = rows_left_out(draws, power, 100)
+    log_w = -left_out.gained
+    each = np.log(np.sum(np.exp(log_w + left_out.density), axis=0) / np.sum(np.exp(log_w), axis=0))
     want = refits(kind, power, count)
     assert np.abs(each - want).max() < 0.02
     mean = float(np.average(want, weights=count))
-    assert _parts.log_density_left_out(drawn, power) == pytest.approx(mean, abs=0.02)
+    assert _parts.log_density_left_out(draws, power) == pytest.approx(mean, abs=0.02)
 
 
 # the choice by evidence
@@ -186,9 +186,9 @@ def test_the_choice_raises_the_evidence(kind, case):
     scale = power * (np.ones(len(y)) if weight is None else weight)
     parts = {"weight": scale, "split_prior": pt.LocalCuts(min_leaf=least)}
     default = pt.DirichletMultinomial(0.25) if kind is CLASSIFIER else pt.NormalInverseGamma()
-    got = log_evidence(X, y, tree_prior, leaf, **parts)
-    assert got > log_evidence(X, y, pt.ChipmanPrior(0.95, 0.5), default, **parts)
-    assert got > max(log_evidence(X, y, other, leaf, **parts) for other in _parts.chipman_grid()) - 1.0
+    evidence = log_evidence(X, y, tree_prior, leaf, **parts)
+    assert evidence > log_evidence(X, y, pt.ChipmanPrior(0.95, 0.5), default, **parts)
+    assert evidence > max(log_evidence(X, y, other, leaf, **parts) for other in _parts.chipman_grid()) - 1.0
 
 
 def test_the_tree_prior_counts_leaves_that_could_split():
@@ -232,12 +232,12 @@ def test_leaves_that_could_split_are_those_of_the_model(parts):
 def test_no_noise_below_that_of_rounding():
     """Numbers in steps of one are known to no better than a twelfth of a squared step, however alike the leaves."""
     X = np.repeat(np.arange(8.0), 10)[:, None]
-    whole = np.round(3.0 * X[:, 0])
-    fitted = REGRESSOR(**SMALL).fit(X, whole)
-    gap = np.diff(np.unique(whole)).min()
-    assert fitted.prior_.leaf.k0 * whole.var() >= gap**2 / 12.0
+    rounded = np.round(3.0 * X[:, 0])
+    fitted = REGRESSOR(**SMALL).fit(X, rounded)
+    gap = np.diff(np.unique(rounded)).min()
+    assert fitted.prior_.leaf.k0 * rounded.var() >= gap**2 / 12.0
     assert fitted.prior_.leaf.b0 / fitted.prior_.leaf.a0 >= gap**2 / 12.0 * (1.0 - 1e-12)
-    fine = REGRESSOR(**SMALL).fit(X, whole + 1e-3 * np.random.default_rng(0).normal(size=len(whole)))
+    fine = REGRESSOR(**SMALL).fit(X, rounded + 1e-3 * np.random.default_rng(0).normal(size=len(rounded)))
     assert fine.prior_.leaf.b0 / fine.prior_.leaf.a0 < 0.5 * gap**2 / 12.0
 
 
@@ -252,8 +252,8 @@ def test_constant_y():
         assert np.allclose(fitted.predict(X), value, rtol=1e-14)
         widths.append(np.diff(fitted.predict_interval(X[:1])))
     assert widths[0] == pytest.approx(widths[1], rel=1e-4)
-    alone = CLASSIFIER(**SMALL).fit(X, np.full(24, "same"))
-    assert alone.predict_proba(X).tolist() == [[1.0]] * 24 and set(alone.predict(X)) == {"same"}
+    one_class = CLASSIFIER(**SMALL).fit(X, np.full(24, "same"))
+    assert one_class.predict_proba(X).tolist() == [[1.0]] * 24 and set(one_class.predict(X)) == {"same"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -279,13 +279,13 @@ def test_missing_values(kind):
         kind(**SMALL).fit(X, y)
     fitted = kind(**SMALL, prior="stated", missing="branch").fit(X, y)
     assert answers(fitted, X[:1]).shape[0] == 1 and fitted.score(X, y) > 0.8
-    whole = kind(**SMALL, prior="stated").fit(np.nan_to_num(X), y)
+    rounded = kind(**SMALL, prior="stated").fit(np.nan_to_num(X), y)
     with pytest.raises(ValueError, match=r"NaN"):
-        whole.predict(X)
-    lost = np.asarray(y, dtype=float)
-    lost[3] = np.nan
+        rounded.predict(X)
+    is_missing = np.asarray(y, dtype=float)
+    is_missing[3] = np.nan
     with pytest.raises(ValueError, match=r"(?s)y.*(row 3|NaN)"):
-        kind(**SMALL, missing="branch").fit(X, lost)
+        kind(**SMALL, missing="branch").fit(X, is_missing)
 
 
 def noisy_bits():

@@ -142,9 +142,9 @@ def test_weights_are_repetitions(kind):
     weighted = kind(**STATED).fit(X[mixed], y[mixed], sample_weight=weight[mixed])
     assert np.allclose(getattr(repeated, answer)(X), getattr(weighted, answer)(X))
     assert not np.allclose(kind(**STATED).fit(X, y).posterior_.node_stats.sum(), weighted.posterior_.node_stats.sum())
-    kept = weighted.rows_
-    assert np.all(weight[mixed][kept] > 0) and len(kept) == np.sum(weight > 0)
-    assert np.array_equal(weighted.posterior_.model.target.weights, weight[mixed][kept])
+    kept_rows = weighted.rows_
+    assert np.all(weight[mixed][kept_rows] > 0) and len(kept_rows) == np.sum(weight > 0)
+    assert np.array_equal(weighted.posterior_.model.target.weights, weight[mixed][kept_rows])
     with pytest.raises(ValueError, match=r"(sample_weight is 0 in every row|at least one non-zero)"):
         kind().fit(X, y, sample_weight=np.zeros(40))
 
@@ -160,8 +160,8 @@ def test_importances_are_mean_absolute_contributions():
     assert fitted.feature_importances_ is before
     fitted.fit(X.iloc[:, [1, 0, 2]], y)
     assert np.allclose(fitted.feature_importances_, before[[1, 0, 2]], atol=0.05)
-    drawn = fitted.posterior_.split_counts
-    assert np.allclose(fitted.split_counts_, drawn.mean(axis=(0, 1)))
+    draws = fitted.posterior_.split_counts
+    assert np.allclose(fitted.split_counts_, draws.mean(axis=(0, 1)))
     lone = pt.BayesianTreeClassifier(**STATED).fit([[0.0], [0.0]], [0, 1])
     assert lone.feature_importances_.tolist() == [0.0]
 
@@ -198,9 +198,9 @@ def test_does_not_warn_if_chains_agree():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table, labels = frame()
-        drawn = pt.BayesianTreeClassifier(**STATED).fit(table, labels)
+        draws = pt.BayesianTreeClassifier(**STATED).fit(table, labels)
         summed = pt.BayesianTreeClassifier(**SHORT, max_depth=1).fit(table, labels)
-    assert isinstance(drawn.posterior_, pt.SampledPosterior) and 0.0 < drawn.monte_carlo_error_ < 0.05
+    assert isinstance(draws.posterior_, pt.SampledPosterior) and 0.0 < draws.monte_carlo_error_ < 0.05
     assert isinstance(summed.posterior_, exact.ExactPosterior) and summed.monte_carlo_error_ == 0.0
 
 
@@ -222,8 +222,8 @@ def test_importances_do_not_saturate():
 def test_credible_intervals_are_those_of_the_posterior(plain):
     new = frame(60)[0].head(3)
     assert np.array_equal(plain.credible_interval(new, 0.8), plain.posterior_.credible_interval(new, 0.8))
-    drawn = plain.posterior_.draw_expectations(new, 30, rng=1)
-    assert np.array_equal(plain.draw_expectations(new, 30, rng=1), drawn)
+    draws = plain.posterior_.draw_expectations(new, 30, rng=1)
+    assert np.array_equal(plain.draw_expectations(new, 30, rng=1), draws)
     with pytest.raises(ValueError, match="coverage"):
         plain.credible_interval(new, 1.0)
     with pytest.raises(ValueError, match="draws"):
@@ -249,9 +249,9 @@ def test_intervals():
     post = fitted.posterior_
     assert np.array_equal(ends, post.predict_interval(X, 0.8)) and np.array_equal(std, post.predict_std_new_y(X))
     assert np.all(std > post.predict_std_over_trees(X))
-    drawn = fitted.sample_predictive(X, 200, rng=1)
-    assert np.array_equal(drawn, post.sample_predictive(X, 200, rng=1))
-    assert np.mean((ends[:, 0] < drawn) & (drawn < ends[:, 1])) == pytest.approx(0.8, abs=0.01)
+    draws = fitted.sample_predictive(X, 200, rng=1)
+    assert np.array_equal(draws, post.sample_predictive(X, 200, rng=1))
+    assert np.mean((ends[:, 0] < draws) & (draws < ends[:, 1])) == pytest.approx(0.8, abs=0.01)
     table, _ = frame(60)
     nominal = pt.BayesianTreeRegressor(**STATED).fit(table, table["size"] + (table["colour"] == "red"))
     assert nominal.predict_interval(table.head(3)).shape == (3, 2)
