@@ -20,16 +20,17 @@ def hash_integer(x: int) -> int:
 
 @jit
 def goes_left(code: int, cut: int, categories: int) -> int:
-    """Return 1 if a code goes left, else 0.
+    """Return 1 if rows with this code go to the left child of a split, else 0.
 
-    At a nominal split the codes whose bits are in ``categories`` go left. At an ordered split ``categories`` is -1, and
-    codes up to ``cut`` go left.
+    A code is the index of a value among the sorted distinct values of its feature, or among the categories. At a
+    nominal split the categories whose bits are set in ``categories`` go left. At an ordered split ``categories`` is -1,
+    and codes up to ``cut`` go left.
     """
     return (categories >> code) & 1 if categories >= 0 else np.int64(code <= cut)
 
 
 def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
-    """Return True for each code (n,) that goes left. This is `goes_left` for an array, without compiled code."""
+    """Return True for each code (n,) of a feature that goes left: `goes_left` for an array, without compiled code."""
     if categories >= 0:
         return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1
     return codes <= cut
@@ -37,7 +38,7 @@ def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
 
 @jit
 def n_bits(mask: int) -> int:
-    """Return the number of bits that are set in ``mask``."""
+    """Return the number of bits that are set in ``mask``, such as the number of categories in a set."""
     n = 0
     while mask:
         mask &= mask - 1
@@ -47,7 +48,7 @@ def n_bits(mask: int) -> int:
 
 @jit
 def deposit_bits(mask: int, pattern: int) -> int:
-    """Return a subset of the bits set in ``mask``: the j-th lowest is kept if bit j of ``pattern`` is set."""
+    """Return a subset of the bits set in ``mask``: the j-th lowest of them is in it if bit j of ``pattern`` is set."""
     out = np.int64(0)
     while mask:
         lowest = mask & -mask
@@ -67,9 +68,10 @@ def full_mask(n: int) -> int:
 
 @jit
 def count_light_subsets(rows: np.ndarray, least: int) -> np.ndarray:
-    """Return (n + 1, least + 1) the number of subsets of the categories j, ..., n - 1 with fewer than t rows in all.
+    """Return the numbers of subsets of categories with few rows, by which splits that leave too few rows are counted.
 
-    This is entry (j, t). ``rows`` (n,) is the number of rows of each category.
+    Entry (j, t) of the result (n + 1, least + 1) is the number of subsets of the categories j, ..., n - 1 with fewer
+    than t rows in all. ``rows`` (n,) is the number of rows of each category.
     """
     n = len(rows)
     out = np.zeros((n + 1, least + 1), dtype=np.int64)

@@ -245,8 +245,8 @@ def _model_with_points(sample: MixtureData, new: np.ndarray, tree_prior: Any, sp
 
     A copy of the first new row is added for each class, so that the model has all classes, and one more, so that it has
     at least two rows. The copies are in E, so that E is not empty, and have weight zero, so that they do not change
-    leaf values. Copies add no cuts. If there are no training rows, the new rows and copies have a tiny weight, since
-    some row must have a positive one.
+    leaf values. Copies add no cuts. If there are no training rows, the new rows and copies have the weight TINY_WEIGHT,
+    since some row must have a positive one.
     """
     n_copies = len(sample.classes) + 1
     points = np.vstack([new, new[:1].repeat(n_copies, axis=0)])

@@ -221,7 +221,10 @@ def _exact_evidence(post: Any) -> float:
 
 
 def _predictions_by_column(post: Posterior, X: Any) -> dict[str, float]:
-    """Return the predictions at the rows of X by name of the column, such as "E(y) at row 0"; empty if X is None."""
+    """Return the predictions at the rows of X by name of the column of the table, such as "E(y) at row 0".
+
+    Return an empty dictionary if X is None.
+    """
     if X is None:
         return {}
     model = post.model

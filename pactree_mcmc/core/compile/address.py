@@ -103,6 +103,8 @@ def _call_address(builder: Any, address: Any, args: list) -> Any:
 
 @intrinsic
 def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
+    """Return the result of the function at ``address`` for n and a pointer to ``numbers[row, first:]``."""
+
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer = _entry_pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
         return _call_address(builder, args[0], [pointer, args[4]])
@@ -112,6 +114,8 @@ def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-
 
 @intrinsic
 def _call_compiled_with_params(typing, address, numbers, row, first, n, params, at):  # type: ignore[no-untyped-def]
+    """Return the result of a function as `_call_compiled`, with a pointer to ``params[at:]`` as third argument."""
+
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer = _entry_pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
         own = _entry_pointer(context, builder, sig.args[5], args[5], [args[6]])
@@ -142,6 +146,7 @@ def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int)
 def _call_plain_with_params(
     address: int, numbers: np.ndarray, row: int, first: int, n: int, params: np.ndarray, at: int
 ) -> float:
+    """Return the result of `_call_plain` for a function that also takes the parameters ``params[at:]``."""
     if address not in _python_functions:
         return _call_machine_code(address, numbers[row, first:], n, params[at:])
     return float(_python_functions[address](numbers[row, first:], n, params[at:]))

@@ -85,7 +85,7 @@ def _joint_key(members: Sequence[Member]) -> Any:
 
 
 def _register_forms(members: Sequence[Member], results: Sequence[CompileResult]) -> None:
-    """Register the compiled forms with their functions, unless a function has a form for the types."""
+    """Add each compiled form to its function, unless the function already has a form for these argument types."""
     for member, result in zip(members, results, strict=True):
         if member.args not in member.function.overloads:
             member.function.add_overload(result)
@@ -120,7 +120,7 @@ def _compile_members(members: Sequence[Member]) -> tuple[list[CompileResult], An
 
 
 def _with_code_of(result: CompileResult, library: Any) -> CompileResult:
-    """Return a compiled form whose machine code is that of the library."""
+    """Return the compiled form ``result`` of one function with its entry point in the machine code of ``library``."""
     entry = _target_context().get_executable(library, result.fndesc, result.environment)
     return result._replace(library=library, entry_point=entry)
 

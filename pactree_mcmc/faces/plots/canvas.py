@@ -29,7 +29,8 @@ MIN_FIGURE_WIDTH = 4.4
 class TreeCanvas:
     """Axes for a tree, in which a unit is an inch, or less if the drawing would not fit.
 
-    ``x`` and ``y`` are the middle and the top of the boxes of nodes.
+    ``x`` (n_nodes,) is the middle and ``y`` the top of the box of each node. ``inner`` and ``leaves`` are the nodes
+    with and without children, in preorder. ``scale`` is the length of a unit in inches.
 
     Parameters
     ----------
@@ -104,23 +105,23 @@ class TreeCanvas:
         ax.set_axis_off()
 
     def text(self, x: float, y: float, text: str, width: float = math.inf, **kwargs: Any) -> None:
-        """Write text around a point, smaller if it is wider than ``width``."""
+        """Write text around the point (x, y), smaller if it is wider than ``width``. ``kwargs`` are for matplotlib."""
         fit = min(1.0, width / max(map(text_width, text.split("\n"))))
         options = {"ha": "center", "va": "center", "linespacing": 1.15, "parse_math": False, **kwargs}
         self.ax.text(x, y, text, fontsize=FONT_SIZE * self.scale * fit, **options)
 
     def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
-        """Draw rectangles with ``x`` in the middle of their lower edges."""
+        """Draw rectangles of one width. ``x`` is the middle of their lower edges, which are at ``bottom``."""
         options = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
         self.ax.bar(x, height, width, bottom, facecolor=color, **options)
 
     def text_box(self, x: float, top: float, width: float, height: float, text: str, color: Any, **kwargs: Any) -> None:
-        """Draw a frame around text."""
+        """Draw a filled frame whose upper edge has its middle at (x, top), and text in it."""
         self.bars(x, top - height, width, height, color, **kwargs)
         self.text(x, top - height / 2.0, text, width - 2.0 * BOX_PADDING)
 
     def draw_inner(self, width: float, color: Any = "0.95") -> None:
-        """Draw the boxes of all nodes with children."""
+        """Draw the boxes of all nodes with children, of this width and colour, with their lines of text."""
         for node in self.inner.tolist():
             self.text_box(self.x[node], self.y[node], width, self.height, "\n".join(self.lines[node]), color)
 
@@ -136,13 +137,13 @@ class TreeCanvas:
             self.text(x, bend + 0.02, text, ha=side, va="bottom", color="0.35")
 
     def draw_answers(self) -> None:
-        """Draw the lines from all splits to their two sides."""
+        """Draw the lines from all splits to their children, with "yes" on the left and "no" on the right."""
         for node in self.inner.tolist():
             for child, answer in zip(self.children[node], ("yes", "no"), strict=True):
                 self.draw_edge(node, child, answer)
 
     def draw_legend(self, colors: list[Any]) -> None:
-        """Draw a patch of each colour with its name."""
+        """Draw the legend below the tree: for each of its names a patch in the colour of the same index."""
         for j, label in enumerate(self.legend):
             row, column = divmod(j, self.n_columns)
             left = self.middle[0] + (column - self.n_columns / 2.0) * self.column
@@ -152,9 +153,9 @@ class TreeCanvas:
 
 
 def slot_layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nodes in preorder, and the x (in slots) and the depth of every node.
+    """Return the nodes in preorder, and the horizontal position (in slots) and the depth of every node.
 
-    Nodes without children have one slot each; the others are in the middle above their first and last child.
+    Nodes without children have one slot each. The others are in the middle above their first and last child.
     """
     x, depth = np.zeros(len(children)), np.zeros(len(children), dtype=np.int64)
     order, pending, n_slots = [], [0], 0
@@ -177,7 +178,10 @@ def class_label(label: Any) -> str:
 
 
 def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]:
-    """Return conditions as lines of about so many letters, without a break between a sign and its threshold."""
+    """Return conditions as at most ``most_lines`` lines of about ``line_letters`` letters.
+
+    No line ends between a sign such as ≤ and its threshold.
+    """
     words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
     # letters of the longest threshold with its sign
     longest = max([line_letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])

@@ -118,6 +118,7 @@ def plot_ranks(
 
 
 def _two_axes(axes: Sequence[Axes] | np.ndarray | None) -> np.ndarray:
+    """Return the two axes that the caller gave, or those of a new figure, as an array (2,)."""
     import matplotlib.pyplot as plt
 
     pair: Any = plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes
@@ -271,6 +272,7 @@ def plot_split_frequencies(
 
 
 def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> None:
+    """Draw a point for each cell and split: its exact probability across, its frequency in the draws up."""
     exact_support = truth.support(0.0)
     probability_of = dict(zip(exact_support.key, exact_support.probability, strict=True))
     exact = np.array([probability_of.get(key, 0.0) for key in support.key])
@@ -285,6 +287,7 @@ def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> N
 
 
 def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Support) -> None:
+    """Draw a point for each cell, split and chain: frequency in the other chains across, in this chain up."""
     in_draw = support.by_tree[:, post.tree_of_draw].astype(np.float64)
     names, one, others = [f"chain {c}" for c in range(post.n_chains)], "chain", "chains"
     if post.n_chains == 1:

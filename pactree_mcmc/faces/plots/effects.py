@@ -173,7 +173,10 @@ def _spaced_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
 def _draw_curves(
     ax: Axes, axis: FeatureAxis, mean: np.ndarray, low: np.ndarray, high: np.ndarray, curves: np.ndarray
 ) -> None:
-    """Draw the mean over rows, its interval, and a thin curve for each column of ``curves``."""
+    """Draw the mean over rows with its interval from ``low`` to ``high``, each (m,), at the pieces of the axis.
+
+    Each column of ``curves`` (m, k) is drawn as a thin curve, the predictions for one row.
+    """
     blue = style.color_of(0)
     thin: dict[str, Any] = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
     if axis.labels is None:
@@ -191,6 +194,7 @@ def _draw_curves(
 
 
 def _set_axis_limits(ax: Axes, axis: FeatureAxis, values: np.ndarray) -> None:
+    """Set the limits of the axes to the range of the feature ``axis``, and of ``values`` with a margin."""
     low, high = float(values.min()), float(values.max())
     # means of equal predictions differ in their last digits
     margin = 0.07 * (high - low) if high - low > 1e-9 * max(abs(high), abs(low)) else 0.5
@@ -278,6 +282,7 @@ def plot_shap(
 
 
 def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -> str:
+    """Return the title of a plot of Shapley values: base value and prediction of one row, or the number of rows."""
     rows = f"mean over {n_rows} rows"
     if n_rows == 1:
         base = shap.base[column]
@@ -435,6 +440,7 @@ def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = No
 
 
 def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
+    """Draw the mean survival function of each of the first rows, with its band."""
     order = np.argsort(survival.times, kind="stable")
     times = survival.times[order]
     for i in range(min(len(survival.mean), MAX_CHAINS_IN_LEGEND)):
@@ -444,6 +450,7 @@ def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
 
 
 def _draw_kaplan_meier(ax: Axes, calibration: SurvivalCalibration) -> None:
+    """Draw the Kaplan-Meier curve of each of the first groups with its band, and dashed the mean curve of the model."""
     for g in range(min(len(calibration.names), MAX_CHAINS_IN_LEGEND)):
         curve, here = calibration.curve(g), calibration.group == g
         time = np.append(0.0, curve.time)

@@ -120,7 +120,10 @@ class TreeEdges(NamedTuple):
 
 
 def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
-    """Return the edges of the distinct trees ``numbers``, with rows sorted by the leaves of the last of them."""
+    """Return the edges of the distinct trees ``numbers``, between nodes with training rows.
+
+    The position of a node is the mean position of its training rows, which are sorted by the leaves of the last tree.
+    """
     trees, merged_rows = post.coded_trees.take(numbers), rows_looked_at(post.model)[0]
     tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
     first = trees.offset[tree]
@@ -154,7 +157,11 @@ def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
 
 
 def _draw_edges(ax: Axes, post: SampledPosterior, edges: TreeEdges, counts: np.ndarray, opacity: float) -> list[Any]:
-    """Draw the edges of trees that were drawn ``counts`` times, and return the lines of the legend."""
+    """Draw the edges of trees, and return the lines of a legend of their colours.
+
+    ``counts`` is how often each tree was drawn; edges of trees that were not drawn are left out. ``opacity`` is that of
+    an edge of one draw.
+    """
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
@@ -244,7 +251,10 @@ def plot_tree_space(
 
 
 def _draw_trees(ax: Axes, distances: TreeDistances, place: np.ndarray, mode_of_draw: np.ndarray) -> None:
-    """Draw a marker for each distinct tree of each chain."""
+    """Draw a marker for each distinct tree of each chain at its ``place`` (draws, 2) on the map.
+
+    ``mode_of_draw`` (draws,) is the cluster of each draw of ``distances``, which sets the marker.
+    """
     key = np.column_stack([distances.chain, distances.tree])
     _, first, counts = np.unique(key, axis=0, return_index=True, return_counts=True)
     chain, mode, size = distances.chain[first], mode_of_draw[first], 18.0 * np.sqrt(counts)
@@ -256,7 +266,10 @@ def _draw_trees(ax: Axes, distances: TreeDistances, place: np.ndarray, mode_of_d
 
 
 def _typical_draw(post: SampledPosterior, mode: Mode, distances: TreeDistances, in_mode: np.ndarray) -> int:
-    """Return the place, among the draws shown, of the typical tree of a mode."""
+    """Return the index, among the draws on the map, of the typical tree of a mode.
+
+    ``in_mode`` (draws,) is True for the draws of the mode.
+    """
     for t in np.unique(distances.tree[in_mode]).tolist():
         if post.distinct_tree(t) == mode.tree:
             return int(np.argmax(distances.tree == t))
@@ -264,6 +277,7 @@ def _typical_draw(post: SampledPosterior, mode: Mode, distances: TreeDistances, 
 
 
 def _draw_legend(ax: Axes, post: SampledPosterior, modes: Modes) -> None:
+    """Add a legend below the axes with the colours of the chains and the markers of the modes."""
     from matplotlib.lines import Line2D
 
     dot: dict[str, Any] = {"linestyle": "none", "markersize": 6}
@@ -371,6 +385,7 @@ def _plot_distribution(
 
 
 def _kind_label(posterior: Posterior) -> str:
+    """Return the word in a legend for a posterior: "sampled", or "posterior" for an exact one."""
     return "sampled" if style.is_sampled(posterior) else "posterior"
 
 

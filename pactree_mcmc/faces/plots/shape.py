@@ -156,7 +156,10 @@ def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
 
 
 def _draw_strip(canvas: TreeCanvas, x: float, y: float, width: float, place: np.ndarray) -> None:
-    """Draw mean, lower and upper end, whose ``place`` (3,) is a fraction of the width, on an axis around ``x``."""
+    """Draw the mean and the interval of an output as a strip on an axis of this width, whose middle is (x, y).
+
+    ``place`` (3,) has mean, lower and upper end as fractions of the width.
+    """
     mean, lower, upper = x + width * (place - 0.5)
     ax, scale = canvas.ax, canvas.scale
     ax.plot([x - width / 2.0, x + width / 2.0], [y, y], color="0.75", linewidth=0.8 * scale, zorder=1)

@@ -34,7 +34,7 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def color_of(number: int) -> str:
-    """Return the colour of a chain, a class or another thing with a number."""
+    """Return the colour of a chain, a class or another thing with this number. Colours repeat after eight."""
     return COLORS[number % len(COLORS)]
 
 
@@ -44,7 +44,7 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 def set_title(ax: Axes, text: str) -> None:
-    """Set a title that says what is seen. Dollar signs are not mathematics."""
+    """Set the title of the axes. Dollar signs in it are not read as mathematics."""
     ax.set_title(text, fontsize="medium", parse_math=False)
 
 
@@ -75,7 +75,10 @@ def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], **kwarg
 
 
 def two_standard_errors(indicators: list[np.ndarray]) -> np.ndarray:
-    """Return two standard errors (2, m) below and above the means of indicators, cut at 0 and 1; NaN if unknown."""
+    """Return two standard errors (2, m), below and above the means of m ``indicators``, cut at 0 and 1.
+
+    An indicator is a boolean array (chains, draws). The errors are NaN if they cannot be estimated.
+    """
     mean, size = np.array([(np.mean(x), ess(x)) for x in indicators]).T
     error = 2.0 * np.sqrt(mean * (1.0 - mean) / size)
     return np.minimum(np.where(error > 0.0, error, np.nan), [mean, 1.0 - mean])

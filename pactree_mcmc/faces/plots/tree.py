@@ -229,6 +229,7 @@ def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
 
 
 def _lines_of_rows(tree: Tree, node: int) -> list[str]:
+    """Return the line with the number of training rows of a node, or no line if that is unknown."""
     return [] if tree.rows is None else [rows_words(tree, node)]
 
 
@@ -328,12 +329,16 @@ def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
 def _weights_by_leaf_and_group(
     leaf: np.ndarray, group: np.ndarray, leaves: np.ndarray, n: int, weight: np.ndarray
 ) -> np.ndarray:
-    """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n)."""
+    """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n).
+
+    ``leaf``, ``group`` and ``weight`` have an entry for each row: its leaf, its group and its weight.
+    """
     place = np.searchsorted(leaves, leaf)
     return np.bincount(place * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
 
 
 def _panel_bottom(drawing: TreeDrawing) -> float:
+    """Return the lower end of the panels below the leaves, in inches."""
     return float(drawing.y[drawing.leaves[0]] - drawing.leaf_height - PANEL_HEIGHT)
 
 
@@ -346,9 +351,10 @@ def _draw_histograms(
     output: int,
     n_bins: int,
 ) -> str:
-    """Draw a histogram of y on its side below each leaf, with one axis of y at the left. Return its scale as text.
+    """Draw a histogram of y on its side below each leaf, with one axis of y at the left. Return the scale as text.
 
-    The weight of rows with ``event`` 1 is dark, that of the others light. A line marks the value of the leaf.
+    ``leaf``, ``y``, ``weight`` and ``event`` have an entry for each row. The weight of rows with ``event`` True is
+    dark, that of the others light. A line marks the value of the leaf in column ``output``.
     """
     low, high = float(y.min()), float(y.max())
     if low == high:

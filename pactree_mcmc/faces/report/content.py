@@ -51,10 +51,11 @@ NO_OBJECTION = "The chains agree: no criterion fails."
 
 
 def report_content(post: Posterior, truth: Posterior | None, command: str | None) -> dict[str, Any]:
-    """Return all numbers and texts of the report.
+    """Return all numbers and texts of the report, by the names that the template page.html uses.
 
-    Trees are drawn from a posterior that is not sampled. ``truth`` is an exact posterior of the same model, whose
-    values are shown beside those of the draws, ``command`` the line that makes the report again.
+    ``post`` is sampled or exact. For an exact one 1,000 trees are drawn. ``truth`` is None or an exact posterior of the
+    same model, whose values are shown beside those of the draws. ``command`` is None or the shell command that makes
+    the report again.
     """
     draws = draws_from(post, N_DRAWS, 0, that_predict=True)
     is_sampled = draws is post
@@ -119,7 +120,10 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
 
 
 def rows_of_columns(**columns: Any) -> list[dict[str, Any]]:
-    """Return one dictionary for each entry of columns of equal length. A column that is None has no values."""
+    """Return one dictionary, by column, for each entry of columns of equal length.
+
+    A column that is None becomes None in each dictionary.
+    """
     m = max(len(column) for column in columns.values() if column is not None)
     lists = [[None] * m if column is None else column for column in columns.values()]
     # JSON knows Python's numbers only
@@ -128,7 +132,7 @@ def rows_of_columns(**columns: Any) -> list[dict[str, Any]]:
 
 
 def check_truth(draws: SampledPosterior, truth: Any) -> Posterior | None:
-    """Raise an error if ``truth`` is not an exact posterior of the model of the draws, or None."""
+    """Return ``truth`` if it is None or an exact posterior of the model of the draws. Otherwise raise an error."""
     if truth is None:
         return None
     check_type("truth", truth, Posterior, "an exact posterior of the same model, or None")
@@ -142,6 +146,7 @@ def check_truth(draws: SampledPosterior, truth: Any) -> Posterior | None:
 
 
 def _exactness_text(truth: Posterior) -> str:
+    """Return the words that say whether the values of ``truth`` are those of all trees, or of which part of them."""
     coverage = getattr(truth, "coverage", 1.0)
     if coverage == 1.0:
         return "exact values"
@@ -150,6 +155,7 @@ def _exactness_text(truth: Posterior) -> str:
 
 
 def _verdict_of_exact(post: Posterior) -> dict[str, Any]:
+    """Return the verdict on an exact posterior, in the form of `_verdict_of_draws`."""
     coverage = getattr(post, "coverage", 1.0)
     is_nearly_all = coverage is not None and coverage >= WHOLE_POSTERIOR_COVERAGE
     head = "Nothing here depends on a chain." if is_nearly_all else "These values are of a part of the posterior."
@@ -158,7 +164,11 @@ def _verdict_of_exact(post: Posterior) -> dict[str, Any]:
 
 
 def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[str, Any]:
-    """Return a heading that says if the draws can be trusted, and the reasons."""
+    """Return a dictionary that says if the draws can be trusted.
+
+    "level" is "good" or "doubt", "head" a heading, "lines" the reasons as sentences, and "figures" the criteria of
+    convergence that fail, with their numbers.
+    """
     objections = check_convergence(draws)
     figures = [line for line in objections[1:] if re.search(r": R-hat |^and .* more of ", line)]
     lines = [line for line in objections if line not in figures] or verdict(draws).split("\n  ")
@@ -178,12 +188,13 @@ def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[
 
 
 def _pad_to_one_length(*distributions: np.ndarray) -> list[np.ndarray]:
-    """Return distributions over 0, 1, ... with zeros at the end, so that they have one length."""
+    """Return probabilities over 0, 1, ... with zeros at the end, so that all arrays have the length of the longest."""
     size = max(map(len, distributions))
     return [np.pad(pmf, (0, size - len(pmf))) for pmf in distributions]
 
 
 def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
+    """Return a dictionary for each likely number of leaves: number, probability, exact probability or None."""
     pmfs = _pad_to_one_length(*(post.n_leaves_pmf() for post in (draws, truth) if post is not None))
     largest = np.max(pmfs, axis=0)
     likely_sizes = np.flatnonzero(largest >= MIN_LISTED_PROBABILITY)
@@ -194,6 +205,11 @@ def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[d
 
 
 def _inclusion_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
+    """Return a dictionary for each of the most frequent features, the most probable first.
+
+    It has the index and the name of the feature, the probability that a tree splits on it, the probability that the
+    root does, and the exact inclusion probability or None.
+    """
     sampled = draws._feature_inclusion()
     order = np.argsort(-sampled, kind="stable")[:MAX_FEATURES]
     order = order[sampled[order] > 0.0]
@@ -228,7 +244,10 @@ def _shape_tree(shape: Shape) -> dict[str, Any]:
 
 
 def _exact_cell_probabilities(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[float] | None:
-    """Return the exact probabilities of cells, or None if ``truth`` is None or would have to draw for them."""
+    """Return the exact probabilities of the cells with these ``keys``, 0 for a cell that no tree has.
+
+    None if ``truth`` is None, or has no exact probabilities of cells.
+    """
     if truth is None or not hasattr(truth, "path_probabilities"):
         return None
     support = truth.support(0.0)
@@ -239,7 +258,11 @@ def _exact_cell_probabilities(keys: list[tuple[int, ...]], truth: Posterior | No
 def _path_rows(
     draws: SampledPosterior, truth: Posterior | None, paths: CommonPaths, colours: list[int]
 ) -> list[dict[str, Any]]:
-    """Return the decision paths, each with its last condition, all conditions, and the ends of its box."""
+    """Return a dictionary for each decision path: its conditions, probabilities, prediction, and the ends of its box.
+
+    ``colours`` are the features with a colour of their own. The colour of a path is the place of the feature of its
+    last split in this list, or N_COLORS.
+    """
     exact = None
     if has_path_probabilities(truth):
         exact = truth.path_probabilities(draws, paths.cell, paths.parent)  # type: ignore[union-attr]
@@ -274,7 +297,10 @@ def has_path_probabilities(truth: Posterior | None) -> bool:
 
 
 def _last_conditions(draws: SampledPosterior, paths: CommonPaths) -> list[str]:
-    """Return the last condition of each path; a cut that differs between trees is its median, with its interval."""
+    """Return the condition of the last split of each path, as text.
+
+    A cut that differs between trees is given as its median, with its 90 % interval in brackets.
+    """
     trees, between, columns = draws.distinct_trees, draws.node_between, draws.model.columns
     out = [ALL_ROWS]
     for i in range(1, len(paths.node)):
@@ -291,9 +317,10 @@ def _last_conditions(draws: SampledPosterior, paths: CommonPaths) -> list[str]:
 
 
 def icicle_ends(paths: CommonPaths) -> tuple[np.ndarray, np.ndarray]:
-    """Return the upper and lower ends (m,) of the boxes of an icicle, between 0 and 1.
+    """Return the upper and lower ends (m,) of the boxes of an icicle, one for each path, as fractions of its height.
 
-    A box has the height `Paths.width`; the first child of a path begins where the path begins, and the others follow.
+    A box has the height `CommonPaths.width`. The first child of a path begins where the path begins, and the other
+    children follow below.
     """
     top, filled = np.zeros(len(paths.parent)), np.zeros(len(paths.parent))
     width = paths.width
@@ -319,6 +346,7 @@ def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> li
 
 
 def _first_lines(text: str) -> str:
+    """Return the first MAX_TREE_LINES lines of the text of a tree, each cut, and the number of lines left out."""
     lines = text.splitlines()
     more = len(lines) - MAX_TREE_LINES
     first_lines = [truncate(line, MAX_CONDITIONS_LENGTH) for line in lines[:MAX_TREE_LINES]]
@@ -326,7 +354,11 @@ def _first_lines(text: str) -> str:
 
 
 def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: np.ndarray) -> dict[str, Any]:
-    """Return a map of up to 400 draws by tree distance, equal trees of a chain as one point."""
+    """Return a map of up to 400 draws: ``points`` in the unit square, at distances that show those of the trees.
+
+    Equal trees of a chain are one point, with ``draws`` draws. ``fraction`` is the part of the squared distances that
+    the plane shows. ``mode_of_tree`` is the cluster of each distinct tree.
+    """
     distances = draws.tree_distances()
     place, part = classical_scaling(distances.matrix)
     span = float(np.ptp(place, axis=0).max()) or 1.0
@@ -347,7 +379,11 @@ def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: 
 
 
 def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return the cells about which trees differ most, the most probable first."""
+    """Return a dictionary for each of the cells that about half of the trees have, the most probable first.
+
+    A cell is the set of training rows in a node. It has words, rows, probability, its errors by chain and in all, and
+    the exact probability or None.
+    """
     support = draws.support(0.05)
     order = np.argsort(-np.minimum(support.probability, 1.0 - support.probability), kind="stable")
     order = order[support.kind[order] == "cell"][:MAX_CELLS]
@@ -365,6 +401,7 @@ def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[d
 
 
 def _diagnosis_content(draws: SampledPosterior) -> dict[str, Any]:
+    """Return the table of `post.summary`, the acceptance of the moves as text, and effective sample sizes of trees."""
     table = draws.summary()
     rows = [
         {"name": truncate(name, MAX_CONDITIONS_LENGTH), **line} for name, line in table.to_dict(orient="index").items()
@@ -407,6 +444,7 @@ def _model_facts(post: Posterior, draws: SampledPosterior) -> list[tuple[str, st
 
 
 def _run_facts(draws: SampledPosterior) -> list[tuple[str, str]]:
+    """Return facts about a sampled run as pairs of a name and a text: draws, seed, moves, steps, best log posterior."""
     facts = [("draws", words.run_line(draws))]
     if draws.calls:
         facts.append(("seed", truncate(draws.calls[0].seed, MAX_CONDITIONS_LENGTH)))
@@ -427,11 +465,15 @@ def _call_lines(post: SampledPosterior) -> list[str]:
 
 
 def _versions_text(numbers: dict[str, str]) -> str:
+    """Return the release numbers of packages, by name, as one line."""
     return ", ".join(f"{name} {number}" for name, number in numbers.items())
 
 
 def _features_sentence(target: str, inclusion: list[dict[str, Any]], effects: list[FeatureEffect]) -> str:
-    """Return which features are in at least half of the trees, the most important first, in words."""
+    """Return a sentence that names the features in at least half of the trees, the most important first.
+
+    ``target`` is the name of what is predicted. ``inclusion`` and ``effects`` have an entry for each listed feature.
+    """
     frequent = [i for i, line in enumerate(inclusion) if line["probability"] >= 0.5]
     if not frequent:
         return f"No feature is in half of the trees for {target}."
@@ -448,7 +490,7 @@ def _features_sentence(target: str, inclusion: list[dict[str, Any]], effects: li
 
 
 def _first_cuts_sentence(columns: Columns, shape: Shape) -> str:
-    """Return the uppermost cuts of a shape with their intervals, in words."""
+    """Return a sentence with the uppermost cuts of a shape and their intervals."""
     cuts = []
     for line in shape.splits.sort_values("depth", kind="stable").itertuples():
         if np.isfinite(line.cut):
@@ -469,7 +511,7 @@ def _first_cuts_sentence(columns: Columns, shape: Shape) -> str:
 
 
 def _leaf_count_sentence(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
-    """Return the usual numbers of leaves, and how many clusters or shapes the trees have."""
+    """Return sentences with the 90 % range of the number of leaves, and the number of clusters or shapes of trees."""
     pmf = draws.n_leaves_pmf()
     low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))
     span = f"{low}" if low == high else f"{low} to {high}"

@@ -21,7 +21,7 @@ MAX_CURVE_ROWS, N_CURVE_DRAWS, MAX_CURVE_STEPS = 30, 100, 24
 """Numbers of rows and of draws of a curve, and the largest number of its steps."""
 EFFECT_COVERAGE = 0.9
 MIN_MONOTONE_AGREEMENT = 0.8
-"""Smallest size of `concordance` at which an effect is called monotone: nine tenths of the changes have its sign."""
+"""Smallest |sum of steps| / sum of |steps| of a monotone curve: nine tenths of its changes have one sign."""
 MAX_FLAT_CHANGE = 0.02
 """Changes of a curve below this fraction of the largest range of a curve are called flat."""
 
@@ -46,7 +46,7 @@ class FeatureEffect(NamedTuple):
 
 
 def feature_effects(post: SampledPosterior, features: list[int], outputs: list[int]) -> list[FeatureEffect]:
-    """Return the effect of each of some ``features`` on the ``outputs`` with these numbers.
+    """Return the effect of each of some ``features`` on the ``outputs``, both given by their indices.
 
     Return an empty list if the leaf model predicts nothing.
     """
@@ -79,7 +79,10 @@ def feature_effects(post: SampledPosterior, features: list[int], outputs: list[i
 
 
 def direction_of(curve: np.ndarray, largest_range: float) -> str:
-    """Return the direction of a curve (m,): increasing, decreasing, not monotone or flat."""
+    """Return "increasing", "decreasing", "not monotone" or "flat" for a curve (m,) of mean predictions.
+
+    ``largest_range`` is the largest range of a curve of this output, with which a flat curve is compared.
+    """
     steps = np.diff(curve)
     total = float(np.abs(steps).sum())
     if total <= MAX_FLAT_CHANGE * largest_range:
@@ -91,9 +94,10 @@ def direction_of(curve: np.ndarray, largest_range: float) -> str:
 
 
 def curves_in_boxes(effects: list[FeatureEffect], width: float, height: float) -> list[list[dict[str, Any]]]:
-    """Return the band and the line of each curve as SVG paths in a box of this size, by feature and output.
+    """Return the curve of each feature and output, by feature and then output, for a box of this size in pixels.
 
-    The curves of an output have one axis, so that their heights can be compared.
+    A curve is a dictionary with its ``band`` and its ``line`` as SVG paths, its ``direction``, and the ``ends`` of its
+    mean predictions. The curves of an output have one axis, so that their heights can be compared.
     """
     if not effects:
         return []

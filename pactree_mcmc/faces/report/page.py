@@ -71,12 +71,12 @@ def environment() -> Environment:
 
 
 def _without_unprintable(value: Any) -> Any:
-    """Return what an expression of a template prints; text that is HTML already stays as it is."""
+    """Return ``value`` as text without unprintable characters. HTML from the templates stays as it is."""
     return value if hasattr(value, "__html__") else printable(str(value))
 
 
 def render_page(content: dict[str, Any], title: str) -> str:
-    """Return the page of a content as `report_content` returns it."""
+    """Return the HTML of a page from a ``content`` that `report_content` has returned."""
     from markupsafe import Markup
 
     style, script = (files(__package__).joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
@@ -121,7 +121,10 @@ def _curve_heads(content: dict[str, Any]) -> list[str]:
 
 
 def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sizes of the icicle and its boxes in pixels, with the labels that fit into them."""
+    """Return the size of the icicle, and for each path of `report_content` its box with a label that fits, in pixels.
+
+    The icicle shows decision paths as boxes, from the root to the right.
+    """
     deepest = max(path["depth"] for path in paths)
     column = max((FULL_WIDTH - ROOT_WIDTH) / max(deepest, 1), 128.0)
     boxes = []
@@ -141,14 +144,20 @@ def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _fit_condition(condition: str, max_characters: int) -> str:
-    """Return a condition in ``max_characters`` at most: without the interval of its cut, or without its middle."""
+    """Return a condition in at most ``max_characters``.
+
+    If it is longer, it loses the interval of its cut, and then its middle.
+    """
     if len(condition) > max_characters and condition.endswith("]"):
         condition = condition.rpartition(" [")[0]
     return shortened(condition, max_characters)
 
 
 def map_marks(points: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the places and sizes of marks in pixels, and the places of the letters of the modes."""
+    """Return the marks of a map of trees with places in pixels and scales, and the places of the letters of modes.
+
+    ``points`` are those of `report_content`. There are letters only if there are several modes.
+    """
     inner = MAP_SIZE - 2 * MAP_MARGIN
     x = np.array([MAP_MARGIN + inner * round(point["x"], 4) for point in points])
     y = np.array([MAP_MARGIN + inner * (1.0 - round(point["y"], 4)) for point in points])
@@ -168,7 +177,10 @@ def mode_letter(mode: int) -> str:
 
 
 def trace_lines(quantity: dict[str, Any]) -> dict[str, Any]:
-    """Return the corners of the lines of one quantity, a line for each chain, in pixels."""
+    """Return the trace of one quantity as points of SVG lines, a line for each chain, in pixels.
+
+    ``quantity`` has its name, the numbers of the draws shown, and the values of each chain at these draws.
+    """
     draws, chains = quantity["draws"], quantity["chains"]
     finite_values = chains[np.isfinite(chains)]
     low, high = (finite_values.min(), finite_values.max()) if finite_values.size else (0.0, 0.0)

@@ -136,10 +136,11 @@ def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths
 def _all_paths(
     post: SampledPosterior, join_cuts: bool
 ) -> tuple[np.ndarray, list[int], list[list[int]], list[list[int]]]:
-    """Return the path of each node (n_nodes,), -1 if no training row gets there, and lists by path.
+    """Return all decision paths of the distinct trees: the path of each node, and three lists by path.
 
-    These are the parent of each path, its last splits (nodes; -1 for path 0) in the trees that have it, and the nodes
-    to which they lead. Paths are numbered by first occurrence, so that parents come first.
+    The path of a node (n_nodes,) is -1 if no training row gets there. The lists are the parent of each path, its last
+    splits (nodes; -1 for path 0) in the trees that have it, and the nodes to which these splits lead. Paths are
+    numbered by first occurrence, so that parents come first.
     """
     trees, cells = post.coded_trees, post.cells
     feature, right, of_cell, ends = (a.tolist() for a in (trees.feature, trees.right, cells.of_node, trees.offset))
@@ -183,9 +184,10 @@ def _cut_interval(post: SampledPosterior, splits: list[int]) -> tuple[float, flo
 
 
 def _sort_paths(listed: np.ndarray, parent: np.ndarray, probability: np.ndarray, feature: np.ndarray) -> np.ndarray:
-    """Return paths with parents first, and the children of each by the feature of the split, then by the split.
+    """Return the paths ``listed`` with parents first, and the children of a path by feature, then by split.
 
-    Features and splits have decreasing probability, and the sides of a split are next to each other.
+    Features and splits have decreasing probability, and the two sides of a split are neighbours. ``parent``,
+    ``probability`` and ``feature`` (that of the last split) have an entry for each of all paths.
     """
     below: dict[int, list[int]] = {}
     for i in listed[1:].tolist():
@@ -203,7 +205,10 @@ def _sort_paths(listed: np.ndarray, parent: np.ndarray, probability: np.ndarray,
 
 
 def _path_errors(post: SampledPosterior, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
-    """Return the Monte-Carlo standard errors of the probabilities of ``m`` paths."""
+    """Return the Monte-Carlo standard errors (m,) of the ``probability`` (m,) of paths.
+
+    ``of_node`` (n_nodes,) is the path to each node of the distinct trees, or -1.
+    """
     in_tree = np.zeros((m, post.n_distinct_trees), dtype=np.bool_)
     listed = of_node >= 0
     in_tree[of_node[listed], post.cells.tree_of_node[listed]] = True
@@ -214,7 +219,7 @@ def _path_errors(post: SampledPosterior, of_node: np.ndarray, m: int, probabilit
 def trees_for_page(
     post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray
 ) -> dict[str, Any]:
-    """Return as many trees as a page can hold, in the form of `pack_trees`."""
+    """Return as many trees as MAX_TREES_BYTES allow, in the form of `pack_trees`; at least MIN_TREES."""
     most = MAX_TREES
     while True:
         packed = pack_trees(post, credible_set, paths, mode_of_tree, most)
@@ -227,7 +232,11 @@ def trees_for_page(
 def select_trees(
     post: SampledPosterior, credible_set: CredibleSet | None, most: int
 ) -> tuple[np.ndarray, np.ndarray, str]:
-    """Return about ``most`` distinct trees and the best ones, their weights, and a description of the choice."""
+    """Return distinct trees to be shown, the best first: their numbers, their weights, and a description of the choice.
+
+    All drawn trees if these are at most ``most``; otherwise those of ``most`` evenly spaced draws, and the most
+    probable ones if trees can be ordered (``credible_set`` is not None). Weights are fractions of the draws chosen.
+    """
     fraction, log_posterior = post.weight_of_tree, post.log_prior_of_tree + post.log_score_of_tree
     trees = np.flatnonzero(fraction > 0.0)
     if len(trees) <= most:
@@ -246,10 +255,11 @@ def select_trees(
 def pack_trees(
     post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray, most: int
 ) -> dict[str, Any]:
-    """Return trees, with tables of the splits, of the leaf values and of the features that they share.
+    """Return about ``most`` trees as a dictionary for page.js, with tables of their splits, leaves and features.
 
-    ``nodes`` of a tree are in preorder: the number of a split, or ``-1 - i`` for leaf i. ``paths`` are the paths of its
-    nodes, without those below a node that is not on a path.
+    ``nodes`` of a tree are in preorder: the number of a split, or ``-1 - i`` for leaf i. ``paths`` are the decision
+    paths of its nodes, without those below a node that is not on a path. ``mode_of_tree`` is the cluster of each
+    distinct tree.
     """
     chosen_trees, weight, description = select_trees(post, credible_set, most)
     trees, nodes, offset = post.distinct_trees, post.coded_trees.nodes_of(chosen_trees), post.coded_trees.offset
@@ -287,12 +297,18 @@ def pack_trees(
 
 
 def ordering_log_posterior(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray:
-    """Return the log posterior (n_distinct_trees,) that orders trees, or its mean over draws without an order."""
+    """Return the log posterior (n_distinct_trees,) by which trees are ordered.
+
+    If trees have no common order (``credible_set`` is None), it is the mean over the draws of each tree.
+    """
     return post.log_prior_of_tree + post.log_score_of_tree if credible_set is None else post.log_posterior_of_tree
 
 
 def _distinct_splits(post: SampledPosterior, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place in ``inner`` of each distinct split, and the number of the split of each inner node."""
+    """Return the first place in ``inner`` of each distinct split, and the number of the split of each entry.
+
+    ``inner`` are nodes with a split, numbered over all trees.
+    """
     trees = post.distinct_trees
     columns = [trees.feature[inner], trees.categories[inner], trees.default_left[inner], trees.threshold[inner]]
     if post.node_between is not None:
@@ -305,7 +321,10 @@ def _distinct_splits(post: SampledPosterior, inner: np.ndarray) -> tuple[np.ndar
 
 
 def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
-    """Return the predictions of the distinct leaves, and the number of each of ``leaves`` (m,) among these."""
+    """Return a table of the distinct leaves among ``leaves`` (m,), and the line (m,) of each of these nodes.
+
+    Leaves are equal if they have the same rows, values, distributions and text. Numbers are rounded for the page.
+    """
     model, m = post.model, len(leaves)
     values = post.node_values[leaves] if has_values_by_leaf(model) else np.empty((m, 0))
     distributions, kind, parameters = _distributions(post), None, np.empty((m, 0))
@@ -365,7 +384,7 @@ def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
 
 
 def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:
-    """Return the distributions of a new y by node, or None if the page cannot draw them."""
+    """Return the predictive distributions of a new y in each node, or None if page.js cannot evaluate them."""
     model = post.model
     if model.classes_ is not None or not has_values_by_leaf(model) or not model.leaf.has_likelihood:
         return None
@@ -378,6 +397,7 @@ def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None
 
 
 def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[int]:
+    """Return the paths of the nodes of distinct tree ``t`` in preorder, without nodes below one that has no path."""
     trees = post.coded_trees
     base, end = int(trees.offset[t]), int(trees.offset[t + 1])
     listed = np.zeros(end - base, dtype=np.bool_)
@@ -389,7 +409,7 @@ def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[i
 
 
 def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
-    """Return the name of a feature, its kind, and the values that a row can have."""
+    """Return feature ``k`` for page.js: its name, its kind, its levels or categories, and if values may be missing."""
     columns = post.model.columns
     kind, categories = columns.kind(k), columns.categories[k]
     feature: dict[str, Any] = {
@@ -406,9 +426,10 @@ def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
 
 
 def _split_content(post: SampledPosterior, feature: int, node: int) -> list[Any]:
-    """Return a split: place of the feature, threshold or categories going left, default side, text of the threshold.
+    """Return the split of a node for page.js: feature, threshold or categories, default side, text of the threshold.
 
-    The threshold is None in a split of missing from known values.
+    ``feature`` is the place of the feature in the page. The threshold is None if the split divides missing from known
+    values. The categories are those that go left, and the default side is 1 for left.
     """
     trees = post.distinct_trees
     mask, default = int(trees.categories[node]), int(trees.default_left[node])
@@ -425,7 +446,11 @@ def _split_content(post: SampledPosterior, feature: int, node: int) -> list[Any]
 
 
 def _typical_row(post: SampledPosterior, features: np.ndarray) -> list[Any]:
-    """Return the medians of ordered features and the most frequent categories, None if all values are missing."""
+    """Return a typical row as values of these ``features``, with which the form of the page starts.
+
+    It has the median of an ordered feature, the number of the most frequent category of a nominal one, and None if all
+    values of a feature are missing.
+    """
     model = post.model
     merged_rows = rows_looked_at(model)[0]
     rows, numbers = row_counts(model, merged_rows), model.unit_numbers(merged_rows)

@@ -25,7 +25,7 @@ UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    """Return the text with every character that must not be in a page replaced by U+FFFD."""
+    """Return the text with U+FFFD in place of each character that must not be in a page (UNPRINTABLE)."""
     return UNPRINTABLE.sub("\ufffd", text)
 
 
@@ -54,7 +54,7 @@ def probability_text(p: float | None) -> str:
 
     Examples
     --------
-    >>> [probability(p) for p in (0.0, 0.001, 0.254, 0.9999, 1.0, None)]
+    >>> [probability_text(p) for p in (0.0, 0.001, 0.254, 0.9999, 1.0, None)]
     ['0', '<0.01', '0.25', '>0.99', '1', '-']
     """
     if p is None:
@@ -72,7 +72,7 @@ def significant_digits(x: float | None, digits: int = 3) -> str:
 
 
 def describe_model(model: TreeModel) -> dict[str, Any]:
-    """Return the size of the data, the names of features and classes, and the model as text."""
+    """Return a dictionary with the number of rows, the names of features and classes, and the model as text."""
     return {
         "n_rows": model.n_rows,
         "features": list(model.columns.names),
@@ -88,7 +88,7 @@ def count_with_noun(n: int, noun: str) -> str:
 
 
 def data_line(model: TreeModel) -> str:
-    """Return one line about the data."""
+    """Return one line about the data: the numbers of rows and features, the nominal features, and the classes."""
     facts = describe_model(model)
     nominal = f", nominal: {_list_of_names(facts['nominal'])}" if facts["nominal"] else ""
     kind = "regression" if facts["classes"] is None else f"classes: {_list_of_names(facts['classes'])}"
@@ -97,7 +97,7 @@ def data_line(model: TreeModel) -> str:
 
 
 def run_line(post: SampledPosterior) -> str:
-    """Return one line about the chains and draws."""
+    """Return one line with the numbers of chains, draws and distinct trees."""
     draws, trees = count_with_noun(post.n_draws, "draw"), count_with_noun(post.n_distinct_trees, "distinct tree")
     return f"{count_with_noun(post.n_chains, 'chain')} x {draws}, {trees}"
 
@@ -116,5 +116,6 @@ def best_log_posterior(post: SampledPosterior) -> float:
 
 
 def _list_of_names(names: list[Any]) -> str:
+    """Return up to MAX_LISTED names as one text, and how many there are if some are left out."""
     first_names = ", ".join(truncate(name, MAX_NAME_LENGTH) for name in names[:MAX_LISTED])
     return first_names + (f", ... ({len(names)} in all)" if len(names) > MAX_LISTED else "")

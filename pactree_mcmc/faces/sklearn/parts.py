@@ -142,7 +142,10 @@ def check_leaf_fits(leaf: Any, power: Any, *, for_classes: bool) -> None:
 
 
 def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
-    """Return the leaf for the rows ``row_index`` of ``n_rows`` rows, with the exposures of these rows, if any."""
+    """Return the leaf model for a part of the rows: with the exposures of the rows ``row_index`` only, if it has any.
+
+    ``n_rows`` is the number of rows that the exposures of the caller are of.
+    """
     if getattr(leaf, "exposure", None) is None:
         return leaf
     exposure = read_numbers("exposure", leaf.exposure)
@@ -172,8 +175,8 @@ def choose_by_evidence(
 ) -> Choice:
     """Choose one of the tree priors ``trees`` and one of ``leaves`` by expectation-maximisation.
 
-    ``build`` returns the model of a choice. A search can end in a local maximum, so one is made from each of
-    ``starts``. If they end differently, the result with the highest density of left-out rows is returned.
+    ``build`` returns the model of a choice. A search can end in a local maximum, so one search starts from each of
+    ``starts``. If the searches end differently, the result with the highest density of left-out rows is returned.
     """
     sources = np.random.SeedSequence(rng).spawn(MAX_SEARCH_ROUNDS + 1)
     results = list(dict.fromkeys(_search_from(build, first, trees, leaves, sources, executor) for first in starts))
@@ -276,7 +279,8 @@ def _short_run(
 ) -> SampledPosterior:
     """Return a few draws of each of a few chains, without a warning if they have not converged.
 
-    ``start`` is the argument of `sample`.
+    ``start`` is the argument of `sample`, ``rng`` the seed, and ``steps`` the number of draws a chain and of tuning
+    steps.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -362,5 +366,5 @@ def _most_likely_leaf(post: SampledPosterior, leaves: list[Any]) -> Any:
 
 
 def _weight_of_node(post: SampledPosterior) -> np.ndarray:
-    """Return for each node of the distinct trees (n_nodes,) the fraction of the draws with its tree."""
+    """Return for each node of the distinct trees (n_nodes,) the fraction of the draws whose tree contains this node."""
     return np.repeat(post.weight_of_tree, np.diff(post.distinct_trees.offset))
