@@ -49,7 +49,10 @@ def blanchard_step(rng: np.random.Generator, model: Lowered, state: ChainState) 
 
 @jit
 def log_growth_rate(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log r of a node (see above), at most 0, as if both children could be split, or -inf if the node cannot."""
+    """Return log r of node u, the probability of trying to grow it, or -inf if it cannot be split.
+
+    ``r = min(1, rho_u (1 - rho_u0) (1 - rho_u1) / (1 - rho_u))``, rho the probability of a split, if that is possible.
+    """
     depth, design = state.node[node].depth, state.node[node].design
     if not state.node[node].splittable:
         return -np.inf

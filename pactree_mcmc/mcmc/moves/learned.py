@@ -64,10 +64,7 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
 
 @jit
 def draw_subtree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow the leaf ``top`` into a subtree drawn from the learned density.
-
-    Return its log density, or inf, with a part grown, if it gets too large.
-    """
+    """Grow the leaf ``top`` into a subtree drawn from the density. Return its log density, inf if it gets too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:

@@ -137,7 +137,8 @@ def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
 
 @jit
 def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write the log sums of priors p(i, j, d) of the n pieces of the block at ``top`` into ``reshape.log_prior``.
+    """Write log p(i, j, d) of the n pieces of the block at ``top`` into ``reshape.log_prior``, the log sum of the
+    priors of all trees over pieces i to j whose top is d levels below that of the block.
 
     Leave the pieces at the largest depth at which they can be.
     """
@@ -170,8 +171,8 @@ def move_piece_down(model: Lowered, state: ChainState, top: int, n_levels: int) 
 
 @jit
 def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int) -> float:
-    """Return ``log sum_k R(i..j) p(i, k, d + 1) p(k + 1, j, d + 1)``, the log prior of all trees over pieces i to j
-    that are d levels below the top of the block, without the prior factor of splitting there.
+    """Return the log prior of all trees over pieces i to j that cut d levels below the top of the block, without the
+    prior factor of splitting there: ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)``.
     """
     log_below = log_sum(log_cut_terms(model, state, i, j, d), j - i)
     return log_below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + log_below
@@ -188,10 +189,9 @@ def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> 
 
 @jit
 def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
-    """Return ``log p(i, k, d + 1) + log p(k + 1, j, d + 1)``, plus log R of the cut behind piece k if cuts have
-    weights.
+    """Return the log prior of all trees over pieces i to j that cut behind piece k, d levels below the block's top.
 
-    The cut is that of a node over pieces i to j, d levels below the top of the block.
+    The prior factor of splitting is left out, and R too if all cuts have the same.
     """
     scratch = state.scratch.reshape
     log_below = scratch.log_prior[i, k, d + 1] + scratch.log_prior[k + 1, j, d + 1]

@@ -121,7 +121,8 @@ def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w
 def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
     """Return True if a split of z's subtree, on another feature than v's, is left out on both sides of v's split.
 
-    It then separates its cell as v does, and no merge would bring it back.
+    It then separates its cell as v does, and no merge would bring it back. The plans of both sides have copies of z's
+    subtree from records ``z_left`` and ``z_right`` on.
     """
     i, node = np.int64(0), np.int64(z)
     while node != NONE:

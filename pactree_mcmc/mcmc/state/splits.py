@@ -355,9 +355,7 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
 
 @jit
 def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Return ``first, last``: of ``n`` collected codes, admissible cuts are behind codes ``first`` to ``last -
-    1``.
-    """
+    """Return ``first, last``: admissible cuts are behind codes ``first`` to ``last - 1`` of the ``n`` collected."""
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
     rows = count_rows_by_code(model, state, node, k, n)

@@ -13,7 +13,11 @@ from .tree import ChainState
 
 @jit
 def score_node(model: Lowered, state: ChainState, node: int) -> None:
-    """Compute ``score`` and ``guess`` of a node from its statistics. Stop the run if they are not finite."""
+    """Compute ``score`` and ``guess`` of a node, the log score as a leaf and the same by the guess of an unknown
+    variance.
+
+    Raise FloatingPointError if they are not finite.
+    """
     record = state.node[node]
     record.score = record.guess = leaf_score(model.leaf, state.stats, node)
     if model.leaf.kind == SHARED_NORMAL:
