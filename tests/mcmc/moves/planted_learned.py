@@ -61,7 +61,7 @@ def nowhere(x):
     return 0
 
 
-ONE_GUIDE = ((DENSITY, "mixed", nowhere),)
+ONE_GUIDE = ((DENSITY, "hash_integer", nowhere),)
 FEW_LEARNED = (*FEW_CANDIDATES, (SYSTEMATIC, "MAX_PARTITIONED_CATEGORIES", 2))
 
 

@@ -16,14 +16,14 @@ LAST_ROW = 3
 
 def upper_end_by_twos(right, state, node, k):
     """A box hashes as one that ends a code later."""
-    mixed = plain_package().module("core.bits").mixed
-    return mixed(mixed(mixed(k) + state.box[node, k, 0]) + state.box[node, k, 1] // 2)
+    hash_integer = plain_package().module("core.bits").hash_integer
+    return hash_integer(hash_integer(hash_integer(k) + state.box[node, k, 0]) + state.box[node, k, 1] // 2)
 
 
 def lower_end_ignored(right, state, node, k):
     """A box hashes as one that begins elsewhere."""
-    mixed = plain_package().module("core.bits").mixed
-    return mixed(mixed(k) + state.box[node, k, 1])
+    hash_integer = plain_package().module("core.bits").hash_integer
+    return hash_integer(hash_integer(k) + state.box[node, k, 1])
 
 
 def last_row_ignored(right, x):
@@ -61,7 +61,7 @@ def not_emptied(right, model, state, node):
 
 BOX_HASH = tuple((module, "box_hash_term", upper_end_by_twos) for module in (CHAIN, GROWTH, ROTATION))
 LOWER_HASH = tuple((module, "box_hash_term", lower_end_ignored) for module, _, _ in BOX_HASH)
-ROW_HASH = tuple((module, "mixed", last_row_ignored) for module in (CHAIN, GROWTH))
+ROW_HASH = tuple((module, "hash_integer", last_row_ignored) for module in (CHAIN, GROWTH))
 ONE_PLACE = tuple((module, "claim_cell_entry", one_place) for module in (SPLITS, SCAN))
 SCANNING = ("collapsed", "regrow-1")
 BOXES = dict.fromkeys(SCANNING, "grid_line")
