@@ -14,7 +14,7 @@ from .graph.cells import CellGraph
 from .graph.progress import Bar
 from .limits.intractable import Intractable, refuse_bytes
 from .recursion.hulls import Fragments, Hull
-from .recursion.inside_outside import Occurrences, inside, outside
+from .recursion.inside_outside import Occurrences, compute_inside, expected_occurrences
 from .recursion.semirings import (
     Best,
     BestBySize,
@@ -25,7 +25,7 @@ from .recursion.semirings import (
     Residue,
     SizeDistribution,
 )
-from .recursion.terms import LOSS, counting_terms, likely_part, with_terms
+from .recursion.terms import NEGLIGIBLE_MASS, likely_part, with_terms, with_unit_weights
 
 COLUMN_BYTES = 1 << 28
 """Bytes for the values, at all slots, of the functions computed together."""
@@ -44,12 +44,12 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
     """
     most = int(np.diff(graph.first_edge).max(initial=0))
     # zeros, not empty memory: a split of weight 0 may lead to a cell that is not summed yet
-    return inside(graph, LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
+    return compute_inside(graph, LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
     """Return the log weight (n_slots,) of the best tree below each slot, a cell at a depth."""
-    return inside(graph, Best(np.zeros(graph.n_slots))).value
+    return compute_inside(graph, Best(np.zeros(graph.n_slots))).value
 
 
 def log_sum(graph: CellGraph) -> float:
@@ -71,7 +71,7 @@ def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occur
         log_inside = read_numbers("log_inside", log_inside)
         if log_inside.shape != (graph.n_slots,) or np.isnan(log_inside).any():
             raise ValueError(f"log_inside has shape {log_inside.shape}; give ({graph.n_slots},), as log_sums makes it.")
-    return outside(graph, log_sums(graph) if log_inside is None else log_inside)
+    return expected_occurrences(graph, log_sums(graph) if log_inside is None else log_inside)
 
 
 def count_trees(graph: CellGraph) -> int:
@@ -81,7 +81,7 @@ def count_trees(graph: CellGraph) -> int:
     theorem: a pass over the graph for every 9 digits.
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
-    counting = counting_terms(graph)
+    counting = with_unit_weights(graph)
     log_count = log_sums(counting)[0]
     if log_count == -np.inf:
         return 0
@@ -89,7 +89,7 @@ def count_trees(graph: CellGraph) -> int:
     # one prime more than necessary covers the rounding of log_count
     while math.log(modulus) < log_count + 20.0:
         prime = _prime_below(prime)
-        residue = inside(counting, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]  # type: ignore[arg-type]
+        residue = compute_inside(counting, Residue(np.empty(graph.n_slots, dtype=np.uint64), np.uint64(prime))).value[0]  # type: ignore[arg-type]
         step = (int(residue) - count) * pow(modulus, -1, prime) % prime
         count, modulus = count + modulus * step, modulus * prime
     return count
@@ -105,78 +105,79 @@ def _prime_below(n: int) -> int:
 
 
 def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-    """Return the distribution of the number of leaves, to within 2e-14; entry m is P(m leaves).
+    """Return the posterior distribution of the number of leaves, to within 2e-14; entry m is P(m leaves).
 
-    Polynomials are multiplied over the probable part of the graph. Their tails are truncated if they do not matter at
-    the root.
+    Polynomials in the number of leaves are multiplied over the probable part of the graph. Their tails are truncated if
+    they do not matter at the root. ``occurs`` are the expected occurrences of the slots and splits of the graph.
     """
     part, slots = likely_part(graph, occurs)
-    n, spare = part.n_slots, _spare(occurs.slot[slots])
+    n, max_loss = part.n_slots, _max_losses(occurs.slot[slots])
     longest = int(most_leaves(part)[0])
-    room = 24 * n + longest
+    capacity = 24 * n + longest
     while True:
-        distribution = inside(
+        distribution = compute_inside(
             part,
             SizeDistribution(
                 start=np.zeros(n, dtype=np.int64),
                 length=np.zeros(n, dtype=np.int64),
-                value=np.empty(room),
-                row=np.zeros(longest),
-                used=np.zeros(1, dtype=np.int64),
+                value=np.empty(capacity),
+                buffer=np.zeros(longest),
+                n_needed=np.zeros(1, dtype=np.int64),
                 log_inside=log_inside[slots],
-                spare=spare,
+                max_loss=max_loss,
             ),
         )
-        if distribution.used[0] <= room:
+        if distribution.n_needed[0] <= capacity:
             return np.concatenate(
                 [[0.0], distribution.value[distribution.start[0] : distribution.start[0] + distribution.length[0]]]
             )
-        room = 2 * int(distribution.used[0])
+        capacity = 2 * int(distribution.n_needed[0])
 
 
 def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Return the distribution of the depth of trees of depth at most ``deepest``; entry d is P(depth d).
+    """Return the posterior distribution of the depth of trees of depth at most ``deepest``; entry d is P(depth d).
 
     The tail below 1e-13 is truncated. Time and memory: those of the evidence times the number of depths returned.
     """
     depths = min(FIRST_DEPTHS, deepest + 1)
     while True:
         refuse_bytes(8 * graph.n_slots * depths, "the distribution of the depth")
-        at_most = inside(graph, DepthDistribution(np.empty((graph.n_slots, depths)), log_inside)).value[0]
-        if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * LOSS:
+        at_most = compute_inside(graph, DepthDistribution(np.empty((graph.n_slots, depths)), log_inside)).value[0]
+        if depths == deepest + 1 or at_most[-1] > 1.0 - 10.0 * NEGLIGIBLE_MASS:
             distribution = np.diff(at_most, prepend=0.0)
             return distribution[: 1 + int(np.flatnonzero(distribution > 0.0)[-1])]
         depths = min(2 * depths, deepest + 1)
 
 
 def mean_products(
-    graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, worth: np.ndarray, banned: np.ndarray, p: int
+    graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences, leaf_factors: np.ndarray, banned: np.ndarray, p: int
 ) -> np.ndarray:
-    """Return the posterior means (m,) of ``worth[j]`` to the power of the number of leaves, ``worth`` (m,) in [0, 1].
+    """Return the posterior means (m,) of m products over a tree.
 
-    Function j is 0 for a tree that splits on the feature ``banned[j]`` of ``p`` features; -1 bans none.
+    Product j is ``leaf_factors[j]`` in [0, 1] to the power of the number of leaves. It is 0 for a tree that splits on
+    the feature ``banned[j]`` of ``p`` features; -1 bans none. ``occurs`` are the expected occurrences of the graph.
     """
     part, slots = likely_part(graph, occurs)
-    log_values, spare = log_inside[slots], _spare(occurs.slot[slots])
-    at_once = max(1, COLUMN_BYTES // (8 * part.n_slots))
+    log_values, max_loss = log_inside[slots], _max_losses(occurs.slot[slots])
+    n_per_pass = max(1, COLUMN_BYTES // (8 * part.n_slots))
     out = []
-    for first in range(0, len(worth), at_once):
-        some = slice(first, first + at_once)
+    for first in range(0, len(leaf_factors), n_per_pass):
+        columns = slice(first, first + n_per_pass)
         banned_by = np.full(p, -1)
-        banned_by[banned[some][banned[some] >= 0]] = np.flatnonzero(banned[some] >= 0)
-        value = np.empty((part.n_slots, len(worth[some])))
-        products = Products(value, worth[some], banned_by, part.feature, log_values, spare)
-        out.append(inside(part, products).value[0].copy())
+        banned_by[banned[columns][banned[columns] >= 0]] = np.flatnonzero(banned[columns] >= 0)
+        value = np.empty((part.n_slots, len(leaf_factors[columns])))
+        products = Products(value, leaf_factors[columns], banned_by, part.feature, log_values, max_loss)
+        out.append(compute_inside(part, products).value[0].copy())
     return np.concatenate(out)
 
 
-def _spare(occurs: np.ndarray) -> np.ndarray:
-    """Return the probability (n_slots,) that may be cut off the distribution of each slot.
+def _max_losses(occurs: np.ndarray) -> np.ndarray:
+    """Return the probability (n_slots,) that may be cut off the distribution of each slot (a cell at a depth).
 
-    The losses of all slots, weighted by how often the slots occur in a tree (``occurs``), add up to `LOSS`.
+    The losses of all slots, weighted by how often the slots occur in a tree (``occurs``), add up to `NEGLIGIBLE_MASS`.
     """
     with np.errstate(divide="ignore"):
-        return LOSS / len(occurs) / occurs
+        return NEGLIGIBLE_MASS / len(occurs) / occurs
 
 
 class MeanAndVariance(NamedTuple):
@@ -196,20 +197,20 @@ def mean_and_variance(
     ``of_leaf`` (n_cells, m) are the terms of leaves, ``of_split`` (n_edges, m), or (0, m) for zeros, those of splits.
     """
     m = of_leaf.shape[1]
-    at_once = max(1, COLUMN_BYTES // (16 * graph.n_slots))
+    n_per_pass = max(1, COLUMN_BYTES // (16 * graph.n_slots))
     means, variances = [], []
-    for first in range(0, m, at_once):
-        columns = slice(first, first + at_once)
+    for first in range(0, m, n_per_pass):
+        columns = slice(first, first + n_per_pass)
         leaf, split = (np.ascontiguousarray(a[:, columns]) for a in (of_leaf, of_split))
         empty = np.empty((graph.n_slots, leaf.shape[1]))
-        moments = inside(graph, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
+        moments = compute_inside(graph, Moments(empty, np.empty_like(empty), leaf, split, log_inside))
         means.append(moments.mean[0].copy())
         variances.append(moments.variance[0].copy())
     return MeanAndVariance(np.concatenate(means), np.concatenate(variances))
 
 
 def most_leaves(graph: CellGraph) -> np.ndarray:
-    """Return the number of leaves (n_slots,) of the largest tree below each slot, -inf if there is no tree.
+    """Return the number of leaves (n_slots,) of the largest tree below each slot, -inf if no tree has weight there.
 
     Splits of weight 0 count too.
     """
@@ -243,15 +244,15 @@ def hull_by_size(graph: CellGraph) -> Hull:
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     n = graph.n_slots
-    longest, room = max(1, int(most_leaves(graph)[0])), 4 * n
+    longest, capacity = max(1, int(most_leaves(graph)[0])), 4 * n
     while True:
-        if room > MAX_COEFFICIENTS:
-            raise Intractable(room, MAX_COEFFICIENTS, "corners of hulls")
-        corners = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.empty(room), np.empty(room))
-        hull = inside(graph, Hull(*corners, np.empty((3, 2, longest + 1)), np.zeros(1, dtype=np.int64)))
-        if hull.used[0] <= room:
+        if capacity > MAX_COEFFICIENTS:
+            raise Intractable(capacity, MAX_COEFFICIENTS, "vertices of hulls")
+        arrays = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.empty(capacity), np.empty(capacity))
+        hull = compute_inside(graph, Hull(*arrays, np.empty((3, 2, longest + 1)), np.zeros(1, dtype=np.int64)))
+        if hull.n_needed[0] <= capacity:
             return hull
-        room = 2 * int(hull.used[0])
+        capacity = 2 * int(hull.n_needed[0])
 
 
 def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fragments:
@@ -261,18 +262,18 @@ def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, 
     It must be concave in the number of leaves, so that the best tree below is a vertex of the hull of (leaves, weight).
     Weights and costs add over the leaves of the fragment.
     """
-    ends = np.flatnonzero(hull.length)
-    n_vertices = hull.length[ends]
-    slot, first = np.repeat(ends, n_vertices), np.cumsum(n_vertices) - n_vertices
+    reached = np.flatnonzero(hull.length)
+    n_vertices = hull.length[reached]
+    slot, first = np.repeat(reached, n_vertices), np.cumsum(n_vertices) - n_vertices
     vertex = np.arange(len(slot)) - np.repeat(first, n_vertices)
     at = hull.start[slot] + vertex
     value = hull.weight[at] - penalty(slot, hull.leaves[at])
-    stop, corner = np.full(graph.n_slots, -np.inf), np.zeros(graph.n_slots, dtype=np.int64)
-    stop[ends] = np.maximum.reduceat(value, first)
+    stop, vertex_of_slot = np.full(graph.n_slots, -np.inf), np.zeros(graph.n_slots, dtype=np.int64)
+    stop[reached] = np.maximum.reduceat(value, first)
     # written from the last vertex to the first, so that the one with the fewest leaves remains
     best = np.flatnonzero(value == stop[slot])[::-1]
-    corner[slot[best]] = vertex[best]
-    return Fragments(hull, best_sums(with_terms(graph, log_stop=stop)), stop, corner)
+    vertex_of_slot[slot[best]] = vertex[best]
+    return Fragments(hull, best_sums(with_terms(graph, log_stop=stop)), stop, vertex_of_slot)
 
 
 def best_by_size(
@@ -318,20 +319,21 @@ def best_by_size(
     if max_count is not None:
         check_count("max_count", max_count, 0)
     possible = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
-    most = most_leaves(graph)
-    wide = np.clip(np.minimum(most, max_leaves - graph.slot_depth()), 0, None).astype(np.int64)
+    largest = most_leaves(graph)
+    n_sizes = np.clip(np.minimum(largest, max_leaves - graph.slot_depth()), 0, None).astype(np.int64)
     if counts is None or gain is None:
         counts, gain = np.zeros((graph.n_slots, 1), dtype=np.int64), np.zeros((graph.n_slots, 1))
-        tall = np.ones(graph.n_slots, dtype=np.int64)
+        n_counts = np.ones(graph.n_slots, dtype=np.int64)
     else:
         stop = np.where(possible > 0, counts.max(axis=1), -np.inf)
         highest = best_sums(with_terms(graph, log_stop=stop, log_split=0.0, log_rule=0.0))
-        tall = np.clip(np.minimum(highest, np.inf if max_count is None else max_count), -1, None).astype(np.int64) + 1
-    n_coefficients = int((wide * tall).sum())
+        highest = np.minimum(highest, np.inf if max_count is None else max_count)
+        n_counts = np.clip(highest, -1, None).astype(np.int64) + 1
+    n_coefficients = int((n_sizes * n_counts).sum())
     if n_coefficients > MAX_COEFFICIENTS:
         raise Intractable(n_coefficients, MAX_COEFFICIENTS, "coefficients (a smaller max_leaves needs fewer)")
-    start = np.concatenate([[0], np.cumsum(wide * tall)])
-    return inside(graph, BestBySize(start, wide, tall, np.empty(n_coefficients), counts, gain))
+    start = np.concatenate([[0], np.cumsum(n_sizes * n_counts)])
+    return compute_inside(graph, BestBySize(start, n_sizes, n_counts, np.empty(n_coefficients), counts, gain))
 
 
 def _read_options(graph: CellGraph, counts: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -20,7 +20,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.row_sets import CellPaths, RowSets, path_probabilities, row_sets
+from .recursion.row_sets import CellPaths, RowSets, distinct_row_sets, path_probabilities
 from .recursion.trees import rank_trees
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ class TreesWithin(NamedTuple):
             yield tree, tree.routes(), np.argmax(tree.value, axis=1)
 
 
-class PartsOfTrees(NamedTuple):
-    """Posterior probabilities of the sets of rows of nodes, and of the partitions of these sets."""
+class RowSetProbabilities(NamedTuple):
+    """Posterior probabilities that a tree has a node with a set of rows, or that splits it into two given sets."""
 
     of_cell: np.ndarray  # (n_sets,): probability that some node of the tree has this set of rows
     of_split: np.ndarray  # (n_splits,): probability that some node is split into these two sets
@@ -151,7 +151,7 @@ class ExploresGraph(AnswersAboutTrees):
         def _best_inside(self) -> np.ndarray: ...
 
         @abstractmethod
-        def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior: ...
+        def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior: ...
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
         """Return the cells and splits of the trees, with their exact probabilities.
@@ -173,7 +173,7 @@ class ExploresGraph(AnswersAboutTrees):
         ['x0 <= 14.5', 'x0 > 14.5', 'all rows: x0 <= 14.5']
         """
         min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-        sets, parts, model = self._row_sets, self._parts_of_trees, self.model
+        sets, parts, model = self._row_sets, self._row_set_probabilities, self.model
         cells = likely(parts.of_cell, min_probability, 1)
         splits = likely(parts.of_split, min_probability, 0)
         parent = self._parent_of_edge[parts.edge[splits]]
@@ -198,7 +198,7 @@ class ExploresGraph(AnswersAboutTrees):
             [tuple(key) for key in sets.key[cells].tolist()] + split_keys(sets.key[parts.sides[splits]]),
             np.empty((m, 0), dtype=np.bool_),
             sets.n_rows,
-            sets.all_rows,
+            sets.n_rows_of_model,
         )
 
     def credible_set(self, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
@@ -212,7 +212,7 @@ class ExploresGraph(AnswersAboutTrees):
         values, ranked = rank_trees(self.graph, self._best_inside, draws)
         if np.exp(values - self.log_inside[0]).sum() < mass:
             return super().credible_set(mass, draws=draws, rng=rng)
-        post = self._grown(ranked, np.arange(len(values)))
+        post = self._draws_of_chosen_trees(ranked, np.arange(len(values)))
         weight = np.zeros(post.n_distinct_trees)
         np.add.at(weight, post.tree_of_draw[0], np.exp(values - self.log_inside[0]))
         return credible_set_of(post, weight, mass, exact=True)
@@ -242,7 +242,7 @@ class ExploresGraph(AnswersAboutTrees):
         epsilon = check_number("epsilon", epsilon, "a number >= 0, nats", 0.0)
         most = check_count("most", most)
         values, ranked = rank_trees(self.graph, self._best_inside, most + 1, epsilon)
-        post = self._grown(ranked, np.arange(min(len(values), most)))
+        post = self._draws_of_chosen_trees(ranked, np.arange(min(len(values), most)))
         log_joint = post.log_prior_of_tree + post.log_score_of_tree
         trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
         return TreesWithin(trees, log_joint, len(values) <= most)
@@ -260,7 +260,9 @@ class ExploresGraph(AnswersAboutTrees):
 
     def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
         """Return the exact probability of each cell of ``post.cells``."""
-        of_key = dict(zip(map(tuple, self._row_sets.key.tolist()), self._parts_of_trees.of_cell.tolist(), strict=True))
+        of_key = dict(
+            zip(map(tuple, self._row_sets.key.tolist()), self._row_set_probabilities.of_cell.tolist(), strict=True)
+        )
         return np.array([of_key[tuple(key)] for key in post.cells.key.tolist()])
 
     @property
@@ -278,27 +280,27 @@ class ExploresGraph(AnswersAboutTrees):
     @cached_property
     def _row_sets(self) -> RowSets:
         """The distinct sets of training rows of the cells."""
-        return row_sets(self.model, self.graph, self._cell_paths)
+        return distinct_row_sets(self.model, self.graph, self._cell_paths)
 
     @cached_property
-    def _parts_of_trees(self) -> PartsOfTrees:
+    def _row_set_probabilities(self) -> RowSetProbabilities:
         """Posterior probabilities of the sets of rows, and of their partitions by splits."""
-        sets, asked, graph = self._row_sets, self._occurrences.split, self.graph
-        above, left, right = (sets.of_cell[cells] for cells in (self._parent_of_edge, graph.left, graph.right))
+        sets, split_occurrences, graph = self._row_sets, self._occurrences.split, self.graph
+        parent_set, left, right = (sets.of_cell[cells] for cells in (self._parent_of_edge, graph.left, graph.right))
         of_cell = np.zeros(len(sets.key))
         of_cell[0] = 1.0
-        for below in (left, right):
-            enters = (below >= 0) & (below != above)
-            of_cell += np.bincount(below[enters], weights=asked[enters], minlength=len(of_cell))
-        parts = np.flatnonzero((left >= 0) & (right >= 0) & (asked > 0.0))
-        low, high = np.minimum(left, right)[parts], np.maximum(left, right)[parts]
-        both, first, which = np.unique(low * len(of_cell) + high, return_index=True, return_inverse=True)
-        likeliest = parts[first]
-        order = np.argsort(asked[parts], kind="stable")
-        likeliest[which[order]] = parts[order]
-        of_split = np.bincount(which, weights=asked[parts], minlength=len(both))
-        sides = np.column_stack([both // len(of_cell), both % len(of_cell)])
-        return PartsOfTrees(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, likeliest)
+        for child_set in (left, right):
+            enters = (child_set >= 0) & (child_set != parent_set)
+            of_cell += np.bincount(child_set[enters], weights=split_occurrences[enters], minlength=len(of_cell))
+        edges = np.flatnonzero((left >= 0) & (right >= 0) & (split_occurrences > 0.0))
+        low, high = np.minimum(left, right)[edges], np.maximum(left, right)[edges]
+        pairs, first, pair_of_edge = np.unique(low * len(of_cell) + high, return_index=True, return_inverse=True)
+        most_probable = edges[first]
+        order = np.argsort(split_occurrences[edges], kind="stable")
+        most_probable[pair_of_edge[order]] = edges[order]
+        of_split = np.bincount(pair_of_edge, weights=split_occurrences[edges], minlength=len(pairs))
+        sides = np.column_stack([pairs // len(of_cell), pairs % len(of_cell)])
+        return RowSetProbabilities(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, most_probable)
 
     def _rows_of(self, cells: np.ndarray) -> np.ndarray:
         """Return the weight of the training rows in each of ``cells``; the number of rows if weights are exposures."""
@@ -307,10 +309,10 @@ class ExploresGraph(AnswersAboutTrees):
 
     def _conditions_above(self, cell: int) -> list[Condition]:
         """Return the conditions on the most probable path to a cell, from the root on."""
-        ways, conditions = self._cell_paths, []
-        while ways.edge[cell] >= 0:
-            edge = int(ways.edge[cell])
-            conditions.append(self._condition(edge, int(ways.side[cell]) == 0))
+        paths, conditions = self._cell_paths, []
+        while paths.edge[cell] >= 0:
+            edge = int(paths.edge[cell])
+            conditions.append(self._condition(edge, int(paths.side[cell]) == 0))
             cell = int(self._parent_of_edge[edge])
         return conditions[::-1]
 

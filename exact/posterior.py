@@ -24,10 +24,10 @@ from .graph.cells import CellGraph, by_feature
 from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
 from .recursion.inside_outside import Occurrences
-from .recursion.row_sets import CellPaths, likeliest_paths
+from .recursion.row_sets import CellPaths, most_probable_paths
 from .recursion.semirings import Best, BestBySize, LogSum
 from .recursion.terms import by_slot, with_terms
-from .recursion.trees import DrawsIndependently, as_draws, grow, rank_trees
+from .recursion.trees import IndependentDraws, as_draws, grow_chosen_trees, rank_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ class BestTrees(NamedTuple):
         return short_repr(self)
 
 
-class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
+class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     """The posterior over all trees of a model, returned by `solve`.
 
     Attributes
@@ -86,7 +86,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     @cached_property
     def _best(self) -> SampledPosterior:
         """The most probable tree, as a posterior of one draw."""
-        return self._grown(Best(self._best_inside), [0])
+        return self._draws_of_chosen_trees(Best(self._best_inside), [0])
 
     @property
     def map_log_joint(self) -> float:
@@ -134,7 +134,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         """
         check_count("k", k)
         values, ranked = rank_trees(self.graph, self._best_inside, k)
-        draws = self._grown(ranked, np.arange(len(values)))
+        draws = self._draws_of_chosen_trees(ranked, np.arange(len(values)))
         trees = [draws.distinct_tree(t) for t in range(draws.n_distinct_trees)]
         return BestTrees(trees, draws.log_prior_of_tree + draws.log_score_of_tree)
 
@@ -159,7 +159,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         check_count("max_leaves", max_leaves)
         sizes = self._sizes(int(max_leaves))
         out = np.full(int(max_leaves) + 1, -np.inf)
-        n = min(int(max_leaves), int(sizes.wide[0]))
+        n = min(int(max_leaves), int(sizes.n_sizes[0]))
         out[1 : n + 1] = sizes.value[:n] + self.model.prior_tables.log_constant
         return out
 
@@ -176,9 +176,9 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         check_count("n_leaves", n_leaves)
         m = int(n_leaves)
         sizes = self._sizes(m)
-        if m > sizes.wide[0] or sizes.value[m - 1] == -np.inf:
+        if m > sizes.n_sizes[0] or sizes.value[m - 1] == -np.inf:
             raise ValueError(f"no tree of this model has n_leaves={m} leaves.")
-        return self._grown(sizes, [m - 1]).distinct_tree(0)
+        return self._draws_of_chosen_trees(sizes, [m - 1]).distinct_tree(0)
 
     _largest_sizes: BestBySize | None = None
     """The largest table that `_sizes` has computed, or None."""
@@ -191,7 +191,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
         The largest table computed so far is kept.
         """
         sizes = self._largest_sizes
-        if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.wide[0]):
+        if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.n_sizes[0]):
             self._largest_sizes, self._size_limit = answers.best_by_size(self.graph, max_leaves), max_leaves
         assert self._largest_sizes is not None
         return self._largest_sizes
@@ -290,7 +290,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
     @cached_property
     def _cell_paths(self) -> CellPaths:
         """The most probable path from the root to each cell."""
-        return likeliest_paths(self.graph, self._occurrences.split)
+        return most_probable_paths(self.graph, self._occurrences.split)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
         """Return the distribution of the root split, as a dictionary of probabilities.
@@ -364,12 +364,12 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Return ``draws`` >= 1 independent draws as a SampledPosterior of one chain."""
-        wanted = np.zeros(check_count("draws", draws), dtype=np.int64)
-        return self._grown(LogSum(self.log_inside, np.empty(0)), wanted, rng)
+        tree_numbers = np.zeros(check_count("draws", draws), dtype=np.int64)
+        return self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
 
-    def _grown(self, semiring: Any, wanted: Any, rng: Seed = None) -> SampledPosterior:
-        """Return trees grown as the semiring chooses, one for each entry of ``wanted``, as draws of one chain."""
-        return as_draws(self.model, self.graph, grow(self.model, self.graph, semiring, wanted, rng))
+    def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior:
+        """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain."""
+        return as_draws(self.model, self.graph, grow_chosen_trees(self.model, self.graph, semiring, tree_numbers, rng))
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         draws = self.sample(n, rng)
@@ -387,7 +387,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, DrawsIndependently):
 
 
 def summary_table(post: Posterior, graph: CellGraph, more: dict[str, float] | None = None) -> pd.DataFrame:
-    """Return the table of the main quantities of an exact posterior, with the further quantities ``more`` by name."""
+    """Return a table of evidence, sizes and best tree of an exact posterior, with further values ``more`` by name."""
     import pandas as pd
 
     pmf = post.n_leaves_pmf()

@@ -1,10 +1,10 @@
 """Methods of exact posteriors that compute predictions.
 
 The prediction for a row is a sum over the cells that contain the row: the probability that the cell is a leaf, times
-the prediction of the cell. A row is *settled* if for each cell either every path from the root sends the row there, or
-none does. One pass over the graph finds the cells of all settled rows. Under local cuts these are the rows equal to a
-training row, since a threshold between two values depends on the other rows of the cell. For other rows probabilities
-are sent down the graph.
+the prediction of the cell. A row has *certain* cells if for each cell either every path from the root sends the row
+there, or none does. One pass over the graph finds the cells of all such rows. Under local cuts these are the rows equal
+to a training row, since a threshold between two values depends on the other rows of the cell. For other rows
+probabilities are sent down the graph.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pactree_mcmc.posterior.rows.predictive import BLOCK, ROUNDING, mean_and_squ
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
 from .graph.cells import CellGraph
-from .recursion.new_rows import Ends, Paths, Router, average_rows, ends_of_rows, is_fixed_design
-from .recursion.row_sets import CellPaths, Members, rows_of_cells
+from .recursion.new_rows import PathPredictions, Router, RowLeaves, is_fixed_design, leaves_of_rows, mean_leaf_values
+from .recursion.row_sets import CellPaths, CellRows, rows_of_cells
 
 
 class CellProbabilities(NamedTuple):
@@ -41,12 +41,12 @@ class CellProbabilities(NamedTuple):
         return short_repr(self)
 
 
-class CodedRows(NamedTuple):
+class NewRows(NamedTuple):
     """New rows as numbers and codes, by coordinate: a feature has one, or two if it has missing values."""
 
     x: np.ndarray  # (n, q) float64: numbers
     codes: np.ndarray  # (n, q) int64: codes, -1 for an unknown category
-    settled: np.ndarray  # (n,) bool: True for a row whose cells do not depend on the path to them
+    has_certain_cells: np.ndarray  # (n,) bool: True for a row whose cells do not depend on the path to them
 
 
 class PredictsFromGraph(Posterior):
@@ -72,7 +72,7 @@ class PredictsFromGraph(Posterior):
 
     @cached_property
     def _router(self) -> Router:
-        """The data that determine the side of a split to which a row goes."""
+        """Values of the training rows that determine to which side of a split a new row goes."""
         model = self.model
         local = told(parts_rows, model.split_prior)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
@@ -82,9 +82,9 @@ class PredictsFromGraph(Posterior):
         return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal[model.columns.source])
 
     @cached_property
-    def _paths(self) -> Paths:
+    def _paths(self) -> PathPredictions:
         """Predictions of a fixed design, in which the cells of a row form one path."""
-        return Paths(self.model, self.graph, *self.cell_probabilities(), self.cell_values)
+        return PathPredictions(self.model, self.graph, *self.cell_probabilities(), self.cell_values)
 
     @property
     def _stats_by_place(self) -> np.ndarray:
@@ -99,15 +99,15 @@ class PredictsFromGraph(Posterior):
         """Return the posterior mean (n, d) of the values (n_cells, d) of the leaves that rows of numbers reach."""
         by_cell = np.ascontiguousarray(by_place)
         if is_fixed_design(self.model):
-            return Paths(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)
-        x, codes, settled = self._code_rows(X)
+            return PathPredictions(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)
+        x, codes, certain = self._code_rows(X)
         out = np.empty((len(X), by_cell.shape[1]))
-        distinct, of_row = np.unique(codes[settled][:, self._split_coordinates], axis=0, return_inverse=True)
-        out[settled] = self._averages_by_cells(distinct, by_cell)[of_row.reshape(-1)]
-        others = ~settled
+        distinct, of_row = np.unique(codes[certain][:, self._split_coordinates], axis=0, return_inverse=True)
+        out[certain] = self._means_of_certain_rows(distinct, by_cell)[of_row.reshape(-1)]
+        others = ~certain
         if others.any():
-            how = self.graph, self.log_inside, self._router
-            out[others] = average_rows(*how, x[others], codes[others], by_cell)
+            arguments = self.graph, self.log_inside, self._router
+            out[others] = mean_leaf_values(*arguments, x[others], codes[others], by_cell)
         return out
 
     @cached_property
@@ -115,28 +115,31 @@ class PredictsFromGraph(Posterior):
         """Numbers of the coordinates that the splits of the graph use, ascending."""
         return np.unique(self.graph.feature)
 
-    def _averages_by_cells(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Return `_averages` of settled rows in one pass over the graph.
+    def _means_of_certain_rows(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
+        """Return the posterior mean (n, d) of the values of the leaves of rows with certain cells, in one pass.
 
-        ``codes`` (n, c) are those of the coordinates that splits use, ``by_cell`` (n_cells, d) the values.
+        ``codes`` (n, c) are those of the coordinates that splits use, ``by_cell`` (n_cells, d) the values of the cells.
         """
         leaf = self.cell_probabilities().leaf
         out, total = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
-        for members in self._members(codes):
-            cell = np.repeat(members.cell, np.diff(members.first))
-            total += np.bincount(members.row, leaf[cell], len(codes))
+        for chunk in self._rows_in_cells(codes):
+            cell = np.repeat(chunk.cell, np.diff(chunk.first))
+            total += np.bincount(chunk.row, leaf[cell], len(codes))
             for j in range(out.shape[1]):
-                out[:, j] += np.bincount(members.row, leaf[cell] * by_cell[cell, j], len(codes))
+                out[:, j] += np.bincount(chunk.row, leaf[cell] * by_cell[cell, j], len(codes))
         empty = self._empty_cell
         if empty is not None:
             out += (1.0 - total).clip(0.0)[:, None] * by_cell[empty]
         return out
 
-    def _members(self, codes: np.ndarray) -> Iterator[Members]:
-        """Yield the cells with training rows and, for each, which of the settled rows with these codes it contains."""
-        whole = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
-        whole[self._split_coordinates] = codes.T
-        return rows_of_cells(self.graph, self._cell_paths, whole, self._router.nominal)
+    def _rows_in_cells(self, codes: np.ndarray) -> Iterator[CellRows]:
+        """Yield the rows in each cell that has training rows, some cells at a time, for rows with certain cells.
+
+        ``codes`` (n, c) are those of the coordinates that splits use.
+        """
+        all_codes = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
+        all_codes[self._split_coordinates] = codes.T
+        return rows_of_cells(self.graph, self._cell_paths, all_codes, self._router.nominal)
 
     @cached_property
     def _empty_cell(self) -> int | None:
@@ -144,24 +147,24 @@ class PredictsFromGraph(Posterior):
         empty = (self.graph.rows == 0) & (not self._router.local)
         return int(np.argmax(empty)) if empty.any() else None
 
-    def _code_rows(self, X: np.ndarray) -> CodedRows:
-        """Return rows of numbers (n, p) by coordinate, with their codes and whether they are settled."""
+    def _code_rows(self, X: np.ndarray) -> NewRows:
+        """Return rows of numbers (n, p) by coordinate, with their codes, and whether their cells are certain."""
         X = self.model.columns.in_coordinates(X)
-        codes, is_settled = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
+        codes, is_certain = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
         for c, scale in enumerate(self.model.scales):
             x = X[:, c]
             if self._router.nominal[c]:
-                codes[:, c], is_settled[:, c] = x, x >= 0.0
+                codes[:, c], is_certain[:, c] = x, x >= 0.0
             elif isinstance(scale, DyadicScale):
-                codes[:, c], is_settled[:, c] = scale.encode(x), ~np.isnan(x)
+                codes[:, c], is_certain[:, c] = scale.encode(x), ~np.isnan(x)
             elif self._router.local:
-                codes[:, c], is_settled[:, c] = self._local_codes(c, scale, x)
+                codes[:, c], is_certain[:, c] = self._local_codes(c, scale, x)
             else:
-                codes[:, c], is_settled[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
-        settled: np.ndarray = np.all(is_settled[:, self._split_coordinates], axis=1)
+                codes[:, c], is_certain[:, c] = np.searchsorted(scale.cuts, x), ~np.isnan(x)
+        certain: np.ndarray = np.all(is_certain[:, self._split_coordinates], axis=1)
         if self._router.local and len(self._split_coordinates) > 1:
-            settled &= is_among(codes[:, self._split_coordinates], self.model.units.codes[self._split_coordinates].T)
-        return CodedRows(X, codes, settled)
+            certain &= occurs_in(codes[:, self._split_coordinates], self.model.units.codes[self._split_coordinates].T)
+        return NewRows(X, codes, certain)
 
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes (n,) of numbers under local cuts, and True for each number whose code is certain.
@@ -180,21 +183,24 @@ class PredictsFromGraph(Posterior):
         return np.arange(self.graph.n_cells)
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
-        x, codes, is_settled = self._code_rows(X)
-        settled, others = np.flatnonzero(is_settled), np.flatnonzero(~is_settled)
-        for some in self._blocks(codes[settled][:, self._split_coordinates]):
-            ends = self._ends_by_cells(codes[settled[some]][:, self._split_coordinates])
-            yield settled[some], as_mixture(ends, len(settled[some]))
-        how = self.graph, self.log_inside, self._router
-        for first, ends in ends_of_rows(*how, x[others], codes[others]):
-            n = int(ends.row.max()) + 1
-            yield others[first : first + n], as_mixture(ends, n)
+        x, codes, is_certain = self._code_rows(X)
+        certain, others = np.flatnonzero(is_certain), np.flatnonzero(~is_certain)
+        for block in self._blocks(codes[certain][:, self._split_coordinates]):
+            leaves = self._leaves_by_cells(codes[certain[block]][:, self._split_coordinates])
+            yield certain[block], as_mixture(leaves, len(certain[block]))
+        arguments = self.graph, self.log_inside, self._router
+        for first, leaves in leaves_of_rows(*arguments, x[others], codes[others]):
+            n = int(leaves.row.max()) + 1
+            yield others[first : first + n], as_mixture(leaves, n)
 
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
-        """Yield slices of consecutive settled rows that are in about `BLOCK` cells in total, and at least one row."""
+        """Yield slices of consecutive rows with certain cells, of about `BLOCK` (row, cell) pairs, or of one row.
+
+        ``codes`` (n, c) are those of the coordinates that splits use. Slices limit the memory of each block.
+        """
         n_cells = np.zeros(len(codes), dtype=np.int64)
-        for members in self._members(codes):
-            n_cells += np.bincount(members.row, minlength=len(codes))
+        for chunk in self._rows_in_cells(codes):
+            n_cells += np.bincount(chunk.row, minlength=len(codes))
         total, first = np.cumsum(n_cells), 0
         while first < len(codes):
             before = total[first - 1] if first else 0
@@ -202,34 +208,38 @@ class PredictsFromGraph(Posterior):
             yield slice(first, last)
             first = last
 
-    def _ends_by_cells(self, codes: np.ndarray) -> Ends:
-        """Return the cells that contain each settled row with these codes, with their probabilities as leaves."""
+    def _leaves_by_cells(self, codes: np.ndarray) -> RowLeaves:
+        """Return the cells that contain each row with certain cells, with their probabilities as leaves.
+
+        ``codes`` (n, c) are those of the coordinates that splits use. A row that may end in an empty cell is listed
+        with one such cell, of the probability that remains.
+        """
         leaf, cells, rows = self.cell_probabilities().leaf, [], []
-        for members in self._members(codes):
-            cell = np.repeat(members.cell, np.diff(members.first))
+        for chunk in self._rows_in_cells(codes):
+            cell = np.repeat(chunk.cell, np.diff(chunk.first))
             cells.append(cell[leaf[cell] > 0.0])
-            rows.append(members.row[leaf[cell] > 0.0])
+            rows.append(chunk.row[leaf[cell] > 0.0])
         if self._empty_cell is not None:
             total = np.bincount(np.concatenate(rows), leaf[np.concatenate(cells)], len(codes))
             rows.append(np.flatnonzero(1.0 - total > ROUNDING))
             cells.append(np.full(len(rows[-1]), self._empty_cell))
             weight = np.concatenate([leaf[np.concatenate(cells[:-1])], (1.0 - total)[rows[-1]]])
-            return Ends(np.concatenate(cells), np.concatenate(rows), weight)
+            return RowLeaves(np.concatenate(cells), np.concatenate(rows), weight)
         cell = np.concatenate(cells)
-        return Ends(cell, np.concatenate(rows), leaf[cell])
+        return RowLeaves(cell, np.concatenate(rows), leaf[cell])
 
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
         return std_over_trees(self, X, lambda: self.cell_values)
 
 
-def as_mixture(ends: Ends, n: int) -> Mixture:
+def as_mixture(leaves: RowLeaves, n: int) -> Mixture:
     """Return the cells of ``n`` rows and their probabilities as a mixture for each row."""
-    order = np.argsort(ends.row, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(ends.row, minlength=n))])
-    return Mixture(ends.cell[order], ends.weight[order], first)
+    order = np.argsort(leaves.row, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(leaves.row, minlength=n))])
+    return Mixture(leaves.cell[order], leaves.weight[order], first)
 
 
-def is_among(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
+def occurs_in(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return the boolean array (n,) that is True for the ``rows`` (n, q) of integers that occur in ``table`` (m, q)."""
     _, number = np.unique(np.concatenate([table.astype(np.int64), rows]), axis=0, return_inverse=True)
     number = number.reshape(-1)

@@ -29,7 +29,7 @@ from ..graph.work import distinct_points
 from ..limits.intractable import check_cells
 from ..posterior import BestTrees
 from ..recursion.terms import by_slot, with_terms
-from ..recursion.trees import as_draws, grow, rank_trees
+from ..recursion.trees import as_draws, grow_chosen_trees, rank_trees
 from .search import ALLOWED, EVALUATED, N_SUMS, ROWS, Memo, Path, Problem, best_value, list_splits, scores_into
 
 MOST_BYTES = 1 << 28
@@ -471,6 +471,6 @@ def _grow(
     model: TreeModel, graph: CellGraph, values: np.ndarray, ranked: Any, penalty: float | None
 ) -> tuple[list[Tree], np.ndarray]:
     """Return the ranked trees with these values, and their log prior plus log score, or minus their objective."""
-    draws = as_draws(model, graph, grow(model, graph, ranked, np.arange(len(values))))
+    draws = as_draws(model, graph, grow_chosen_trees(model, graph, ranked, np.arange(len(values))))
     trees = [draws.distinct_tree(int(t)) for t in draws.tree_of_draw[0]]
     return trees, values + (model.prior_tables.log_constant if penalty is None else 0.0)

@@ -8,7 +8,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.names import short_repr
 
 from ..graph.cells import children
-from .semirings import add_split, choose, leaf, store
+from .semirings import add_split, choose_split, start_with_leaf, store
 
 
 class Hull(NamedTuple):
@@ -29,54 +29,59 @@ class Hull(NamedTuple):
     leaves: np.ndarray  # float64: number of leaves of each vertex, ascending within a slot
     weight: np.ndarray  # float64: log weight of each vertex, ascending within a slot
     # (3, 2, most leaves + 1) float64: vertices (leaves, weight) of the current slot, of one split, and of both
-    row: np.ndarray
-    used: np.ndarray  # (1,) int64: number of vertices so far, with those that did not fit into the arrays
+    buffer: np.ndarray
+    n_needed: np.ndarray  # (1,) int64: number of vertices so far, with those that did not fit into the arrays
 
 
-@leaf.register(Hull)
+@start_with_leaf.register(Hull)
 def _(semiring, cell, slot, log_stop):
     if log_stop == -np.inf:
         return 0
-    semiring.row[0, 0, 0], semiring.row[0, 1, 0] = 1.0, log_stop
+    semiring.buffer[0, 0, 0], semiring.buffer[0, 1, 0] = 1.0, log_stop
     return 1
 
 
 @add_split.register(Hull)
-def _(semiring, so_far, slot, e, log_weight, left, right):
-    row = semiring.row
-    n_asked = add_hulls(semiring, left, right, log_weight)
-    if n_asked == 0:
-        return so_far
+def _(semiring, accumulator, slot, e, log_weight, left, right):
+    buffer = semiring.buffer
+    n_split = add_hulls_into_buffer(semiring, left, right, log_weight)
+    if n_split == 0:
+        return accumulator
     n, i, j = 0, 0, 0
-    while i < so_far or j < n_asked:
-        here = i < so_far
-        if here and j < n_asked:
-            here = row[0, 0, i] < row[1, 0, j] or (row[0, 0, i] == row[1, 0, j] and row[0, 1, i] >= row[1, 1, j])
-        if here:
-            n = add_corner(row[2], n, row[0, 0, i], row[0, 1, i])
+    while i < accumulator or j < n_split:
+        from_first = i < accumulator
+        if from_first and j < n_split:
+            from_first = buffer[0, 0, i] < buffer[1, 0, j] or (
+                buffer[0, 0, i] == buffer[1, 0, j] and buffer[0, 1, i] >= buffer[1, 1, j]
+            )
+        if from_first:
+            n = add_vertex(buffer[2], n, buffer[0, 0, i], buffer[0, 1, i])
             i += 1
         else:
-            n = add_corner(row[2], n, row[1, 0, j], row[1, 1, j])
+            n = add_vertex(buffer[2], n, buffer[1, 0, j], buffer[1, 1, j])
             j += 1
     for i in range(n):
-        row[0, 0, i], row[0, 1, i] = row[2, 0, i], row[2, 1, i]
+        buffer[0, 0, i], buffer[0, 1, i] = buffer[2, 0, i], buffer[2, 1, i]
     return n
 
 
 @jit
-def add_hulls(semiring: Any, left: int, right: int, log_weight: float) -> int:
-    """Write the hull of the sums of trees of two slots into ``row[1]``, and return its number of vertices.
+def add_hulls_into_buffer(semiring: Any, left: int, right: int, log_weight: float) -> int:
+    """Write the hull of the trees with one given split into ``buffer[1]``, and return its number of vertices.
 
-    ``log_weight`` is added to all weights. The edges of both hulls are merged in order of slope.
+    ``left`` and ``right`` are the slots of the two children, ``log_weight`` the log weight of the split. The points
+    (leaves, weight) of such trees are sums of a point of each child. So the edges of the hull are those of both hulls
+    in order of slope: each step goes along the hull whose next edge has the larger gain of weight per leaf. Slopes are
+    compared by cross-multiplication, without division.
     """
-    leaves, weight, row = semiring.leaves, semiring.weight, semiring.row
+    leaves, weight, buffer = semiring.leaves, semiring.weight, semiring.buffer
     i, j = semiring.start[left], semiring.start[right]
     last_i, last_j = i + semiring.length[left] - 1, j + semiring.length[right] - 1
     if last_i < i or last_j < j or log_weight == -np.inf:
         return 0
     n = 0
     while True:
-        row[1, 0, n], row[1, 1, n] = leaves[i] + leaves[j], log_weight + (weight[i] + weight[j])
+        buffer[1, 0, n], buffer[1, 1, n] = leaves[i] + leaves[j], log_weight + (weight[i] + weight[j])
         n += 1
         if i == last_i and j == last_j:
             return n
@@ -90,42 +95,43 @@ def add_hulls(semiring: Any, left: int, right: int, log_weight: float) -> int:
 
 
 @jit
-def add_corner(corners: np.ndarray, n: int, leaves: float, weight: float) -> int:
+def add_vertex(vertices: np.ndarray, n: int, leaves: float, weight: float) -> int:
     """Add the point (leaves, weight) to an upper hull of ``n`` vertices, and return the new number of vertices.
 
-    ``corners`` (2, ...) holds the numbers of leaves and the weights, ascending. Vertices that are no longer on the hull
-    are removed. A point with no larger weight than the last vertex is not added.
+    ``vertices`` (2, ...) holds the numbers of leaves and the weights, ascending. The point must have as many leaves as
+    the last vertex or more. Vertices that are no longer above the line from their predecessor to the point are removed.
+    A point with no larger weight than the last vertex is not added.
     """
-    if n > 0 and weight <= corners[1, n - 1]:
+    if n > 0 and weight <= vertices[1, n - 1]:
         return n
     while n > 1:
-        rise = (corners[1, n - 1] - corners[1, n - 2]) * (leaves - corners[0, n - 2])
-        if rise > (weight - corners[1, n - 2]) * (corners[0, n - 1] - corners[0, n - 2]):
+        rise = (vertices[1, n - 1] - vertices[1, n - 2]) * (leaves - vertices[0, n - 2])
+        if rise > (weight - vertices[1, n - 2]) * (vertices[0, n - 1] - vertices[0, n - 2]):
             break
         n -= 1
-    corners[0, n], corners[1, n] = leaves, weight
+    vertices[0, n], vertices[1, n] = leaves, weight
     return n + 1
 
 
 @store.register(Hull)
 def _(semiring, slot, total):
-    start = semiring.used[0]
-    semiring.used[0] += total
-    if semiring.used[0] > len(semiring.leaves):
+    start = semiring.n_needed[0]
+    semiring.n_needed[0] += total
+    if semiring.n_needed[0] > len(semiring.leaves):
         total = 0
     for i in range(total):
-        semiring.leaves[start + i], semiring.weight[start + i] = semiring.row[0, 0, i], semiring.row[0, 1, i]
+        semiring.leaves[start + i], semiring.weight[start + i] = semiring.buffer[0, 0, i], semiring.buffer[0, 1, i]
     semiring.start[slot], semiring.length[slot] = start, total
 
 
-@choose.register(Hull)
-def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is the number of a vertex of the slot's hull, counted from 0."""
+@choose_split.register(Hull)
+def _(semiring, rng, graph, cell, slot, below, tree_number):
+    """``tree_number`` is the number of a vertex of the slot's hull, counted from 0."""
     leaves, weight, start = semiring.leaves, semiring.weight, semiring.start
-    m = leaves[start[slot] + wanted]
-    best, on_left, on_right, top = -1, 0, 0, -np.inf
+    m = leaves[start[slot] + tree_number]
+    best, left_number, right_number, top = -1, 0, 0, -np.inf
     if m == 1.0:
-        return best, on_left, on_right
+        return best, left_number, right_number
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
         left, right = children(graph, e, below)
         log_weight = graph.log_split[slot] + graph.log_rule[e]
@@ -137,32 +143,34 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
                 break
             term = log_weight + (weight[start[left] + i] + weight[start[right] + j])
             if leaves[start[left] + i] + leaves[start[right] + j] == m and term > top:
-                best, on_left, on_right, top = e, i, j, term
-    return best, on_left, on_right
+                best, left_number, right_number, top = e, i, j, term
+    return best, left_number, right_number
 
 
-INSIDE = -1
-"""Value of ``wanted`` for a slot inside the root fragment, in place of a vertex."""
+IN_FRAGMENT = -1
+"""Tree number, in place of a vertex, of a slot at which the root fragment has not ended yet."""
 
 
 class Fragments(NamedTuple):
     """The best tree and root fragment: (max, +) over the splits of the fragment, and hulls below its leaves.
 
     A root fragment of a tree is a subtree with the same root. Below each of its leaves the rest of the tree is a vertex
-    of the hull of (leaves, weight).
+    of the hull of (leaves, weight). Both the fragment and the tree below its leaves are chosen:
+
+        value_s  =  max( stop_s,  max over splits e of  weight_e + value_left + value_right ) .
     """
 
     hull: Hull
     value: np.ndarray  # (n_slots,) float64: weight of the best tree and fragment below a slot
     stop: np.ndarray  # (n_slots,) float64: weight of the best tree below a slot if the fragment ends at the slot
-    corner: np.ndarray  # (n_slots,) int64: vertex of the slot's hull that is this tree
+    vertex: np.ndarray  # (n_slots,) int64: vertex of the slot's hull that is this tree
 
 
-@choose.register(Fragments)
-def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is INSIDE, or the number of a vertex of the slot's hull if the fragment ended above."""
-    if wanted != INSIDE:
-        return choose(semiring.hull, rng, graph, cell, slot, below, wanted)
+@choose_split.register(Fragments)
+def _(semiring, rng, graph, cell, slot, below, tree_number):
+    """``tree_number`` is IN_FRAGMENT, or a vertex of the slot's hull if the fragment ended at an ancestor."""
+    if tree_number != IN_FRAGMENT:
+        return choose_split(semiring.hull, rng, graph, cell, slot, below, tree_number)
     best, top = -1, semiring.stop[slot]
     if graph.log_split[slot] > -np.inf:
         for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
@@ -171,5 +179,5 @@ def _(semiring, rng, graph, cell, slot, below, wanted):
             if term > top:
                 best, top = e, term
     if best < 0:
-        return choose(semiring.hull, rng, graph, cell, slot, below, semiring.corner[slot])
-    return best, INSIDE, INSIDE
+        return choose_split(semiring.hull, rng, graph, cell, slot, below, semiring.vertex[slot])
+    return best, IN_FRAGMENT, IN_FRAGMENT

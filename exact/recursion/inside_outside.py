@@ -1,4 +1,8 @@
-"""The recursions on a graph of cells: sums over trees (inside), occurrences (outside), and growing of trees."""
+"""The recursions on a graph of cells: sums over trees (inside), occurrences (outside), and growing of trees.
+
+The graph holds all cells that nodes of trees can have, and all splits of each cell. A slot is a pair of a cell and a
+depth; the values of children are those of their slots one level deeper. Semirings are defined in `semirings`.
+"""
 
 from typing import Any, NamedTuple
 
@@ -12,11 +16,11 @@ from pactree_mcmc.tree.arrays import LEAF
 from ..graph.boxes import cut_of, is_relative, pack_cut
 from ..graph.cells import CellGraph, pack_graph, slot_below
 from ..graph.progress import Bar, in_pieces
-from .semirings import add_split, choose, exp_down, leaf, store
+from .semirings import add_split, choose_split, exp_down, start_with_leaf, store
 
 
-def inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> Any:
-    """Compute the sum over all trees below each slot, and return the semiring with its arrays filled.
+def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> Any:
+    """Compute the sum over all trees below each slot of the graph, and return the semiring with its arrays filled.
 
     The sum over the trees below slot s is, in the semiring (formulas, section 6),
 
@@ -27,19 +31,19 @@ def inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> Any:
     semiring operations.
     """
     packed, n = pack_graph(graph), graph.n_cells
-    in_pieces(n, lambda first, last: inside_cells(packed, semiring, n - last, n - first), bar)
+    in_pieces(n, lambda first, last: compute_inside_of_cells(packed, semiring, n - last, n - first), bar)
     return semiring
 
 
 @jit
-def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
-    """Compute the sums of `inside` for cells ``first`` to ``last - 1``, given those of the later cells."""
+def compute_inside_of_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
+    """Compute the sums of `compute_inside` for cells ``first`` to ``last - 1``; those of later cells are finished."""
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
     log_stop, log_split = graph.log_stop, graph.log_split
     for cell in range(last - 1, first - 1, -1):
         for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
-            so_far = leaf(semiring, cell, slot, log_stop[slot])
+            accumulator = start_with_leaf(semiring, cell, slot, log_stop[slot])
             split = log_split[slot]
             if split > -np.inf:
                 below = depth[cell] + slot - first_slot[cell] + 1
@@ -48,8 +52,8 @@ def inside_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
                     if layered:
                         left = first_slot[left] + below - depth[left]
                         right = first_slot[right] + below - depth[right]
-                    so_far = add_split(semiring, so_far, slot, e, split + log_rule[e], left, right)
-            store(semiring, slot, so_far)
+                    accumulator = add_split(semiring, accumulator, slot, e, split + log_rule[e], left, right)
+            store(semiring, slot, accumulator)
 
 
 class Occurrences(NamedTuple):
@@ -63,36 +67,42 @@ class Occurrences(NamedTuple):
     split: np.ndarray  # (n_edges,) float64: number of nodes, at any depth, that are the cell and have this split
 
 
-def outside(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
-    """Return how often each slot and each split is expected to occur in a tree. Takes as long as `inside`.
+def expected_occurrences(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
+    """Return how often each slot and each split is expected to occur in a tree of the posterior.
 
     The root occurs once. A split e at slot s occurs
 
         occurs_s * split_s * R_e * inside_left * inside_right / inside_s
 
     times, and each of its two children occurs as often in addition. ``log_inside`` (n_slots,) are the values of
-    `LogSum`.
+    `LogSum`. Takes as long as `compute_inside`.
     """
     packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0
-    in_pieces(graph.n_cells, lambda first, last: outside_cells(packed, log_inside, *out, first, last))
+    in_pieces(graph.n_cells, lambda first, last: add_occurrences_of_cells(packed, log_inside, *out, first, last))
     return out
 
 
 @jit
-def outside_cells(
-    graph: Any, log_inside: np.ndarray, occurs: np.ndarray, asked: np.ndarray, first: int, last: int
+def add_occurrences_of_cells(
+    graph: Any,
+    log_inside: np.ndarray,
+    slot_occurrences: np.ndarray,
+    split_occurrences: np.ndarray,
+    first: int,
+    last: int,
 ) -> None:
-    """Add the occurrences of the splits of cells ``first`` to ``last - 1`` and of their children.
+    """Add the occurrences of the splits of cells ``first`` to ``last - 1``, and those of the children of these splits.
 
-    The occurrences of the slots of these cells must be complete, so that cells are processed in order.
+    ``slot_occurrences`` (n_slots,) and ``split_occurrences`` (n_edges,) are expected numbers in a tree. Those of the
+    slots of these cells must be complete, so that cells are processed from the root on.
     """
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
     for cell in range(first, last):
         for slot in range(first_slot[cell], first_slot[cell + 1]):
-            here, offset = occurs[slot], log_split[slot] - log_inside[slot]
-            if here == 0.0 or log_split[slot] == -np.inf:
+            parent_occurrences, offset = slot_occurrences[slot], log_split[slot] - log_inside[slot]
+            if parent_occurrences == 0.0 or log_split[slot] == -np.inf:
                 continue
             below = depth[cell] + slot - first_slot[cell] + 1
             for e in range(first_edge[cell], first_edge[cell + 1]):
@@ -100,78 +110,82 @@ def outside_cells(
                 if layered:
                     left = first_slot[left] + below - depth[left]
                     right = first_slot[right] + below - depth[right]
-                part = here * exp_down(offset + log_rule[e] + log_inside[left] + log_inside[right])
-                asked[e] += part
-                occurs[left] += part
-                occurs[right] += part
+                occurrence = parent_occurrences * exp_down(offset + log_rule[e] + log_inside[left] + log_inside[right])
+                split_occurrences[e] += occurrence
+                slot_occurrences[left] += occurrence
+                slot_occurrences[right] += occurrence
 
 
 class GrownTrees(NamedTuple):
     """Trees grown from the root down, with nodes in preorder, one tree after another."""
 
     # (n_nodes, 7) int64: columns CELL, FEATURE (LEAF in a leaf), SPLIT, RIGHT and PARENT (nodes counted from the start
-    # of the tree), IS_LEFT, and WANTED, which tree of the slot the semiring chose
+    # of the tree), IS_LEFT, and TREE_NUMBER: which tree of the slot the subtree is, if the semiring has several
     nodes: np.ndarray
     offset: np.ndarray  # (n_trees + 1,) int64: first node of each tree
     log_prior: np.ndarray  # (n_trees,) float64, without the constant
     log_score: np.ndarray  # (n_trees,) float64
 
 
-CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, WANTED = range(7)
+CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, TREE_NUMBER = range(7)
 """Columns of `GrownTrees.nodes`."""
 
 
 @jit
-def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, wanted: np.ndarray, model: Any) -> GrownTrees:
-    """Return trees grown from the root down as the semiring chooses, one for each entry of ``wanted`` (n_trees,).
+def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers: np.ndarray, model: Any) -> GrownTrees:
+    """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
 
-    With `LogSum` the trees are independent draws from the posterior. With `Best` each is the best tree. With
-    `BestBySize` it is the tree of the coefficient ``wanted`` of the root, with `Hull` that of this vertex, and with
-    `Ranked` that of this rank. Time of a tree: the number of splits of its cells.
+    With `LogSum` the trees are independent draws from the posterior. With `Best` each is the best tree. An entry is the
+    place of a coefficient of the root with `BestBySize`, a vertex with `Hull`, and a rank with `Ranked`. ``model`` is
+    the packed model. Time of a tree: the number of splits of its cells.
     """
-    n_trees = len(wanted)
+    n_trees = len(tree_numbers)
     nodes = np.empty((64, 7), dtype=np.int64)
-    todo = np.empty((64, 5), dtype=np.int64)
+    stack = np.empty((64, 5), dtype=np.int64)
     offset = np.zeros(n_trees + 1, dtype=np.int64)
     log_prior, log_score = np.zeros(n_trees), np.zeros(n_trees)
-    n = 0
+    node = 0
     for t in range(n_trees):
-        base = n
-        _put(todo, 0, 0, 0, -1, 0, wanted[t])
-        n_todo = 1
-        while n_todo > 0:
-            n_todo -= 1
-            cell, depth, parent, is_left = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
-            if n == len(nodes):
+        root = node
+        _push_node(stack, 0, 0, 0, -1, 0, tree_numbers[t])
+        n_stacked = 1
+        while n_stacked > 0:
+            n_stacked -= 1
+            cell, depth, parent = stack[n_stacked, 0], stack[n_stacked, 1], stack[n_stacked, 2]
+            is_left, tree_number = stack[n_stacked, 3], stack[n_stacked, 4]
+            if node == len(nodes):
                 nodes = _double_rows(nodes)
-            if n_todo + 2 > len(todo):
-                todo = _double_rows(todo)
-            nodes[n, CELL], nodes[n, FEATURE], nodes[n, SPLIT], nodes[n, RIGHT] = cell, LEAF, 0, 0
-            nodes[n, PARENT], nodes[n, IS_LEFT], nodes[n, WANTED] = parent, is_left, todo[n_todo, 4]
+            if n_stacked + 2 > len(stack):
+                stack = _double_rows(stack)
+            nodes[node, CELL], nodes[node, FEATURE], nodes[node, SPLIT], nodes[node, RIGHT] = cell, LEAF, 0, 0
+            nodes[node, PARENT], nodes[node, IS_LEFT], nodes[node, TREE_NUMBER] = parent, is_left, tree_number
             if parent >= 0 and is_left == 0:
-                nodes[base + parent, RIGHT] = n - base
+                nodes[root + parent, RIGHT] = node - root
             slot = slot_below(graph, cell, depth)
-            e, on_left, on_right = choose(semiring, rng, graph, cell, slot, depth + 1, todo[n_todo, 4])
+            e, left_number, right_number = choose_split(semiring, rng, graph, cell, slot, depth + 1, tree_number)
             if e < 0:
                 log_score[t] += graph.score[cell]
                 log_prior[t] += graph.log_stop[slot] - graph.score[cell]
             else:
                 log_prior[t] += graph.log_split[slot] + graph.log_rule[e]
-                nodes[n, FEATURE], nodes[n, SPLIT] = graph.feature[e], graph.split[e]
+                nodes[node, FEATURE], nodes[node, SPLIT] = graph.feature[e], graph.split[e]
                 if graph.rows[cell] == 0:
-                    nodes[n, SPLIT] = _absolute_split(model, nodes, base, n)
-                _put(todo, n_todo, graph.right[e], depth + 1, n - base, 0, on_right)
-                _put(todo, n_todo + 1, graph.left[e], depth + 1, n - base, 1, on_left)
-                n_todo += 2
-            n += 1
-        offset[t + 1] = n
-    return GrownTrees(nodes[:n].copy(), offset, log_prior, log_score)
+                    nodes[node, SPLIT] = _absolute_split(model, nodes, root, node)
+                _push_node(stack, n_stacked, graph.right[e], depth + 1, node - root, 0, right_number)
+                _push_node(stack, n_stacked + 1, graph.left[e], depth + 1, node - root, 1, left_number)
+                n_stacked += 2
+            node += 1
+        offset[t + 1] = node
+    return GrownTrees(nodes[:node].copy(), offset, log_prior, log_score)
 
 
 @jit
-def _put(todo: np.ndarray, at: int, cell: int, depth: int, parent: int, is_left: int, wanted: int) -> None:
-    """Write a node that is still to be grown into row ``at`` of the stack."""
-    todo[at, 0], todo[at, 1], todo[at, 2], todo[at, 3], todo[at, 4] = cell, depth, parent, is_left, wanted
+def _push_node(
+    stack: np.ndarray, index: int, cell: int, depth: int, parent: int, is_left: int, tree_number: int
+) -> None:
+    """Write a node that is still to be grown into row ``index`` of the stack (n, 5)."""
+    stack[index, 0], stack[index, 1], stack[index, 2] = cell, depth, parent
+    stack[index, 3], stack[index, 4] = is_left, tree_number
 
 
 @jit
@@ -185,27 +199,28 @@ def _double_rows(a: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _absolute_split(model: Any, nodes: np.ndarray, base: int, n: int) -> int:
-    """Return the split of node ``n``, whose cell is empty, in codes of the feature.
+def _absolute_split(model: Any, nodes: np.ndarray, root: int, node: int) -> int:
+    """Return the split of a node whose cell has no training rows, in codes of the feature.
 
-    If the graph stores it relative to the box of the cell, the box is found from the splits above the node. ``base`` is
-    the number of the root of the tree, from which parents are counted.
+    The graph stores such a split relative to the box of the cell if only the widths of the box matter. The box follows
+    from the splits of the node's ancestors. ``nodes`` are rows of `GrownTrees.nodes`, and ``root`` is the first node of
+    the tree, from which parents are counted.
     """
-    k, split = nodes[n, FEATURE], nodes[n, SPLIT]
+    feature, split = nodes[node, FEATURE], nodes[node, SPLIT]
     if not is_relative(model.split_prior, 0):
         return split
-    nominal, twin = model.split_prior.feature[k].nominal, model.split_prior.feature[k].twin
-    low, here = np.int64(0), n
+    nominal, paired_feature = model.split_prior.feature[feature].nominal, model.split_prior.feature[feature].twin
+    low, descendant = np.int64(0), node
     if nominal:
-        low = full_mask(model.split_prior.feature[k].n_codes)
-    while nodes[here, PARENT] >= 0:
-        parent = base + nodes[here, PARENT]
-        if nodes[parent, FEATURE] == k or nodes[parent, FEATURE] == twin:
+        low = all_bits(model.split_prior.feature[feature].n_codes)
+    while nodes[descendant, PARENT] >= 0:
+        parent = root + nodes[descendant, PARENT]
+        if nodes[parent, FEATURE] == feature or nodes[parent, FEATURE] == paired_feature:
             if nominal:
-                low &= nodes[parent, SPLIT] if nodes[here, IS_LEFT] else ~nodes[parent, SPLIT]
-            elif nodes[here, IS_LEFT] == 0:
+                low &= nodes[parent, SPLIT] if nodes[descendant, IS_LEFT] else ~nodes[parent, SPLIT]
+            elif nodes[descendant, IS_LEFT] == 0:
                 low = max(low, cut_of(nodes[parent, SPLIT]) + 1)
-        here = parent
+        descendant = parent
     if nominal:
         return deposit_bits(low, split)
     cut = cut_of(split) + low

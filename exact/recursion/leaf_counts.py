@@ -22,14 +22,17 @@ from ..graph.building import build_graph
 from ..graph.cells import CellGraph, children, pack_graph
 from ..limits.intractable import EDGES_PER_CELL, Intractable, Limit, refuse_bytes
 
-ABSENT, POSSIBLE, NEEDED = -1, 0, 1
-"""Marks of a number m of leaves at a slot: no tree below the slot has m leaves, some tree has, or some tree has and is
-part of a tree from the root.
+ABSENT, POSSIBLE, REACHABLE = -1, 0, 1
+"""Marks of a number m of leaves at a slot (a cell at a depth): no tree below the slot has m leaves, some tree has, or
+some tree has and is the subtree of a tree from the root.
 """
 
 
 def build_with_leaf_counts(model: TreeModel, max_cells: int, *, progress: bool) -> CellGraph:
-    """Build the graph of a model whose tree prior is on the number of leaves, from that without this prior."""
+    """Build the graph of a model whose tree prior is on the number of leaves.
+
+    The graph without this prior is built first. Then its cells are divided by the number of leaves below.
+    """
     flat = LeafPenalty(0.0, max_depth=model.tree_prior.max_depth)
     base = TreeModel.from_parts(model.parts._replace(tree_prior=flat))
     graph = build_graph(base, max_cells, progress=progress)
@@ -52,14 +55,14 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
     """
     width = len(by_leaves)
     refuse_bytes(4 * graph.n_slots * width, "numbers of leaves of cells")
-    mark = np.full((graph.n_slots, width), ABSENT, dtype=np.int8)
+    marks = np.full((graph.n_slots, width), ABSENT, dtype=np.int8)
     packed = pack_graph(graph)
-    find_possible(packed, mark)
-    n_edges = list_edges(packed, mark, *np.empty((5, 0), dtype=np.int64))
-    mark[0] = ABSENT
-    mark[0, 0] = NEEDED
-    needed = mark.reshape(-1) == NEEDED
-    pairs, number = np.flatnonzero(needed), np.cumsum(needed, dtype=np.int32) - np.int32(1)
+    mark_possible(packed, marks)
+    n_edges = list_edges_into(packed, marks, *np.empty((5, 0), dtype=np.int64))
+    marks[0] = ABSENT
+    marks[0, 0] = REACHABLE
+    reachable = marks.reshape(-1) == REACHABLE
+    pairs, number = np.flatnonzero(reachable), np.cumsum(reachable, dtype=np.int32) - np.int32(1)
     n_cells = len(pairs)
     if n_cells > limit.cells or n_edges > EDGES_PER_CELL * limit.cells:
         raise Intractable(
@@ -68,8 +71,8 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
             advice="Give a prior with fewer leaves (a smaller max_leaves, a shorter pmf), fewer or coarser splits "
             "(max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or sample.",
         )
-    owner, left, right, edge, total = np.empty((5, n_edges), dtype=np.int64)
-    list_edges(packed, mark, owner, left, right, edge, total)
+    owner, left, right, edge, n_leaves = np.empty((5, n_edges), dtype=np.int64)
+    list_edges_into(packed, marks, owner, left, right, edge, n_leaves)
     slot, leaves = np.divmod(pairs, width)
     cell = np.searchsorted(graph.first_slot, slot, side="right") - 1
     first_edge = np.searchsorted(owner, np.append(pairs, graph.n_slots * width))
@@ -81,7 +84,7 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
         right=number[right],
         feature=graph.feature[edge],
         split=graph.split[edge],
-        log_rule=graph.log_rule[edge] + np.where(owner == 0, by_leaves[total], 0.0),
+        log_rule=graph.log_rule[edge] + np.where(owner == 0, by_leaves[n_leaves], 0.0),
         rows=graph.rows[cell],
         stats=graph.stats[cell],
         score=graph.score[cell],
@@ -95,45 +98,46 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
 
 
 @jit
-def find_possible(graph: Any, mark: np.ndarray) -> None:
-    """Set ``mark`` (n_slots, most + 1) to POSSIBLE for each slot and number of leaves that some tree below it has."""
-    most, first_edge, first_slot, log_rule = mark.shape[1] - 1, graph.first_edge, graph.first_slot, graph.log_rule
+def mark_possible(graph: Any, marks: np.ndarray) -> None:
+    """Set ``marks`` (n_slots, max_leaves + 1) to POSSIBLE for each slot and number of leaves of some tree below it."""
+    max_leaves, log_rule = marks.shape[1] - 1, graph.log_rule
+    first_edge, first_slot = graph.first_edge, graph.first_slot
     for cell in range(len(first_edge) - 2, -1, -1):
         for slot in range(first_slot[cell + 1] - 1, first_slot[cell] - 1, -1):
             if graph.log_stop[slot] > -np.inf:
-                mark[slot, 1] = POSSIBLE
+                marks[slot, 1] = POSSIBLE
             if graph.log_split[slot] == -np.inf:
                 continue
             below = graph.depth[cell] + slot - first_slot[cell] + 1
             for e in range(first_edge[cell], first_edge[cell + 1]):
                 if log_rule[e] == -np.inf:
                     continue
-                one, two = children(graph, e, below)
-                for m in range(1, most):
-                    if mark[one, m] != ABSENT:
-                        for k in range(1, most - m + 1):
-                            if mark[two, k] != ABSENT:
-                                mark[slot, m + k] = POSSIBLE
+                left_child, right_child = children(graph, e, below)
+                for m in range(1, max_leaves):
+                    if marks[left_child, m] != ABSENT:
+                        for k in range(1, max_leaves - m + 1):
+                            if marks[right_child, k] != ABSENT:
+                                marks[slot, m + k] = POSSIBLE
 
 
 @jit
-def list_edges(
+def list_edges_into(
     graph: Any,
-    mark: np.ndarray,
+    marks: np.ndarray,
     owner: np.ndarray,
     left: np.ndarray,
     right: np.ndarray,
     edge: np.ndarray,
-    total: np.ndarray,
+    n_leaves: np.ndarray,
 ) -> int:
     """List the splits of all pairs of a slot and a number of leaves that trees from the root have, and count them.
 
-    Return the number of these splits. Mark the pairs as NEEDED in ``mark`` (n_slots, width). For each split write
+    Return the number of these splits. Mark the pairs as REACHABLE in ``marks`` (n_slots, width). For each split write
     the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the split of the old graph
-    (``edge``) and the number of leaves (``total``), as far as the arrays have room. A pair is the number ``slot * width
-    + leaves``. The root is the single pair 0, with all numbers of leaves. Owners are in ascending order.
+    (``edge``) and the number of leaves (``n_leaves``), as far as the arrays have room. A pair is the number ``slot *
+    width + leaves``. The root is the single pair 0, with all numbers of leaves. Owners are in ascending order.
     """
-    n, most = 0, mark.shape[1] - 1
+    n, max_leaves = 0, marks.shape[1] - 1
     first_edge, first_slot = graph.first_edge, graph.first_slot
     for cell in range(len(first_edge) - 1):
         for slot in range(first_slot[cell], first_slot[cell + 1]):
@@ -141,21 +145,22 @@ def list_edges(
                 continue
             below = graph.depth[cell] + slot - first_slot[cell] + 1
             # one pass over the numbers of leaves, but for the root, whose splits come first
-            for outer in range(2, 3 if slot == 0 else most + 1):
-                if slot > 0 and mark[slot, outer] != NEEDED:
+            for first_m in range(2, 3 if slot == 0 else max_leaves + 1):
+                if slot > 0 and marks[slot, first_m] != REACHABLE:
                     continue
-                pair = slot * (most + 1) + outer if slot > 0 else 0
+                pair = slot * (max_leaves + 1) + first_m if slot > 0 else 0
                 for e in range(first_edge[cell], first_edge[cell + 1]):
                     if graph.log_rule[e] == -np.inf:
                         continue
-                    one, two = children(graph, e, below)
-                    for m in range(outer, most + 1 if slot == 0 else outer + 1):
+                    left_child, right_child = children(graph, e, below)
+                    for m in range(first_m, max_leaves + 1 if slot == 0 else first_m + 1):
                         for k in range(1, m):
-                            if mark[one, k] == ABSENT or mark[two, m - k] == ABSENT:
+                            if marks[left_child, k] == ABSENT or marks[right_child, m - k] == ABSENT:
                                 continue
-                            mark[one, k] = mark[two, m - k] = NEEDED
+                            marks[left_child, k] = marks[right_child, m - k] = REACHABLE
                             if n < len(owner):
-                                owner[n], edge[n], total[n] = pair, e, m
-                                left[n], right[n] = one * (most + 1) + k, two * (most + 1) + m - k
+                                owner[n], edge[n], n_leaves[n] = pair, e, m
+                                left[n] = left_child * (max_leaves + 1) + k
+                                right[n] = right_child * (max_leaves + 1) + m - k
                             n += 1
     return n

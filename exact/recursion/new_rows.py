@@ -17,14 +17,14 @@ from ..graph.boxes import cut_of, unpack_cuts, upper_of
 from ..graph.cells import CellGraph, children, pack_graph
 from ..graph.progress import in_pieces
 from ..limits.intractable import memory_bytes
-from .semirings import fraction
+from .semirings import fraction_of_total
 
-ROWS_AT_ONCE = 62
-"""Largest number of rows sent down together. A set of rows is stored in the bits of one integer, without its sign."""
+MAX_ROWS_PER_PASS = 62
+"""Largest number of rows in one pass over the graph. A set of rows is stored in the bits of one signed integer."""
 
 
 class Router(NamedTuple):
-    """The data that determine to which side of a split a new row of numbers goes."""
+    """Values of the training rows that determine to which side of a split a new row goes, for p coordinates."""
 
     local: bool  # thresholds lie midway between neighbouring values in the cell; otherwise the codes of a row decide
     low: np.ndarray  # smallest value of each code, features end to end; one dummy unless local
@@ -34,7 +34,7 @@ class Router(NamedTuple):
     nominal: np.ndarray  # (p,) bool
 
 
-class Ends(NamedTuple):
+class RowLeaves(NamedTuple):
     """The k pairs of a row and a cell that may be the leaf of the row, with their probabilities."""
 
     cell: np.ndarray  # (k,) int64
@@ -42,55 +42,56 @@ class Ends(NamedTuple):
     weight: np.ndarray  # (k,) probability that the row ends in this cell, > 0
 
 
-def average_rows(
+def mean_leaf_values(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
-    """Return the posterior mean (n, d) of the value of the leaf that each new row (n, q) reaches.
+    """Return the posterior mean (n, d) of the value of the leaf that each of n new rows reaches.
 
-    ``value`` (n_cells, d) are the values of the cells as leaves, ``codes`` (n, q) the codes of the rows.
+    ``value`` (n_cells, d) are the values of the cells as leaves. ``rows`` (n, q) are the numbers of the new rows by
+    coordinate, ``codes`` (n, q) their codes. ``log_inside`` (n_slots,) are log sums over the trees below each slot.
     """
     out = np.zeros((len(rows), value.shape[1]))
-    for first, weight in flow_of_rows(graph, log_inside, router, rows, codes):
+    for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
         out[first : first + weight.shape[1]] = weight.T @ value
     return out
 
 
-def ends_of_rows(
+def leaves_of_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
-) -> Iterator[tuple[int, Ends]]:
-    """Yield the number of the first of some consecutive rows, and the cells that may be leaves of these rows.
+) -> Iterator[tuple[int, RowLeaves]]:
+    """Yield the cells that may be the leaves of new rows, some at a time, after the number of the first row.
 
-    ``rows`` and ``codes`` are (n, q). The row numbers in `Ends` count from that first row.
+    ``rows`` and ``codes`` are (n, q). The row numbers in `RowLeaves` count from that first row.
     """
-    for first, weight in flow_of_rows(graph, log_inside, router, rows, codes):
+    for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
         cell, row = np.nonzero(weight)
-        yield first, Ends(cell, row, weight[cell, row])
+        yield first, RowLeaves(cell, row, weight[cell, row])
 
 
-def flow_of_rows(
+def leaf_probabilities(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the number of the first of m consecutive rows, and the probabilities (n_cells, m) of their leaves.
+    """Yield the number of the first of m consecutive rows, and the probability (n_cells, m) that a cell is their leaf.
 
-    One pass over the graph from the root down for at most `ROWS_AT_ONCE` rows. Time: the splits of the cells that any
-    of the rows may reach, and a few operations for each row, split and depth.
+    One pass over the graph from the root down for at most `MAX_ROWS_PER_PASS` rows. Time: the splits of the cells that
+    any of the rows may reach, and a few operations for each row, split and depth.
     """
     packed, first = pack_graph(graph), 0
     n_bytes = 8 * (graph.n_slots + graph.n_cells)
-    at_once = max(1, min(ROWS_AT_ONCE, memory_bytes() // 8 // n_bytes))
+    n_per_pass = max(1, min(MAX_ROWS_PER_PASS, memory_bytes() // 8 // n_bytes))
     to_left = np.zeros(int(np.diff(graph.first_edge).max(initial=0)), dtype=np.int64)
     while first < len(rows):
-        some = slice(first, min(first + at_once, len(rows)))
-        mass, weight = (np.zeros((n, some.stop - first)) for n in (graph.n_slots, graph.n_cells))
+        chunk = slice(first, min(first + n_per_pass, len(rows)))
+        mass, weight = (np.zeros((n, chunk.stop - first)) for n in (graph.n_slots, graph.n_cells))
         mass[0] = 1.0
-        how = packed, log_inside, router, rows[some], codes[some], mass, weight, to_left
-        in_pieces(graph.n_cells, lambda i, j, how=how: carry_mass(*how, i, j))
+        arguments = packed, log_inside, router, rows[chunk], codes[chunk], mass, weight, to_left
+        in_pieces(graph.n_cells, lambda i, j, arguments=arguments: move_mass_down(*arguments, i, j))
         yield first, weight
-        first = some.stop
+        first = chunk.stop
 
 
 @jit
-def carry_mass(
+def move_mass_down(
     graph: Any,
     log_inside: np.ndarray,
     router: Router,
@@ -105,28 +106,29 @@ def carry_mass(
     """Move the probabilities of the rows in cells ``first`` to ``last - 1`` to the child slots, or to ``weight``.
 
     ``mass[s, i]`` is the probability of the trees in which row i passes through slot s. Of this mass the fraction
-    ``stop_s / inside_s`` ends there, and ``split_s R_e inside_left inside_right / inside_s`` goes on to the child of
-    split e on the side of the row. ``to_left`` holds the rows that each split of a cell sends to the left, as bits.
+    ``stop_s / inside_s`` ends there and is added to ``weight[cell, i]``, the probability that the cell is the leaf of
+    row i. The fraction ``split_s R_e inside_left inside_right / inside_s`` goes on to the child of split e on the side
+    of the row. ``to_left`` is working memory for the rows that each split of a cell sends to the left, as bits.
     """
     n = len(rows)
     for cell in range(first, last):
-        here = np.int64(0)
+        present = np.int64(0)
         for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
             for i in range(n):
                 if mass[slot, i] > 0.0:
-                    here |= np.int64(1) << i
-        if here == 0:
+                    present |= np.int64(1) << i
+        if present == 0:
             continue
         begin, end = graph.first_edge[cell], graph.first_edge[cell + 1]
         if graph.rows[cell] == 0:
             end = begin
         for e in range(begin, end):
-            to_left[e - begin] = _rows_to_left(graph, router, rows, codes, e, cell, here)
+            to_left[e - begin] = _rows_to_left(graph, router, rows, codes, e, cell, present)
         # a split that leads from the cell to itself leads to its next slot
         for slot in range(graph.first_slot[cell], graph.first_slot[cell + 1]):
             stop, split = 1.0, graph.log_split[slot]
             if begin < end and split > -np.inf:
-                stop = fraction(graph.log_stop[slot], log_inside[slot])
+                stop = fraction_of_total(graph.log_stop[slot], log_inside[slot])
             for i in range(n):
                 weight[cell, i] += stop * mass[slot, i]
             below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
@@ -136,46 +138,48 @@ def carry_mass(
                     continue
                 left, right = children(graph, e, below)
                 log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
-                part, goes_left = fraction(log_term, log_inside[slot]), to_left[e - begin]
+                part, goes_left = fraction_of_total(log_term, log_inside[slot]), to_left[e - begin]
                 for i in range(n):
-                    if (here >> i) & 1:
+                    if (present >> i) & 1:
                         child = left if (goes_left >> i) & 1 else right
                         mass[child, i] += part * mass[slot, i]
 
 
 @jit
-def _rows_to_left(graph: Any, router: Router, rows: np.ndarray, codes: np.ndarray, e: int, cell: int, here: int) -> int:
-    """Return the set of the rows in the set ``here`` that split ``e`` sends to the left. Sets are bits of integers."""
+def _rows_to_left(
+    graph: Any, router: Router, rows: np.ndarray, codes: np.ndarray, e: int, cell: int, present: int
+) -> int:
+    """Return the rows of the set ``present`` that split ``e`` of ``cell`` sends left. Sets are bits of integers."""
     out = np.int64(0)
     for i in range(len(rows)):
-        if (here >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
+        if (present >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
             out |= np.int64(1) << i
     return out
 
 
 @jit
 def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Return True if a row (q,) of numbers goes left at split ``e`` of ``cell``.
+    """Return True if a new row goes left at split ``e`` of ``cell``.
 
-    The codes (q,) of the row are used unless cuts are local.
-
-    A missing value or an unknown category goes to the side with more training rows.
+    If cuts are local, the number of the feature in ``row`` (q,) is compared with the midpoint between the neighbouring
+    training values; otherwise its code in ``code`` (q,) decides. A missing value or an unknown category goes to the
+    side with more training rows.
     """
-    k, split = graph.feature[e], graph.split[e]
-    if row[k] != row[k] or (router.nominal[k] and row[k] < 0.0):
+    feature, split = graph.feature[e], graph.split[e]
+    if row[feature] != row[feature] or (router.nominal[feature] and row[feature] < 0.0):
         return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
-    if router.nominal[k]:
-        return (split >> np.int64(row[k])) & 1 == 1
+    if router.nominal[feature]:
+        return (split >> np.int64(row[feature])) & 1 == 1
     cut, upper = cut_of(split), upper_of(split)
     if not router.local:
-        return code[k] <= cut
-    if cut < 0 or upper == router.n_codes[k]:
+        return code[feature] <= cut
+    if cut < 0 or upper == router.n_codes[feature]:
         return cut >= 0
-    a, b = router.high[router.offset[k] + cut], router.low[router.offset[k] + upper]
+    a, b = router.high[router.offset[feature] + cut], router.low[router.offset[feature] + upper]
     if b == np.inf or a == -np.inf:
-        return row[k] <= (LARGEST if b == np.inf else -LARGEST)
+        return row[feature] <= (LARGEST if b == np.inf else -LARGEST)
     middle = a / 2.0 + b / 2.0
-    return row[k] <= (middle if a <= middle < b else a)
+    return row[feature] <= (middle if a <= middle < b else a)
 
 
 def is_fixed_design(model: TreeModel) -> bool:
@@ -186,7 +190,7 @@ def is_fixed_design(model: TreeModel) -> bool:
     return told(follows_design, rule) or (told(takes_turns, rule) and not model.columns.twins)
 
 
-class Paths:
+class PathPredictions:
     """Predictions of a fixed design, in which the cells of a row are the nodes on one path of a single tree.
 
     The prediction of a row is ``sum over the cells A on its path of P(A is a leaf) * value(A)``. If the path goes on to
@@ -194,15 +198,15 @@ class Paths:
     """
 
     def __init__(self, model: TreeModel, graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.ndarray):
-        """Sum the values (n_cells, d) of cells down the paths.
+        """Compute the prediction at each node of the tree, from the values (n_cells, d) of cells as leaves.
 
         ``leaf`` and ``split`` (n_cells,) are the probabilities that the cell is a leaf, or is split.
         """
         bare = np.flatnonzero(graph.rows == 0)
         empty = value[bare[0]] if len(bare) else np.zeros(value.shape[1])
         if told(takes_turns, model.split_prior):
-            cell, right = unfold(graph.first_edge, graph.left, graph.right, graph.rows)
-            rows, self.routes = graph.rows[cell], _routes(model, graph, cell, right)
+            cell, right = list_tree_nodes(graph.first_edge, graph.left, graph.right, graph.rows)
+            rows, self.routes = graph.rows[cell], _routes_of_tree(model, graph, cell, right)
         else:
             tree = model.split_prior.tree
             # a node below the depth limit has the prediction of the node above
@@ -212,14 +216,14 @@ class Paths:
             # missing values and unknown categories follow the branch that more training rows took
             self.routes = tree.routes(default_left=2 * weight[tree.left] >= weight)
         self.value = value[cell]
-        sum_down(self.value, leaf[cell], split[cell], empty, rows, right)
+        average_down_paths(self.value, leaf[cell], split[cell], empty, rows, right)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return the values (n, d) of rows of numbers (n, p)."""
+        """Return the posterior mean values (n, d) of new rows of numbers (n, p)."""
         return np.take(self.value, self.routes.leaves(X), axis=0)
 
 
-def _routes(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndarray) -> Routes:
+def _routes_of_tree(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndarray) -> Routes:
     """Return the routes (a form that sends rows to leaves) of the tree with nodes ``cell`` (m,), in preorder.
 
     ``right`` (m,) is the right child, 0 for a leaf. Thresholds are the midpoints of the cuts. Missing values follow the
@@ -238,36 +242,37 @@ def _routes(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndar
 
 
 @jit
-def unfold(
+def list_tree_nodes(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cell (m,) of each node of the tree of a fixed design, in preorder, and its right child, 0 for a leaf.
+    """Return the cell (m,) of each node of the one tree of a fixed design, in preorder, and its right child (m,).
 
-    A cell without training rows is a leaf, although the graph may have a split of it.
+    The right child is a node, 0 for a leaf. A cell without training rows is a leaf, although the graph may have a split
+    of it.
     """
     n = 0
     for cell in range(len(rows)):
         n += (rows[cell] > 0 and first_edge[cell + 1] > first_edge[cell]) * 2
     cells, right_of = np.empty(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-    todo, parent = np.zeros(n + 1, dtype=np.int64), np.full(n + 1, -1)
-    n_todo, node = 1, 0
-    while n_todo > 0:
-        n_todo -= 1
-        cell = todo[n_todo]
+    stack, parent = np.zeros(n + 1, dtype=np.int64), np.full(n + 1, -1)
+    n_stacked, node = 1, 0
+    while n_stacked > 0:
+        n_stacked -= 1
+        cell = stack[n_stacked]
         cells[node] = cell
-        if parent[n_todo] >= 0:
-            right_of[parent[n_todo]] = node
+        if parent[n_stacked] >= 0:
+            right_of[parent[n_stacked]] = node
         e = first_edge[cell]
         if rows[cell] > 0 and first_edge[cell + 1] > e:
-            todo[n_todo], parent[n_todo] = right[e], node
-            todo[n_todo + 1], parent[n_todo + 1] = left[e], -1
-            n_todo += 2
+            stack[n_stacked], parent[n_stacked] = right[e], node
+            stack[n_stacked + 1], parent[n_stacked + 1] = left[e], -1
+            n_stacked += 2
         node += 1
     return cells, right_of
 
 
 @jit
-def sum_down(
+def average_down_paths(
     value: np.ndarray, leaf: np.ndarray, split: np.ndarray, empty: np.ndarray, rows: np.ndarray, right: np.ndarray
 ) -> None:
     """Replace the values (m, d) of the nodes of a tree, in preorder, by weighted sums along the path from the root.
@@ -281,7 +286,7 @@ def sum_down(
         if right[i] == 0:
             continue
         for child in (np.int64(i + 1), np.int64(right[i])):
-            own = leaf[child] if rows[child] > 0 else 0.0
-            away = split[i] if rows[child] == 0 and rows[i] > 0 else 0.0
+            leaf_weight = leaf[child] if rows[child] > 0 else 0.0
+            empty_weight = split[i] if rows[child] == 0 and rows[i] > 0 else 0.0
             for j in range(value.shape[1]):
-                value[child, j] = value[i, j] + own * value[child, j] + away * empty[j]
+                value[child, j] = value[i, j] + leaf_weight * value[child, j] + empty_weight * empty[j]

@@ -1,9 +1,11 @@
 """The semirings in which the bottom-up recursion is computed.
 
-A semiring is a NamedTuple of arrays with a value for each slot of the graph, and three functions: `leaf` starts the
-value of a slot with that of a leaf, `add_split` adds the trees whose root has a given split, `store` writes the sum. A
-fourth function, `choose`, is for the pass from the root down: it selects the leaf or split of a tree at a slot. A slot
-is a pair of a cell and a depth.
+A semiring is a NamedTuple of arrays with a value for each slot of the graph of cells. A slot is a pair of a cell (a set
+of points that a node of a tree can have) and a depth. Three functions compute the value of a slot, the sum over the
+trees below it. `start_with_leaf` returns the first term, `add_split` adds the trees whose root has a given split, and
+`store` writes the sum. The *accumulator* is what they pass on: the sum so far, or the part of it that is not in the
+arrays of the semiring. A fourth function, `choose_split`, is for growing trees from the root down: it selects the leaf
+or split of a tree at a slot.
 
 ===================  =====================  ============================  ================================
 class                plus                   times                         value of the root
@@ -34,10 +36,10 @@ from pactree_mcmc.core.names import short_repr
 
 from ..graph.cells import children
 
-LOWEST = -708.0
-"""Below this exp(x) is taken for 0: it is less than 1e-307."""
+MIN_EXPONENT = -708.0
+"""Exponent below which `exp_down` returns 0: exp(x) is less than 1e-307."""
 
-_STEPS = 32 / log(2)
+_STEPS_PER_UNIT = 32 / log(2)
 # log(2) / 32 in two parts: k times the first is exact
 _STEP_HIGH = 6.93147180369123816490e-01 / 32
 _STEP_LOW = 1.90821492927058770002e-10 / 32
@@ -53,29 +55,33 @@ def exp_down(x: float) -> float:
     The library's exp costs ten times as much in a loop. With ``x = k log(2) / 32 + r`` and ``k = 32 i + j``, exp(x) is
     ``2^i * 2^(j / 32)``, two table entries, times a polynomial in ``|r| < 0.011``; within two units in the last place.
     """
-    if not x > LOWEST:
+    if not x > MIN_EXPONENT:
         return 0.0
-    k = np.int64(x * _STEPS - 0.5)
+    k = np.int64(x * _STEPS_PER_UNIT - 0.5)
     r = (x - k * _STEP_HIGH) - k * _STEP_LOW
     series = 1.0 + r * (1.0 + r * (0.5 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720))))))
     return _POWERS[1022 + (k >> 5)] * _ROOTS[k & 31] * series
 
 
-NEGLIGIBLE = 1e-3
+NEGLIGIBLE_FRACTION = 1e-3
 """A split is left out if its probability is below this fraction of the probability that its slot may lose."""
 
 
 @by_class
-def leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
-    """Return the value of a slot as a leaf, with which the sum over the trees below the slot starts."""
+def start_with_leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
+    """Return the accumulator that holds the tree that is a leaf, the first term of the sum over the trees below a slot.
+
+    ``log_stop`` is the log weight of this leaf, its score included. Each semiring registers its own function.
+    """
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
-def add_split(semiring: Any, so_far: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
-    """Return the sum ``so_far`` plus the value of all trees with split ``e`` at the slot.
+def add_split(semiring: Any, accumulator: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
+    """Return the accumulator of a slot after adding all trees whose root has split ``e`` (a number of an edge).
 
-    ``left`` and ``right`` are the slots of the two children. ``log_weight`` is the log prior factor of the split.
+    ``left`` and ``right`` are the slots of the two children, whose values are finished. ``log_weight`` is the log prior
+    factor of the split, nats.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
@@ -87,18 +93,18 @@ def store(semiring: Any, slot: int, total: Any) -> None:
 
 
 @by_class
-def choose(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int, wanted: int) -> Any:
-    """Return the split of a tree at a slot, -1 for a leaf, and what to choose at its left and its right child.
+def choose_split(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int, tree_number: int) -> Any:
+    """Return the split (an edge, -1 for a leaf) of a tree at a slot, and the tree numbers of its two subtrees.
 
-    ``wanted`` identifies the tree if the semiring has several for a slot: by its rank, or the place of a coefficient.
-    The two numbers returned for the children are the ``wanted`` of their subtrees. ``below`` is the children's depth.
+    ``tree_number`` identifies the tree if the semiring has several for a slot: its rank, the place of a coefficient, or
+    a vertex. The subtrees are grown with the two numbers returned. ``below`` is the depth of the children.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
 
 
 @jit
-def fraction(log_term: float, log_total: float) -> float:
-    """Return the ratio of a term to the total that contains it, from their logs; 0 if the total is 0."""
+def fraction_of_total(log_term: float, log_total: float) -> float:
+    """Return exp(log_term - log_total), the fraction that a term is of its total; 0 if the total is 0."""
     return exp_down(log_term - log_total)
 
 
@@ -114,15 +120,15 @@ class LogSum(NamedTuple):
     term: np.ndarray
 
 
-@leaf.register(LogSum)
+@start_with_leaf.register(LogSum)
 def _(semiring, cell, slot, log_stop):
     semiring.term[0] = log_stop
     return log_stop, 1
 
 
 @add_split.register(LogSum)
-def _(semiring, so_far, slot, e, log_weight, left, right):
-    top, n = so_far
+def _(semiring, accumulator, slot, e, log_weight, left, right):
+    top, n = accumulator
     term = log_weight + semiring.value[left] + semiring.value[right]
     semiring.term[n] = term
     return max(top, term), n + 1
@@ -140,18 +146,18 @@ def _(semiring, slot, total):
     semiring.value[slot] = top + log(summed)
 
 
-@choose.register(LogSum)
-def _(semiring, rng, graph, cell, slot, below, wanted):
+@choose_split.register(LogSum)
+def _(semiring, rng, graph, cell, slot, below, tree_number):
     """Draw a leaf or a split with probability proportional to the sum of the weights of its trees."""
     value, split, total = semiring.value, graph.log_split[slot], semiring.value[slot]
     if split == -np.inf:
         return -1, 0, 0
-    u, last = rng.random() - fraction(graph.log_stop[slot], total), -1
+    u, last = rng.random() - fraction_of_total(graph.log_stop[slot], total), -1
     if u < 0.0:
         return -1, 0, 0
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
         left, right = children(graph, e, below)
-        part = fraction(split + graph.log_rule[e] + value[left] + value[right], total)
+        part = fraction_of_total(split + graph.log_rule[e] + value[left] + value[right], total)
         u -= part
         if part > 0.0:
             last = e
@@ -167,18 +173,18 @@ class Best(NamedTuple):
     value: np.ndarray  # (n_slots,) float64
 
 
-@leaf.register(Best)
+@start_with_leaf.register(Best)
 def _(semiring, cell, slot, log_stop):
     return log_stop
 
 
 @add_split.register(Best)
-def _(semiring, so_far, slot, e, log_weight, left, right):
-    return max(so_far, log_weight + semiring.value[left] + semiring.value[right])
+def _(semiring, accumulator, slot, e, log_weight, left, right):
+    return max(accumulator, log_weight + semiring.value[left] + semiring.value[right])
 
 
-@choose.register(Best)
-def _(semiring, rng, graph, cell, slot, below, wanted):
+@choose_split.register(Best)
+def _(semiring, rng, graph, cell, slot, below, tree_number):
     value, split, best = semiring.value, graph.log_split[slot], -1
     top = graph.log_stop[slot]
     if split > -np.inf:
@@ -197,16 +203,16 @@ class Residue(NamedTuple):
     prime: int  # Below 2^31, a uint64
 
 
-@leaf.register(Residue)
+@start_with_leaf.register(Residue)
 def _(semiring, cell, slot, log_stop):
     return np.uint64(1) if log_stop > -np.inf else np.uint64(0)
 
 
 @add_split.register(Residue)
-def _(semiring, so_far, slot, e, log_weight, left, right):
+def _(semiring, accumulator, slot, e, log_weight, left, right):
     if log_weight == -np.inf:
-        return so_far
-    return (so_far + semiring.value[left] * semiring.value[right]) % semiring.prime
+        return accumulator
+    return (accumulator + semiring.value[left] * semiring.value[right]) % semiring.prime
 
 
 class BestBySize(NamedTuple):
@@ -220,65 +226,65 @@ class BestBySize(NamedTuple):
         return short_repr(self)
 
     start: np.ndarray  # (n_slots + 1,) int64: place of the first coefficient of each slot
-    # (n_slots,) int64: largest number of leaves kept, 1 to ``wide`` are; 0 for a slot that no tree considered reaches
-    wide: np.ndarray
-    tall: np.ndarray  # (n_slots,) int64: counts kept, 0 to tall - 1
-    # (sum of wide times tall,) float64: entry ``t * wide + m - 1`` of a slot is for m leaves and counts t
+    # (n_slots,) int64: coefficients are kept for 1 to n_sizes leaves; 0 for a slot that no tree considered reaches
+    n_sizes: np.ndarray
+    n_counts: np.ndarray  # (n_slots,) int64: coefficients are kept for counts 0 to n_counts - 1
+    # (sum of n_sizes * n_counts,) float64: entry ``t * n_sizes + m - 1`` of a slot is for m leaves and count t, nats
     value: np.ndarray
-    counts: np.ndarray  # (n_slots, n_options) int64: count of each option of a leaf
+    counts: np.ndarray  # (n_slots, n_options) int64: term of each option of a leaf in the count of the tree
     gain: np.ndarray  # (n_slots, n_options) float64: log weight of each option, added to that of the leaf
 
 
-@leaf.register(BestBySize)
+@start_with_leaf.register(BestBySize)
 def _(semiring, cell, slot, log_stop):
-    start, wide = semiring.start[slot], semiring.wide[slot]
+    start, n_sizes = semiring.start[slot], semiring.n_sizes[slot]
     for i in range(start, semiring.start[slot + 1]):
         semiring.value[i] = -np.inf
-    if wide > 0:
+    if n_sizes > 0:
         for option in range(semiring.counts.shape[1]):
             t = semiring.counts[slot, option]
-            if t < semiring.tall[slot]:
-                at = start + t * wide
+            if t < semiring.n_counts[slot]:
+                at = start + t * n_sizes
                 semiring.value[at] = max(semiring.value[at], log_stop + semiring.gain[slot, option])
     return 0
 
 
 @add_split.register(BestBySize)
-def _(semiring, so_far, slot, e, log_weight, left, right):
-    value, wide, wide_right = semiring.value, semiring.wide[slot], semiring.wide[right]
-    for t_left in range(semiring.tall[left]):
-        for m_left in range(1, min(semiring.wide[left], wide - 1) + 1):
-            term = log_weight + value[semiring.start[left] + t_left * semiring.wide[left] + m_left - 1]
+def _(semiring, accumulator, slot, e, log_weight, left, right):
+    value, n_sizes, wide_right = semiring.value, semiring.n_sizes[slot], semiring.n_sizes[right]
+    for t_left in range(semiring.n_counts[left]):
+        for m_left in range(1, min(semiring.n_sizes[left], n_sizes - 1) + 1):
+            term = log_weight + value[semiring.start[left] + t_left * semiring.n_sizes[left] + m_left - 1]
             if term == -np.inf:
                 continue
-            m_most = min(wide_right, wide - m_left)
-            for t_right in range(min(semiring.tall[right], semiring.tall[slot] - t_left)):
-                at = semiring.start[slot] + (t_left + t_right) * wide + m_left
+            m_most = min(wide_right, n_sizes - m_left)
+            for t_right in range(min(semiring.n_counts[right], semiring.n_counts[slot] - t_left)):
+                at = semiring.start[slot] + (t_left + t_right) * n_sizes + m_left
                 other = semiring.start[right] + t_right * wide_right
                 for m in range(m_most):
                     value[at + m] = max(value[at + m], term + value[other + m])
-    return so_far
+    return accumulator
 
 
-@choose.register(BestBySize)
-def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is the place of a coefficient, counted from the slot's first one: a number of leaves and a count."""
-    value, start, wide = semiring.value, semiring.start, semiring.wide
-    m, t = wanted % wide[slot] + 1, wanted // wide[slot]
-    best, wanted_left, wanted_right, top = -1, 0, 0, -np.inf
+@choose_split.register(BestBySize)
+def _(semiring, rng, graph, cell, slot, below, tree_number):
+    """``tree_number`` is the place of a coefficient (a number of leaves and a count) among those of the slot."""
+    value, start, n_sizes = semiring.value, semiring.start, semiring.n_sizes
+    m, t = tree_number % n_sizes[slot] + 1, tree_number // n_sizes[slot]
+    best, left_number, right_number, top = -1, 0, 0, -np.inf
     if m == 1 or graph.log_split[slot] == -np.inf:
-        return best, wanted_left, wanted_right
+        return best, left_number, right_number
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
         left, right = children(graph, e, below)
         weight = graph.log_split[slot] + graph.log_rule[e]
-        for t_left in range(max(0, t - semiring.tall[right] + 1), min(t + 1, semiring.tall[left])):
-            for m_left in range(max(1, m - wide[right]), min(m - 1, wide[left]) + 1):
-                i = t_left * wide[left] + m_left - 1
-                j = (t - t_left) * wide[right] + m - m_left - 1
+        for t_left in range(max(0, t - semiring.n_counts[right] + 1), min(t + 1, semiring.n_counts[left])):
+            for m_left in range(max(1, m - n_sizes[right]), min(m - 1, n_sizes[left]) + 1):
+                i = t_left * n_sizes[left] + m_left - 1
+                j = (t - t_left) * n_sizes[right] + m - m_left - 1
                 term = weight + value[start[left] + i] + value[start[right] + j]
                 if term > top:
-                    best, wanted_left, wanted_right, top = e, i, j, term
-    return best, wanted_left, wanted_right
+                    best, left_number, right_number, top = e, i, j, term
+    return best, left_number, right_number
 
 
 class SizeDistribution(NamedTuple):
@@ -292,49 +298,49 @@ class SizeDistribution(NamedTuple):
     start: np.ndarray  # (n_slots,) int64: place of the first coefficient of each slot
     length: np.ndarray  # (n_slots,) int64: number of coefficients of each slot; the first is for one leaf
     value: np.ndarray  # float64: coefficients of all slots; if the array is too short, the last ones are not stored
-    row: np.ndarray  # (most leaves,) float64: coefficients of the current slot
-    used: np.ndarray  # (1,) int64: number of coefficients so far, with those that did not fit
+    buffer: np.ndarray  # (most leaves,) float64: coefficients of the current slot
+    n_needed: np.ndarray  # (1,) int64: number of coefficients of the finished slots, with those that did not fit
     log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
     # (n_slots,) float64: probability that may be cut off the slot's distribution
-    spare: np.ndarray
+    max_loss: np.ndarray
 
 
-@leaf.register(SizeDistribution)
+@start_with_leaf.register(SizeDistribution)
 def _(semiring, cell, slot, log_stop):
-    semiring.row[0] = fraction(log_stop, semiring.log_inside[slot])
+    semiring.buffer[0] = fraction_of_total(log_stop, semiring.log_inside[slot])
     return 1
 
 
 @add_split.register(SizeDistribution)
-def _(semiring, so_far, slot, e, log_weight, left, right):
-    row, value, log_inside = semiring.row, semiring.value, semiring.log_inside
-    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
-    if part < NEGLIGIBLE * semiring.spare[slot]:
-        return so_far
+def _(semiring, accumulator, slot, e, log_weight, left, right):
+    buffer, value, log_inside = semiring.buffer, semiring.value, semiring.log_inside
+    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part < NEGLIGIBLE_FRACTION * semiring.max_loss[slot]:
+        return accumulator
     n_left, n_right = semiring.length[left], semiring.length[right]
-    longest = max(so_far, min(n_left + n_right, len(row)))
-    for m in range(so_far, longest):
-        row[m] = 0.0
-    for i in range(min(n_left, len(row) - 1)):
+    longest = max(accumulator, min(n_left + n_right, len(buffer)))
+    for m in range(accumulator, longest):
+        buffer[m] = 0.0
+    for i in range(min(n_left, len(buffer) - 1)):
         term = part * value[semiring.start[left] + i]
         other = semiring.start[right]
-        for j in range(min(n_right, len(row) - 1 - i)):
-            row[i + j + 1] += term * value[other + j]
+        for j in range(min(n_right, len(buffer) - 1 - i)):
+            buffer[i + j + 1] += term * value[other + j]
     return longest
 
 
 @store.register(SizeDistribution)
 def _(semiring, slot, total):
-    row, tail = semiring.row, 0.0
-    while total > 0 and tail + row[total - 1] <= semiring.spare[slot]:
+    buffer, tail = semiring.buffer, 0.0
+    while total > 0 and tail + buffer[total - 1] <= semiring.max_loss[slot]:
         total -= 1
-        tail += row[total]
-    start = semiring.used[0]
-    semiring.used[0] += total
-    if semiring.used[0] > len(semiring.value):
+        tail += buffer[total]
+    start = semiring.n_needed[0]
+    semiring.n_needed[0] += total
+    if semiring.n_needed[0] > len(semiring.value):
         total = 0
     for m in range(total):
-        semiring.value[start + m] = row[m]
+        semiring.value[start + m] = buffer[m]
     semiring.start[slot], semiring.length[slot] = start, total
 
 
@@ -348,60 +354,64 @@ class DepthDistribution(NamedTuple):
     log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
 
 
-@leaf.register(DepthDistribution)
+@start_with_leaf.register(DepthDistribution)
 def _(semiring, cell, slot, log_stop):
-    stop = fraction(log_stop, semiring.log_inside[slot])
+    stop = fraction_of_total(log_stop, semiring.log_inside[slot])
     for d in range(semiring.value.shape[1]):
         semiring.value[slot, d] = stop
     return 0
 
 
 @add_split.register(DepthDistribution)
-def _(semiring, so_far, slot, e, log_weight, left, right):
+def _(semiring, accumulator, slot, e, log_weight, left, right):
     value, log_inside = semiring.value, semiring.log_inside
-    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
     if part > 0.0:
         for d in range(1, value.shape[1]):
             value[slot, d] += part * (value[left, d - 1] * value[right, d - 1])
-    return so_far
+    return accumulator
 
 
 class Products(NamedTuple):
     """Posterior means of m products over the nodes of a tree.
 
-    Product j has the factor ``worth[j]`` for each leaf, the factor 0 for a split on the feature that j bans, and the
-    factor 1 for any other split.
+    Product j has the factor ``leaf_factor[j]`` for each leaf, the factor 0 for a split on the feature that j bans, and
+    the factor 1 for any other split. With q_e the posterior probability of split e given the slot s, the mean is
+
+        E_s(j)  =  P(s is a leaf) leaf_factor[j]  +  sum over e that j does not ban of  q_e E_left(j) E_right(j) ,
+
+    since the two subtrees are independent given the split.
     """
 
     value: np.ndarray  # (n_slots, m) float64
-    worth: np.ndarray  # (m,) float64
+    leaf_factor: np.ndarray  # (m,) float64
     banned_by: np.ndarray  # (p,) int64: the product that bans each feature, -1 if none does
     feature: np.ndarray  # (n_edges,) int32: feature of each split
     log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
-    spare: np.ndarray  # (n_slots,) float64: probability of splits that may be left out
+    max_loss: np.ndarray  # (n_slots,) float64: probability of splits that may be left out
 
 
-@leaf.register(Products)
+@start_with_leaf.register(Products)
 def _(semiring, cell, slot, log_stop):
-    stop = fraction(log_stop, semiring.log_inside[slot])
+    stop = fraction_of_total(log_stop, semiring.log_inside[slot])
     for j in range(semiring.value.shape[1]):
-        semiring.value[slot, j] = stop * semiring.worth[j]
+        semiring.value[slot, j] = stop * semiring.leaf_factor[j]
     return 0
 
 
 @add_split.register(Products)
-def _(semiring, so_far, slot, e, log_weight, left, right):
+def _(semiring, accumulator, slot, e, log_weight, left, right):
     value, log_inside = semiring.value, semiring.log_inside
-    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
-    if part < NEGLIGIBLE * semiring.spare[slot]:
-        return so_far
+    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if part < NEGLIGIBLE_FRACTION * semiring.max_loss[slot]:
+        return accumulator
     banned = semiring.banned_by[semiring.feature[e]]
-    kept = value[slot, banned]
+    value_of_banned = value[slot, banned]
     for j in range(value.shape[1]):
         value[slot, j] += part * value[left, j] * value[right, j]
     if banned >= 0:
-        value[slot, banned] = kept
-    return so_far
+        value[slot, banned] = value_of_banned
+    return accumulator
 
 
 class Moments(NamedTuple):
@@ -422,21 +432,21 @@ class Moments(NamedTuple):
     log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
 
 
-@leaf.register(Moments)
+@start_with_leaf.register(Moments)
 def _(semiring, cell, slot, log_stop):
     for j in range(semiring.mean.shape[1]):
         semiring.mean[slot, j] = semiring.of_leaf[cell, j]
         semiring.variance[slot, j] = 0.0
-    return fraction(log_stop, semiring.log_inside[slot])
+    return fraction_of_total(log_stop, semiring.log_inside[slot])
 
 
 @add_split.register(Moments)
-def _(semiring, so_far, slot, e, log_weight, left, right):
+def _(semiring, accumulator, slot, e, log_weight, left, right):
     mean, variance, log_inside = semiring.mean, semiring.variance, semiring.log_inside
-    part = fraction(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
     if part == 0.0:
-        return so_far
-    mass = so_far + part
+        return accumulator
+    mass = accumulator + part
     for j in range(mean.shape[1]):
         here = mean[left, j] + mean[right, j]
         if len(semiring.of_split) > 0:
@@ -477,8 +487,8 @@ class Ranked(NamedTuple):
     right: np.ndarray  # int64: rank of the right subtree among the trees of the right child
 
 
-@choose.register(Ranked)
-def _(semiring, rng, graph, cell, slot, below, wanted):
-    """``wanted`` is the rank of the tree among those of the slot, 0 for the best."""
-    at = semiring.first[slot] + wanted
+@choose_split.register(Ranked)
+def _(semiring, rng, graph, cell, slot, below, tree_number):
+    """``tree_number`` is the rank of the tree among those of the slot, 0 for the best."""
+    at = semiring.first[slot] + tree_number
     return semiring.split[at], semiring.left[at], semiring.right[at]

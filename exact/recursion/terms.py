@@ -11,7 +11,7 @@ from pactree_mcmc.core.checks import check_type, read_array, read_numbers
 from ..graph.cells import CellGraph
 from .inside_outside import Occurrences
 
-LOSS = 1e-14
+NEGLIGIBLE_MASS = 1e-14
 """Posterior mass that expectations of bounded functions may neglect."""
 
 
@@ -50,8 +50,8 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
     """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     lengths = {"log_stop": graph.n_slots, "log_split": graph.n_slots, "log_rule": graph.n_edges}
-    given = {"log_stop": log_stop, "log_split": log_split, "log_rule": log_rule}
-    terms = {name: _as_term(name, values, lengths[name]) for name, values in given.items() if values is not None}
+    new_terms = {"log_stop": log_stop, "log_split": log_split, "log_rule": log_rule}
+    terms = {name: _as_term(name, values, lengths[name]) for name, values in new_terms.items() if values is not None}
     if "log_split" in terms:
         terms["log_split"][graph.log_split == -np.inf] = -np.inf
     return graph._replace(**terms)
@@ -79,7 +79,7 @@ def by_slot(graph: CellGraph, by_cell: Any) -> np.ndarray:
     return np.repeat(values, np.diff(graph.first_slot), axis=0)
 
 
-def counting_terms(graph: CellGraph) -> CellGraph:
+def with_unit_weights(graph: CellGraph) -> CellGraph:
     """Return the graph in which every tree of positive weight has weight one, so that sums are numbers of trees."""
     terms = (graph.log_stop, graph.log_split, graph.log_rule)
     ones = (np.where(term > -np.inf, 0.0, -np.inf) for term in terms)
@@ -90,22 +90,22 @@ class LikelyPart(NamedTuple):
     """A graph without the cells and splits that hardly any tree of the posterior has."""
 
     graph: CellGraph
-    slots: np.ndarray  # (n_slots of the whole graph,) bool: True for the slots that this part has
+    slots: np.ndarray  # (n_slots of the whole graph,) bool: True for the slots (cells at a depth) that this part has
 
 
-def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = LOSS) -> LikelyPart:
-    """Return the graph without its rarest splits, and without the cells that only these lead to.
+def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = NEGLIGIBLE_MASS) -> LikelyPart:
+    """Return the graph without its rarest splits, and without the cells that only these lead to, to save time.
 
     The expected numbers of the omitted splits in a tree sum to at most ``loss``, and ``P(a tree has one of them)`` is
     at most this sum. So the mean of a function with values in [0, 1], taken over this part with the inside values of
     the whole graph, is too small by at most ``loss``.
     """
-    asked = occurrences.split
-    _, exponent = np.frexp(asked)
+    split_occurrences = occurrences.split
+    _, exponent = np.frexp(split_occurrences)
     lowest = int(exponent.min(initial=0))
-    mass = np.cumsum(np.bincount(exponent - lowest, weights=asked, minlength=1))
-    keep = asked >= np.ldexp(0.5, int(np.searchsorted(mass, loss, side="right")) + lowest)
-    keep &= asked > 0.0
+    mass = np.cumsum(np.bincount(exponent - lowest, weights=split_occurrences, minlength=1))
+    keep = split_occurrences >= np.ldexp(0.5, int(np.searchsorted(mass, loss, side="right")) + lowest)
+    keep &= split_occurrences > 0.0
     left, right = graph.left[keep], graph.right[keep]
     n_kept = np.concatenate([[0], np.cumsum(keep)])
     cells = np.diff(n_kept[graph.first_edge]) > 0

@@ -28,15 +28,21 @@ from .inside_outside import CELL, FEATURE, RIGHT, SPLIT, GrownTrees, grow_trees
 from .semirings import Ranked
 
 
-def grow(model: TreeModel, graph: CellGraph, semiring: Any, wanted: Any, rng: Any = None) -> GrownTrees:
-    """Return trees grown as the semiring chooses, one for each entry of ``wanted`` (n_trees,): see `grow_trees`."""
-    which = np.asarray(wanted, dtype=np.int64)
-    return grow_trees(read_generator(rng), pack_graph(graph), semiring, which, pack(model.lowered))
+def grow_chosen_trees(
+    model: TreeModel, graph: CellGraph, semiring: Any, tree_numbers: Any, rng: Any = None
+) -> GrownTrees:
+    """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
+
+    With `LogSum` the trees are draws from the posterior. With other semirings the entries identify trees: see
+    `grow_trees`, of which this is the form for plain arguments.
+    """
+    numbers = np.asarray(tree_numbers, dtype=np.int64)
+    return grow_trees(read_generator(rng), pack_graph(graph), semiring, numbers, pack(model.lowered))
 
 
-def as_draws(model: TreeModel, graph: CellGraph, grown: GrownTrees) -> SampledPosterior:
-    """Return grown trees as a posterior of draws, in one chain."""
-    nodes, offset = grown.nodes, grown.offset
+def as_draws(model: TreeModel, graph: CellGraph, grown_trees: GrownTrees) -> SampledPosterior:
+    """Return grown trees as a posterior of draws, in one chain. Cuts and thresholds are those of the model's table."""
+    nodes, offset = grown_trees.nodes, grown_trees.offset
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
     ordered = (feature != LEAF) & ~nominal
@@ -52,11 +58,11 @@ def as_draws(model: TreeModel, graph: CellGraph, grown: GrownTrees) -> SampledPo
         np.where(nominal, split, -1),
         (feature != LEAF) & (2 * rows_left >= rows),
     )
-    log_prior = grown.log_prior + model.prior_tables.log_constant
-    return join_independent(model, trees, graph.stats[cell], log_prior, grown.log_score)
+    log_prior = grown_trees.log_prior + model.prior_tables.log_constant
+    return join_independent(model, trees, graph.stats[cell], log_prior, grown_trees.log_score)
 
 
-class DrawsIndependently(Posterior):
+class IndependentDraws(Posterior):
     """Base of the exact posteriors: methods that need only independent draws, which `sample` makes."""
 
     @abstractmethod
@@ -87,11 +93,11 @@ class DrawsIndependently(Posterior):
         )
 
 
-ROUNDING = 1e-10
+TIE_TOLERANCE = 1e-10
 """Difference of log weights, relative to the largest, that counts as a tie."""
 
 
-class _Trees:
+class _SlotTrees:
     """The best trees below one slot (a cell at a depth) found so far, and a heap of candidates for the next one.
 
     A tree is (log weight, split or -1 for a leaf, rank of the left subtree, rank of the right subtree). ``best``
@@ -118,12 +124,12 @@ class _Trees:
         """Candidates (split, left rank, right rank) to be added to the heap when their subtrees have been found."""
         self.complete = False
 
-    def has(self, rank: int) -> bool:
-        """Return True if the tree of this rank has been found, or it is known that there are fewer trees."""
+    def has_rank(self, rank: int) -> bool:
+        """Return True if the tree of this rank (0 is the best) has been found, or there are fewer trees in all."""
         return self.complete or len(self.trees) > rank
 
-    def take(self) -> tuple[int, int, int]:
-        """Take the best candidate as the next tree, and return its split and the ranks of its two subtrees.
+    def take_best(self) -> tuple[int, int, int]:
+        """Move the best candidate to ``trees``, and return its split and the ranks of its two subtrees.
 
         The trees with the next rank on one side become waiting candidates, each from one predecessor only.
         """
@@ -140,43 +146,43 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.i
     Return fewer trees if fewer have log weights at most ``epsilon`` below the best, up to rounding. ``best``
     (n_slots,) are the values of `Best`. Time O(k leaves log k), and a pass over the splits of each slot used.
     """
-    lowest = best[0] - epsilon - ROUNDING * (1.0 + abs(best[0]))
-    slots: dict[int, _Trees] = {0: _Trees(graph, best, 0, k)}
-    asked = [(0, k - 1)]
-    while asked:
-        slot, rank = asked[-1]
+    lowest = best[0] - epsilon - TIE_TOLERANCE * (1.0 + abs(best[0]))
+    slots: dict[int, _SlotTrees] = {0: _SlotTrees(graph, best, 0, k)}
+    requests = [(0, k - 1)]
+    while requests:
+        slot, rank = requests[-1]
         if slot not in slots:
-            slots[slot] = _Trees(graph, best, slot, k)
-        here = slots[slot]
-        if here.has(rank) or (slot == 0 and here.trees and here.trees[-1][0] < lowest):
-            asked.pop()
-        elif here.waiting:
-            e, i, j = here.waiting[-1]
-            sides = (int(here.left[e]), i), (int(here.right[e]), j)
-            missing = [side for side in sides if side[0] not in slots or not slots[side[0]].has(side[1])]
+            slots[slot] = _SlotTrees(graph, best, slot, k)
+        current = slots[slot]
+        if current.has_rank(rank) or (slot == 0 and current.trees and current.trees[-1][0] < lowest):
+            requests.pop()
+        elif current.waiting:
+            e, i, j = current.waiting[-1]
+            subtrees = (int(current.left[e]), i), (int(current.right[e]), j)
+            missing = [side for side in subtrees if side[0] not in slots or not slots[side[0]].has_rank(side[1])]
             if missing:
-                asked += missing
+                requests += missing
                 continue
-            here.waiting.pop()
-            lefts, rights = (slots[child].trees for child, _ in sides)
+            current.waiting.pop()
+            lefts, rights = (slots[child].trees for child, _ in subtrees)
             if len(lefts) > i and len(rights) > j:
-                heappush(here.heap, (-float(here.weight[e] + lefts[i][0] + rights[j][0]), e, i, j))
-        elif here.heap:
-            e, i, j = here.take()
+                heappush(current.heap, (-float(current.weight[e] + lefts[i][0] + rights[j][0]), e, i, j))
+        elif current.heap:
+            e, i, j = current.take_best()
             if e >= 0:
-                asked += [(int(here.left[e]), i), (int(here.right[e]), j)]
+                requests += [(int(current.left[e]), i), (int(current.right[e]), j)]
         else:
-            here.complete = True
+            current.complete = True
     values = np.array([tree[0] for tree in slots[0].trees[:k]])
     return values[values >= lowest], _as_ranked(slots, graph.n_slots)
 
 
-def _as_ranked(slots: dict[int, _Trees], n_slots: int) -> Ranked:
-    """Return the lists of trees of all slots as arrays."""
+def _as_ranked(slots: dict[int, _SlotTrees], n_slots: int) -> Ranked:
+    """Return the lists of trees of all ``slots`` (by number), found by `rank_trees`, as arrays of a semiring."""
     first = np.full(n_slots, -1, dtype=np.int64)
     rows: list[tuple[int, int, int]] = []
-    for slot, here in slots.items():
+    for slot, current in slots.items():
         first[slot] = len(rows)
-        rows += [(here.first + e if e >= 0 else -1, i, j) for _, e, i, j in here.trees]
+        rows += [(current.first + e if e >= 0 else -1, i, j) for _, e, i, j in current.trees]
     split, left, right = (np.ascontiguousarray(c) for c in np.array(rows, dtype=np.int64).reshape(-1, 3).T)
     return Ranked(first, split, left, right)

@@ -23,11 +23,11 @@ from ..answers import best_fragments, best_sums, hull_by_size
 from ..graph.building import build_graph
 from ..graph.cells import CellGraph
 from ..limits.intractable import Intractable
-from ..recursion.hulls import INSIDE
+from ..recursion.hulls import IN_FRAGMENT
 from ..recursion.inside_outside import CELL, FEATURE, PARENT
 from ..recursion.semirings import Best
 from ..recursion.terms import with_terms
-from ..recursion.trees import as_draws, grow
+from ..recursion.trees import as_draws, grow_chosen_trees
 from .pruning import LARGEST_PENALTY, best_for_sizes, inherit_values, sizes_penalty
 
 
@@ -426,7 +426,7 @@ def _minimise_over_fragments(
         return sample.n * strength * rule.of_fragments(graph.rows[cell], graph.depth[cell], leaves, sample)
 
     best = best_fragments(graph, hull_by_size(with_terms(graph, log_stop=-errors)), penalty)
-    tree, cells = grown_tree(problem, graph, best, INSIDE)
+    tree, cells = grown_tree(problem, graph, best, IN_FRAGMENT)
     risk = float(errors[cells].sum()) / sample.n
     return _report(problem, tree, errors[cells].sum(), max(-float(best.value[0]) / sample.n - risk, 0.0))
 
@@ -442,7 +442,7 @@ def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: 
 
     ``wanted`` is as for `grow_trees`. Leaves without rows get the values of their parents.
     """
-    grown = grow(problem.model, graph, semiring, [wanted])
+    grown = grow_chosen_trees(problem.model, graph, semiring, [wanted])
     nodes = grown.nodes
     tree = as_draws(problem.model, problem.graph, grown).distinct_tree(0)
     value = np.array(tree.value)

@@ -29,10 +29,10 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_by_size, best_sums, hull_by_size, most_leaves
 from ..graph.cells import CellGraph
-from ..recursion.inside_outside import CELL, FEATURE, WANTED
+from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
 from ..recursion.semirings import Best, BestBySize
 from ..recursion.terms import with_terms
-from ..recursion.trees import as_draws, grow
+from ..recursion.trees import as_draws, grow_chosen_trees
 from .dyadic_bounds import erm_tolerance, srm_tolerance
 from .dyadic_trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
 from .pruning import root_vertices
@@ -224,7 +224,7 @@ def _sides(problem: DyadicProblem) -> _Sides:
 
 
 class _Best(NamedTuple):
-    """The tree with the smallest miss rate plus penalty, in a form from which `recursion.trees.grow` makes it."""
+    """The tree with the smallest miss rate plus penalty, in the form from which `grow_chosen_trees` makes it."""
 
     semiring: BestBySize
     wanted: int  # Place of the tree among the coefficients of the root
@@ -246,10 +246,10 @@ def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty:
     floor, most_tried = None, min(FIRST_SIZES, most)
     while True:
         sizes = best_by_size(plain, most_tried, counts=alarms_of, gain=gain, max_count=int(alarms[most_tried - 1]))
-        wide, tall = int(sizes.wide[0]), int(sizes.tall[0])
-        misses = -sizes.value[: wide * tall].reshape(tall, wide)
-        allowed = np.arange(tall)[:, None] <= alarms[:wide]
-        cost = np.where(allowed, misses / n1 + penalty[:wide], np.inf)
+        n_sizes, n_counts = int(sizes.n_sizes[0]), int(sizes.n_counts[0])
+        misses = -sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
+        allowed = np.arange(n_counts)[:, None] <= alarms[:n_sizes]
+        cost = np.where(allowed, misses / n1 + penalty[:n_sizes], np.inf)
         leaves = int(np.argmin(cost.min(axis=0)))
         t = int(np.argmin(cost[:, leaves]))
         if most_tried == most:
@@ -259,7 +259,7 @@ def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty:
         if len(useful) == 0 or useful[-1] < most_tried:
             break
         most_tried = min(int(useful[-1]) + 1, 2 * most_tried)
-    return _Best(sizes, t * wide + leaves, leaves + 1, t, int(misses[t, leaves]))
+    return _Best(sizes, t * n_sizes + leaves, leaves + 1, t, int(misses[t, leaves]))
 
 
 def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.ndarray:
@@ -280,9 +280,9 @@ def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.
 def _labelled(problem: DyadicProblem, best: _Best) -> Tree:
     """Return the best tree with a label of each leaf: 1 if the chosen coefficient has false alarms there, else 0."""
     model, graph, sizes = problem.model, problem.graph, best.semiring
-    grown = grow(model, graph, sizes, [best.wanted])
+    grown = grow_chosen_trees(model, graph, sizes, [best.wanted])
     nodes = grown.nodes
-    cell, alarms = nodes[:, CELL], nodes[:, WANTED] // np.maximum(sizes.wide[nodes[:, CELL]], 1)
+    cell, alarms = nodes[:, CELL], nodes[:, TREE_NUMBER] // np.maximum(sizes.n_sizes[nodes[:, CELL]], 1)
     counts = np.rint(problem.counts[cell])
     # without rows of class 0 no label has false alarms: label 1 has no misses
     is_one = np.where(counts[:, 0] == 0, counts[:, 1] > 0, alarms > 0)

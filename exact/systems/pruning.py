@@ -22,7 +22,7 @@ from ..recursion.hulls import Hull
 from ..recursion.inside_outside import CELL, FEATURE, RIGHT
 from ..recursion.semirings import BestBySize
 from ..recursion.terms import with_terms
-from ..recursion.trees import grow
+from ..recursion.trees import grow_chosen_trees
 
 LARGEST_PENALTY = 1e150
 """Largest penalty allowed, so that the product of two is finite."""
@@ -31,7 +31,7 @@ FIRST_SIZES = 16
 
 
 class Chosen(NamedTuple):
-    """The tree with the largest log weight minus penalty, in a form from which `recursion.trees.grow` makes it."""
+    """The tree with the largest log weight minus penalty, in the form from which `grow_chosen_trees` makes it."""
 
     semiring: Hull | BestBySize
     wanted: int  # Number of the tree at the root: of a vertex of the hull, or of a coefficient
@@ -56,7 +56,7 @@ def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]
     largest, most_tried = best_sums(graph)[0], FIRST_SIZES
     while True:
         sizes = best_by_size(graph, min(most_tried, most))
-        n = int(sizes.wide[0])
+        n = int(sizes.n_sizes[0])
         value = sizes.value[:n] - penalties[:n]
         i = int(np.argmax(value))
         # no tree of a size beyond these can be better, whatever its log weight
@@ -341,7 +341,7 @@ class Prunings:
 
     def _grown(self, semiring: Any, wanted: int) -> Tree:
         """Return the pruning that the semiring chooses for ``wanted``, see `grow_trees`."""
-        nodes = grow(self._model, self._graph, semiring, [wanted]).nodes
+        nodes = grow_chosen_trees(self._model, self._graph, semiring, [wanted]).nodes
         return _subtree(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])
 
     def __repr__(self) -> str:

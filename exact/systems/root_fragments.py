@@ -21,10 +21,10 @@ from ..answers import best_fragments, hull_by_size
 from ..graph.building import build_graph
 from ..graph.cells import CellGraph
 from ..limits.intractable import Intractable
-from ..recursion.hulls import INSIDE
-from ..recursion.inside_outside import CELL, FEATURE, WANTED
+from ..recursion.hulls import IN_FRAGMENT
+from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
 from ..recursion.terms import by_slot, with_terms
-from ..recursion.trees import as_draws, grow
+from ..recursion.trees import as_draws, grow_chosen_trees
 
 LARGEST_STRENGTH = 1e100
 """Largest ``strength`` that is accepted."""
@@ -204,10 +204,10 @@ def _minimise(
         return strength * (np.sqrt(n * bits * math.log(2.0) / 2.0) + path)
 
     best = best_fragments(graph, hull, penalty)
-    grown = grow(model, graph, best, [INSIDE])
+    grown = grow_chosen_trees(model, graph, best, [IN_FRAGMENT])
     tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
     inner = nodes[:, FEATURE] != LEAF
-    inside = nodes[:, WANTED] == INSIDE
+    inside = nodes[:, TREE_NUMBER] == IN_FRAGMENT
     # the left child of a node comes next: the fragment goes on below a node if it contains that child
     continues = np.zeros(len(nodes), dtype=bool)
     continues[inner] = inside[np.flatnonzero(inner) + 1]

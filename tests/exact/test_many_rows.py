@@ -107,7 +107,7 @@ def test_which_rows_are_settled():
 def test_training_rows_take_one_pass(monkeypatch):
     truth, passes = solved("local"), []
     right = predicting.rows_of_cells
-    monkeypatch.setattr(predicting, "average_rows", lambda *_: pytest.fail("rows are sent down the graph"))
+    monkeypatch.setattr(predicting, "mean_leaf_values", lambda *_: pytest.fail("rows are sent down the graph"))
     monkeypatch.setattr(predicting, "rows_of_cells", lambda *how: passes.append(how) or right(*how))
     assert truth.predict_proba(np.repeat(X, 50, axis=0)).shape == (2000, 2)
     assert len(passes) == 1

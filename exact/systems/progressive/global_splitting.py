@@ -29,7 +29,7 @@ from ...graph.building import build_graph, refuse_leaf_counts, refuse_shared_lea
 from ...graph.cells import CellGraph
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior
-from ...recursion.terms import counting_terms
+from ...recursion.terms import with_unit_weights
 
 SPLITS_PER_CELL = 32
 """Number of splits of the root allowed for each pair (of a structure and a set of rows) allowed."""
@@ -263,7 +263,7 @@ def _with_root(
     Each split of the root is repeated for every pair of structures on its two sides. Its ``log_rule`` is the log of the
     prior of the structure of the whole tree divided by the number of splittings of this structure.
     """
-    log_splittings = log_sums(counting_terms(pairs))
+    log_splittings = log_sums(with_unit_weights(pairs))
     table, n = model.prior_tables.table, len(structures.feature)
     weight = model.split_prior.weights(model.n_features)
     with np.errstate(divide="ignore"):

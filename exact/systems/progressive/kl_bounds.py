@@ -30,7 +30,7 @@ from ...limits.intractable import check_cells
 from ...recursion.inside_outside import CELL, FEATURE
 from ...recursion.semirings import Best
 from ...recursion.terms import by_slot, with_terms
-from ...recursion.trees import as_draws, grow
+from ...recursion.trees import as_draws, grow_chosen_trees
 from .global_splitting import check_global, count_splittings, splitting_graph
 from .stages import route
 
@@ -356,7 +356,7 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
         log_split=graph.log_split / n_stages,
         log_rule=graph.log_rule / n_stages,
     )
-    grown = grow(model, best, Best(best_sums(best)), [0])
+    grown = grow_chosen_trees(model, best, Best(best_sums(best)), [0])
     leaves = grown.nodes[grown.nodes[:, FEATURE] == LEAF, CELL]
     tree = as_draws(model, graph, grown).distinct_tree(0)
     divergence = max(float(cost[leaves].sum()), 0.0)

@@ -22,11 +22,11 @@ from ...graph.building import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph, by_feature, pack_graph, refuse_not_finite
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
-from ...predicting import CellProbabilities, CodedRows
+from ...predicting import CellProbabilities, NewRows
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, GrownTrees, Occurrences, grow_trees
-from ...recursion.new_rows import Router, average_rows, is_fixed_design
+from ...recursion.new_rows import Router, is_fixed_design, mean_leaf_values
 from ...recursion.semirings import LogSum
-from ...recursion.trees import DrawsIndependently, as_draws
+from ...recursion.trees import IndependentDraws, as_draws
 from .global_splitting import check_global, splitting_graph
 from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
 
@@ -140,7 +140,7 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     return out
 
 
-class ProgressiveMixture(DrawsIndependently):
+class ProgressiveMixture(IndependentDraws):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
     All results are exact means over stages and orders, except `map_tree` and `log_evidence`, which are those of the
@@ -230,7 +230,7 @@ class ProgressiveMixture(DrawsIndependently):
     def _values(self, X: np.ndarray) -> np.ndarray:
         if is_fixed_design(self.model):
             return self._marginals._values(X)
-        by_stage = ~self._marginals._code_rows(X).settled
+        by_stage = ~self._marginals._code_rows(X).has_certain_cells
         out = np.empty((len(X), self._marginals.cell_values.shape[1]))
         out[~by_stage] = self._marginals._values(X[~by_stage])
         if by_stage.any():
@@ -291,7 +291,7 @@ class ProgressiveMixture(DrawsIndependently):
         for number in range(len(self._orders)):
             stages, log_inside, _ = self._summed(number)
             value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
-            out += average_rows(stages.graph, log_inside, router, x, codes, value)
+            out += mean_leaf_values(stages.graph, log_inside, router, x, codes, value)
         return out[of_row.reshape(-1)] / len(self._orders)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
@@ -406,7 +406,7 @@ def _in_order(model: TreeModel, order: Order) -> Examples:
     return Examples(codes, own, len(rows) - len(order.staged))
 
 
-def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: CodedRows) -> np.ndarray:
+def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: NewRows) -> np.ndarray:
     """Return numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
     out = np.zeros(placed.x.shape, dtype=np.int64)
     for c in np.unique(graph.feature):

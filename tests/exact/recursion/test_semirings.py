@@ -169,15 +169,15 @@ def test_sizes_with_counts(kind, seed):
     most_leaves, most_count = 4, 5
     sizes = exact.best_by_size(graph, most_leaves, counts=counts, gain=gain, max_count=most_count)
     assert isinstance(sizes, BestBySize)
-    wide, tall = int(sizes.wide[0]), int(sizes.tall[0])
-    found = sizes.value[: wide * tall].reshape(tall, wide)
+    n_sizes, n_counts = int(sizes.n_sizes[0]), int(sizes.n_counts[0])
+    found = sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
     for (m, t), value in best.items():
         if m <= most_leaves and t <= most_count:
             assert found[t, m - 1] == pytest.approx(value, **TOLERANCE)
     assert np.isfinite(found).sum() == sum(m <= most_leaves and t <= most_count for m, t in best)
     wanted = np.flatnonzero(np.isfinite(found.ravel()))
     grown = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, wanted, pack(model.lowered))
-    assert (np.diff(grown.offset) + 1) // 2 == pytest.approx(wanted % wide + 1)
+    assert (np.diff(grown.offset) + 1) // 2 == pytest.approx(wanted % n_sizes + 1)
 
 
 @each_graph
