@@ -14,7 +14,7 @@ from pactree_mcmc.posterior.sampled import SampledPosterior
 
 from .answers import log_sum, log_sums, occurrences
 from .graph.build import ADD, expand_some
-from .graph.building import Building, build_graph, keep_graph, refuse_shared_leaves
+from .graph.building import Building, build_graph, refuse_shared_leaves, store_interrupted
 from .graph.cells import CellGraph, is_flat, with_slots
 from .graph.visited import build_visited
 from .limits.ceilings import Ceiling, ceiling_of, sum_points
@@ -212,29 +212,30 @@ def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPoste
     building, is_expanded, n_rounds = Building(model, limit), np.zeros(0, dtype=bool), 0
     ceiling = ceiling_of(model, building.points)
     values = ceiling.values if isinstance(ceiling, Ceiling) else np.zeros((building.points.codes.shape[1], 0))
-    sums, which = np.zeros((0, values.shape[1])), np.zeros(1, dtype=np.int64)
+    sums, cells_to_expand = np.zeros((0, values.shape[1])), np.zeros(1, dtype=np.int64)
     while True:
         building.start_round()
-        building.run(expand_some, which, budget, ADD)
-        n_rounds, n_known = n_rounds + 1, len(sums)
-        sums = np.concatenate([sums, np.zeros((building.n_cells - n_known, values.shape[1]))])
-        is_expanded = np.concatenate([is_expanded, np.zeros(building.n_cells - n_known, dtype=bool)])
-        is_expanded[which[: building.n_done]] = True
-        building.apply(sum_points, n_known, values, sums)
-        parts, number = building.parts()
-        graph = with_slots(model, parts)
-        frontier = Frontier(model, graph, ~is_expanded[number], ceiling, sums[number])
+        building.run(expand_some, cells_to_expand, budget, ADD)
+        n_rounds, n_summed = n_rounds + 1, len(sums)
+        sums = np.concatenate([sums, np.zeros((building.n_cells - n_summed, values.shape[1]))])
+        is_expanded = np.concatenate([is_expanded, np.zeros(building.n_cells - n_summed, dtype=bool)])
+        is_expanded[cells_to_expand[: building.n_expanded]] = True
+        building.apply(sum_points, n_summed, values, sums)
+        columns, number_in_arrays = building.graph_columns()
+        graph = with_slots(model, columns)
+        frontier = Frontier(model, graph, ~is_expanded[number_in_arrays], ceiling, sums[number_in_arrays])
         if not frontier.is_open.any() or building.n_cells >= budget:
             upper = frontier.log_upper() + model.prior_tables.log_constant
             no_bound = ceiling if isinstance(ceiling, str) and upper == np.inf else None
             return VisitedPosterior(model, graph, None, upper, no_bound)
         lowers_bound = frontier.is_bounded and n_rounds % LOWERS_BOUND == 0
         gain = frontier.excess() if lowers_bound else frontier.expected_gain()
-        most = max(1, int(GROWTH * is_expanded.sum()))
-        best = np.argsort(-gain, kind="stable")[:most]
-        which = number[best[gain[best] > 0.0]]
-        if not len(which):
-            which = number[np.flatnonzero(~is_expanded[number] & (np.diff(graph.first_edge) == 0))[:most]]
+        n_to_expand = max(1, int(GROWTH * is_expanded.sum()))
+        best = np.argsort(-gain, kind="stable")[:n_to_expand]
+        cells_to_expand = number_in_arrays[best[gain[best] > 0.0]]
+        if not len(cells_to_expand):
+            no_split = ~is_expanded[number_in_arrays] & (np.diff(graph.first_edge) == 0)
+            cells_to_expand = number_in_arrays[np.flatnonzero(no_split)[:n_to_expand]]
 
 
 def solve(
@@ -309,7 +310,7 @@ def solve(
         try:
             return ExactPosterior(model, graph, progress=progress)
         except KeyboardInterrupt:
-            keep_graph(model, graph)
+            store_interrupted(model, graph)
             raise
     if is_fixed_design(model):
         return as_visited(model, build_graph(model, max_cells))

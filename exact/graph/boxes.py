@@ -3,7 +3,9 @@
 A split of an ordered feature is one integer made of the cut (the largest code going left) and the next code that
 occurs. A split of a nominal feature is an integer whose bits are the categories going left. Only the functions of this
 file use the positions of the bits. A *coordinate* is one ordering of a feature: a feature with missing values has two,
-called *twins*, one with the missing values first and one with the missing values last.
+called *twins*, one with the missing values first and one with the missing values last. ``arrays`` are those of the
+builder (see `arrays`), whose scratch holds the *box* of the current cell: the range of codes, or the set of categories,
+that the splits on its path leave of each coordinate.
 """
 
 from typing import Any
@@ -12,38 +14,40 @@ import numpy as np
 
 from pactree_mcmc.core.bits import full_mask, n_bits
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.model.split_prior.geometry import follows_design, is_weighted, parts_rows
+from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, is_weighted, parts_rows
 
-from .work import FEATURE, LEFT, PARENT, SIDE, SPLIT
+from .arrays import FEATURE, LEFT, PARENT, SIDE, SPLIT
 
 UPPER_BITS = 32
-"""Number of low bits of an ordered split, which hold the next code."""
+"""Number of low bits of an ordered split that hold the next code."""
 UPPER_MASK = (1 << UPPER_BITS) - 1
 CUT_MASK = ~UPPER_MASK
 """The bits of an ordered split that hold the cut, which alone identifies it."""
+MAX_NOMINAL_SPLITS = 1 << 20
+"""Largest number of splits of one cell, exceeded by a nominal feature with more than 20 categories."""
 
 
 @jit
-def pack_cut(cut: int, upper: int) -> int:
-    """Return an ordered split as one integer; the cut may be -1."""
-    return (cut << UPPER_BITS) | upper
+def pack_cut(cut: int, next_code: int) -> int:
+    """Return an ordered split as one integer: its cut (largest code going left, or -1) and the next code."""
+    return (cut << UPPER_BITS) | next_code
 
 
 @jit
-def cut_of(split: int) -> int:
-    """Return the cut of an ordered split."""
+def unpack_cut(split: int) -> int:
+    """Return the cut of an ordered split, the largest code going left."""
     return split >> UPPER_BITS
 
 
 @jit
-def upper_of(split: int) -> int:
+def unpack_next_code(split: int) -> int:
     """Return the next code of an ordered split, the smallest code that occurs on the right."""
     return split & UPPER_MASK
 
 
-def pack_cuts(cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def pack_cuts(cut: np.ndarray, next_code: np.ndarray) -> np.ndarray:
     """Return ordered splits as integers: `pack_cut` of arrays, outside compiled code."""
-    return (cut << UPPER_BITS) | upper
+    return (cut << UPPER_BITS) | next_code
 
 
 def unpack_cuts(split: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -54,8 +58,8 @@ def unpack_cuts(split: Any) -> tuple[np.ndarray, np.ndarray]:
 
 @jit
 def sends_left(split: int, code: int, nominal: bool) -> bool:
-    """Return True if a split sends a code to the left."""
-    return (split >> code) & 1 == 1 if nominal else code <= cut_of(split)
+    """Return True if a split of an ordered (or ``nominal``) coordinate sends a code to the left."""
+    return (split >> code) & 1 == 1 if nominal else code <= unpack_cut(split)
 
 
 @jit
@@ -68,14 +72,15 @@ def is_relative(rule: Any, rows: int) -> bool:
 
 
 @jit
-def relative_split(model: Any, work: Any, k: int, split: int) -> int:
-    """Return a split of an empty cell relative to the box in the scratch.
+def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
+    """Return a split on coordinate ``k`` of an empty cell relative to the box in the scratch.
 
-    A cut is counted from the first code of the box, a category by its place among those of the box.
+    A cut is counted from the first code of the box, a category by its place among those of the box. Then boxes of the
+    same widths have the same splits, and share one cell.
     """
-    box = work.scratch.box
+    box = arrays.scratch.box
     if not model.split_prior.feature[k].nominal:
-        cut = cut_of(split) - span(model, work, k)[0]
+        cut = unpack_cut(split) - code_range(model, arrays, k)[0]
         return pack_cut(cut, cut + 1)
     out, place, mask = np.int64(0), 0, box[k, 0]
     while mask:
@@ -88,103 +93,126 @@ def relative_split(model: Any, work: Any, k: int, split: int) -> int:
 
 
 @jit
-def moved_bits(split: int, there: int, here: int) -> int:
-    """Translate a set of categories from one box to another: the j-th category of ``there`` to the j-th of ``here``.
+def translated_bits(split: int, source: int, target: int) -> int:
+    """Translate a set of categories from one box to another: the j-th category of ``source`` to the j-th of ``target``.
 
     All three arguments are bits of categories. Both boxes have as many categories.
     """
     out = np.int64(0)
-    while there:
-        if split & there & -there:
-            out |= here & -here
-        there &= there - 1
-        here &= here - 1
+    while source:
+        if split & source & -source:
+            out |= target & -target
+        source &= source - 1
+        target &= target - 1
     return out
 
 
 @jit
-def span(model: Any, work: Any, k: int) -> tuple[int, int]:
-    """Return the first code and the end (exclusive) of the codes of an ordered coordinate in the box.
+def code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
+    """Return the first code and the end (exclusive) of the codes of ordered coordinate ``k`` in the box.
 
     Both coordinates of a feature with missing values limit this range.
     """
-    box, twin = work.scratch.box, model.split_prior.feature[k].twin
-    return max(box[k, 0], box[twin, 0]), min(box[k, 1], box[twin, 1])
+    box, paired = arrays.scratch.box, model.split_prior.feature[k].twin
+    return max(box[k, 0], box[paired, 0]), min(box[k, 1], box[paired, 1])
 
 
 @jit
-def width(model: Any, work: Any, k: int) -> int:
-    """Return the number of codes, or of categories, of one coordinate in the box."""
+def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
+    """Return the number of codes, or of categories, of coordinate ``k`` in the box."""
     if model.split_prior.feature[k].nominal:
-        return n_bits(work.scratch.box[k, 0])
-    low, high = span(model, work, k)
+        return n_bits(arrays.scratch.box[k, 0])
+    low, high = code_range(model, arrays, k)
     return high - low
 
 
 @jit
-def widest_box(model: Any, work: Any) -> None:
-    """Set the box in the scratch to that of the root."""
-    box, feature = work.scratch.box, model.split_prior.feature
+def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
+    """Return an upper bound on the number of splits of a cell with ``n_members`` points, whose box is in the scratch.
+
+    MAX_NOMINAL_SPLITS + 1 stands for all numbers that are too large.
+    """
+    split_prior = model.split_prior
+    total = 0
+    for k in range(len(split_prior.feature)):
+        n_codes = n_codes_in_box(model, arrays, k)
+        if halves_box(split_prior):
+            n_codes = 0
+        elif parts_rows(split_prior):
+            n_codes = min(n_codes, n_members)
+        if split_prior.feature[k].nominal:
+            if n_codes > 20:
+                return MAX_NOMINAL_SPLITS + 1
+            n_codes = 1 << max(n_codes - 1, 0)
+        total += n_codes + 2
+    return total
+
+
+@jit
+def set_root_box(model: Any, arrays: Any) -> None:
+    """Set the box in the scratch to that of the root, all codes of all coordinates."""
+    box, feature = arrays.scratch.box, model.split_prior.feature
     for k in range(len(feature)):
         box[k, 0] = full_mask(feature[k].n_codes) if feature[k].nominal else 0
         box[k, 1] = 0 if feature[k].nominal else feature[k].n_codes
 
 
 @jit
-def narrow_box(model: Any, work: Any, k: int, split: int, side: int) -> None:
-    """Narrow the box in the scratch to one side of a split."""
-    box = work.scratch.box
+def narrow_box(model: Any, arrays: Any, k: int, split: int, side: int) -> None:
+    """Narrow the box in the scratch to one side, LEFT or RIGHT, of a split on coordinate ``k``."""
+    box = arrays.scratch.box
     if model.split_prior.feature[k].nominal:
         box[k, 0] &= split if side == LEFT else ~split
     elif side == LEFT:
-        box[k, 1] = min(box[k, 1], cut_of(split) + 1)
+        box[k, 1] = min(box[k, 1], unpack_cut(split) + 1)
     else:
-        box[k, 0] = max(box[k, 0], cut_of(split) + 1)
+        box[k, 0] = max(box[k, 0], unpack_cut(split) + 1)
 
 
 @jit
-def find_members(model: Any, work: Any, cell: int) -> int:
+def find_members(model: Any, arrays: Any, cell: int) -> int:
     """Write the box and the points of a cell into the scratch, and return the number of points.
 
-    They follow from the splits on the path by which the cell was first reached. An empty cell has 0 points.
+    They follow from the splits on the path by which the cell was first reached. An empty cell has 0 points. Only the
+    points in the range of the most selective ordered coordinate are examined.
     """
-    points, cells, box, members = work.points, work.cells, work.scratch.box, work.scratch.members
-    feature, here = model.split_prior.feature, cell
-    widest_box(model, work)
-    while cells.origin[PARENT, here] >= 0:
-        k, split, side = cells.origin[FEATURE, here], cells.origin[SPLIT, here], cells.origin[SIDE, here]
-        narrow_box(model, work, k, split, side)
-        here = cells.origin[PARENT, here]
+    points, cells, box, members = arrays.points, arrays.cells, arrays.scratch.box, arrays.scratch.members
+    feature, ancestor = model.split_prior.feature, cell
+    set_root_box(model, arrays)
+    while cells.origin[PARENT, ancestor] >= 0:
+        k, split, side = cells.origin[FEATURE, ancestor], cells.origin[SPLIT, ancestor], cells.origin[SIDE, ancestor]
+        narrow_box(model, arrays, k, split, side)
+        ancestor = cells.origin[PARENT, ancestor]
     if cells.rows[cell] == 0:
         return 0
-    best, begin, end = 0, 0, len(points.rows)
-    asked, n_asked = work.scratch.asked, 0
+    best_feature, begin, end = 0, 0, len(points.rows)
+    limited, n_limited = arrays.scratch.limited, 0
     for k in range(len(feature)):
         if feature[k].nominal or box[k, 0] > 0 or box[k, 1] < feature[k].n_codes:
-            asked[n_asked] = k
-            n_asked += 1
+            limited[n_limited] = k
+            n_limited += 1
         if not feature[k].nominal and (box[k, 0] > 0 or box[k, 1] < feature[k].n_codes):
-            first, last = _place(points, k, box[k, 0]), _place(points, k, box[k, 1])
+            first, last = _first_with_code(points, k, box[k, 0]), _first_with_code(points, k, box[k, 1])
             if last - first < end - begin:
-                best, begin, end = k, first, last
+                best_feature, begin, end = k, first, last
     n = 0
     for j in range(begin, end):
-        i = points.order[best, j]
-        inside = True
-        for j_asked in range(n_asked):
-            k = asked[j_asked]
+        i = points.order[best_feature, j]
+        in_box = True
+        for i_limited in range(n_limited):
+            k = limited[i_limited]
             code = points.codes[k, i]
-            inside &= (box[k, 0] >> code) & 1 == 1 if feature[k].nominal else box[k, 0] <= code < box[k, 1]
-            if not inside:
+            in_box &= (box[k, 0] >> code) & 1 == 1 if feature[k].nominal else box[k, 0] <= code < box[k, 1]
+            if not in_box:
                 break
-        if inside:
+        if in_box:
             members[n] = i
             n += 1
     return n
 
 
 @jit
-def _place(points: Any, k: int, code: int) -> int:
+def _first_with_code(points: Any, k: int, code: int) -> int:
     """Return the first place, among the points sorted by coordinate ``k``, with a code of at least ``code``."""
     low, high = 0, points.order.shape[1]
     while low < high:
@@ -197,27 +225,30 @@ def _place(points: Any, k: int, code: int) -> int:
 
 
 @jit
-def box_hash(model: Any, work: Any, empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Return the two words of the hash of the box in the scratch, or of its widths alone if ``empty`` is True."""
-    box, feature = work.scratch.box, model.split_prior.feature
-    word0, word1 = np.uint64(2) + np.uint64(empty), np.uint64(3)
+def box_hash(model: Any, arrays: Any, is_empty: bool) -> tuple[np.uint64, np.uint64]:
+    """Return the two words of the hash that identifies the cell with the box in the scratch.
+
+    If ``is_empty`` is True, the cell has no rows and the hash is that of the widths of the box alone.
+    """
+    box, feature = arrays.scratch.box, model.split_prior.feature
+    word0, word1 = np.uint64(2) + np.uint64(is_empty), np.uint64(3)
     for k in range(box.shape[0]):
-        a = width(model, work, k) if empty else box[k, 0]
-        b = 0 if empty else box[k, 1]
-        if not empty and feature[k].twin < k:
+        first = n_codes_in_box(model, arrays, k) if is_empty else box[k, 0]
+        second = 0 if is_empty else box[k, 1]
+        if not is_empty and feature[k].twin < k:
             # missing values have the lowest code of one coordinate and the highest of the other: of the second
             # coordinate only this matters, whether the box still contains them
-            a = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
-            b = 0
-        elif not empty and feature[k].twin > k:
-            a, b = span(model, work, k)
-        word0 = mix(mix(word0 ^ np.uint64(a)) ^ np.uint64(b))
-        word1 = mix(mix(word1 + np.uint64(a)) + np.uint64(b))
+            first = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
+            second = 0
+        elif not is_empty and feature[k].twin > k:
+            first, second = code_range(model, arrays, k)
+        word0 = mix_hash(mix_hash(word0 ^ np.uint64(first)) ^ np.uint64(second))
+        word1 = mix_hash(mix_hash(word1 + np.uint64(first)) + np.uint64(second))
     return word0, word1
 
 
 @jit
-def mix(h: np.uint64) -> np.uint64:
+def mix_hash(h: np.uint64) -> np.uint64:
     """Return a pseudo-random 64-bit function of ``h``, for hashes."""
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

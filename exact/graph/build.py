@@ -32,20 +32,7 @@ from pactree_mcmc.model.split_prior.weights import (
     weight_of_part,
 )
 
-from .boxes import (
-    box_hash,
-    find_members,
-    is_relative,
-    mix,
-    narrow_box,
-    pack_cut,
-    relative_split,
-    sends_left,
-    span,
-    widest_box,
-    width,
-)
-from .work import (
+from .arrays import (
     FEATURE,
     LEFT,
     PARENT,
@@ -54,93 +41,107 @@ from .work import (
     SPLIT,
     add_code_to_side,
     add_to_side,
+    clear_code_slots,
     clear_sides,
-    forget_codes,
     move_to_left,
+    sum_by_code,
     sum_from_right,
-    tabulate,
+)
+from .boxes import (
+    MAX_NOMINAL_SPLITS,
+    bound_n_splits,
+    box_hash,
+    code_range,
+    find_members,
+    is_relative,
+    mix_hash,
+    n_codes_in_box,
+    narrow_box,
+    pack_cut,
+    relative_split,
+    sends_left,
+    set_root_box,
 )
 
-N_CELLS, N_EDGES, NEXT, MODE, N_WANTED = range(5)
-"""Entries of `Scratch.count`: numbers of cells and edges, next cell to expand, mode, number of wanted splits."""
-ADD, ADD_WANTED, FIND = range(3)
-"""Modes: add every new child to the graph, only children of wanted splits, or none."""
-UNKNOWN = -1
-"""Number in place of a cell that the graph does not contain."""
+N_CELLS, N_EDGES, NEXT_CELL, MODE, N_TREE_SPLITS = range(5)
+"""Entries of `CellScratch.counters`: numbers of cells and edges, next cell to expand, mode, number of tree splits."""
+ADD, ADD_TREE_SPLITS, FIND = range(3)
+"""Modes: add every new child to the graph, only children of the splits that given trees use, or none."""
+NO_CELL = -1
+"""Number in place of a child that the graph does not contain."""
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS, PAUSED = range(5)
 """Results of a compiled step: done, longer arrays of cells or of edges needed, impossible, or the budget spent."""
-MAX_NOMINAL_SPLITS = 1 << 20
-"""Largest number of splits of one cell, exceeded by a nominal feature with more than 20 categories."""
-NEVER = np.int64(1 << 62)
+INFINITE_ROWS = np.int64(1 << 62)
 """Number of rows larger than that of any table."""
 
 
 @jit
-def build(model: Any, work: Any, budget: int) -> int:
-    """Expand cells in order of discovery, and return FINISHED when none is left.
+def build_cells(model: Any, arrays: Any, budget: int) -> int:
+    """List the splits of all cells in order of discovery, adding new children, and return FINISHED at the end.
 
     Return MORE_CELLS or MORE_EDGES if an array is full: the caller makes it longer and calls again. Return PAUSED after
-    ``budget`` steps, which are codes of points read, and splits.
+    ``budget`` steps, which are codes of points read, and splits, so that the caller can show progress.
     """
-    count, cells, p = work.scratch.count, work.cells, len(model.split_prior.feature)
-    if count[N_CELLS] == 0:
-        add_root(model, work)
-    while count[NEXT] < count[N_CELLS]:
+    counters, cells, p = arrays.scratch.counters, arrays.cells, len(model.split_prior.feature)
+    if counters[N_CELLS] == 0:
+        add_root(model, arrays)
+    while counters[NEXT_CELL] < counters[N_CELLS]:
         if budget <= 0:
             return PAUSED
-        cell = count[NEXT]
-        cells.start[cell] = count[N_EDGES]
+        cell = counters[NEXT_CELL]
+        cells.start[cell] = counters[N_EDGES]
         n_members = np.int64(0)
         if cells.depth[cell] < model.prior.depth_limit:
-            n_members = np.int64(find_members(model, work, cell))
-            status = room(work, bound_n_splits(model, work, n_members, cell))
+            n_members = np.int64(find_members(model, arrays, cell))
+            status = storage_status(arrays, bound_n_splits(model, arrays, n_members, cell))
             if status != FINISHED:
                 return status
-            expand(model, work, cell, n_members)
-        count[NEXT] += 1
-        cells.stop[cell] = count[N_EDGES]
+            expand(model, arrays, cell, n_members)
+        counters[NEXT_CELL] += 1
+        cells.stop[cell] = counters[N_EDGES]
         cells.is_splittable[cell] = cells.stop[cell] > cells.start[cell]
         budget -= 1 + p * n_members + cells.stop[cell] - cells.start[cell]
     return FINISHED
 
 
 @jit
-def room(work: Any, n_splits: int) -> int:
-    """Return FINISHED if the arrays have room for ``n_splits`` more splits with their children.
+def storage_status(arrays: Any, n_splits: int) -> int:
+    """Return FINISHED if the arrays can hold ``n_splits`` more splits, of one cell, with their children.
 
-    Otherwise return MORE_CELLS or MORE_EDGES for the array that is full, or TOO_MANY_SPLITS if a cell may not have as
-    many.
+    Otherwise return MORE_CELLS or MORE_EDGES for the array that is too short, or TOO_MANY_SPLITS if a cell may not have
+    as many.
     """
-    count, cells = work.scratch.count, work.cells
+    counters, cells = arrays.scratch.counters, arrays.cells
     if n_splits > MAX_NOMINAL_SPLITS:
         return TOO_MANY_SPLITS
-    if count[N_CELLS] + 2 * n_splits + 2 > len(cells.rows) or 2 * (count[N_CELLS] + 2 * n_splits) > len(cells.table):
+    n_cells = counters[N_CELLS] + 2 * n_splits
+    if n_cells + 2 > len(cells.rows) or 2 * n_cells > len(cells.table):
         return MORE_CELLS
-    if count[N_EDGES] + n_splits > len(work.edges.left):
+    if counters[N_EDGES] + n_splits > len(arrays.edges.left):
         return MORE_EDGES
     return FINISHED
 
 
 @jit
-def add_root(model: Any, work: Any) -> None:
+def add_root(model: Any, arrays: Any) -> None:
     """Add the root, the cell of all points."""
-    points, scratch = work.points, work.scratch
-    clear_sides(work)
+    points, scratch = arrays.points, arrays.scratch
+    clear_sides(arrays)
     for i in range(len(points.rows)):
-        add_to_side(work, LEFT, i)
-    widest_box(model, work)
+        add_to_side(arrays, LEFT, i)
+    set_root_box(model, arrays)
     size = scratch.side_rows[LEFT]
     if not parts_rows(model.split_prior):
         size = 0
         for k in range(len(model.split_prior.feature)):
-            size += width(model, work, k)
-    find_or_add(model, work, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size)
+            size += n_codes_in_box(model, arrays, k)
+    find_or_add(model, arrays, np.uint64(1), np.uint64(0), LEFT, -1, 0, 0, size)
 
 
 @jit
 def find_or_add(
     model: Any,
-    work: Any,
+    arrays: Any,
     word0: np.uint64,
     word1: np.uint64,
     side: int,
@@ -151,33 +152,34 @@ def find_or_add(
 ) -> int:
     """Return the number of the cell on one side of a split, found by its hash, and add the cell if it is new.
 
-    The hash is ``word0, word1``, to which the depth and the groups of features are added here if they matter. A new
-    cell takes its statistics from ``side`` of the scratch. In mode FIND no cell is added, and UNKNOWN is returned.
+    ``word0, word1`` is the hash of the points or the box, to which the function adds the depth and the groups of
+    features if they matter. ``parent``, ``feature``, ``split`` and ``side`` are the origin of a new cell, whose
+    statistics are those of ``side`` in the scratch. In mode FIND no cell is added, and NO_CELL is returned.
     """
-    cells, scratch, count = work.cells, work.scratch, work.scratch.count
+    cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
     # the groups of features that may still interact decide which features a cell can be split on
-    is_open = cells.open[parent] & model.split_prior.feature[feature].groups if parent >= 0 else np.int64(-1)
-    if is_open != -1:
-        word0, word1 = mix(word0 ^ np.uint64(is_open)), mix(word1 + np.uint64(is_open))
+    open_groups = cells.open_groups[parent] & model.split_prior.feature[feature].groups if parent >= 0 else np.int64(-1)
+    if open_groups != -1:
+        word0, word1 = mix_hash(word0 ^ np.uint64(open_groups)), mix_hash(word1 + np.uint64(open_groups))
     if model.split_prior.by_depth and parent >= 0:
         below = np.uint64(cells.depth[parent] + 1)
-        word0, word1 = mix(word0 ^ below), mix(word1 + below)
+        word0, word1 = mix_hash(word0 ^ below), mix_hash(word1 + below)
     mask = len(cells.table) - 1
-    at = np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
-    while cells.table[at] >= 0:
-        known = np.int64(cells.table[at])
-        if cells.hash[known, 0] == word0 and cells.hash[known, 1] == word1:
-            return known
-        at = (at + 1) & mask
-    if count[MODE] == FIND:
-        return UNKNOWN
-    new = count[N_CELLS]
-    count[N_CELLS] += 1
-    cells.table[at] = new
+    place = np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
+    while cells.table[place] >= 0:
+        cell = np.int64(cells.table[place])
+        if cells.hash[cell, 0] == word0 and cells.hash[cell, 1] == word1:
+            return cell
+        place = (place + 1) & mask
+    if counters[MODE] == FIND:
+        return NO_CELL
+    new = counters[N_CELLS]
+    counters[N_CELLS] += 1
+    cells.table[place] = new
     cells.hash[new, 0], cells.hash[new, 1] = word0, word1
     cells.origin[PARENT, new], cells.origin[FEATURE, new] = parent, feature
     cells.origin[SPLIT, new], cells.origin[SIDE, new] = split, side
-    cells.rows[new], cells.size[new], cells.open[new] = scratch.side_rows[side], size, is_open
+    cells.rows[new], cells.size[new], cells.open_groups[new] = scratch.side_rows[side], size, open_groups
     cells.depth[new] = cells.depth[parent] + 1 if parent >= 0 else 0
     for j in range(cells.stats.shape[1]):
         cells.stats[new, j] = scratch.side_stats[side, j]
@@ -186,157 +188,142 @@ def find_or_add(
 
 
 @jit
-def bound_n_splits(model: Any, work: Any, n_members: int, cell: int) -> int:
-    """Return an upper bound on the number of splits of a cell, whose box is in the scratch."""
-    rule = model.split_prior
-    total = 0
-    for k in range(len(rule.feature)):
-        n_codes = width(model, work, k)
-        if halves_box(rule):
-            n_codes = 0
-        elif parts_rows(rule):
-            n_codes = min(n_codes, n_members)
-        if rule.feature[k].nominal:
-            if n_codes > 20:
-                return MAX_NOMINAL_SPLITS + 1
-            n_codes = 1 << max(n_codes - 1, 0)
-        total += n_codes + 2
-    return total
-
-
-@jit
-def expand(model: Any, work: Any, cell: int, n_members: int) -> None:
+def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
     """Add the splits of a cell with their probabilities ``log R(split | cell)``, and new children as the mode allows.
 
     R of a split on feature k is ``w_k / sum of w_j over the features j with a split  *  1 / number of splits on k``,
     or, with weights of splits, their fraction in place of the last factor (formulas, section 2).
     """
-    rule, count = model.split_prior, work.scratch.count
-    first, total = count[N_EDGES], 0.0
+    rule, counters = model.split_prior, arrays.scratch.counters
+    first, total = counters[N_EDGES], 0.0
     for k in range(len(rule.feature)):
-        weight, before = rule.feature[k].weight, count[N_EDGES]
-        _list_splits_on(model, work, cell, n_members, k)
-        n_splits = count[N_EDGES] - before
+        weight, before = rule.feature[k].weight, counters[N_EDGES]
+        _add_splits_on(model, arrays, cell, n_members, k)
+        n_splits = counters[N_EDGES] - before
         if n_splits > 0 and is_weighted(rule):
-            total += _fraction_weights(rule, work, weight, before, count[N_EDGES])
+            total += _log_fractions_into(rule, arrays, weight, before, counters[N_EDGES])
         elif n_splits > 0:
             total += weight
-            for e in range(before, count[N_EDGES]):
-                work.edges.log_rule[e] = log(weight) - log(float(n_splits))
-    for e in range(first, count[N_EDGES]):
-        work.edges.log_rule[e] -= log(total)
+            for e in range(before, counters[N_EDGES]):
+                arrays.edges.log_rule[e] = log(weight) - log(float(n_splits))
+    for e in range(first, counters[N_EDGES]):
+        arrays.edges.log_rule[e] -= log(total)
 
 
 @jit
-def has_split(model: Any, work: Any, cell: int, n_members: int) -> bool:
-    """Return True if a cell can be split. Adds no edge."""
-    count = work.scratch.count
-    before = count[N_EDGES]
+def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
+    """Return True if a cell with ``n_members`` points in the scratch has a split. Adds no edge."""
+    counters = arrays.scratch.counters
+    before = counters[N_EDGES]
     for k in range(len(model.split_prior.feature)):
-        _list_splits_on(model, work, cell, n_members, k)
-        if count[N_EDGES] > before:
-            count[N_EDGES] = before
+        _add_splits_on(model, arrays, cell, n_members, k)
+        if counters[N_EDGES] > before:
+            counters[N_EDGES] = before
             return True
     return False
 
 
 @jit
-def _list_splits_on(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Add the splits of a cell on coordinate ``k``. Their weights are stored in ``log_rule``, for `expand` to replace.
+def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
+    """Add the splits of a cell on coordinate ``k``. ``log_rule`` holds their weights until `expand` replaces these.
 
     No splits are added if the coordinate has weight zero, if the features split on above exclude it, or if the features
     take turns and it is not its turn.
     """
     rule = model.split_prior
     feature = rule.feature[k]
-    if feature.weight <= 0.0 or work.cells.open[cell] & feature.groups == 0:
+    if feature.weight <= 0.0 or arrays.cells.open_groups[cell] & feature.groups == 0:
         return
-    if takes_turns(rule) and feature.turn != work.cells.depth[cell] % rule.n_turns:
+    if takes_turns(rule) and feature.turn != arrays.cells.depth[cell] % rule.n_turns:
         return
     if feature.nominal:
-        _list_partitions(model, work, cell, n_members, k)
+        _add_partitions(model, arrays, cell, n_members, k)
     else:
-        _list_cuts(model, work, cell, n_members, k)
+        _add_cuts(model, arrays, cell, n_members, k)
 
 
 @jit
-def list_known_splits(model: Any, work: Any, cell: int, n_members: int, mode: int) -> None:
+def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int, mode: int) -> None:
     """Add the splits of a cell whose two children are both in the graph, after adding the children that ``mode`` adds.
 
-    R of these splits is their probability among all splits of the cell.
+    All splits of the cell are listed, and those with a child outside the graph are removed again. So R of the others is
+    their probability among all splits of the cell.
     """
-    count, cells, edges, wanted = work.scratch.count, work.cells, work.edges, work.scratch.wanted
-    first, count[MODE] = count[N_EDGES], mode
-    expand(model, work, cell, n_members)
-    cells.is_splittable[cell] = count[N_EDGES] > first
-    stop = first
-    for e in range(first, count[N_EDGES]):
-        if edges.left[e] != UNKNOWN and edges.right[e] != UNKNOWN:
-            edges.left[stop], edges.right[stop], edges.feature[stop] = edges.left[e], edges.right[e], edges.feature[e]
-            edges.split[stop], edges.log_rule[stop] = edges.split[e], edges.log_rule[e]
-            for i in range(count[N_WANTED]):
-                if wanted[i, 3] == e:
-                    wanted[i, 3] = stop
-            stop += 1
-    cells.start[cell], cells.stop[cell], count[N_EDGES] = first, stop, stop
+    cells, edges = arrays.cells, arrays.edges
+    counters, tree_splits = arrays.scratch.counters, arrays.scratch.tree_splits
+    first, counters[MODE] = counters[N_EDGES], mode
+    expand(model, arrays, cell, n_members)
+    cells.is_splittable[cell] = counters[N_EDGES] > first
+    end = first
+    for e in range(first, counters[N_EDGES]):
+        if edges.left[e] != NO_CELL and edges.right[e] != NO_CELL:
+            edges.left[end], edges.right[end], edges.feature[end] = edges.left[e], edges.right[e], edges.feature[e]
+            edges.split[end], edges.log_rule[end] = edges.split[e], edges.log_rule[e]
+            for i in range(counters[N_TREE_SPLITS]):
+                if tree_splits[i, 3] == e:
+                    tree_splits[i, 3] = end
+            end += 1
+    cells.start[cell], cells.stop[cell], counters[N_EDGES] = first, end, end
 
 
 @jit
-def expand_some(model: Any, work: Any, which: np.ndarray, most: int, mode: int) -> int:
-    """Add the splits of the cells ``which`` (m,) one cell after another, until the graph has ``most`` cells.
+def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, max_cells: int, mode: int) -> int:
+    """Add the splits of ``cells_to_expand`` (m,), one cell after another, until the graph has ``max_cells`` cells.
 
     In mode FIND only splits between cells of the graph are added, in mode ADD all splits, with their children.
-    ``count[NEXT]`` is the number of cells of ``which`` that are finished. Return FINISHED, or the array that is full.
+    ``counters[NEXT_CELL]`` is the number of ``cells_to_expand`` that are finished. Return FINISHED, or MORE_CELLS or
+    MORE_EDGES for the array that is full.
     """
-    count, cells, enough = work.scratch.count, work.cells, rows_to_split(model, work)
-    if count[N_CELLS] == 0:
-        count[MODE] = ADD
-        add_root(model, work)
-        count[MODE] = FIND
-        cells.is_splittable[0] = has_split(model, work, np.int64(0), find_members(model, work, np.int64(0)))
-    while count[NEXT] < len(which) and count[N_CELLS] < most:
-        cell = which[count[NEXT]]
-        n_members = find_members(model, work, cell)
+    counters, cells, n_rows_to_split = arrays.scratch.counters, arrays.cells, rows_that_ensure_split(model, arrays)
+    if counters[N_CELLS] == 0:
+        counters[MODE] = ADD
+        add_root(model, arrays)
+        counters[MODE] = FIND
+        cells.is_splittable[0] = has_split(model, arrays, np.int64(0), find_members(model, arrays, np.int64(0)))
+    while counters[NEXT_CELL] < len(cells_to_expand) and counters[N_CELLS] < max_cells:
+        cell = cells_to_expand[counters[NEXT_CELL]]
+        n_members = find_members(model, arrays, cell)
         # room for the splits of a child too, which are listed and removed
-        status = room(work, 2 * bound_n_splits(model, work, n_members, cell))
+        status = storage_status(arrays, 2 * bound_n_splits(model, arrays, n_members, cell))
         if status != FINISHED:
             return status
-        n_known = count[N_CELLS]
-        list_known_splits(model, work, cell, n_members, mode)
-        count[MODE] = FIND
-        for new in range(n_known, count[N_CELLS]):
-            is_sure = cells.rows[new] >= enough
-            cells.is_splittable[new] = is_sure or has_split(model, work, new, find_members(model, work, new))
-        count[NEXT] += 1
+        n_before = counters[N_CELLS]
+        add_splits_between_cells(model, arrays, cell, n_members, mode)
+        counters[MODE] = FIND
+        for new in range(n_before, counters[N_CELLS]):
+            is_sure = cells.rows[new] >= n_rows_to_split
+            cells.is_splittable[new] = is_sure or has_split(model, arrays, new, find_members(model, arrays, new))
+        counters[NEXT_CELL] += 1
     return FINISHED
 
 
 @jit
-def rows_to_split(model: Any, work: Any) -> int:
+def rows_that_ensure_split(model: Any, arrays: Any) -> int:
     """Return a number of rows such that every cell with as many can be split, because it has two distinct points.
 
-    Return NEVER if the split prior may exclude such a split.
+    This saves a search for a split. Return INFINITE_ROWS if the split prior may exclude such a split.
     """
-    rule, rows = model.split_prior, work.points.rows
-    if not parts_rows(rule) or is_weighted(rule) or least_rows(rule) > 1:
-        return NEVER
-    for k in range(len(rule.feature)):
-        if rule.feature[k].weight <= 0.0:
-            return NEVER
-    most = np.int64(0)
+    split_prior, rows = model.split_prior, arrays.points.rows
+    if not parts_rows(split_prior) or is_weighted(split_prior) or least_rows(split_prior) > 1:
+        return INFINITE_ROWS
+    for k in range(len(split_prior.feature)):
+        if split_prior.feature[k].weight <= 0.0:
+            return INFINITE_ROWS
+    max_rows = np.int64(0)
     for i in range(len(rows)):
-        most = max(most, rows[i])
-    return most + 1
+        max_rows = max(max_rows, rows[i])
+    return max_rows + 1
 
 
 @jit
-def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int) -> float:
-    """Replace the weights of edges ``first`` to ``last - 1``, all on one feature, by the logs of parts of its weight.
+def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last: int) -> float:
+    """Replace the weights of edges ``first`` to ``last - 1`` in ``log_rule``, all of one cell and feature, by logs.
 
-    Return the weight of the feature, times the sum of the weights of its splits if the prior is ``joint``. Divided by
-    the sum of these weights over the features, the parts are R.
+    Each split gets the part of the feature's weight that its own weight is of the sum. Return the weight of the
+    feature, times the sum of the weights of its splits if the prior is ``joint``. R of a split is its part divided by
+    the sum of what is returned for all features of the cell.
     """
-    edges, mass = work.edges, 0.0
+    edges, mass = arrays.edges, 0.0
     for e in range(first, last):
         mass += edges.log_rule[e]
     fraction = weight * mass if rule.joint else weight
@@ -346,16 +333,16 @@ def _fraction_weights(rule: Any, work: Any, weight: float, first: int, last: int
 
 
 @jit
-def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every cut of a cell on ordered coordinate ``k``.
+def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
+    """Add every cut of a cell on ordered coordinate ``k``, with its weight.
 
     The cuts are those between codes that occur in the cell (local), inside the box (grid), or its middle (dyadic). If
     sides may be empty, the cuts that send all rows to one side are added too.
     """
-    rule, scratch = model.split_prior, work.scratch
-    n, n_codes = tabulate(work, n_members, k), rule.feature[k].n_codes
+    rule, scratch = model.split_prior, arrays.scratch
+    n, n_codes = sum_by_code(arrays, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
-    low, high = span(model, work, k)
+    low, high = code_range(model, arrays, k)
     if parts_box(rule):
         first, last = low + 1, high
     elif halves_box(rule):
@@ -363,63 +350,64 @@ def _list_cuts(model: Any, work: Any, cell: int, n_members: int, k: int) -> None
         last = first + 1 if high - low >= 2 else first
     elif has_empty_sides(rule):
         first, last = 0, n + 1 if n > 0 else 1
-    sum_from_right(work, n)
+    sum_from_right(arrays, n)
     # without weights the array is not used
-    weighed = _cut_to_weigh(model, work, cell, k, n, first, last) if is_weighted(rule) else scratch.suffix
-    taken, number = 0, 0
+    cut_inputs = _new_cut_inputs(model, arrays, cell, k, n, first, last) if is_weighted(rule) else scratch.suffix
+    n_moved, n_listed = 0, 0
     for place in range(first, last):
-        cut, upper = place - 1, place
+        cut, next_code = place - 1, place
         if parts_rows(rule):
             cut = scratch.codes[place - 1] if place > 0 else -1
-            upper = scratch.codes[place] if place < n else n_codes
+            next_code = scratch.codes[place] if place < n else n_codes
             if place == n:
                 cut = n_codes - 1
-        while taken < n and scratch.codes[taken] <= cut:
-            move_to_left(work, scratch.codes[taken])
-            taken += 1
+        while n_moved < n and scratch.codes[n_moved] <= cut:
+            move_to_left(arrays, scratch.codes[n_moved])
+            n_moved += 1
         for a in range(scratch.suffix.shape[1]):
-            scratch.side_stats[RIGHT, a] = scratch.suffix[taken, a]
+            scratch.side_stats[RIGHT, a] = scratch.suffix[n_moved, a]
         if min(scratch.side_rows[LEFT], scratch.side_rows[RIGHT]) < least_rows(rule):
             continue
         weight = 1.0
         if is_weighted(rule):
             if parts_rows(rule):
-                weighed[0, ROWS_LEFT], weighed[0, ROWS_RIGHT] = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
-            weight = weight_behind(rule, weighed, k, cut, upper, number)
-            number += 1
+                cut_inputs[0, ROWS_LEFT], cut_inputs[0, ROWS_RIGHT] = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
+            weight = weight_behind(rule, cut_inputs, k, cut, next_code, n_listed)
+            n_listed += 1
         if weight > 0.0:
-            _add_edge(model, work, cell, k, pack_cut(cut, upper), weight)
-    forget_codes(work, n)
+            _add_edge(model, arrays, cell, k, pack_cut(cut, next_code), weight)
+    clear_code_slots(arrays, n)
 
 
 @jit
-def _cut_to_weigh(model: Any, work: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
-    """Return the inputs of the weight function that all cuts of a cell on coordinate ``k`` have in common.
+def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
+    """Return the record that the weight function of a split prior takes, for the cuts of a cell on coordinate ``k``.
 
-    These are the number of cuts, the depth, and the smallest and largest code.
+    It holds what all these cuts have in common: their number (they are ``first`` to ``last - 1``), the depth, and the
+    smallest and the largest code. ``n`` is the number of codes in the cell.
     """
-    rule, scratch, depth = model.split_prior, work.scratch, np.int64(work.cells.depth[cell])
-    low, high = span(model, work, k)
+    rule, scratch, depth = model.split_prior, arrays.scratch, np.int64(arrays.cells.depth[cell])
+    low, high = code_range(model, arrays, k)
     n_cuts = last - first
     if parts_rows(rule):
         n_cuts, below = 0, 0
         low, high = scratch.codes[0], scratch.codes[n - 1] + 1
         for j in range(n - 1):
             below += scratch.rows[scratch.slot[scratch.codes[j]]]
-            n_cuts += min(below, work.cells.rows[cell] - below) >= least_rows(rule)
+            n_cuts += min(below, arrays.cells.rows[cell] - below) >= least_rows(rule)
     out = new_cut(rule, k, float(n_cuts), depth)
     set_ends(rule, out, k, low, high - 1)
     return out
 
 
 @jit
-def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -> None:
+def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
     """Add every partition of the categories in the cell (local) or in the box (grid) into a left and a right set.
 
     The smallest category goes left. If sides may be empty, the splits that send all rows to one side are added too.
     """
-    rule, scratch = model.split_prior, work.scratch
-    n, everything = tabulate(work, n_members, k), full_mask(rule.feature[k].n_codes)
+    rule, scratch = model.split_prior, arrays.scratch
+    n, everything = sum_by_code(arrays, n_members, k), all_bits(rule.feature[k].n_codes)
     present = np.int64(0)
     for j in range(n):
         present |= np.int64(1) << scratch.codes[j]
@@ -429,70 +417,73 @@ def _list_partitions(model: Any, work: Any, cell: int, n_members: int, k: int) -
     if has_empty_sides(rule):
         trivial = 2 if n > 0 else 1
     weight = (
-        weight_of_part(rule, k, float(n_partitions), np.int64(work.cells.depth[cell])) if is_weighted(rule) else 1.0
+        weight_of_part(rule, k, float(n_partitions), np.int64(arrays.cells.depth[cell])) if is_weighted(rule) else 1.0
     )
     for number in range(-trivial, n_partitions if weight > 0.0 else 0):
         if number < 0:
             split = everything if number == -trivial else np.int64(0)
         else:
-            split = deposit_bits(parted, 1 + 2 * number)
-        clear_sides(work)
+            split = spread_bits(parted, 1 + 2 * number)
+        clear_sides(arrays)
         for j in range(n):
-            add_code_to_side(work, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])
+            add_code_to_side(arrays, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])
         rows_left, rows_right = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
         if min(rows_left, rows_right) < least_rows(rule):
             continue
         if not parts_box(rule) and rows_left >= rows_right:
             split |= everything & ~present
-        _add_edge(model, work, cell, k, split, weight)
-    forget_codes(work, n)
+        _add_edge(model, arrays, cell, k, split, weight)
+    clear_code_slots(arrays, n)
 
 
 @jit
-def _add_edge(model: Any, work: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Add a split of a cell whose two sides are summed in the scratch. Store its weight in ``log_rule`` for now."""
-    edges, count = work.edges, work.scratch.count
-    e = count[N_EDGES]
-    edges.left[e] = edges.right[e] = UNKNOWN
-    if count[MODE] != ADD_WANTED or _is_wanted(work, k, split):
-        edges.left[e] = _child(model, work, cell, k, split, LEFT)
-        edges.right[e] = _child(model, work, cell, k, split, RIGHT)
+def _add_edge(model: Any, arrays: Any, cell: int, k: int, split: int, weight: float) -> None:
+    """Add a split of a cell on coordinate ``k``, whose two sides are summed in the scratch, with its two children.
+
+    ``log_rule`` holds its weight until `expand` replaces it by log R.
+    """
+    edges, counters = arrays.edges, arrays.scratch.counters
+    e = counters[N_EDGES]
+    edges.left[e] = edges.right[e] = NO_CELL
+    if counters[MODE] != ADD_TREE_SPLITS or _mark_tree_split(arrays, k, split):
+        edges.left[e] = _child(model, arrays, cell, k, split, LEFT)
+        edges.right[e] = _child(model, arrays, cell, k, split, RIGHT)
     edges.feature[e], edges.log_rule[e] = k, weight
-    if is_relative(model.split_prior, work.cells.rows[cell]):
-        split = relative_split(model, work, k, split)
+    if is_relative(model.split_prior, arrays.cells.rows[cell]):
+        split = relative_split(model, arrays, k, split)
     edges.split[e] = split
-    count[N_EDGES] += 1
+    counters[N_EDGES] += 1
 
 
 @jit
-def _is_wanted(work: Any, k: int, split: int) -> bool:
-    """Return True if a split is among the wanted ones, and write the number of the edge that it will be there."""
-    wanted, count = work.scratch.wanted, work.scratch.count
-    for i in range(count[N_WANTED]):
-        if wanted[i, 0] == k and (split & wanted[i, 2]) == wanted[i, 1]:
-            wanted[i, 3] = count[N_EDGES]
+def _mark_tree_split(arrays: Any, k: int, split: int) -> bool:
+    """Return True if given trees use a split of the current cell, and write the number of its edge, the next one."""
+    tree_splits, counters = arrays.scratch.tree_splits, arrays.scratch.counters
+    for i in range(counters[N_TREE_SPLITS]):
+        if tree_splits[i, 0] == k and (split & tree_splits[i, 2]) == tree_splits[i, 1]:
+            tree_splits[i, 3] = counters[N_EDGES]
             return True
     return False
 
 
 @jit
-def _child(model: Any, work: Any, cell: int, k: int, split: int, side: int) -> int:
-    """Return the number of the cell on one side of a split, and add the cell if it is new and the mode allows.
+def _child(model: Any, arrays: Any, cell: int, k: int, split: int, side: int) -> int:
+    """Return the number of the child on one side of a split, and add the child if it is new and the mode allows.
 
     Under local cuts a side with all rows is the cell itself.
     """
-    rule, scratch, cells = model.split_prior, work.scratch, work.cells
+    rule, scratch, cells = model.split_prior, arrays.scratch, arrays.cells
     if parts_rows(rule):
         if scratch.side_rows[side] == cells.rows[cell]:
             return cell
         word0, word1 = scratch.side_key[side, 0], scratch.side_key[side, 1]
-        return find_or_add(model, work, word0, word1, side, cell, k, split, scratch.side_rows[side])
+        return find_or_add(model, arrays, word0, word1, side, cell, k, split, scratch.side_rows[side])
     old_low, old_high = scratch.box[k, 0], scratch.box[k, 1]
     n_coordinates = 2 if rule.feature[k].twin != k else 1
-    before = width(model, work, k)
-    narrow_box(model, work, k, split, side)
-    size = cells.size[cell] - n_coordinates * (before - width(model, work, k))
-    word0, word1 = box_hash(model, work, is_relative(rule, scratch.side_rows[side]))
-    child = find_or_add(model, work, word0, word1, side, cell, k, split, size)
+    old_width = n_codes_in_box(model, arrays, k)
+    narrow_box(model, arrays, k, split, side)
+    size = cells.size[cell] - n_coordinates * (old_width - n_codes_in_box(model, arrays, k))
+    word0, word1 = box_hash(model, arrays, is_relative(rule, scratch.side_rows[side]))
+    child = find_or_add(model, arrays, word0, word1, side, cell, k, split, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
     return child

@@ -17,10 +17,10 @@ from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, 
 from ..graph import build as _builder
 from ..limits.intractable import Intractable, Limit, check_cells
 from ..limits.sizes import SizeEstimate, estimate_size, least_cells, settings_that_fit
+from .arrays import BuilderArrays, distinct_points, longer_cells, longer_edges, new_cells, new_edges, new_scratch
 from .cells import CellGraph, is_layered, with_slots
 from .designs import build_dyadic, build_fixed
 from .progress import Bar, next_size, stage
-from .work import Work, distinct_points, longer_cells, longer_edges, new_cells, new_edges, new_scratch
 
 FIRST_BUDGET = 1 << 18
 """Number of steps of the first call of the compiled builder, which takes some ten milliseconds."""
@@ -90,7 +90,7 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
         limit.refuse_above(least_cells(model, model.units.codes))
         with stage(progress, "building", None, "cells") as bar:
             return with_slots(model, build_dyadic(model, limit, bar))
-    building = _take_kept(model)
+    building = _pop_interrupted(model)
     if isinstance(building, CellGraph):
         return building
     if building is None:
@@ -102,53 +102,53 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
     building.limit = limit
     with stage(progress, "building", None if building.size is None else int(building.size.cells), "cells") as bar:
         building.build_all(bar)
-    parts, _ = building.parts()
+    columns, _ = building.graph_columns()
     # free the builder's arrays before the slots are made
     del building
-    return with_slots(model, parts)
+    return with_slots(model, columns)
 
 
 class Building:
     """Cells and splits of a graph that is being built, in arrays that are made longer as they fill.
 
-    ``size`` is the estimated size of the whole graph, or None if there is no estimate. ``n_wanted`` is the largest
-    number of splits of a cell that given trees use.
+    ``size`` is the estimated size of the whole graph, or None if there is no estimate. ``max_tree_splits`` is the
+    largest number of splits of a cell that given trees use.
     """
 
-    def __init__(self, model: TreeModel, limit: Limit, n_wanted: int = 1) -> None:
+    def __init__(self, model: TreeModel, limit: Limit, max_tree_splits: int = 1) -> None:
         refuse_drawn_weights(model)
         refuse_leaf_counts(model)
         self.model, self.limit, self.points = model, limit, distinct_points(model)
         self.size: SizeEstimate | None = None
         self._lowered = pack(model.lowered)
-        self._scratch = new_scratch(model, self.points, n_wanted)
+        self._scratch = new_scratch(model, self.points, max_tree_splits)
         self._cells, self._edges = new_cells(1 << 12, self.points.stats.shape[1]), new_edges(1 << 14)
 
     @property
     def n_cells(self) -> int:
         """Number of cells."""
-        return int(self._scratch.count[_builder.N_CELLS])
+        return int(self._scratch.counters[_builder.N_CELLS])
 
     @property
     def n_edges(self) -> int:
         """Number of splits."""
-        return int(self._scratch.count[_builder.N_EDGES])
+        return int(self._scratch.counters[_builder.N_EDGES])
 
     @property
-    def n_done(self) -> int:
-        """Number of cells expanded since `start_round`, or since the beginning."""
-        return int(self._scratch.count[_builder.NEXT])
+    def n_expanded(self) -> int:
+        """Number of cells expanded (whose splits are listed) since `start_round`, or since the beginning."""
+        return int(self._scratch.counters[_builder.NEXT_CELL])
 
     def start_round(self) -> None:
-        """Set `n_done` to 0, so that the next compiled step begins with the first of the cells given to it."""
-        self._scratch.count[_builder.NEXT] = 0
+        """Set `n_expanded` to 0, so that the next compiled step begins with the first of the cells given to it."""
+        self._scratch.counters[_builder.NEXT_CELL] = 0
 
-    def forget_splits(self) -> None:
-        """Remove all splits but keep the cells, and set `n_done` to 0."""
-        self._scratch.count[[_builder.NEXT, _builder.N_EDGES, _builder.N_WANTED]] = 0
+    def remove_splits(self) -> None:
+        """Remove all splits but keep the cells, and set `n_expanded` to 0."""
+        self._scratch.counters[[_builder.NEXT_CELL, _builder.N_EDGES, _builder.N_TREE_SPLITS]] = 0
 
     def run(self, step: Callable[..., int], *arguments: Any) -> None:
-        """Call a compiled step with the model, the arrays and ``arguments``, again and again until it returns FINISHED.
+        """Call a compiled ``step(model, arrays, *arguments)`` until it returns FINISHED.
 
         Make the arrays longer whenever the step returns that one is full.
 
@@ -159,7 +159,7 @@ class Building:
         """
         status = _builder.PAUSED
         while status != _builder.FINISHED:
-            status = step(self._lowered, self._work(), *arguments)
+            status = step(self._lowered, self._packed_arrays(), *arguments)
             if status == _builder.TOO_MANY_SPLITS:
                 most = _builder.MAX_NOMINAL_SPLITS
                 raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")
@@ -173,35 +173,35 @@ class Building:
         """Add all cells and splits. On Ctrl-C keep those built so far for the next call of `build_graph`."""
         budget = FIRST_BUDGET
 
-        def step(lowered: Any, work: Any) -> int:
+        def step(lowered: Any, arrays: Any) -> int:
             nonlocal budget
-            start, n_done = time.monotonic(), self.n_done
-            status = _builder.build(lowered, work, budget)
+            start, n_expanded = time.monotonic(), self.n_expanded
+            status = _builder.build_cells(lowered, arrays, budget)
             if status == _builder.PAUSED:
                 budget = next_size(budget, time.monotonic() - start)
             if self.size is None:
                 bar.show(self.n_cells, f"{self.n_edges:,} splits")
             else:
                 bar.show(max(self.n_cells, int(self.size.cells)), self.size.in_words())
-            bar.add(self.n_done - n_done)
+            bar.add(self.n_expanded - n_expanded)
             return status
 
         try:
             self.run(step)
         except KeyboardInterrupt:
-            keep_graph(self.model, self)
+            store_interrupted(self.model, self)
             raise
 
     def apply(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a compiled function once with the model, the arrays and ``arguments``."""
-        function(self._lowered, self._work(), *arguments)
+        """Call a compiled ``function(model, arrays, *arguments)`` once, for its effect on the arguments."""
+        function(self._lowered, self._packed_arrays(), *arguments)
 
-    def _work(self) -> Any:
+    def _packed_arrays(self) -> Any:
         """Return all arrays as one pointer for compiled code."""
-        return pack(Work(self.points, self._cells, self._edges, self._scratch))
+        return pack(BuilderArrays(self.points, self._cells, self._edges, self._scratch))
 
-    def parts(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the columns of the graph that `with_slots` takes, and the place of each cell in the builder's arrays.
+    def graph_columns(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the columns of the graph as `with_slots` takes them, and the place of each cell in the arrays.
 
         The columns hold only cells that trees within the depth limit can have, parents before children.
         """
@@ -211,7 +211,7 @@ class Building:
         depth, deepest = np.full(n, limit + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         find_depths_into(depth, deepest, order, cells.start, cells.stop, edges.left, edges.right, limit)
         order = order[depth[order] <= limit]
-        rank = np.full(n, _builder.UNKNOWN, dtype=np.int32)
+        rank = np.full(n, _builder.NO_CELL, dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         is_splittable = cells.is_splittable[order] & (depth[order] < limit)
         size = np.where(is_splittable, cells.stop[order] - cells.start[order], 0)
@@ -222,27 +222,30 @@ class Building:
         place += np.arange(len(place), dtype=kind)
         out = {}
         for name, column in edges._asdict().items():
-            moved = column[place]
-            out[name] = rank[moved] if name in ("left", "right") else moved
-        del place, moved
+            values = column[place]
+            out[name] = rank[values] if name in ("left", "right") else values
+        del place, values
         out |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
         out |= {"first_edge": first_edge, "design": np.zeros(len(order), dtype=np.int32)}
         return out | {"depth": depth[order], "deepest": deepest[order], "is_splittable": is_splittable}, order
 
 
-_kept: list[tuple[TreeModel, Building | CellGraph]] = []
+_interrupted: list[tuple[TreeModel, Building | CellGraph]] = []
 """The model that Ctrl-C interrupted last, with its partly built or complete graph; empty if there is none."""
 
 
-def keep_graph(model: TreeModel, graph: Building | CellGraph) -> None:
-    """Keep the graph of a model for the next call of `build_graph`, in place of the graph kept before."""
-    _kept[:] = [(model, graph)]
+def store_interrupted(model: TreeModel, graph: Building | CellGraph) -> None:
+    """Keep the graph of a model, complete or not, for the next call of `build_graph`, in place of the one kept before.
+
+    Called when Ctrl-C interrupts the computation.
+    """
+    _interrupted[:] = [(model, graph)]
 
 
-def _take_kept(model: TreeModel) -> Building | CellGraph | None:
-    """Return the kept graph if it is that of this model, else None. Nothing is kept afterwards."""
-    kept = _kept.pop() if _kept else None
-    return kept[1] if kept is not None and kept[0] is model else None
+def _pop_interrupted(model: TreeModel) -> Building | CellGraph | None:
+    """Return the graph kept at Ctrl-C if it is that of this model, else None, and forget it."""
+    entry = _interrupted.pop() if _interrupted else None
+    return entry[1] if entry is not None and entry[0] is model else None
 
 
 @jit
@@ -259,7 +262,8 @@ def find_depths_into(
     """Write the smallest and the largest depth (n_cells,) at which each cell occurs in trees of depth up to ``limit``.
 
     The caller sets ``depth`` to ``limit + 1``, which remains if no tree has the cell, and ``deepest`` to 0. ``order``
-    holds the cells, parents before children. A cell with a split that leads back to it occurs at all larger depths.
+    holds the cells, parents before children; the splits of a cell, with children ``left`` and ``right`` (n_edges,), are
+    ``start`` to ``stop - 1`` (n_cells,). A cell with a split that leads back to it occurs at all larger depths.
     """
     depth[0] = 0
     for cell in order:

@@ -83,7 +83,7 @@ class CellGraph(NamedTuple):
                 raise ValueError(f"{name} must rise from 0 to {size} in {n + 1} entries, for each cell and the end.")
         if np.any(np.diff(self.first_slot) < 1) or (not self.layered and self.n_slots != n):
             raise ValueError("every cell needs a slot, and just one unless the graph is layered.")
-        cell, e = first_wrong_edge(self.first_edge, self.left, self.right, self.log_rule, self.layered)
+        cell, e = first_invalid_edge(self.first_edge, self.left, self.right, self.log_rule, self.layered)
         if cell >= 0:
             raise ValueError(
                 f"edge {e} leads from cell {cell} to cells {self.left[e]} and {self.right[e]} of {n}: the graph is not "
@@ -96,7 +96,7 @@ class CellGraph(NamedTuple):
 
     def slot_depth(self) -> np.ndarray:
         """Return the depth (n_slots,) of each slot; the smallest depth of its cell unless the graph is layered."""
-        return _depths(self.first_slot, self.depth)
+        return _depth_of_slots(self.first_slot, self.depth)
 
     @property
     def n_cells(self) -> int:
@@ -115,7 +115,7 @@ class CellGraph(NamedTuple):
 
 
 @jit
-def first_wrong_edge(
+def first_invalid_edge(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, log_rule: np.ndarray, layered: bool
 ) -> tuple[int, int]:
     """Return the cell and the number of the first edge with an invalid child, or -1, -1 if all edges are valid.
@@ -140,22 +140,23 @@ def pack_graph(graph: CellGraph) -> Any:
 
 
 @jit
-def slot_below(graph: Any, cell: int, depth: int) -> int:
-    """Return the slot of ``cell`` at ``depth``; its only slot unless the graph is layered."""
+def slot_at_depth(graph: Any, cell: int, depth: int) -> int:
+    """Return the number of the slot of ``cell`` at ``depth``; its only slot unless the graph is layered."""
     return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell
 
 
 @jit
-def children(graph: Any, e: int, below: int) -> tuple[int, int]:
-    """Return the slots at depth ``below`` of the two children of split ``e``."""
+def child_slots(graph: Any, e: int, below: int) -> tuple[int, int]:
+    """Return the slots of the left and the right child of split ``e``, which are at depth ``below``."""
     left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
-    return slot_below(graph, left, below), slot_below(graph, right, below)
+    return slot_at_depth(graph, left, below), slot_at_depth(graph, right, below)
 
 
 def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
     """Return the graph with the number of the feature of each split in ``feature``, in place of its coordinate.
 
-    A feature with missing values has two coordinates. ``n_features`` replaces the extra number of graphs of stages.
+    A feature with missing values has two coordinates. In graphs of stages, the splits that select the stage have an
+    extra number, which ``n_features`` replaces.
     """
     if not model.columns.twins:
         return graph
@@ -163,32 +164,32 @@ def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
     return graph._replace(feature=feature.astype(graph.feature.dtype))
 
 
-def with_slots(model: TreeModel, parts: dict[str, np.ndarray]) -> CellGraph:
-    """Build the graph from the columns of its cells and splits, with the prior factors of each slot.
+def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
+    """Build the graph from the columns of its cells and splits, and add the prior factors of each slot.
 
-    ``parts`` holds the fields of `CellGraph` by name, without those of slots. It may also contain ``deepest``
+    ``columns`` holds the fields of `CellGraph` by name, without those of slots. It may also contain ``deepest``
     (n_cells,), the largest depth of each cell, and ``is_splittable`` (n_cells,), True for cells that the prior can
-    split, if the graph does not hold all their splits. Both are removed from ``parts``.
+    split, if the graph does not hold all their splits. Both are removed from ``columns``.
     """
-    refuse_not_finite(model, parts)
-    prior, rows, depth = model.prior_tables, parts["rows"], parts["depth"]
-    splittable = parts.pop("is_splittable", np.diff(parts["first_edge"]) > 0)
-    deepest, layered = parts.pop("deepest", depth), is_layered(model)
+    refuse_not_finite(model, columns)
+    prior, rows, depth = model.prior_tables, columns["rows"], columns["depth"]
+    splittable = columns.pop("is_splittable", np.diff(columns["first_edge"]) > 0)
+    deepest, layered = columns.pop("deepest", depth), is_layered(model)
     n_layers = deepest - depth + 1 if layered else np.ones(len(rows), dtype=np.int64)
     first_slot = np.concatenate([[0], np.cumsum(n_layers)])
     if prior.by_node:
-        index = parts["design"].astype(np.int64)
+        prior_index = columns["design"].astype(np.int64)
     elif layered or has_one_depth(model):
-        index = _depths(first_slot, depth)
+        prior_index = _depth_of_slots(first_slot, depth)
     else:
-        index = np.zeros(len(rows), dtype=np.int64)
+        prior_index = np.zeros(len(rows), dtype=np.int64)
     can_split = np.repeat(splittable, n_layers)
     if layered:
-        can_split &= index < prior.depth_limit
-    log_stop = np.where(can_split, prior.table.log_stop[index], prior.table.log_forced[index])
-    log_stop += np.repeat(parts["score"] + np.where(rows == 0, prior.empty_bonus, 0.0), n_layers)
-    log_split = np.where(can_split, prior.table.log_split[index], -np.inf)
-    return CellGraph(**parts, first_slot=first_slot, log_stop=log_stop, log_split=log_split, layered=layered)
+        can_split &= prior_index < prior.depth_limit
+    log_stop = np.where(can_split, prior.table.log_stop[prior_index], prior.table.log_forced[prior_index])
+    log_stop += np.repeat(columns["score"] + np.where(rows == 0, prior.empty_bonus, 0.0), n_layers)
+    log_split = np.where(can_split, prior.table.log_split[prior_index], -np.inf)
+    return CellGraph(**columns, first_slot=first_slot, log_stop=log_stop, log_split=log_split, layered=layered)
 
 
 def has_one_depth(model: TreeModel) -> bool:
@@ -197,11 +198,11 @@ def has_one_depth(model: TreeModel) -> bool:
 
 
 def is_layered(model: TreeModel) -> bool:
-    """Return True if a cell can occur at depths with different tree priors."""
+    """Return True if a cell can occur at depths with different tree priors, so that it needs a slot for each depth."""
     return not has_one_depth(model) and not is_flat(model)
 
 
-def _depths(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
+def _depth_of_slots(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
     """Return the depth (n_slots,) of each slot, from the smallest ``depth`` (n_cells,) of each cell."""
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
@@ -216,25 +217,25 @@ def is_flat(model: TreeModel) -> bool:
     return all(alike) and len(np.unique(prior.table.log_forced)) <= 1
 
 
-def refuse_not_finite(model: TreeModel, parts: dict[str, np.ndarray]) -> None:
+def refuse_not_finite(model: TreeModel, columns: dict[str, np.ndarray]) -> None:
     """Raise NotFinite if the score of a cell is not finite. The message gives the splits on a path to the first one.
 
-    ``parts`` holds columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
+    ``columns`` holds columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
     """
-    finite = np.isfinite(parts["score"])
+    finite = np.isfinite(columns["score"])
     if not finite.all():
         cell = int(np.argmin(finite))
-        rows, stats, score = (parts[name][cell] for name in ("rows", "stats", "score"))
-        raise not_finite(model, _path(model, parts, cell), "a cell", rows, stats, score)
+        rows, stats, score = (columns[name][cell] for name in ("rows", "stats", "score"))
+        raise not_finite(model, _path_to_cell(model, columns, cell), "a cell", rows, stats, score)
 
 
-def _path(model: TreeModel, parts: dict[str, np.ndarray], cell: int) -> list[Answer]:
-    """Return the splits, each with the side taken, on a path from the root to a cell."""
-    parent = np.repeat(np.arange(len(parts["rows"])), np.diff(parts["first_edge"]))
+def _path_to_cell(model: TreeModel, columns: dict[str, np.ndarray], cell: int) -> list[Answer]:
+    """Return the splits on a path from the root to a cell, each with the side taken, for an error message."""
+    parent = np.repeat(np.arange(len(columns["rows"])), np.diff(columns["first_edge"]))
     out: list[Answer] = []
     while cell != 0:
-        e = int(np.argmax(((parts["left"] == cell) | (parts["right"] == cell)) & (parent != cell)))
-        c, split, left = int(parts["feature"][e]), int(parts["split"][e]), int(parts["left"][e]) == cell
+        e = int(np.argmax(((columns["left"] == cell) | (columns["right"] == cell)) & (parent != cell)))
+        c, split, left = int(columns["feature"][e]), int(columns["split"][e]), int(columns["left"][e]) == cell
         if c < len(model.scales):  # the first split of a graph of stages selects the stage
             cut, upper = unpack_cuts(split)
             out.append(Answer(c, int(cut[0]), int(upper[0]), split, left))

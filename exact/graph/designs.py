@@ -3,9 +3,9 @@
 The cells of a fixed tree are its nodes, in preorder.
 
 A dyadic cell is a vector of levels (how often each feature was halved) and the number of a *group*: the units (merged
-rows) whose codes have the same leading bits. The groups of a vector are those of its parent, a vector with one halving
-less, divided by one more bit of each unit. A *layer* holds the vectors with the same sum, which is the depth of their
-cells. The graph has all non-empty cells, and one empty cell for each vector that needs one.
+training rows) whose codes have the same leading bits. The groups of a vector are those of its parent, a vector with one
+halving less, divided by one more bit of each unit. A *layer* holds the vectors with the same sum, which is the depth of
+their cells. The graph has all non-empty cells, and one empty cell for each vector that needs one.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
     design, shape = model.lowered.split_prior.design, model.shape
     stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
     sum_down_paths_into(stats, rows, packed)
-    kept = np.flatnonzero(shape.depth <= model.prior_tables.depth_limit)
+    reached = np.flatnonzero(shape.depth <= model.prior_tables.depth_limit)
     number = np.zeros(len(design), dtype=np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
+    number[reached] = np.arange(len(reached), dtype=np.int32)
     split = np.flatnonzero(shape.inner(model.prior_tables.depth_limit))
-    has_edge = np.zeros(len(kept), dtype=np.int64)
+    has_edge = np.zeros(len(reached), dtype=np.int64)
     has_edge[number[split]] = 1
     feature, cut = design.feature[split], design.cut[split]
     return {
@@ -53,17 +53,20 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
         "feature": feature.astype(np.int32),
         "split": np.where(model.columns.is_nominal[feature], design.categories[split], pack_cuts(cut, cut + 1)),
         "log_rule": np.zeros(len(split)),
-        "rows": rows[kept],
-        "stats": stats[kept],
-        "score": cell_scores(packed, stats[kept]),
-        "design": kept.astype(np.int32),
-        "depth": shape.depth[kept].astype(np.int64),
+        "rows": rows[reached],
+        "stats": stats[reached],
+        "score": cell_scores(packed, stats[reached]),
+        "design": reached.astype(np.int32),
+        "depth": shape.depth[reached].astype(np.int64),
     }
 
 
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
-    """Add the statistics and rows of every unit to each node of the fixed tree on the path of the unit."""
+    """Add the statistics and rows of every unit (a merged training row) to each node on its path in the fixed tree.
+
+    ``stats`` (n_nodes, n_stats) and ``rows`` (n_nodes,) are zero before.
+    """
     design, units = model.split_prior.design, model.units
     codes = units.codes
     for i in range(codes.shape[1]):
@@ -108,15 +111,15 @@ class Layer(NamedTuple):
         return int(self.n_groups.sum() + self.has_empty.sum())
 
 
-def layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cyclic: bool) -> Iterator[Layer]:
-    """Yield the layers from the root down to depth ``limit``, so that only two are in memory at a time.
+def iterate_layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cyclic: bool) -> Iterator[Layer]:
+    """Yield the layers of a dyadic graph from the root down to depth ``limit``, so that only two are in memory.
 
-    ``codes`` (p, U) are those of the units, ``weight`` (p,) of the features, and ``levels`` is the largest number of
-    halvings of a feature. If ``cyclic`` is True, the features take turns.
+    ``codes`` (p, U) are those of the units (merged training rows), ``weight`` (p,) the prior weights of the features,
+    and ``levels`` is the largest number of halvings of a feature. If ``cyclic`` is True, the features take turns.
     """
     p, n = codes.shape
     no_child = np.full((1, p), NO_CHILD, dtype=np.int32)
-    here = Layer(
+    layer = Layer(
         vectors=np.zeros((1, p), dtype=np.int8),
         last=np.zeros(1, dtype=np.int32),
         parent=np.zeros(1, dtype=np.int32),
@@ -128,30 +131,30 @@ def layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cycli
     )
     before_child, depth = no_child, 0
     while True:
-        vectors = here.vectors[:0]
+        vectors = layer.vectors[:0]
         if depth < limit:
             turn = depth % p if cyclic else -1
-            vectors, last, parent, child = extend(
-                here.vectors, here.last, here.parent, before_child, weight, levels, turn
+            vectors, last, parent, child = next_vectors(
+                layer.vectors, layer.last, layer.parent, before_child, weight, levels, turn
             )
-            here = here._replace(child=child)
-        yield here
+            layer = layer._replace(child=child)
+        yield layer
         if len(vectors) == 0:
             return
         refuse_bytes(8 * len(vectors) * n, "the groups of all units by each vector of levels")
         groups = np.empty((len(vectors), n), dtype=np.int32)
-        n_groups = split_groups_into(groups, vectors, last, parent, here.groups, here.n_groups, codes, levels)
-        has_empty = need_empty(here.child, here.n_groups, here.has_empty, n_groups)
+        n_groups = split_groups_into(groups, vectors, last, parent, layer.groups, layer.n_groups, codes, levels)
+        has_empty = needs_empty_cell(layer.child, layer.n_groups, layer.has_empty, n_groups)
         sizes = n_groups + has_empty
-        first = here.first_cell[0] + here.n_cells + np.cumsum(sizes) - sizes
-        before_child = here.child
+        first = layer.first_cell[0] + layer.n_cells + np.cumsum(sizes) - sizes
+        before_child = layer.child
         none = np.full(vectors.shape, NO_CHILD, dtype=np.int32)
-        here = Layer(vectors, last, parent, groups, n_groups, has_empty, none, first)
+        layer = Layer(vectors, last, parent, groups, n_groups, has_empty, none, first)
         depth += 1
 
 
 @jit
-def extend(
+def next_vectors(
     vectors: np.ndarray,
     last: np.ndarray,
     parent: np.ndarray,
@@ -160,8 +163,9 @@ def extend(
     levels: int,
     turn: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the vectors of the next layer, their last features and parents, and the table of children of this layer.
+    """Return the level vectors of the next layer, their last features and parents, and the children of this layer.
 
+    ``vectors``, ``last`` and ``parent`` are those of `Layer`, and ``before_child`` is ``child`` of the layer before.
     Each vector is made once, from its parent, which has one halving of the last feature less. The child of a vector v
     by a feature k before its last one is found through the parent: ``v + k`` is ``(parent + k) + last``. ``turn`` is
     the only feature that may be halved, or -1 if all may be.
@@ -180,9 +184,9 @@ def extend(
     for v in range(n):
         for k in range(p):
             if turn < 0 and k < last[v]:
-                aunt = before_child[parent[v], k]
-                if aunt >= 0:
-                    child[v, k] = child[aunt, last[v]]
+                uncle = before_child[parent[v], k]
+                if uncle >= 0:
+                    child[v, k] = child[uncle, last[v]]
             elif child[v, k] >= 0:
                 w = child[v, k]
                 for j in range(p):
@@ -203,10 +207,10 @@ def split_groups_into(
     codes: np.ndarray,
     levels: int,
 ) -> np.ndarray:
-    """Write the number of the group (V, U) of each unit by each vector, and return the numbers of groups (V,).
+    """Write the group (V, U) of each unit by each level vector into ``groups``, and return the numbers of groups (V,).
 
-    A group is a group of the parent (``before``) and the value of one more bit. Groups are numbered by parent, then
-    bit, so that units sorted by their bits stay sorted by group.
+    A group is a group of the parent (``before``, of which there are ``n_before``) and the value of one more bit of the
+    ``codes`` (p, U). Groups are numbered by parent, then bit, so that units sorted by their bits stay sorted by group.
     """
     n_groups = np.zeros(len(vectors), dtype=np.int64)
     number = np.empty(2 * n_before.max(), dtype=np.int32)
@@ -227,10 +231,13 @@ def split_groups_into(
     return n_groups
 
 
-def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray) -> np.ndarray:
-    """Return the boolean array (V,) that is True for each vector of the next layer that has an empty cell.
+def needs_empty_cell(
+    child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray
+) -> np.ndarray:
+    """Return the boolean array (V,) that is True for each level vector of the next layer that has an empty cell.
 
     A vector has an empty cell if one of its parents has, or if a half of some group of a parent contains no unit.
+    ``child``, ``n_before`` and ``empty_before`` are of the layer above, ``n_groups`` (V,) of the next one.
     """
     parent, feature = np.nonzero(child >= 0)
     below = child[parent, feature]
@@ -240,7 +247,7 @@ def need_empty(child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray
 
 
 @jit
-def link_into(
+def write_edges_into(
     left: np.ndarray,
     right: np.ndarray,
     split: np.ndarray,
@@ -249,7 +256,10 @@ def link_into(
     codes: np.ndarray,
     levels: int,
 ) -> None:
-    """Write the children and the split of every edge from ``layer`` to the layer ``below``, by cell, then feature."""
+    """Write the children and the split of every edge from ``layer`` to the layer ``below``, by cell, then feature.
+
+    ``codes`` (p, U) are those of the units, and ``levels`` is the largest number of halvings of a feature.
+    """
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
     groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell
@@ -258,35 +268,36 @@ def link_into(
         degree = 0
         for k in range(vectors.shape[1]):
             degree += child[v, k] >= 0
-        place = first
+        first_edge_of_feature = first
         for k in range(vectors.shape[1]):
             w = child[v, k]
             if w < 0:
                 continue
             shift = levels - np.int64(vectors[v, k])
             half = np.int64(1) << (shift - 1)
-            bare = first_below[w] + n_below[w]
+            empty_cell = first_below[w] + n_below[w]
             for g in range(n_groups[v] + has_empty[v]):
-                e = place + g * degree
-                left[e] = right[e] = bare
+                e = first_edge_of_feature + g * degree
+                left[e] = right[e] = empty_cell
                 split[e] = pack_cut(half - 1, half)
             for i in range(codes.shape[1]):
-                e = place + groups[v, i] * degree
+                e = first_edge_of_feature + groups[v, i] * degree
                 low = (np.int64(codes[k, i]) >> shift) << shift
                 split[e] = pack_cut(low + half - 1, low + half)
                 if codes[k, i] < low + half:
                     left[e] = first_below[w] + groups_below[w, i]
                 else:
                     right[e] = first_below[w] + groups_below[w, i]
-            place += 1
+            first_edge_of_feature += 1
         first += (n_groups[v] + has_empty[v]) * degree
 
 
 @jit
 def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
-    """Sum the statistics (n_cells, n_stats) and the rows (n_cells,) of the cells of a layer.
+    """Add the statistics (n_cells, n_stats) and the rows (n_cells,) of all units to the cells of a layer.
 
-    ``first_cell`` (V,) is the number within the layer of the first cell of each vector.
+    ``groups`` (V, U) is the group of each unit by each level vector, and ``first_cell`` (V,) the number within the
+    layer of the first cell of each vector.
     """
     units = model.units
     for v in range(len(groups)):
@@ -297,7 +308,7 @@ def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.n
 
 
 @jit
-def spread_into(
+def write_rules_into(
     first_edge: np.ndarray,
     feature: np.ndarray,
     log_rule: np.ndarray,
@@ -335,15 +346,18 @@ def sorted_units(model: TreeModel) -> Lowered:
 
 @jit
 def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
-    """Return the first 64 bits (U,) of the codes of each unit: the first bits of all features, then the second ones."""
+    """Return the first 64 bits (U,) of the codes of each unit as one integer, a key to sort units by.
+
+    The first bits of all features come first, then the second ones.
+    """
     p, n = codes.shape
     out = np.zeros(n, dtype=np.uint64)
-    taken = 0
+    n_bits = 0
     for level in range(levels):
         for k in range(p):
-            if taken == 64:
+            if n_bits == 64:
                 return out
-            taken += 1
+            n_bits += 1
             shift = levels - 1 - level
             for i in range(n):
                 out[i] = (out[i] << np.uint64(1)) | np.uint64((codes[k, i] >> shift) & 1)
@@ -360,52 +374,55 @@ def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarr
     packed, codes = pack(lowered), lowered.units.codes
     weight, levels = model.split_prior.weights(len(codes)), int(model.split_prior.levels)
     cyclic = told(takes_turns, model.split_prior)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
-    for name, kind in OF_EDGES.items():  # a graph of the root alone has none
-        parts[name].append(np.empty(0, dtype=kind))
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in LAYER_COLUMNS}
+    for name, kind in EDGE_TYPES.items():  # a graph of the root alone has none
+        columns[name].append(np.empty(0, dtype=kind))
     before = None
     n_edges = 0
-    for layer in layers(codes, weight, levels, model.prior_tables.depth_limit, cyclic):
+    for layer in iterate_layers(codes, weight, levels, model.prior_tables.depth_limit, cyclic):
         limit.refuse_above(int(layer.first_cell[0]) + layer.n_cells, n_edges)
         if before is not None:
-            n_edges += _link(before, layer, codes, levels, weight, n_edges, parts)
+            n_edges += _append_edges(before, layer, codes, levels, weight, n_edges, columns)
         n_cells = layer.n_cells
         stats, rows = np.zeros((n_cells, lowered.leaf.n_stats)), np.zeros(n_cells, dtype=np.int64)
         sum_layer_into(stats, rows, packed, layer.groups, layer.first_cell - layer.first_cell[0])
-        parts["stats"].append(stats)
-        parts["rows"].append(rows)
-        parts["depth"].append(np.full(n_cells, len(parts["depth"])))
+        columns["stats"].append(stats)
+        columns["rows"].append(rows)
+        columns["depth"].append(np.full(n_cells, len(columns["depth"])))
         bar.add(n_cells)
         before = layer
-    parts["first_edge"].append(np.full(n_cells + 1, n_edges))
-    out = {name: np.concatenate(parts.pop(name)) for name in COLUMNS}
+    columns["first_edge"].append(np.full(n_cells + 1, n_edges))
+    out = {name: np.concatenate(columns.pop(name)) for name in LAYER_COLUMNS}
     out["score"] = cell_scores(packed, out["stats"])
     out["design"] = np.zeros(len(out["rows"]), dtype=np.int32)
     return out
 
 
-COLUMNS = ("first_edge", "left", "right", "feature", "split", "log_rule", "rows", "stats", "depth")
+LAYER_COLUMNS = ("first_edge", "left", "right", "feature", "split", "log_rule", "rows", "stats", "depth")
 """Columns of the graph that are computed layer by layer."""
-OF_EDGES = {"left": np.int32, "right": np.int32, "feature": np.int32, "split": np.int64, "log_rule": np.float64}
+EDGE_TYPES = {"left": np.int32, "right": np.int32, "feature": np.int32, "split": np.int64, "log_rule": np.float64}
 """Columns with an entry for each edge, and their types."""
 
 
-def _link(
+def _append_edges(
     layer: Layer,
     below: Layer,
     codes: np.ndarray,
     levels: int,
     weight: np.ndarray,
     n_edges: int,
-    parts: dict[str, list[np.ndarray]],
+    columns: dict[str, list[np.ndarray]],
 ) -> int:
-    """Append the edges from ``layer`` to the layer ``below`` to ``parts``, and return the number of these edges."""
+    """Append the edges from ``layer`` to the layer ``below`` to the lists in ``columns``, and return their number.
+
+    ``n_edges`` is the number of edges of the layers above.
+    """
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))
     left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))
     split, log_rule, first = np.empty(n, dtype=np.int64), np.empty(n), np.empty(layer.n_cells, dtype=np.int64)
-    link_into(left, right, split, layer, below, codes, levels)
-    spread_into(first, feature, log_rule, layer.child, sizes, weight)
-    for name, column in zip(COLUMNS, (first + n_edges, left, right, feature, split, log_rule), strict=False):
-        parts[name].append(column)
+    write_edges_into(left, right, split, layer, below, codes, levels)
+    write_rules_into(first, feature, log_rule, layer.child, sizes, weight)
+    for name, column in zip(LAYER_COLUMNS, (first + n_edges, left, right, feature, split, log_rule), strict=False):
+        columns[name].append(column)
     return n

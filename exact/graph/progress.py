@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-PIECE = 0.2
+SECONDS_PER_PIECE = 0.2
 """Seconds that a piece should take. Ctrl-C takes effect at the end of a piece."""
-FIRST_PIECE, GROWTH = 1 << 12, 8
+FIRST_PIECE, MAX_GROWTH = 1 << 12, 8
 """Number of items of the first piece, and the largest factor from the size of one piece to that of the next."""
 DELAY = 1.0
 """Seconds before a bar appears, and between two updates of the bar."""
@@ -34,37 +34,37 @@ class Bar:
 
 
 @contextmanager
-def stage(shown: bool, name: str, total: int | None, unit: str) -> Iterator[Bar]:
+def stage(is_shown: bool, name: str, total: int | None, unit: str) -> Iterator[Bar]:
     """Show a progress bar on the standard error while the ``with`` block runs.
 
-    A bar appears only if ``shown`` is True and the block takes more than a second. ``name`` is the text before the bar,
-    ``unit`` that of an item, and ``total`` the number of items, or None if unknown.
+    A bar appears only if ``is_shown`` is True and the block takes more than a second. ``name`` is the text before the
+    bar, ``unit`` that of an item, and ``total`` the number of items, or None if unknown.
     """
-    if not shown:
+    if not is_shown:
         yield Bar()
         return
     from tqdm.auto import tqdm
 
-    how = {"delay": DELAY, "mininterval": DELAY, "dynamic_ncols": True, "unit_scale": True}
-    with tqdm(total=total, desc=name, unit=f" {unit}", **how) as bar:
+    options = {"delay": DELAY, "mininterval": DELAY, "dynamic_ncols": True, "unit_scale": True}
+    with tqdm(total=total, desc=name, unit=f" {unit}", **options) as bar:
         yield Bar(bar)
 
 
-def in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = None, size: int = FIRST_PIECE) -> None:
+def run_in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = None, size: int = FIRST_PIECE) -> None:
     """Call ``step(first, last)`` for consecutive ranges of the items 0 to ``n - 1``.
 
-    The first range has ``size`` items. The others are chosen so that each takes about `PIECE` seconds.
+    The first range has ``size`` items. The others are chosen so that each takes about `SECONDS_PER_PIECE` seconds.
     """
     first = 0
     while first < n:
-        began, last = time.monotonic(), min(n, first + size)
+        start, last = time.monotonic(), min(n, first + size)
         step(first, last)
         if bar is not None:
             bar.add(last - first)
-        size = next_size(size, time.monotonic() - began)
+        size = next_size(size, time.monotonic() - start)
         first = last
 
 
 def next_size(size: int, seconds: float) -> int:
     """Return the number of items of the next piece, given that ``size`` items took ``seconds``."""
-    return max(1, min(GROWTH * size, int(size * PIECE / max(seconds, 1e-6))))
+    return max(1, min(MAX_GROWTH * size, int(size * SECONDS_PER_PIECE / max(seconds, 1e-6))))

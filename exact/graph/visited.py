@@ -20,28 +20,38 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
 
 from ..limits.intractable import Limit
-from .boxes import CUT_MASK, cut_of, find_members, is_relative, moved_bits, pack_cut, pack_cuts, sends_left, span
+from .boxes import (
+    CUT_MASK,
+    bound_n_splits,
+    code_range,
+    find_members,
+    is_relative,
+    pack_cut,
+    pack_cuts,
+    sends_left,
+    translated_bits,
+    unpack_cut,
+)
 from .build import (
     ADD,
-    ADD_WANTED,
+    ADD_TREE_SPLITS,
     FIND,
     FINISHED,
     MODE,
     N_CELLS,
-    N_WANTED,
+    N_TREE_SPLITS,
     add_root,
-    bound_n_splits,
+    add_splits_between_cells,
     expand_some,
-    list_known_splits,
-    room,
+    storage_status,
 )
 from .building import Building
 from .cells import CellGraph, with_slots
 
-NONE = -1
+NO_ITEM = -1
 """End of a linked list, or no node, cell or edge."""
 FEATURE, SPLIT, BITS, EDGE = range(4)
-"""Columns of ``wanted`` in the scratch of the builder: the splits of the current cell that trees use."""
+"""Columns of `CellScratch.tree_splits`, the splits of the current cell that trees use. EDGE is NO_ITEM until listed."""
 
 
 class TreeNodes(NamedTuple):
@@ -53,7 +63,7 @@ class TreeNodes(NamedTuple):
     left: np.ndarray  # (n_nodes,) int64: left child, likewise
     right: np.ndarray  # (n_nodes,) int64
     next_node: np.ndarray  # (n_nodes,) int64: next node in the list of the nodes of the same cell, or NONE
-    want: np.ndarray  # (n_nodes,) int64: number of the node's split among the wanted splits of its cell
+    tree_split: np.ndarray  # (n_nodes,) int64: row of the node's split in `CellScratch.tree_splits`
     first_node: np.ndarray  # (most cells,) int64: first node in the list of the nodes of this cell, or NONE
     next_cell: np.ndarray  # (most cells,) int64: next cell in the list of the cells of the same size, or NONE
     of_size: np.ndarray  # (largest size + 1,) int64: first cell of each size that is still to be processed, or NONE
@@ -61,19 +71,19 @@ class TreeNodes(NamedTuple):
 
 
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
-    """Return the graph of the cells and splits of ``trees``, with log R as in the whole graph.
+    """Return the graph of the cells and splits of ``trees``, with log R(split | cell) as in the whole graph.
 
     If ``grow`` is 1, add every split of these cells whose two children are both among these cells. If it is 2, add
     every split of these cells, with new children as leaves.
     """
     nodes = _tree_nodes(model, trees)
     building = Building(model, limit, len(nodes.feature) + 1)
-    building.run(send_trees_down, pack(nodes))
+    building.run(assign_nodes_to_cells, pack(nodes))
     if grow > 0:
-        building.forget_splits()
+        building.remove_splits()
         no_limit, mode = np.iinfo(np.int64).max, FIND if grow == 1 else ADD
         building.run(expand_some, np.arange(building.n_cells), no_limit, mode)
-    return with_slots(model, building.parts()[0])
+    return with_slots(model, building.graph_columns()[0])
 
 
 def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
@@ -81,7 +91,7 @@ def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
     offset, n_nodes = trees.offset, np.diff(trees.offset)
     first = np.repeat(offset[:-1], n_nodes)
     inner, number = trees.feature != LEAF, np.arange(len(trees.feature))
-    none = np.full(len(number), NONE, dtype=np.int64)
+    none = np.full(len(number), NO_ITEM, dtype=np.int64)
     parent, left, right = none.copy(), number + 1, first + trees.right
     parent[left[inner]] = parent[right[inner]] = number[inner]
     # a cell is a node of some tree; the root is a cell without any
@@ -93,45 +103,45 @@ def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
         left=left,
         right=right,
         next_node=none.copy(),
-        want=none,
-        first_node=np.full(most_cells, NONE, dtype=np.int64),
-        next_cell=np.full(most_cells, NONE, dtype=np.int64),
-        of_size=np.full(largest + 1, NONE, dtype=np.int64),
+        tree_split=none,
+        first_node=np.full(most_cells, NO_ITEM, dtype=np.int64),
+        next_cell=np.full(most_cells, NO_ITEM, dtype=np.int64),
+        of_size=np.full(largest + 1, NO_ITEM, dtype=np.int64),
         size=np.full(1, largest, dtype=np.int64),
     )
 
 
 @jit
-def send_trees_down(model: Any, work: Any, nodes: Any) -> int:
+def assign_nodes_to_cells(model: Any, arrays: Any, nodes: Any) -> int:
     """Assign the nodes of all trees to cells, from the root down, and add these cells and their splits to the graph.
 
     Return FINISHED, or the array that is full: the caller makes it longer and calls again.
     """
-    count, cells, of_size = work.scratch.count, work.cells, nodes.of_size
-    if count[N_CELLS] == 0:
-        count[MODE] = ADD
-        add_root(model, work)
+    counters, cells, of_size = arrays.scratch.counters, arrays.cells, nodes.of_size
+    if counters[N_CELLS] == 0:
+        counters[MODE] = ADD
+        add_root(model, arrays)
         of_size[cells.size[0]] = 0
         for node in range(len(nodes.parent)):
-            if nodes.parent[node] == NONE:
+            if nodes.parent[node] == NO_ITEM:
                 _enter_cell(nodes, np.int64(node), np.int64(0))
     while nodes.size[0] >= 0:
         cell = of_size[nodes.size[0]]
-        if cell == NONE:
+        if cell == NO_ITEM:
             nodes.size[0] -= 1
             continue
-        n_members = find_members(model, work, cell)
-        status = room(work, bound_n_splits(model, work, n_members, cell))
+        n_members = find_members(model, arrays, cell)
+        status = storage_status(arrays, bound_n_splits(model, arrays, n_members, cell))
         if status != FINISHED:
             return status
         of_size[nodes.size[0]] = nodes.next_cell[cell]
-        _write_wanted(model, work, nodes, cell, n_members)
-        n_known = count[N_CELLS]
-        list_known_splits(model, work, cell, n_members, ADD_WANTED)
-        for new in range(n_known, count[N_CELLS]):
+        _list_tree_splits(model, arrays, nodes, cell, n_members)
+        n_before = counters[N_CELLS]
+        add_splits_between_cells(model, arrays, cell, n_members, ADD_TREE_SPLITS)
+        for new in range(n_before, counters[N_CELLS]):
             nodes.next_cell[new] = of_size[cells.size[new]]
             of_size[cells.size[new]] = new
-        _move_to_children(work, nodes, cell)
+        _move_to_children(arrays, nodes, cell)
     return FINISHED
 
 
@@ -143,74 +153,75 @@ def _enter_cell(nodes: Any, node: int, cell: int) -> None:
 
 
 @jit
-def _write_wanted(model: Any, work: Any, nodes: Any, cell: int, n_members: int) -> None:
-    """Write the distinct splits of a cell in trees into ``wanted``, and the row of each node's split into ``want``.
+def _list_tree_splits(model: Any, arrays: Any, nodes: Any, cell: int, n_members: int) -> None:
+    """Write the distinct splits that trees have in a cell into the scratch, and their rows there into ``nodes``.
 
-    The node of a tree below a split that sends all rows to one side is in the same cell, and is added to its list.
+    The child that a split sends all rows to is in the same cell, and is added to the list of the nodes of the cell.
     """
-    wanted, n = work.scratch.wanted, np.int64(0)
+    tree_splits, n = arrays.scratch.tree_splits, np.int64(0)
     node = nodes.first_node[cell]
-    while node != NONE:
+    while node != NO_ITEM:
         k = nodes.feature[node]
         if k != LEAF:
-            split, bits = _split_in_cell(model, work, nodes, cell, node, n_members)
-            at = np.int64(0)
-            while at < n and (wanted[at, FEATURE] != k or wanted[at, SPLIT] != split):
-                at += 1
-            if at == n:
-                wanted[n, FEATURE], wanted[n, SPLIT], wanted[n, BITS], wanted[n, EDGE] = k, split, bits, NONE
+            split, bits = _split_in_cell(model, arrays, nodes, cell, node, n_members)
+            index = np.int64(0)
+            while index < n and (tree_splits[index, FEATURE] != k or tree_splits[index, SPLIT] != split):
+                index += 1
+            if index == n:
+                tree_splits[n, FEATURE], tree_splits[n, SPLIT] = k, split
+                tree_splits[n, BITS], tree_splits[n, EDGE] = bits, NO_ITEM
                 n += 1
-            nodes.want[node] = at
+            nodes.tree_split[node] = index
             if parts_rows(model.split_prior):
-                n_left = _n_left(model, work, k, split, n_members)
+                n_left = _n_left(model, arrays, k, split, n_members)
                 if n_left == n_members:
-                    _stay_in_cell(nodes, node, nodes.left[node])
+                    _insert_behind_parent(nodes, node, nodes.left[node])
                 if n_left == 0:
-                    _stay_in_cell(nodes, node, nodes.right[node])
+                    _insert_behind_parent(nodes, node, nodes.right[node])
         node = nodes.next_node[node]
-    work.scratch.count[N_WANTED] = n
+    arrays.scratch.counters[N_TREE_SPLITS] = n
 
 
 @jit
-def _stay_in_cell(nodes: Any, node: int, child: int) -> None:
-    """Insert a child into the list of the nodes of a cell behind its parent: it is the same cell, with all rows."""
+def _insert_behind_parent(nodes: Any, node: int, child: int) -> None:
+    """Insert a child that has the same cell as its parent, with all rows, behind the parent in the list of the cell."""
     nodes.next_node[child], nodes.next_node[node] = nodes.next_node[node], child
 
 
 @jit
-def _n_left(model: Any, work: Any, k: int, split: int, n_members: int) -> int:
-    """Return the number of points of a cell that a split sends left."""
+def _n_left(model: Any, arrays: Any, k: int, split: int, n_members: int) -> int:
+    """Return the number of points of the current cell that a split on coordinate ``k`` sends left."""
     nominal, n = model.split_prior.feature[k].nominal, 0
     for j in range(n_members):
-        n += sends_left(split, work.points.codes[k, work.scratch.members[j]], nominal)
+        n += sends_left(split, arrays.points.codes[k, arrays.scratch.members[j]], nominal)
     return n
 
 
 @jit
-def _split_in_cell(model: Any, work: Any, nodes: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
+def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
     """Return the split of a node in the form in which its cell lists splits, and a mask of the bits that identify it.
 
     If the cell lists a nominal split with its sides exchanged, the children of the node are exchanged.
     """
-    rule, box, k = model.split_prior, work.scratch.box, nodes.feature[node]
-    split, rows, local = nodes.split[node], work.cells.rows[cell], parts_rows(rule)
+    rule, box, k = model.split_prior, arrays.scratch.box, nodes.feature[node]
+    split, rows, local = nodes.split[node], arrays.cells.rows[cell], parts_rows(rule)
     if rows == 0 and local:
         return np.int64(0), np.int64(0)
     if not rule.feature[k].nominal:
-        cut = cut_of(split)
+        cut = unpack_cut(split)
         if is_relative(rule, rows):
-            cut += span(model, work, k)[0] - _box_of_node(rule, nodes, node, k)
+            cut += code_range(model, arrays, k)[0] - _box_of_node(rule, nodes, node, k)
         elif local:
-            n_left = _n_left(model, work, k, split, n_members)
+            n_left = _n_left(model, arrays, k, split, n_members)
             cut = np.int64(-1) if n_left == 0 else rule.feature[k].n_codes - 1 if n_left == n_members else cut
         return pack_cut(cut, np.int64(0)), np.int64(CUT_MASK)
     present = box[k, 0]
     if local:
         present = np.int64(0)
         for j in range(n_members):
-            present |= np.int64(1) << work.points.codes[k, work.scratch.members[j]]
+            present |= np.int64(1) << arrays.points.codes[k, arrays.scratch.members[j]]
     elif is_relative(rule, rows):
-        split = moved_bits(split, _box_of_node(rule, nodes, node, k), present)
+        split = translated_bits(split, _box_of_node(rule, nodes, node, k), present)
     split &= present
     if split != 0 and split != present and split & (present & -present) == 0:
         nodes.left[node], nodes.right[node] = nodes.right[node], nodes.left[node]
@@ -224,27 +235,27 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
 
     The box follows from the splits above the node in its tree.
     """
-    nominal, twin = rule.feature[k].nominal, rule.feature[k].twin
-    box, here = full_mask(rule.feature[k].n_codes) if nominal else np.int64(0), node
-    while nodes.parent[here] != NONE:
-        up = nodes.parent[here]
-        if nodes.feature[up] == k or nodes.feature[up] == twin:
+    nominal, paired = rule.feature[k].nominal, rule.feature[k].twin
+    box, descendant = all_bits(rule.feature[k].n_codes) if nominal else np.int64(0), node
+    while nodes.parent[descendant] != NO_ITEM:
+        parent = nodes.parent[descendant]
+        if nodes.feature[parent] == k or nodes.feature[parent] == paired:
             if nominal:
-                box &= nodes.split[up] if here == up + 1 else ~nodes.split[up]
-            elif nodes.right[up] == here:
-                box = max(box, cut_of(nodes.split[up]) + 1)
-        here = up
+                box &= nodes.split[parent] if descendant == parent + 1 else ~nodes.split[parent]
+            elif nodes.right[parent] == descendant:
+                box = max(box, unpack_cut(nodes.split[parent]) + 1)
+        descendant = parent
     return box
 
 
 @jit
-def _move_to_children(work: Any, nodes: Any, cell: int) -> None:
+def _move_to_children(arrays: Any, nodes: Any, cell: int) -> None:
     """Assign the children of the tree nodes in a cell to the cells to which the splits of these nodes lead."""
     node = nodes.first_node[cell]
-    while node != NONE:
-        e = work.scratch.wanted[nodes.want[node], EDGE] if nodes.feature[node] != LEAF else NONE
-        if e != NONE:
-            left, right = np.int64(work.edges.left[e]), np.int64(work.edges.right[e])
+    while node != NO_ITEM:
+        e = arrays.scratch.tree_splits[nodes.tree_split[node], EDGE] if nodes.feature[node] != LEAF else NO_ITEM
+        if e != NO_ITEM:
+            left, right = np.int64(arrays.edges.left[e]), np.int64(arrays.edges.right[e])
             if left != cell:
                 _enter_cell(nodes, nodes.left[node], left)
             if right != cell:

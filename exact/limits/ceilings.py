@@ -34,8 +34,8 @@ from pactree_mcmc.model import (
 )
 from pactree_mcmc.posterior.evidence import prior_mass
 
+from ..graph.arrays import Points
 from ..graph.boxes import find_members
-from ..graph.work import Points
 
 MOST_LEAVES = 32
 """Number of leaves from which on trees of different sizes share one bound."""
@@ -236,11 +236,11 @@ BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
 
 
 @jit
-def sum_points(model: Any, work: Any, first: int, values: np.ndarray, out: np.ndarray) -> None:
+def sum_points(model: Any, arrays: Any, first: int, values: np.ndarray, out: np.ndarray) -> None:
     """Write the sums of ``values`` (P, r) over the points of each cell from ``first`` on into ``out`` (n_cells, r)."""
     for cell in range(first, len(out)):
         for a in range(values.shape[1]):
             out[cell, a] = 0.0
-        for j in range(find_members(model, work, cell)):
+        for j in range(find_members(model, arrays, cell)):
             for a in range(values.shape[1]):
-                out[cell, a] += values[work.scratch.members[j], a]
+                out[cell, a] += values[arrays.scratch.members[j], a]

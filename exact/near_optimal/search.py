@@ -20,7 +20,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
 
-from ..graph.boxes import mix, pack_cut
+from ..graph.boxes import mix_hash, pack_cut
 
 PROBES = 4
 """Number of places of the table in which a cell may be stored."""
@@ -238,11 +238,11 @@ def bound(problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int
 @jit
 def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint64]:
     """Return the two words of the hash of the cell at ``depth``, its points and the depth limit."""
-    word0 = mix(np.uint64((depth << 20) + limit + 1))
-    word1 = mix(word0)
+    word0 = mix_hash(np.uint64((depth << 20) + limit + 1))
+    word1 = mix_hash(word0)
     for w in range(bits.shape[1]):
-        word0, word1 = mix(word0 ^ bits[depth, w]), mix(word1 + bits[depth, w])
-    return mix(word0 ^ word1), mix(word1 + word0)
+        word0, word1 = mix_hash(word0 ^ bits[depth, w]), mix_hash(word1 + bits[depth, w])
+    return mix_hash(word0 ^ word1), mix_hash(word1 + word0)
 
 
 @jit

@@ -22,10 +22,10 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_sums
 from ..exploring import TreesWithin
+from ..graph.arrays import distinct_points
 from ..graph.building import build_graph, refuse_drawn_weights, refuse_leaf_counts, refuse_shared_leaves
 from ..graph.cells import CellGraph
 from ..graph.designs import cell_scores
-from ..graph.work import distinct_points
 from ..limits.intractable import check_cells
 from ..posterior import BestTrees
 from ..recursion.terms import by_slot, with_terms

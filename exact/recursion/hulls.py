@@ -7,7 +7,7 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.names import short_repr
 
-from ..graph.cells import children
+from ..graph.cells import child_slots
 from .semirings import add_split, choose_split, start_with_leaf, store
 
 
@@ -133,7 +133,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     if m == 1.0:
         return best, left_number, right_number
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-        left, right = children(graph, e, below)
+        left, right = child_slots(graph, e, below)
         log_weight = graph.log_split[slot] + graph.log_rule[e]
         j = semiring.length[right] - 1
         for i in range(semiring.length[left]):
@@ -174,7 +174,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     best, top = -1, semiring.stop[slot]
     if graph.log_split[slot] > -np.inf:
         for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-            left, right = children(graph, e, below)
+            left, right = child_slots(graph, e, below)
             term = graph.log_split[slot] + graph.log_rule[e] + semiring.value[left] + semiring.value[right]
             if term > top:
                 best, top = e, term

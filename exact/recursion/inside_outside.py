@@ -13,9 +13,9 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 
-from ..graph.boxes import cut_of, is_relative, pack_cut
-from ..graph.cells import CellGraph, pack_graph, slot_below
-from ..graph.progress import Bar, in_pieces
+from ..graph.boxes import is_relative, pack_cut, unpack_cut
+from ..graph.cells import CellGraph, pack_graph, slot_at_depth
+from ..graph.progress import Bar, run_in_pieces
 from .semirings import add_split, choose_split, exp_down, start_with_leaf, store
 
 
@@ -31,7 +31,7 @@ def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> A
     semiring operations.
     """
     packed, n = pack_graph(graph), graph.n_cells
-    in_pieces(n, lambda first, last: compute_inside_of_cells(packed, semiring, n - last, n - first), bar)
+    run_in_pieces(n, lambda first, last: compute_inside_of_cells(packed, semiring, n - last, n - first), bar)
     return semiring
 
 
@@ -79,7 +79,7 @@ def expected_occurrences(graph: CellGraph, log_inside: np.ndarray) -> Occurrence
     """
     packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0
-    in_pieces(graph.n_cells, lambda first, last: add_occurrences_of_cells(packed, log_inside, *out, first, last))
+    run_in_pieces(graph.n_cells, lambda first, last: add_occurrences_of_cells(packed, log_inside, *out, first, last))
     return out
 
 
@@ -161,7 +161,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers
             nodes[node, PARENT], nodes[node, IS_LEFT], nodes[node, TREE_NUMBER] = parent, is_left, tree_number
             if parent >= 0 and is_left == 0:
                 nodes[root + parent, RIGHT] = node - root
-            slot = slot_below(graph, cell, depth)
+            slot = slot_at_depth(graph, cell, depth)
             e, left_number, right_number = choose_split(semiring, rng, graph, cell, slot, depth + 1, tree_number)
             if e < 0:
                 log_score[t] += graph.score[cell]
@@ -219,9 +219,9 @@ def _absolute_split(model: Any, nodes: np.ndarray, root: int, node: int) -> int:
             if nominal:
                 low &= nodes[parent, SPLIT] if nodes[descendant, IS_LEFT] else ~nodes[parent, SPLIT]
             elif nodes[descendant, IS_LEFT] == 0:
-                low = max(low, cut_of(nodes[parent, SPLIT]) + 1)
+                low = max(low, unpack_cut(nodes[parent, SPLIT]) + 1)
         descendant = parent
     if nominal:
-        return deposit_bits(low, split)
-    cut = cut_of(split) + low
+        return spread_bits(low, split)
+    cut = unpack_cut(split) + low
     return pack_cut(cut, cut + 1)

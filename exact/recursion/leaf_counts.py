@@ -19,7 +19,7 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import LeafPenalty, TreeModel
 
 from ..graph.building import build_graph
-from ..graph.cells import CellGraph, children, pack_graph
+from ..graph.cells import CellGraph, child_slots, pack_graph
 from ..limits.intractable import EDGES_PER_CELL, Intractable, Limit, refuse_bytes
 
 ABSENT, POSSIBLE, REACHABLE = -1, 0, 1
@@ -112,7 +112,7 @@ def mark_possible(graph: Any, marks: np.ndarray) -> None:
             for e in range(first_edge[cell], first_edge[cell + 1]):
                 if log_rule[e] == -np.inf:
                     continue
-                left_child, right_child = children(graph, e, below)
+                left_child, right_child = child_slots(graph, e, below)
                 for m in range(1, max_leaves):
                     if marks[left_child, m] != ABSENT:
                         for k in range(1, max_leaves - m + 1):
@@ -152,7 +152,7 @@ def list_edges_into(
                 for e in range(first_edge[cell], first_edge[cell + 1]):
                     if graph.log_rule[e] == -np.inf:
                         continue
-                    left_child, right_child = children(graph, e, below)
+                    left_child, right_child = child_slots(graph, e, below)
                     for m in range(first_m, max_leaves + 1 if slot == 0 else first_m + 1):
                         for k in range(1, m):
                             if marks[left_child, k] == ABSENT or marks[right_child, m - k] == ABSENT:

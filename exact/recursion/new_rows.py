@@ -13,9 +13,9 @@ from pactree_mcmc.model.split_prior.geometry import follows_design, takes_turns,
 from pactree_mcmc.table.coding import LARGEST
 from pactree_mcmc.tree.arrays import LEAF, Routes, routes
 
-from ..graph.boxes import cut_of, unpack_cuts, upper_of
-from ..graph.cells import CellGraph, children, pack_graph
-from ..graph.progress import in_pieces
+from ..graph.boxes import unpack_cut, unpack_cuts, unpack_next_code
+from ..graph.cells import CellGraph, child_slots, pack_graph
+from ..graph.progress import run_in_pieces
 from ..limits.intractable import memory_bytes
 from .semirings import fraction_of_total
 
@@ -85,7 +85,7 @@ def leaf_probabilities(
         mass, weight = (np.zeros((n, chunk.stop - first)) for n in (graph.n_slots, graph.n_cells))
         mass[0] = 1.0
         arguments = packed, log_inside, router, rows[chunk], codes[chunk], mass, weight, to_left
-        in_pieces(graph.n_cells, lambda i, j, arguments=arguments: move_mass_down(*arguments, i, j))
+        run_in_pieces(graph.n_cells, lambda i, j, arguments=arguments: move_mass_down(*arguments, i, j))
         yield first, weight
         first = chunk.stop
 
@@ -136,7 +136,7 @@ def move_mass_down(
                 # a split of weight 0 may lead back to a cell that is finished
                 if split == -np.inf or graph.log_rule[e] == -np.inf:
                     continue
-                left, right = children(graph, e, below)
+                left, right = child_slots(graph, e, below)
                 log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
                 part, goes_left = fraction_of_total(log_term, log_inside[slot]), to_left[e - begin]
                 for i in range(n):
@@ -170,7 +170,7 @@ def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray
         return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
     if router.nominal[feature]:
         return (split >> np.int64(row[feature])) & 1 == 1
-    cut, upper = cut_of(split), upper_of(split)
+    cut, upper = unpack_cut(split), unpack_next_code(split)
     if not router.local:
         return code[feature] <= cut
     if cut < 0 or upper == router.n_codes[feature]:

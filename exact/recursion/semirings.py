@@ -34,7 +34,7 @@ import numpy as np
 from pactree_mcmc.core.compile.jit import by_class, jit
 from pactree_mcmc.core.names import short_repr
 
-from ..graph.cells import children
+from ..graph.cells import child_slots
 
 MIN_EXPONENT = -708.0
 """Exponent below which `exp_down` returns 0: exp(x) is less than 1e-307."""
@@ -156,7 +156,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     if u < 0.0:
         return -1, 0, 0
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-        left, right = children(graph, e, below)
+        left, right = child_slots(graph, e, below)
         part = fraction_of_total(split + graph.log_rule[e] + value[left] + value[right], total)
         u -= part
         if part > 0.0:
@@ -189,7 +189,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     top = graph.log_stop[slot]
     if split > -np.inf:
         for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-            left, right = children(graph, e, below)
+            left, right = child_slots(graph, e, below)
             term = split + graph.log_rule[e] + value[left] + value[right]
             if term > top:
                 best, top = e, term
@@ -275,7 +275,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     if m == 1 or graph.log_split[slot] == -np.inf:
         return best, left_number, right_number
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-        left, right = children(graph, e, below)
+        left, right = child_slots(graph, e, below)
         weight = graph.log_split[slot] + graph.log_rule[e]
         for t_left in range(max(0, t - semiring.n_counts[right] + 1), min(t + 1, semiring.n_counts[left])):
             for m_left in range(max(1, m - n_sizes[right]), min(m - 1, n_sizes[left]) + 1):

@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import predicting
-from exact.recursion.new_rows import ROWS_AT_ONCE, row_goes_left
+from exact.recursion.new_rows import MAX_ROWS_PER_PASS, row_goes_left
 
 RNG = np.random.default_rng(4)
 X = np.column_stack([RNG.integers(0, 5, 40), RNG.integers(0, 4, 40), RNG.normal(size=40).round(1)]).astype(float)
@@ -87,7 +87,7 @@ def by_hand(truth, numbers):
 @pytest.mark.parametrize("name", PRIORS)
 def test_many_rows_are_each_predicted_as_by_hand(name):
     truth, rows = solved(name), new_rows(name)
-    assert len(rows) > ROWS_AT_ONCE
+    assert len(rows) > MAX_ROWS_PER_PASS
     expected = by_hand(truth, truth.model.columns.numbers(rows))
     assert truth.predict_proba(rows) == pytest.approx(expected, rel=1e-11)
     assert expected.sum(axis=1) == pytest.approx(1.0)
@@ -117,7 +117,7 @@ def test_training_rows_take_one_pass(monkeypatch):
 def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
     truth, rows = solved("local"), new_rows("local")
     right, expected = truth._code_rows, by_hand(truth, rows)
-    monkeypatch.setattr(truth, "_code_rows", lambda x: right(x)._replace(settled=np.ones(len(x), dtype=bool)))
+    monkeypatch.setattr(truth, "_code_rows", lambda x: right(x)._replace(has_certain_cells=np.ones(len(x), dtype=bool)))
     assert np.abs(truth.predict_proba(rows) - expected).max() > 1e-3
 
 

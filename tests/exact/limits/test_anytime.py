@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.graph.work import distinct_points
+from exact.graph.arrays import distinct_points
 from exact.limits import ceilings
 from tests.problems.drawn import random_problem
 

@@ -9,8 +9,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact.graph import building, progress
+from exact.graph.arrays import distinct_points
 from exact.graph.cells import is_layered
-from exact.graph.work import distinct_points
 from exact.limits import intractable, sizes
 from exact.limits.intractable import Limit
 
@@ -152,11 +152,11 @@ def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
         stop_at(patched, name, after)
         with pytest.raises(KeyboardInterrupt):
             exact.solve(model)
-    assert building._kept[0][0] is model
-    build = building._builder.build
-    monkeypatch.setattr(building._builder, "build", lambda *how: n_calls.append(how) or build(*how))
+    assert building._interrupted[0][0] is model
+    build = building._builder.build_cells
+    monkeypatch.setattr(building._builder, "build_cells", lambda *how: n_calls.append(how) or build(*how))
     found = exact.solve(model)
-    assert building._kept == []
+    assert building._interrupted == []
     assert found.log_evidence == pytest.approx(expected.log_evidence, rel=1e-13)
     assert found.graph.n_cells == expected.graph.n_cells
     resumed = len(n_calls)
@@ -167,4 +167,4 @@ def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
         with pytest.raises(KeyboardInterrupt):
             exact.solve(model)
     exact.solve(other)
-    assert building._kept == []
+    assert building._interrupted == []

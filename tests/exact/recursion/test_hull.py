@@ -5,7 +5,7 @@ import pytest
 
 import exact
 from exact.answers import hull_by_size, most_leaves
-from exact.recursion.trees import grow
+from exact.recursion.trees import grow_chosen_trees
 from tests.exact.recursion.test_semirings import random_terms
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations
@@ -44,7 +44,7 @@ def test_corners_of_all_trees(kind, seed):
     expected = upper_hull(best)
     assert hull.leaves[corners].tolist() == [k for k, _ in expected]
     assert hull.weight[corners] == pytest.approx([w for _, w in expected], abs=1e-9)
-    grown = grow(model, graph, hull, np.arange(hull.length[0]))
+    grown = grow_chosen_trees(model, graph, hull, np.arange(hull.length[0]))
     assert ((np.diff(grown.offset) + 1) // 2).tolist() == [k for k, _ in expected]
     assert grown.log_prior + grown.log_score == pytest.approx([w for _, w in expected], abs=1e-9)
     assert most_leaves(graph)[0] >= max(best)

@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.new_rows import average_rows
+from exact.recursion.new_rows import mean_leaf_values
 
 
 def _by_flow(truth, X):
@@ -14,7 +14,7 @@ def _by_flow(truth, X):
         if truth.model.columns.categories[k] is None:
             of = scale.encode if hasattr(scale, "encode") else lambda x, s=scale: np.searchsorted(s.cuts, x)
             codes[:, k] = of(X[:, k])
-    return average_rows(truth.graph, truth.log_inside, truth._router, X, codes, truth.cell_values)
+    return mean_leaf_values(truth.graph, truth.log_inside, truth._router, X, codes, truth.cell_values)
 
 
 def _problem(seed, kind):

@@ -1,7 +1,8 @@
 """Arrays in which the graph of cells is built, and functions that sum the points of a cell.
 
-A *point* is a distinct row of codes. The points of a cell are summed by the code of one feature. The sums of a child
-are the sums over the codes on its side of the split.
+A *point* is a distinct row of codes. The *builder* lists the splits of one cell after another. For each feature the
+points of the cell are summed by code. The sums of a child are the sums over the codes on its side of the split. All
+compiled functions take ``arrays``, a packed `BuilderArrays`, and ``scratch`` is its part about the current cell.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from pactree_mcmc.model import TreeModel
 from ..limits.intractable import refuse_bytes
 
 PARENT, FEATURE, SPLIT, SIDE = range(4)
-"""Rows of `Cells.origin`."""
+"""Rows of `BuilderCells.origin`."""
 LEFT, RIGHT = range(2)
 """Sides of a split."""
 
@@ -30,15 +31,15 @@ class Points(NamedTuple):
     order: np.ndarray  # (p, P) int64: the points sorted by each feature
 
 
-class Cells(NamedTuple):
+class BuilderCells(NamedTuple):
     """Cells in order of discovery, so by the smallest depth at which they occur. ``cap`` is the length of arrays."""
 
     hash: np.ndarray  # (cap, 2) uint64: identifies the points or the box of the cell
     origin: np.ndarray  # (4, cap) int64: the parent, feature, split and side by which the cell was first reached
     rows: np.ndarray  # (cap,) int64: number of training rows
-    size: np.ndarray  # (cap,) int64: rows or codes spanned; falls along every edge but those from a cell to itself
+    size: np.ndarray  # (cap,) int64: rows, or codes in the box; smaller in each child, unless the child is the cell
     depth: np.ndarray  # (cap,) int32: smallest depth
-    open: np.ndarray  # (cap,) int64: bits of the groups that contain all features split on above, -1 in the root
+    open_groups: np.ndarray  # (cap,) int64: bits of the groups that contain all features split on above, -1 in the root
     start: np.ndarray  # (cap,) int64: first split of the cell
     stop: np.ndarray  # (cap,) int64: end of its splits
     is_splittable: np.ndarray  # (cap,) bool: True if the cell has a split, even if the arrays do not hold it
@@ -47,7 +48,7 @@ class Cells(NamedTuple):
     table: np.ndarray  # (2^b,) int32: hash table of cells, -1 for a free place
 
 
-class Edges(NamedTuple):
+class BuilderEdges(NamedTuple):
     """Splits of the cells; those of one cell are consecutive."""
 
     left: np.ndarray  # (cap,) int32: left child
@@ -58,68 +59,69 @@ class Edges(NamedTuple):
     log_rule: np.ndarray  # (cap,) float64: log R(split | cell)
 
 
-class Scratch(NamedTuple):
-    """Working memory of the builder, most of it about the cell being expanded. C is the largest number of codes."""
+class CellScratch(NamedTuple):
+    """Working memory of the builder, most of it about the current cell. C is the largest number of codes."""
 
-    # (5,) int64: numbers of cells and edges, next cell to expand, mode, number of wanted splits; see `build`
-    count: np.ndarray
+    # (5,) int64: numbers of cells and edges, next cell to expand, mode, length of ``tree_splits``; see `build`
+    counters: np.ndarray
     box: np.ndarray  # (p, 2) int64: box of the cell: first code and end of the codes, or bits of the categories and 0
     members: np.ndarray  # (P,) int64: points of the cell
-    asked: np.ndarray  # (p,) int64: nominal coordinates, and those in which the box is not the whole range
+    limited: np.ndarray  # (p,) int64: nominal coordinates, and those in which the box is not the whole range
     codes: np.ndarray  # (C,) int64: codes of one feature in the cell, ascending
-    slot: np.ndarray  # (C,) int64: place of a code in ``codes``, -1 elsewhere
-    rows: np.ndarray  # (C,) int64: rows of each code
-    key: np.ndarray  # (2, C) uint64: hash of the points of each code
-    stats: np.ndarray  # (C, n_stats) float64
+    slot: np.ndarray  # (C,) int64: place of each code in ``rows``, ``key`` and ``stats``, -1 if not in the cell
+    rows: np.ndarray  # (C,) int64: number of training rows with each code
+    key: np.ndarray  # (2, C) uint64: hash of the points with each code
+    stats: np.ndarray  # (C, n_stats) float64: statistics of the points with each code
     suffix: np.ndarray  # (C + 1, n_stats) float64: sums from each code on
     side_stats: np.ndarray  # (2, n_stats) float64: statistics of the two children of a split
     side_rows: np.ndarray  # (2,) int64: rows of the two children
     side_key: np.ndarray  # (2, 2) uint64: hash of the points of each child, (side, word)
-    # (w, 4) int64: splits of the cell that given trees use: feature, split, mask of the bits that identify it, edge
-    wanted: np.ndarray
+    # (n, 4) int64: splits of the cell that given trees use: feature, split, mask of the bits that identify it, edge
+    tree_splits: np.ndarray
 
 
-class Work(NamedTuple):
+class BuilderArrays(NamedTuple):
     """All arrays of the builder."""
 
     points: Points
-    cells: Cells
-    edges: Edges
-    scratch: Scratch
+    cells: BuilderCells
+    edges: BuilderEdges
+    scratch: CellScratch
 
 
 def distinct_points(model: TreeModel) -> Points:
-    """Return the distinct rows of codes of a model. Its merged rows are merged further, whatever their labels."""
-    units, leaf = model.units, model.lowered.leaf
-    codes, where = np.unique(units.codes, axis=1, return_inverse=True)
-    where = where.reshape(-1)
+    """Return the distinct rows of codes of a model, with the sums over its training rows, whatever their labels."""
+    merged_rows, leaf = model.units, model.lowered.leaf
+    codes, point_of_unit = np.unique(merged_rows.codes, axis=1, return_inverse=True)
+    point_of_unit = point_of_unit.reshape(-1)
     n = codes.shape[1]
-    each = np.arange(units.n_units)
+    unit = np.arange(merged_rows.n_units)
     stats = np.zeros((n, leaf.n_stats))
-    weight = units.weight[each & units.weight_all]
-    if units.counts:
-        np.add.at(stats, (where, units.label.astype(np.int64)), weight)
+    weight = merged_rows.weight[unit & merged_rows.weight_all]
+    if merged_rows.counts:
+        np.add.at(stats, (point_of_unit, merged_rows.label.astype(np.int64)), weight)
     else:
-        for j, column in enumerate((weight, *units.moments)):
-            stats[:, j] = np.bincount(where, weights=column, minlength=n)
-    rows = np.bincount(where, weights=units.rows[each & units.rows_all], minlength=n).astype(np.int64)
+        for j, column in enumerate((weight, *merged_rows.moments)):
+            stats[:, j] = np.bincount(point_of_unit, weights=column, minlength=n)
+    n_rows = merged_rows.rows[unit & merged_rows.rows_all]
+    rows = np.bincount(point_of_unit, weights=n_rows, minlength=n).astype(np.int64)
     codes = np.ascontiguousarray(codes, dtype=np.int64)
     key = np.random.default_rng(20_261_120).integers(1, 1 << 63, size=(2, n), dtype=np.uint64)
     order = np.ascontiguousarray(np.argsort(codes, axis=1, kind="stable"))
     return Points(codes, stats, rows, key, order)
 
 
-def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
-    """Return the working memory of a builder, with room for ``n_wanted`` wanted splits of a cell."""
+def new_scratch(model: TreeModel, points: Points, n_tree_splits: int) -> CellScratch:
+    """Return the working memory of a builder, for up to ``n_tree_splits`` splits of a cell that given trees use."""
     p, n_points = points.codes.shape
     n_stats = points.stats.shape[1]
     widest = int(model.n_codes.max())
     refuse_bytes(8 * widest * (6 + 2 * n_stats), "sums by code of a feature")
-    return Scratch(
-        count=np.zeros(5, dtype=np.int64),
+    return CellScratch(
+        counters=np.zeros(5, dtype=np.int64),
         box=np.zeros((p, 2), dtype=np.int64),
         members=np.empty(n_points, dtype=np.int64),
-        asked=np.empty(p, dtype=np.int64),
+        limited=np.empty(p, dtype=np.int64),
         codes=np.empty(widest, dtype=np.int64),
         slot=np.full(widest, -1, dtype=np.int64),
         rows=np.empty(widest, dtype=np.int64),
@@ -129,19 +131,19 @@ def new_scratch(model: TreeModel, points: Points, n_wanted: int) -> Scratch:
         side_stats=np.zeros((2, n_stats)),
         side_rows=np.zeros(2, dtype=np.int64),
         side_key=np.zeros((2, 2), dtype=np.uint64),
-        wanted=np.zeros((n_wanted, 4), dtype=np.int64),
+        tree_splits=np.zeros((n_tree_splits, 4), dtype=np.int64),
     )
 
 
-def new_cells(cap: int, n_stats: int) -> Cells:
-    """Return arrays for ``cap`` cells."""
-    return Cells(
+def new_cells(cap: int, n_stats: int) -> BuilderCells:
+    """Return arrays for ``cap`` cells, none of them added yet. ``cap`` is a power of 2, for the hash table."""
+    return BuilderCells(
         hash=np.zeros((cap, 2), dtype=np.uint64),
         origin=np.zeros((4, cap), dtype=np.int64),
         rows=np.zeros(cap, dtype=np.int64),
         size=np.zeros(cap, dtype=np.int64),
         depth=np.zeros(cap, dtype=np.int32),
-        open=np.full(cap, -1),
+        open_groups=np.full(cap, -1),
         start=np.zeros(cap, dtype=np.int64),
         stop=np.zeros(cap, dtype=np.int64),
         is_splittable=np.zeros(cap, dtype=np.bool_),
@@ -151,42 +153,42 @@ def new_cells(cap: int, n_stats: int) -> Cells:
     )
 
 
-def longer_cells(cells: Cells, n: int) -> Cells:
+def longer_cells(cells: BuilderCells, n: int) -> BuilderCells:
     """Return arrays of twice the length that hold the first ``n`` cells, with a new hash table of these cells."""
     out = new_cells(2 * len(cells.rows), cells.stats.shape[1])
     for name in ("rows", "size", "depth", "open", "start", "stop", "is_splittable", "score", "hash", "stats"):
         getattr(out, name)[:n] = getattr(cells, name)[:n]
     out.origin[:, :n] = cells.origin[:, :n]
-    refill(out.table, out.hash, n)
+    fill_hash_table(out.table, out.hash, n)
     return out
 
 
 @jit
-def refill(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
+def fill_hash_table(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
     """Enter the numbers of the first ``n`` cells into an empty hash table, by open addressing."""
     mask = len(table) - 1
     for cell in range(n):
-        at = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
-        while table[at] >= 0:
-            at = (at + 1) & mask
-        table[at] = cell
+        place = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
+        while table[place] >= 0:
+            place = (place + 1) & mask
+        table[place] = cell
 
 
-def new_edges(cap: int) -> Edges:
-    """Return arrays for ``cap`` splits."""
+def new_edges(cap: int) -> BuilderEdges:
+    """Return uninitialised arrays for ``cap`` splits."""
     ids = [np.empty(cap, dtype=np.int32) for _ in range(3)]
-    return Edges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
+    return BuilderEdges(*ids, np.empty(cap, dtype=np.int64), np.empty(cap))
 
 
-def longer_edges(edges: Edges) -> Edges:
+def longer_edges(edges: BuilderEdges) -> BuilderEdges:
     """Return arrays of twice the length that begin with the same splits."""
-    return Edges(*(np.concatenate([column, np.empty_like(column)]) for column in edges))
+    return BuilderEdges(*(np.concatenate([column, np.empty_like(column)]) for column in edges))
 
 
 @jit
-def clear_sides(work: Any) -> None:
-    """Set the sums of both sides of a split to zero."""
-    scratch = work.scratch
+def clear_sides(arrays: Any) -> None:
+    """Set the sums of both sides of a split (rows, hash, statistics in the scratch) to zero."""
+    scratch = arrays.scratch
     for side in range(2):
         scratch.side_rows[side] = 0
         for word in range(2):
@@ -196,9 +198,9 @@ def clear_sides(work: Any) -> None:
 
 
 @jit
-def add_to_side(work: Any, side: int, i: int) -> None:
-    """Add point ``i`` to the sums of one side of a split."""
-    points, scratch = work.points, work.scratch
+def add_to_side(arrays: Any, side: int, i: int) -> None:
+    """Add point ``i`` to the sums in the scratch of one side, LEFT or RIGHT, of a split."""
+    points, scratch = arrays.points, arrays.scratch
     scratch.side_rows[side] += points.rows[i]
     for word in range(2):
         scratch.side_key[side, word] ^= points.key[word, i]
@@ -207,12 +209,15 @@ def add_to_side(work: Any, side: int, i: int) -> None:
 
 
 @jit
-def tabulate(work: Any, n_members: int, k: int) -> int:
-    """Sum the points of the cell by code of feature ``k``, codes ascending, and return the number of codes."""
+def sum_by_code(arrays: Any, n_members: int, k: int) -> int:
+    """Sum the points of the current cell by code of coordinate ``k`` in the scratch, and return the number of codes.
+
+    The points are the first ``n_members`` of ``members``. The codes are written in ascending order.
+    """
     # local names keep the arrays in registers: the loop below is most of the builder's time
-    points, scratch = work.points, work.scratch
+    points, scratch = arrays.points, arrays.scratch
     codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
-    members, slot, found = scratch.members, scratch.slot, scratch.codes
+    members, slot, codes_in_cell = scratch.members, scratch.slot, scratch.codes
     rows, key, stats = scratch.rows, scratch.key, scratch.stats
     n, n_stats = 0, stats.shape[1]
     for j in range(n_members):
@@ -220,7 +225,7 @@ def tabulate(work: Any, n_members: int, k: int) -> int:
         i = np.uint64(members[j])
         code = np.uint64(codes[k, i])
         if slot[code] < 0:
-            slot[code], found[n], rows[n] = n, codes[k, i], 0
+            slot[code], codes_in_cell[n], rows[n] = n, codes[k, i], 0
             key[0, n] = key[1, n] = 0
             for a in range(n_stats):
                 stats[n, a] = 0.0
@@ -236,16 +241,16 @@ def tabulate(work: Any, n_members: int, k: int) -> int:
 
 
 @jit
-def forget_codes(work: Any, n: int) -> None:
-    """Undo `tabulate`: set ``slot`` to -1 for the ``n`` codes that it found."""
+def clear_code_slots(arrays: Any, n: int) -> None:
+    """Undo `sum_by_code`, which found ``n`` codes: set their entries of ``slot`` in the scratch to -1."""
     for j in range(n):
-        work.scratch.slot[work.scratch.codes[j]] = -1
+        arrays.scratch.slot[arrays.scratch.codes[j]] = -1
 
 
 @jit
-def add_code_to_side(work: Any, side: int, code: int) -> None:
-    """Add the sums of all points with one code, as tabulated, to one side of a split."""
-    scratch = work.scratch
+def add_code_to_side(arrays: Any, side: int, code: int) -> None:
+    """Add the sums of all points with one code, as `sum_by_code` computed them, to one side of a split."""
+    scratch = arrays.scratch
     s = scratch.slot[code]
     scratch.side_rows[side] += scratch.rows[s]
     for word in range(2):
@@ -255,12 +260,15 @@ def add_code_to_side(work: Any, side: int, code: int) -> None:
 
 
 @jit
-def sum_from_right(work: Any, n: int) -> None:
-    """Add all ``n`` tabulated codes to the right side, and write the sums of statistics from each code on."""
-    scratch = work.scratch
-    clear_sides(work)
+def sum_from_right(arrays: Any, n: int) -> None:
+    """Start a sweep of cuts: add all ``n`` codes of the cell to the right side, and fill ``suffix`` in the scratch.
+
+    Entry j of ``suffix`` is the sum of the statistics of the codes from the j-th on.
+    """
+    scratch = arrays.scratch
+    clear_sides(arrays)
     for j in range(n):
-        add_code_to_side(work, RIGHT, scratch.codes[j])
+        add_code_to_side(arrays, RIGHT, scratch.codes[j])
     for a in range(scratch.suffix.shape[1]):
         scratch.suffix[n, a] = 0.0
         # sums, not differences of the total: these would lose digits
@@ -269,13 +277,13 @@ def sum_from_right(work: Any, n: int) -> None:
 
 
 @jit
-def move_to_left(work: Any, code: int) -> None:
+def move_to_left(arrays: Any, code: int) -> None:
     """Move the rows and the hash of a code from the right side to the left, and add its statistics to the left.
 
-    The statistics of the right side are not changed: they are read from ``suffix``.
+    The statistics of the right side are not changed: the caller reads them from ``suffix`` in the scratch.
     """
-    scratch, s = work.scratch, work.scratch.slot[code]
-    add_code_to_side(work, LEFT, code)
+    scratch, s = arrays.scratch, arrays.scratch.slot[code]
+    add_code_to_side(arrays, LEFT, code)
     scratch.side_rows[RIGHT] -= scratch.rows[s]
     for word in range(2):
         scratch.side_key[RIGHT, word] ^= scratch.key[word, s]
