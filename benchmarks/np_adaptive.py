@@ -20,8 +20,8 @@ import numpy as np
 
 import exact
 from exact.systems.dyadic_bounds import srm_tolerance
-from exact.systems.dyadic_trees import dyadic_problem, grown_tree
-from exact.systems.neyman_pearson import Point, follow_multipliers
+from exact.systems.dyadic_trees import best_tree_and_cells, dyadic_problem
+from exact.systems.neyman_pearson import HullTree, follow_multipliers
 
 FIRST, LEVELS = 250, 9
 DELTA = 0.05
@@ -70,10 +70,10 @@ def srm_on_hull(X, y, alpha, fraction):
         leaves, weight = hull.leaves[corners], hull.weight[corners]
         phi = fraction * srm_tolerance(leaves, n1, DELTA, 2, cyclic=True) / 2
         best = int(np.argmin(np.where(leaves <= limit, phi - weight, np.inf)))
-        tree, cells = grown_tree(problem, graph, hull, best)
+        tree, cells = best_tree_and_cells(problem, graph, hull, best)
         label = called[cells]
         objective = other[cells][~label].sum() / n1 + phi[best]
-        return Point(multiplier, float(null[cells][label].sum() / n0), float(objective), tree, cells, label)
+        return HullTree(multiplier, float(null[cells][label].sum() / n0), float(objective), tree, cells, label)
 
     limits = LIMITS[: np.searchsorted(LIMITS, 4 * n1 ** (1 / 2)) + 1]
     found = [follow_multipliers(partial(best_at, limit=limit), alpha)[0] for limit in limits]

@@ -24,7 +24,7 @@ from table2_rules import HSVoteClassifier, PrunedTreeClassifier
 
 from exact import PACBayesTreeClassifier
 from exact.estimators import voting
-from exact.systems.pac_bayes import NodeVotes, weigh
+from exact.systems.pac_bayes import NodeVotes, node_weights
 
 CROWD = ["crowdsourced_mapping_train"], [2, 0, 1, 5, 3, 4]
 """The training sizes of Table 1 are those of the training file alone; the order of the classes in the authors' code."""
@@ -87,7 +87,7 @@ class UnsearchedHS:
         fraction = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         gain = (counts * np.log1p(-lost * (1.0 - fraction))).sum(axis=1)
         half = np.where(base.tree.feature >= 0, -np.log(2.0), 0.0)
-        return weigh(base.graph, gain + half, -np.log(2.0))
+        return node_weights(base.graph, gain + half, -np.log(2.0))
 
 
 RULES = {

@@ -15,7 +15,7 @@ from exact.estimators.base import Rows
 from exact.estimators.voting import VotingTree, check_optional_factor, check_penalty
 from exact.graph.cells import CellGraph
 from exact.recursion.terms import with_terms
-from exact.systems.pac_bayes import BaseTree, NodeVotes, Weights, spatial_penalty, weigh
+from exact.systems.pac_bayes import BaseTree, NodeVotes, Weights, node_weights, spatial_penalty
 
 
 def size_terms(base: BaseTree, alpha: float) -> np.ndarray:
@@ -139,4 +139,4 @@ class HSVoteClassifier(VotingTree):
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
         inner = base.tree.feature >= 0
         half = np.where(inner, -math.log(2.0), 0.0)
-        return weigh(base.graph, absolute_terms(base, **chosen) + half, -math.log(2.0))
+        return node_weights(base.graph, absolute_terms(base, **chosen) + half, -math.log(2.0))

@@ -19,7 +19,7 @@ from pactree_mcmc.posterior.trees.cells import as_divergence
 from pactree_mcmc.tree.tree import Tree
 
 from ..systems import pac_bayes
-from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, check_lambda, weigh
+from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, check_lambda, node_weights
 from ..systems.pruning import LARGEST_PENALTY
 from .base import ClassifierOfTree, Rows, documented, read_rows, set_parameters
 
@@ -96,25 +96,25 @@ class VotingTree(ClassifierOfTree):
         self.tree_, self.labels_, self.weights_ = base.tree, base.label, np.exp(weights.log_leaf)
         self.n_counted_ = int(base.graph.rows[0])
         self.gibbs_risk_ = float(self.weights_ @ base.errors / self.n_counted_)
-        self._base, self._log_total, self._goes_on = base, weights.log_total, weights.goes_on
+        self._base, self._log_total, self._node_split_fraction = base, weights.log_total, weights.split_fraction
         self._votes = self._vote(base, weights, self._node_votes(base))
 
     def _split_fractions(self) -> np.ndarray:
-        return self._goes_on
+        return self._node_split_fraction
 
     def _divergence(self, terms: np.ndarray, prior: np.ndarray) -> float:
         """Return the Kullback-Leibler divergence of the posterior over subtrees from the prior, nats.
 
         ``terms`` and ``prior`` (n_nodes,) are the terms of the nodes as leaves in the log weight and in the log prior.
         """
-        log_mass = weigh(self._base.graph, prior).log_total
+        log_mass = node_weights(self._base.graph, prior).log_total
         gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
         """Return the votes (n_leaves, K) for a row whose path ends in each leaf of T0."""
         abstains = base.dummy & base.dummies_abstain
-        return pac_bayes.votes_down(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
+        return pac_bayes.sum_votes_to_leaves(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the fractions of the votes, (n, K); columns follow ``classes_``. Cost O(depth) per row."""
@@ -284,7 +284,7 @@ class PACBayesTreeClassifier(VotingTree):
             check_optional_factor(name, getattr(self, name))
 
     def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        return weigh(base.graph, pac_bayes.practical_terms(base, **chosen, penalty=self.penalty))
+        return node_weights(base.graph, pac_bayes.practical_terms(base, **chosen, penalty=self.penalty))
 
     @property
     def kl_(self) -> float:
@@ -383,7 +383,7 @@ class PACBayesTheoryClassifier(VotingTree):
         self.counted_rows_ = np.sort(rows.place[counted])
         self.prior_depth_ = int(base.graph.depth.max()) if self.prior_depth is None else int(self.prior_depth)
         terms = pac_bayes.theoretical_terms(base, self.lam, self.delta, self.prior_depth_)
-        self._set_fitted(base, weigh(base.graph, terms))
+        self._set_fitted(base, node_weights(base.graph, terms))
 
     @property
     def kl_(self) -> float:

@@ -156,7 +156,7 @@ def new_cells(cap: int, n_stats: int) -> BuilderCells:
 def longer_cells(cells: BuilderCells, n: int) -> BuilderCells:
     """Return arrays of twice the length that hold the first ``n`` cells, with a new hash table of these cells."""
     out = new_cells(2 * len(cells.rows), cells.stats.shape[1])
-    for name in ("rows", "size", "depth", "open", "start", "stop", "is_splittable", "score", "hash", "stats"):
+    for name in ("rows", "size", "depth", "open_groups", "start", "stop", "is_splittable", "score", "hash", "stats"):
         getattr(out, name)[:n] = getattr(cells, name)[:n]
     out.origin[:, :n] = cells.origin[:, :n]
     fill_hash_table(out.table, out.hash, n)

@@ -13,9 +13,9 @@ from pactree_mcmc.core.special import gammaln
 
 from ..answers import best_sums, log_sum
 from ..graph.cells import CellGraph
-from .context_trie import N_NODES, NONE, Trie, add_examples, new_trie, predict_into, with_double_capacity
+from .context_trie import N_NODES, NO_NODE, Trie, add_examples, new_trie, predict_into, with_double_capacity
 
-ROWS_AT_ONCE = 1 << 18
+MAX_CONTEXTS_PER_CHUNK = 1 << 18
 """Number of contexts of a sequence that are copied into one table at a time."""
 LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
 """Smallest and largest ``alpha`` accepted."""
@@ -81,8 +81,8 @@ class ContextTreeWeighting:
         for name, value, least, most in (("depth", depth, 0, 4_095), ("n_symbols", n_symbols, 2, 1 << 31)):
             check_count(name, value, least, most)
         self.depth, self.n_symbols = int(depth), int(n_symbols)
-        allowed = f"a number in {LEAST_ALPHA:g}..{MOST_ALPHA:g}"
-        self.alpha = check_number("alpha", alpha, allowed, LEAST_ALPHA, MOST_ALPHA)
+        requirement = f"a number in {LEAST_ALPHA:g}..{MOST_ALPHA:g}"
+        self.alpha = check_number("alpha", alpha, requirement, LEAST_ALPHA, MOST_ALPHA)
         by_depth = read_numbers("rho", rho)
         if by_depth.shape not in ((), (self.depth,)):
             raise ValueError(f"rho has shape {by_depth.shape}; give a number, or one for each depth below {depth}.")
@@ -112,14 +112,15 @@ class ContextTreeWeighting:
             Log probability, nats, with which each symbol was predicted from the examples before it.
 
         """
-        before, symbols = self._read_contexts(contexts), self._read(symbols, "symbols", 1)
+        before, symbols = self._read_contexts(contexts), self._read_symbols(symbols, "symbols", 1)
         if len(before) != len(symbols):
             raise ValueError(f"there are {len(before)} contexts and {len(symbols)} symbols; give as many.")
         out = np.empty(len(symbols))
-        done = 0
-        while done < len(symbols):
-            done = add_examples(self._trie, before, symbols, done, self.n_symbols, self.alpha, self._first_ratio, out)
-            if done < len(symbols):
+        n_added = 0
+        while n_added < len(symbols):
+            settings = self.n_symbols, self.alpha, self._first_ratio
+            n_added = add_examples(self._trie, before, symbols, n_added, *settings, out)
+            if n_added < len(symbols):
                 self._trie = with_double_capacity(self._trie)
         return out
 
@@ -138,14 +139,14 @@ class ContextTreeWeighting:
             of symbols that only served as context.
 
         """
-        whole = np.concatenate([self.context[::-1], self._read(sequence, "sequence", 1)])
+        symbols = np.concatenate([self.context[::-1], self._read_symbols(sequence, "sequence", 1)])
         d = self.depth
         out = [np.empty(0)]
-        for begin in range(d, len(whole), ROWS_AT_ONCE):
-            end = min(begin + ROWS_AT_ONCE, len(whole))
-            at = np.arange(begin, end)[:, None] - np.arange(1, d + 1)
-            out.append(self.add(whole[at], whole[begin:end]))
-        self.context = whole[::-1][:d].copy()
+        for begin in range(d, len(symbols), MAX_CONTEXTS_PER_CHUNK):
+            end = min(begin + MAX_CONTEXTS_PER_CHUNK, len(symbols))
+            places = np.arange(begin, end)[:, None] - np.arange(1, d + 1)
+            out.append(self.add(symbols[places], symbols[begin:end]))
+        self.context = symbols[::-1][:d].copy()
         return np.concatenate(out)
 
     def predict_proba(self, contexts: Any) -> np.ndarray:
@@ -176,17 +177,17 @@ class ContextTreeWeighting:
         best = best_sums(graph)
         parent, symbol, child, count = _entries(self._trie, self.n_symbols)
         contexts: list[tuple[int, ...]] = []
-        todo: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+        stack: list[tuple[int, tuple[int, ...]]] = [(0, ())]
         counts_of = []
-        while todo:
-            node, context = todo.pop()
-            here = slice(*np.searchsorted(parent, [node, node + 1]))
+        while stack:
+            node, context = stack.pop()
+            entries = slice(*np.searchsorted(parent, [node, node + 1]))
             if best[cell_of[node]] > graph.log_stop[cell_of[node]]:
-                longer = zip(symbol[here].tolist(), child[here].tolist(), strict=True)
-                todo += [(c, (*context, a)) for a, c in reversed(list(longer)) if c != NONE]
+                longer = zip(symbol[entries].tolist(), child[entries].tolist(), strict=True)
+                stack += [(c, (*context, a)) for a, c in reversed(list(longer)) if c != NO_NODE]
             else:
                 contexts.append(context)
-                counts_of.append(np.bincount(symbol[here], weights=count[here], minlength=self.n_symbols))
+                counts_of.append(np.bincount(symbol[entries], weights=count[entries], minlength=self.n_symbols))
         counts = np.array(counts_of).astype(np.int64)
         probability = (counts + self.alpha) / (counts.sum(axis=1, keepdims=True) + self.n_symbols * self.alpha)
         return TreeSource(contexts, counts, probability, float(best[0] - self.log_evidence))
@@ -205,16 +206,16 @@ class ContextTreeWeighting:
         return np.diff(np.exp(below - below[-1]), prepend=0.0)
 
     def graph(self) -> tuple[CellGraph, np.ndarray]:
-        """Return the contexts seen as a graph of cells, and the number (n_contexts,) of the cell of each context.
+        """Return the contexts that occurred as a graph of cells, and the number (n_contexts,) of the cell of each.
 
         A context that is extended has a child for each symbol. The graph makes these children by a chain of binary
         splits, of which all but the first have probability one. Extensions never seen are equivalent: for each length
         there are cells that represent one, two, ... of them together.
         """
         trie, m, depth = self._trie, self.n_symbols, self.depth
-        n_nodes = int(trie.used[N_NODES])
+        n_nodes = int(trie.counters[N_NODES])
         parent, _, child, _ = _entries(trie, m)
-        parent, child = parent[child != NONE], child[child != NONE]
+        parent, child = parent[child != NO_NODE], child[child != NO_NODE]
         length = trie.depth[:n_nodes]
         n_children = np.bincount(parent, minlength=n_nodes)
         inner, n_missing = length < depth, m - n_children
@@ -228,20 +229,20 @@ class ContextTreeWeighting:
         unseen = n_above + (m - 1) * np.arange(depth + 1)
         # cell unseen[d] - k is the one of k unseen contexts of length d
         total = int(unseen[-1])
-        left, right = np.full(total, NONE), np.full(total, NONE)
+        left, right = np.full(total, NO_NODE), np.full(total, NO_NODE)
         depths, stop, split = np.zeros(total, dtype=np.int64), np.full(total, -np.inf), np.zeros(total)
 
         # cell j of a chain divides its context into child j and the others, which are cell j + 1
         rank = _ranks(n_children)
         first = rank < n_cells[parent]
         left[(cell[parent] + rank)[first]] = cell[child[first]]
-        own = np.repeat(cell[inner], n_cells[inner]) + _ranks(n_cells[inner])
-        right[own] = own + 1
+        chain_cells = np.repeat(cell[inner], n_cells[inner]) + _ranks(n_cells[inner])
+        right[chain_cells] = chain_cells + 1
         # the others of the last cell are all unseen, or the last child if no context is unseen
-        last, some = cell + n_cells - 1, inner & (n_children > 0)
-        right[last[some]] = unseen[length[some] + 1] - n_missing[some]
-        full = some & (n_missing == 0)
-        right[last[full]] = cell[child[np.cumsum(n_children)[full] - 1]]
+        last, has_children = cell + n_cells - 1, inner & (n_children > 0)
+        right[last[has_children]] = unseen[length[has_children] + 1] - n_missing[has_children]
+        has_all_children = has_children & (n_missing == 0)
+        right[last[has_all_children]] = cell[child[np.cumsum(n_children)[has_all_children] - 1]]
         for node in np.flatnonzero(inner & (n_children == 0)):
             left[cell[node]], right[cell[node]] = unseen[length[node] + 1] - 1, unseen[length[node] + 1] - m + 1
         # k unseen contexts are one and k - 1; one has m longer ones, which are one and m - 1
@@ -252,12 +253,12 @@ class ContextTreeWeighting:
             stop[unseen[d] - 1], split[unseen[d] - 1] = self._log_stop[d], self._log_split[d]
             if d < depth:
                 left[unseen[d] - 1], right[unseen[d] - 1] = unseen[d + 1] - 1, unseen[d + 1] - m + 1
-        depths[own] = np.repeat(length[inner], n_cells[inner])
+        depths[chain_cells] = np.repeat(length[inner], n_cells[inner])
         depths[cell] = length
         score, rows = np.zeros(total), np.zeros(total, dtype=np.int64)
         score[cell], rows[cell] = self._scores(n_nodes), trie.total[:n_nodes]
         stop[cell], split[cell] = self._log_stop[length] + score[cell], self._log_split[length]
-        return _as_graph(left, right, depths, rows, score, stop, split), cell
+        return _graph_of_cells(left, right, depths, rows, score, stop, split), cell
 
     def _scores(self, n_nodes: int) -> np.ndarray:
         """Return the log marginal likelihood (n_nodes,) of the symbols after each context, with a Dirichlet prior."""
@@ -268,12 +269,12 @@ class ContextTreeWeighting:
 
     def _read_contexts(self, contexts: Any) -> np.ndarray:
         """Check contexts, and return them as an array (n, depth)."""
-        before = self._read(contexts, "contexts", 2)
+        before = self._read_symbols(contexts, "contexts", 2)
         if before.shape[1] != self.depth:
             raise ValueError(f"contexts has shape {before.shape}; give {self.depth} symbols a row, most recent first.")
         return before
 
-    def _read(self, symbols: Any, name: str, ndim: int) -> np.ndarray:
+    def _read_symbols(self, symbols: Any, name: str, ndim: int) -> np.ndarray:
         """Check that symbols are integers of the alphabet in an array of ``ndim`` dimensions, and return them."""
         values = read_array(name, symbols)
         if values.size == 0:
@@ -282,12 +283,11 @@ class ContextTreeWeighting:
             raise ValueError(
                 f"{name} has dtype {values.dtype} and shape {values.shape}; give integers of {ndim} dimension(s)."
             )
-        outside = (values < 0) | (values >= self.n_symbols)
-        if outside.any():
-            at = tuple(int(i) for i in np.argwhere(outside)[0])
-            raise ValueError(
-                f"{name} holds {values[at]} at {at if ndim > 1 else at[0]}; symbols are 0..{self.n_symbols - 1}."
-            )
+        is_outside = (values < 0) | (values >= self.n_symbols)
+        if is_outside.any():
+            place = tuple(int(i) for i in np.argwhere(is_outside)[0])
+            where = place if ndim > 1 else place[0]
+            raise ValueError(f"{name} holds {values[place]} at {where}; symbols are 0..{self.n_symbols - 1}.")
         return np.ascontiguousarray(values, dtype=np.int64)
 
     def __repr__(self) -> str:
@@ -325,18 +325,18 @@ def context_tree_weighting(
 
 def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the node, symbol, child and count of all (node, symbol) pairs, sorted by node, then symbol."""
-    used = np.flatnonzero(trie.key != NONE)
-    used = used[np.argsort(trie.key[used])]
-    node, symbol = np.divmod(trie.key[used], n_symbols)
-    return node, symbol, trie.child[used], trie.count[used]
+    entries = np.flatnonzero(trie.key != NO_NODE)
+    entries = entries[np.argsort(trie.key[entries])]
+    node, symbol = np.divmod(trie.key[entries], n_symbols)
+    return node, symbol, trie.child[entries], trie.count[entries]
 
 
 def _ranks(sizes: np.ndarray) -> np.ndarray:
-    """Return the concatenation of 0, 1, ..., size - 1 for each of ``sizes``."""
+    """Return the ranks 0, 1, ..., size - 1 within each of consecutive groups of these ``sizes``, concatenated."""
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
-def _as_graph(
+def _graph_of_cells(
     left: np.ndarray,
     right: np.ndarray,
     depth: np.ndarray,
@@ -345,8 +345,11 @@ def _as_graph(
     log_stop: np.ndarray,
     log_split: np.ndarray,
 ) -> CellGraph:
-    """Return the graph of cells with at most one split each; ``left`` and ``right`` are -1 for a cell without one."""
-    splits, n = left != NONE, len(left)
+    """Return the graph of cells with at most one split each, given by columns (n_cells,).
+
+    ``left`` and ``right`` are the children, -1 for a cell without a split. The log weights are nats.
+    """
+    splits, n = left != NO_NODE, len(left)
     n_edges = int(splits.sum())
     return CellGraph(
         first_edge=np.concatenate([[0], np.cumsum(splits)]),

@@ -1,8 +1,13 @@
 """The tree of all contexts that occurred, compiled. An example is a symbol with its context, and updates one path.
 
 Each node holds the log ratio of its own estimate of the symbols counted so far to the product of the weighted estimates
-of its children. This number stays small for a sequence of any length, so that predictions lose no digits (Willems and
-Tjalkens's form of the recursion of `recursion.inside`, on one path).
+of its children. With rho the probability that a context is extended, the probability of the next symbol is
+
+    P_node(a)  =  (r * estimate(a) + P_child(a)) / (r + 1) ,
+    r  =  (1 - rho) / rho  *  product over the past examples of estimate / P_child ,
+
+where the child is the context that is longer by one symbol. log r stays small for a sequence of any length, so that
+predictions lose no digits (Willems and Tjalkens's form of `compute_inside`, on one path).
 """
 
 from __future__ import annotations
@@ -16,13 +21,13 @@ from pactree_mcmc.core.bits import hash_integer
 from pactree_mcmc.core.compile.jit import jit
 
 N_NODES, N_ENTRIES = range(2)
-"""Entries of `Trie.used`."""
-NONE = -1
+"""Entries of `Trie.counters`: numbers of nodes, and of entries of the hash table."""
+NO_NODE = -1
 """Key of a free entry, or child that does not exist."""
 
 
 class Trie(NamedTuple):
-    """Nodes, one for each context, and a hash table with the child and the count of each (node, symbol)."""
+    """Nodes, one for each context that occurred, and a hash table with the child and count of each (node, symbol)."""
 
     key: np.ndarray  # (2^b,) int64: node times n_symbols plus symbol; -1 for a free entry
     child: np.ndarray  # (2^b,) int64: node of the context longer by the symbol, -1 if it has none
@@ -32,15 +37,15 @@ class Trie(NamedTuple):
     log_ratio: np.ndarray
     total: np.ndarray  # (cap,) int64: examples with the node's context
     depth: np.ndarray  # (cap,) int64: length of the context
-    used: np.ndarray  # (2,) int64: nodes and entries in use
+    counters: np.ndarray  # (2,) int64: nodes and entries in use
     sums: np.ndarray  # (2,) float64: sum of the log predictive probabilities so far, and its rounding error
 
 
 def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
     """Return a trie that has only the root. ``first_ratio`` (depth + 1,) is the log ratio of a new node, by depth."""
     trie = Trie(
-        np.full(4 * capacity, NONE, dtype=np.int64),
-        np.full(4 * capacity, NONE, dtype=np.int64),
+        np.full(4 * capacity, NO_NODE, dtype=np.int64),
+        np.full(4 * capacity, NO_NODE, dtype=np.int64),
         np.zeros(4 * capacity, dtype=np.int64),
         np.zeros(capacity),
         np.zeros(capacity, dtype=np.int64),
@@ -56,39 +61,39 @@ def with_double_capacity(trie: Trie) -> Trie:
     """Return the same trie with twice the capacity."""
     nodes = {"log_ratio": trie.log_ratio, "total": trie.total, "depth": trie.depth}
     columns = {name: np.concatenate([values, np.zeros_like(values)]) for name, values in nodes.items()}
-    empty = np.full(2 * len(trie.key), NONE, dtype=np.int64)
+    empty = np.full(2 * len(trie.key), NO_NODE, dtype=np.int64)
     out = trie._replace(**columns, key=empty, child=empty.copy(), count=np.zeros_like(empty))
-    refill(out, trie.key, trie.child, trie.count)
+    reinsert_entries(out, trie.key, trie.child, trie.count)
     return out
 
 
 @jit
-def refill(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) -> None:
+def reinsert_entries(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) -> None:
     """Insert the entries of an old hash table into the empty one of ``trie``."""
     for i in range(len(key)):
-        if key[i] != NONE:
-            at = find(trie.key, key[i])
-            trie.key[at], trie.child[at], trie.count[at] = key[i], child[i], count[i]
+        if key[i] != NO_NODE:
+            place = find_place(trie.key, key[i])
+            trie.key[place], trie.child[place], trie.count[place] = key[i], child[i], count[i]
 
 
 @jit
-def find(keys: np.ndarray, key: int) -> int:
-    """Return the place of a key in the hash table, or of the free entry where it would be inserted."""
+def find_place(keys: np.ndarray, key: int) -> int:
+    """Return the place of a key (node times n_symbols plus symbol) in the hash table, or of the free entry for it."""
     mask = len(keys) - 1
-    at = hash_integer(key) & mask
-    while keys[at] != NONE and keys[at] != key:
-        at = (at + 1) & mask
-    return at
+    place = mixed(key) & mask
+    while keys[place] != NO_NODE and keys[place] != key:
+        place = (place + 1) & mask
+    return place
 
 
 @jit
-def entry(trie: Trie, key: int) -> int:
+def find_or_insert(trie: Trie, key: int) -> int:
     """Return the place of a key in the hash table, and insert the key if it is new."""
-    at = find(trie.key, key)
-    if trie.key[at] == NONE:
-        trie.key[at] = key
-        trie.used[N_ENTRIES] += 1
-    return at
+    place = find_place(trie.key, key)
+    if trie.key[place] == NO_NODE:
+        trie.key[place] = key
+        trie.counters[N_ENTRIES] += 1
+    return place
 
 
 @jit
@@ -102,60 +107,62 @@ def add_examples(
     first_ratio: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Count the examples from index ``first`` on while the trie has room. Return the index of the next example.
+    """Count the examples from index ``first`` on while the trie has room, and return the index of the next example.
 
-    ``contexts`` (n, depth) have the most recent symbol first. Write into ``out`` (n,) the log probability with which
-    each of ``symbols`` (n,) was predicted before it was counted.
+    ``contexts`` (n, depth) have the most recent symbol first. ``alpha`` is the prior count of a symbol, and
+    ``first_ratio`` (depth + 1,) the log ratio of a new node, by depth. Write into ``out`` (n,) the log probability with
+    which each of ``symbols`` (n,) was predicted before it was counted.
     """
     depth = contexts.shape[1]
     path, entries = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
     for i in range(first, len(symbols)):
-        if trie.used[N_NODES] + depth > len(trie.total) or 2 * (trie.used[N_ENTRIES] + 2 * depth + 1) > len(trie.key):
+        n_nodes, n_entries = trie.counters[N_NODES] + depth, trie.counters[N_ENTRIES] + 2 * depth + 1
+        if n_nodes > len(trie.total) or 2 * n_entries > len(trie.key):
             return i
         path[0] = 0
         for d in range(depth):
-            at = entry(trie, path[d] * n_symbols + contexts[i, d])
-            if trie.child[at] == NONE:
-                new = trie.used[N_NODES]
-                trie.child[at], trie.log_ratio[new], trie.depth[new] = new, first_ratio[d + 1], d + 1
-                trie.used[N_NODES] += 1
-            path[d + 1] = trie.child[at]
+            place = find_or_insert(trie, path[d] * n_symbols + contexts[i, d])
+            if trie.child[place] == NO_NODE:
+                new = trie.counters[N_NODES]
+                trie.child[place], trie.log_ratio[new], trie.depth[new] = new, first_ratio[d + 1], d + 1
+                trie.counters[N_NODES] += 1
+            path[d + 1] = trie.child[place]
         for d in range(depth + 1):
-            entries[d] = entry(trie, path[d] * n_symbols + symbols[i])
-        out[i] = log(_pass_up(trie, path, entries, n_symbols, alpha))
+            entries[d] = find_or_insert(trie, path[d] * n_symbols + symbols[i])
+        out[i] = log(_count_and_predict(trie, path, entries, n_symbols, alpha))
         _add_exactly(trie.sums, out[i])
     return len(symbols)
 
 
 @jit
-def _pass_up(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
+def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
     """Count a symbol in the contexts on one path, from the longest up, and return its predictive probability before.
 
     ``entries`` holds the place of (context, symbol) in the hash table for each node of ``path``.
     """
     weighted = 0.0
     for d in range(len(path) - 1, -1, -1):
-        s, at = path[d], entries[d]
-        estimate = (trie.count[at] + alpha) / (trie.total[s] + n_symbols * alpha)
-        trie.count[at] += 1
-        trie.total[s] += 1
+        node, place = path[d], entries[d]
+        estimate = (trie.count[place] + alpha) / (trie.total[node] + n_symbols * alpha)
+        trie.count[place] += 1
+        trie.total[node] += 1
         if d == len(path) - 1:
             weighted = estimate
         else:
-            ratio, below = trie.log_ratio[s], weighted
-            weighted = mixture(ratio, estimate, below)
-            trie.log_ratio[s] = ratio + log(estimate) - log(below)
+            ratio, longer = trie.log_ratio[node], weighted
+            weighted = mix_probabilities(ratio, estimate, longer)
+            trie.log_ratio[node] = ratio + log(estimate) - log(longer)
     return weighted
 
 
 @jit
-def mixture(log_ratio: float, own: float, below: float) -> float:
+def mix_probabilities(log_ratio: float, own: float, longer: float) -> float:
     """Return the weighted mean of two probabilities, with ``log_ratio`` the log of weight of own / weight of below."""
     if log_ratio > 0.0:
         fraction = exp(-log_ratio)
-        return (own + fraction * below) / (1.0 + fraction)
+        return (own + fraction * longer) / (1.0 + fraction)
     fraction = exp(log_ratio)
-    return (fraction * own + below) / (1.0 + fraction)
+    return (fraction * own + longer) / (1.0 + fraction)
 
 
 @jit
@@ -174,18 +181,18 @@ def predict_into(out: np.ndarray, trie: Trie, contexts: np.ndarray, alpha: float
     for i in range(len(contexts)):
         last, path[0] = 0, 0
         while last < depth:
-            at = find(trie.key, path[last] * n_symbols + contexts[i, last])
-            if trie.key[at] == NONE or trie.child[at] == NONE:
+            place = find_place(trie.key, path[last] * n_symbols + contexts[i, last])
+            if trie.key[place] == NO_NODE or trie.child[place] == NO_NODE:
                 break
-            path[last + 1] = trie.child[at]
+            path[last + 1] = trie.child[place]
             last += 1
         for a in range(n_symbols):
             # contexts never seen predict uniformly at any length
             weighted = 1.0 / n_symbols
             for d in range(last, -1, -1):
-                s = path[d]
-                at = find(trie.key, s * n_symbols + a)
-                count = trie.count[at] if trie.key[at] != NONE else 0
-                estimate = (count + alpha) / (trie.total[s] + n_symbols * alpha)
-                weighted = estimate if d == depth else mixture(trie.log_ratio[s], estimate, weighted)
+                node = path[d]
+                place = find_place(trie.key, node * n_symbols + a)
+                count = trie.count[place] if trie.key[place] != NO_NODE else 0
+                estimate = (count + alpha) / (trie.total[node] + n_symbols * alpha)
+                weighted = estimate if d == depth else mix_probabilities(trie.log_ratio[node], estimate, weighted)
             out[i, a] = weighted

@@ -27,7 +27,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..answers import best_sums
 from ..recursion.semirings import Best
 from ..recursion.terms import with_terms
-from .dyadic_trees import DyadicProblem, RootFragments, Sample, dyadic_graph, grown_tree
+from .dyadic_trees import DyadicProblem, PenaltyInput, RootFragments, best_tree_and_cells, dyadic_graph
 
 LARGEST_LOG = 700.0
 """Largest log of a term of a bound. Larger logs are replaced by it, since their exponentials overflow."""
@@ -268,9 +268,9 @@ def dyadic_oracle(
     if not (p >= 0.0).all() or not np.allclose(p.sum(axis=1), 1.0, atol=1e-9):
         raise ValueError("probability holds rows that are not probabilities; give numbers >= 0 that sum to 1.")
     m, k = p.shape
-    at = np.repeat(np.arange(m), k)
+    row_of_copy = np.repeat(np.arange(m), k)
     model = TreeModel(
-        table.take(at),
+        table.take(row_of_copy),
         np.tile(np.arange(k), m),
         tree_prior=LeafPenalty(0.0),
         split_prior=DyadicCuts(levels, cyclic=cyclic, bounds=bounds),
@@ -284,8 +284,8 @@ def dyadic_oracle(
     penalty = np.sqrt(8.0 * mass * (nats + math.log(k * n)) / n)
     risk = (sums.sum(axis=1) - sums.max(axis=1)) / m
     penalised = with_terms(graph, log_stop=-(risk + penalty))
-    problem = DyadicProblem(model, graph, sums, Sample(int(n), table.n_features, k, bool(cyclic)))
-    tree, cells = grown_tree(problem, penalised, Best(best_sums(penalised)), 0)
+    problem = DyadicProblem(model, graph, sums, PenaltyInput(int(n), table.n_features, k, bool(cyclic)))
+    tree, cells = best_tree_and_cells(problem, penalised, Best(best_sums(penalised)), 0)
     bayes = float((1.0 - p.max(axis=1)).mean())
     excess = max(float(risk[cells].sum()) - bayes, 0.0)
     excess = 0.0 if excess < 1e-12 else excess
@@ -327,9 +327,9 @@ def dyadic_fragment_bound(
     check_flag("cyclic", cyclic)
     counted = count_errors(tree, X, y, n_classes)
     leaves = sum_below(tree.feature, tree.left, tree.right, (tree.feature == LEAF).astype(np.int64))
-    sample = Sample(counted.n, Table(X).n_features, int(n_classes), bool(cyclic))
+    sample = PenaltyInput(counted.n, Table(X).n_features, int(n_classes), bool(cyclic))
     cost = RootFragments(delta / 2.0).of_fragments(counted.rows, tree.node_depth, leaves, sample)
-    ends = best_fragment(tree.feature, tree.left, tree.right, cost)
-    penalty = float(cost[ends].sum())
-    terms = {"empirical risk": counted.risk, "penalty": penalty, "leaves of the fragment": float(len(ends))}
+    fragment_leaves = best_fragment(tree.feature, tree.left, tree.right, cost)
+    penalty = float(cost[fragment_leaves].sum())
+    terms = {"empirical risk": counted.risk, "penalty": penalty, "leaves of the fragment": float(len(fragment_leaves))}
     return Bound("Scott, root fragment", counted.risk + penalty, delta, terms)

@@ -31,8 +31,8 @@ from ..recursion.trees import as_draws, grow_chosen_trees
 from .pruning import LARGEST_PENALTY, best_for_sizes, inherit_values, sizes_penalty
 
 
-class Sample(NamedTuple):
-    """Properties of the data on which a penalty may depend, besides the tree."""
+class PenaltyInput(NamedTuple):
+    """Properties of the data on which a penalty may depend, besides the tree: its argument ``sample``."""
 
     n: int  # Number of rows
     n_features: int  # Number of features
@@ -66,7 +66,7 @@ class _WithDelta:
         if self.delta is not None:
             check_delta(self.delta)
 
-    def _delta_of(self, sample: Sample) -> float:
+    def _delta_of(self, sample: PenaltyInput) -> float:
         """Return delta, by default one over the number of rows."""
         return 1.0 / sample.n if self.delta is None else self.delta
 
@@ -79,10 +79,10 @@ class SpatiallyAdaptive(_WithDelta):
     {delta}
     """
 
-    def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
+    def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: PenaltyInput) -> np.ndarray:
         """Return the penalty of cells with ``rows`` rows at ``depth``."""
-        how: dict[str, Any] = {"n_classes": sample.n_classes, "cyclic": sample.cyclic}
-        return dyadic_penalty(rows, depth, sample.n, sample.n_features, self._delta_of(sample), **how)
+        options: dict[str, Any] = {"n_classes": sample.n_classes, "cyclic": sample.cyclic}
+        return dyadic_penalty(rows, depth, sample.n, sample.n_features, self._delta_of(sample), **options)
 
 
 @_documented
@@ -96,9 +96,9 @@ class SquareRoot(_WithDelta):
     {delta}
     """
 
-    def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
+    def of_sizes(self, leaves: np.ndarray, sample: PenaltyInput) -> np.ndarray:
         """Return the penalty of trees with ``leaves`` leaves."""
-        nats = tree_bits(leaves, sample) * math.log(2.0)
+        nats = labelled_tree_bits(leaves, sample) * math.log(2.0)
         return np.sqrt((nats - math.log(self._delta_of(sample))) / (2.0 * sample.n))
 
 
@@ -122,17 +122,17 @@ class RootFragments(_WithDelta):
     more for each leaf, which says that it is one.
     """
 
-    def of_fragments(self, rows: Any, depth: Any, leaves: Any, sample: Sample) -> np.ndarray:
+    def of_fragments(self, rows: Any, depth: Any, leaves: Any, sample: PenaltyInput) -> np.ndarray:
         """Return the penalty of cells with ``rows`` rows at ``depth`` below which a tree has ``leaves`` leaves."""
         log_delta = math.log(self._delta_of(sample))
         nats = dyadic_bits(depth, sample.n_features, cyclic=sample.cyclic) * math.log(2.0)
-        below = tree_bits(leaves, sample) * math.log(2.0)
+        subtree_nats = labelled_tree_bits(leaves, sample) * math.log(2.0)
         mass = 4.0 * np.maximum(rows, nats - log_delta) / sample.n
-        return np.sqrt(2.0 * mass * (nats + below - log_delta) / sample.n)
+        return np.sqrt(2.0 * mass * (nats + subtree_nats - log_delta) / sample.n)
 
 
-def tree_bits(leaves: Any, sample: Sample) -> np.ndarray:
-    """Return the code length ``[T]``, in bits, of a labelled tree with ``leaves`` leaves below a cell that is known."""
+def labelled_tree_bits(leaves: Any, sample: PenaltyInput) -> np.ndarray:
+    """Return the code length ``[T]``, in bits, of a labelled tree with ``leaves`` leaves below a given cell."""
     k = np.asarray(leaves, dtype=np.float64)
     split_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
     return 2.0 * k - 1.0 + k * math.log2(sample.n_classes) + (k - 1.0) * split_bits
@@ -160,7 +160,7 @@ class AdditivePenalty:
             number = check_number("cost", self.cost, "a number >= 0, or a function of (rows, depth)", 0.0)
             object.__setattr__(self, "cost", number)
 
-    def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: Sample) -> np.ndarray:
+    def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: PenaltyInput) -> np.ndarray:
         """Return the penalty of cells with ``rows`` rows at ``depth``."""
         cost = read_numbers("what cost returns", self.cost(rows, depth) if callable(self.cost) else self.cost)
         if cost.shape not in ((), rows.shape):
@@ -191,7 +191,7 @@ class SizePenalty:
         if not callable(self.function):
             raise TypeError(f"function is {repr_of(self.function)}; give a function of an array of numbers of leaves.")
 
-    def of_sizes(self, leaves: np.ndarray, sample: Sample) -> np.ndarray:
+    def of_sizes(self, leaves: np.ndarray, sample: PenaltyInput) -> np.ndarray:
         """Return the penalty of trees with ``leaves`` leaves."""
         return sizes_penalty(self.function, leaves)
 
@@ -214,9 +214,9 @@ def read_penalty(penalty: Any) -> Penalty:
     )
 
 
-DEFAULT_CELLS = 4_000_000
+MAX_DEFAULT_CELLS = 4_000_000
 """Largest number of cells under the default number of levels, by a bound that depends on n and p alone."""
-MOST_SORTED = 40_000_000
+MAX_ROW_CELL_PAIRS = 40_000_000
 """Largest number of (row, cell) pairs under the default number of levels, by a bound from n and p."""
 
 
@@ -315,7 +315,7 @@ class DyadicProblem(NamedTuple):
     model: TreeModel
     graph: CellGraph  # Splits have prior factor 1; a cell without rows is not split
     counts: np.ndarray  # (n_cells, K) float64: rows of each class
-    sample: Sample
+    sample: PenaltyInput
 
     @property
     def levels(self) -> int:
@@ -337,7 +337,7 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
     classes = model.classes_
     assert classes is not None
     # at least two: a code for one class, if y has only one, would depend on the labels
-    return DyadicProblem(model, graph, graph.stats, Sample(n, p, max(2, len(classes)), cyclic))
+    return DyadicProblem(model, graph, graph.stats, PenaltyInput(n, p, max(2, len(classes)), cyclic))
 
 
 def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
@@ -363,7 +363,7 @@ def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
     (9, 3, 9)
     """
     levels = max(1, math.ceil(math.log2(n / max(1.0, math.log(n)))))
-    while levels > 1 and not _is_quick(n, p, levels, cyclic):
+    while levels > 1 and not _is_small(n, p, levels, cyclic):
         levels -= 1
     return levels
 
@@ -376,35 +376,41 @@ def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
     >>> needs_cyclic(1_000, 10), needs_cyclic(1_000, 30)
     (False, True)
     """
-    return not _is_quick(n, p, 1 if levels is None else check_count("levels", levels, 1, MAX_LEVELS), False)
+    return not _is_small(n, p, 1 if levels is None else check_count("levels", levels, 1, MAX_LEVELS), False)
 
 
-def _is_quick(n: int, p: int, levels: int, cyclic: bool) -> bool:
-    """Return True if bounds on the numbers of cells and of (row, cell) pairs are small enough."""
+def _is_small(n: int, p: int, levels: int, cyclic: bool) -> bool:
+    """Return True if dyadic trees of ``levels`` levels surely have few enough cells, and (row, cell) pairs.
+
+    ``n`` and ``p`` are the numbers of rows and features. The limits are those of the default number of levels.
+    """
     # vectors of how often each coordinate is halved, counted by their sum, the depth of the cell
     n_vectors = np.ones(1)
     for _ in range(p):
         n_vectors = np.convolve(n_vectors, np.ones(levels + 1))
-        if n_vectors.max() > DEFAULT_CELLS:
+        if n_vectors.max() > MAX_DEFAULT_CELLS:
             break
     n_vectors = np.ones(p * levels + 1) if cyclic else n_vectors
     at_depth = np.exp2(np.minimum(np.arange(len(n_vectors)), 60.0))
-    return bool(n_vectors @ np.minimum(n, at_depth) <= DEFAULT_CELLS and n * n_vectors.sum() <= MOST_SORTED)
+    return bool(n_vectors @ np.minimum(n, at_depth) <= MAX_DEFAULT_CELLS and n * n_vectors.sum() <= MAX_ROW_CELL_PAIRS)
 
 
 def _minimise_over_cells(
     problem: DyadicProblem, errors: np.ndarray, rule: SpatiallyAdaptive | AdditivePenalty, strength: float
 ) -> PenalisedTree:
-    """Return the best tree under a penalty that adds over the leaves, by one pass over the cells."""
+    """Return the best tree under a penalty that adds over the leaves, by one pass over the cells.
+
+    ``errors`` (n_cells,) are the numbers of rows that each cell as a leaf misclassifies.
+    """
     graph, n = problem.graph, problem.sample.n
     penalty = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
     penalised = with_terms(graph, log_stop=-(errors + n * penalty))
-    tree, cells = grown_tree(problem, penalised, Best(best_sums(penalised)), 0)
-    return _report(problem, tree, errors[cells].sum(), float(penalty[cells].sum()))
+    tree, cells = best_tree_and_cells(problem, penalised, Best(best_sums(penalised)), 0)
+    return _penalised_tree(problem, tree, errors[cells].sum(), float(penalty[cells].sum()))
 
 
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
-    """Return the best tree under a penalty by the number of leaves."""
+    """Return the best tree under a penalty by the number of leaves. ``errors`` is as for `_minimise_over_cells`."""
     n, sample = problem.sample.n, problem.sample
     graph = with_terms(problem.graph, log_stop=-errors)
 
@@ -412,39 +418,42 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
         return strength * sizes_penalty(lambda k: rule.of_sizes(k, sample), leaves)
 
     best = best_for_sizes(graph, lambda leaves: n * penalty(leaves))
-    tree, _ = grown_tree(problem, graph, best.semiring, best.wanted)
-    return _report(problem, tree, -best.log_weight, best.penalty / n)
+    tree, _ = best_tree_and_cells(problem, graph, best.semiring, best.tree_number)
+    return _penalised_tree(problem, tree, -best.log_weight, best.penalty / n)
 
 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
-    """Return the best tree under the penalty at its best root fragment."""
+    """Return the best tree under the penalty at its best root fragment. ``errors`` is as for `_minimise_over_cells`."""
     graph, sample = problem.graph, problem.sample
 
     def penalty(cell: np.ndarray, leaves: np.ndarray) -> np.ndarray:
         return sample.n * strength * rule.of_fragments(graph.rows[cell], graph.depth[cell], leaves, sample)
 
     best = best_fragments(graph, hull_by_size(with_terms(graph, log_stop=-errors)), penalty)
-    tree, cells = grown_tree(problem, graph, best, IN_FRAGMENT)
+    tree, cells = best_tree_and_cells(problem, graph, best, IN_FRAGMENT)
     risk = float(errors[cells].sum()) / sample.n
-    return _report(problem, tree, errors[cells].sum(), max(-float(best.value[0]) / sample.n - risk, 0.0))
+    return _penalised_tree(problem, tree, errors[cells].sum(), max(-float(best.value[0]) / sample.n - risk, 0.0))
 
 
-def _report(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
-    """Return the result of `minimise_risk` for a tree."""
+def _penalised_tree(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
+    """Return the result of `minimise_risk` for a tree with ``n_errors`` errors and this (multiplied) penalty."""
     risk = float(n_errors) / problem.sample.n + 0.0
     return PenalisedTree(tree, risk, penalty, problem.levels, problem.graph.n_cells)
 
 
-def grown_tree(problem: DyadicProblem, graph: CellGraph, semiring: Any, wanted: int) -> tuple[Tree, np.ndarray]:
-    """Return the tree that a semiring chooses, and the cells of its leaves in preorder.
+def best_tree_and_cells(
+    problem: DyadicProblem, graph: CellGraph, semiring: Any, tree_number: int
+) -> tuple[Tree, np.ndarray]:
+    """Return the best tree of a summed graph, and the cells of its leaves in preorder.
 
-    ``wanted`` is as for `grow_trees`. Leaves without rows get the values of their parents.
+    ``semiring`` holds the results of a recursion over ``graph`` (`Best`, `Hull`, ...), and ``tree_number`` identifies
+    one of its trees, as for `grow_trees`. Leaves without rows get the values of their parents.
     """
-    grown = grow_chosen_trees(problem.model, graph, semiring, [wanted])
-    nodes = grown.nodes
-    tree = as_draws(problem.model, problem.graph, grown).distinct_tree(0)
+    grown_trees = grow_chosen_trees(problem.model, graph, semiring, [tree_number])
+    nodes = grown_trees.nodes
+    tree = as_draws(problem.model, problem.graph, grown_trees).distinct_tree(0)
     value = np.array(tree.value)
     inherit_values(value, graph.rows[nodes[:, CELL]] == 0, nodes[:, PARENT])
     return replace(tree, value=value), nodes[nodes[:, FEATURE] == LEAF, CELL]

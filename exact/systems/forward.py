@@ -64,7 +64,7 @@ class _Codes(NamedTuple):
     nats: np.ndarray  # (p,) float64: code length of a threshold, nats, without the bits of its dyadic code
 
 
-class _Split(NamedTuple):
+class _LeafSplit(NamedTuple):
     """A possible split of a leaf."""
 
     feature: int  # Feature of the split
@@ -80,7 +80,7 @@ class _Leaf(NamedTuple):
     node: int  # Number of the node
     rows: np.ndarray  # Indices of its rows
     errors: int  # Number of its rows that its majority class misclassifies
-    splits: list[_Split]  # Splits to choose from: none has both more errors and a longer code than another
+    splits: list[_LeafSplit]  # Splits to choose from: none has both more errors and a longer code than another
 
 
 def forward_tree(
@@ -141,7 +141,7 @@ def forward_tree(
     >>> grown.tree.n_leaves, round(grown.bound.value, 3), np.round(grown.path, 2).tolist()
     (3, 0.149, [0.45, 0.45, 0.15])
     """
-    rows, label, classes = _read(X, y)
+    rows, label, classes = _read_rows(X, y)
     columns = learn_columns(Table(X), []) if is_frame(X) else None
     if columns is not None and columns.is_nominal.any():
         raise ValueError("X has nominal columns, which these codes lack; give columns of numbers.")
@@ -156,29 +156,29 @@ def forward_tree(
     elif ranges is not None and not isinstance(thresholds, str):
         raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
     grower = _Grower(rows, label, len(classes), max(p, n_classes), criterion, patience, min_rows, parents, delta)
-    how: dict[str, Any] = {"parents": parents, "n_classes": n_classes, "delta": delta}
+    options: dict[str, Any] = {"parents": parents, "n_classes": n_classes, "delta": delta}
     names: dict[str, Any] = {"classes": classes, "columns": columns}
     if compressed:
-        tree, path = grower.grow(_without_code(p), compressed=True)
-        bound = compression_tree_bound(replace(tree, **names), rows, y, **how)
+        tree, path = grower.grow(_free_codes(p), compressed=True)
+        bound = compression_tree_bound(replace(tree, **names), rows, y, **options)
         return ForwardTree(bound.tree, bound, path, 0)
     if ranges is None:
         lists = read_lists(thresholds, p)
-        tree, path = grower.grow(_of_lists(lists), compressed=False)
-        bound = occam_tree_bound(replace(tree, **names), rows, y, thresholds=lists, **how)
+        tree, path = grower.grow(_codes_of_lists(lists), compressed=False)
+        bound = occam_tree_bound(replace(tree, **names), rows, y, thresholds=lists, **options)
         return ForwardTree(bound.tree, bound, path, 0)
-    ends, grown = read_ranges(ranges, p), []
-    most = halvings_of_rows(rows, ends)
+    ends, trees = read_ranges(ranges, p), []
+    halvings = halvings_of_rows(rows, ends)
     for extra in range(max_rounds + 1):
-        tree, path = grower.grow(_of_ranges(ends, most + extra), compressed=False)
-        bound = occam_tree_bound(replace(tree, **names), rows, y, ranges=ends, halvings="cheapest", **how)
-        grown.append(ForwardTree(bound.tree, bound, path, extra))
+        tree, path = grower.grow(_codes_of_ranges(ends, halvings + extra), compressed=False)
+        bound = occam_tree_bound(replace(tree, **names), rows, y, ranges=ends, halvings="cheapest", **options)
+        trees.append(ForwardTree(bound.tree, bound, path, extra))
         if path.min() >= 1.0 or len(path) == 1:
             break
-    return min(grown, key=lambda one: one.bound.raw)
+    return min(trees, key=lambda one: one.bound.raw)
 
 
-def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Check the data, and return the rows (n, p), the class numbers (n,) and the sorted classes."""
     rows, labels = read_matrix("X", X), read_labels(y, X)
     if rows.ndim != 2 or labels.shape != (len(rows),) or len(rows) < 2:
@@ -190,23 +190,23 @@ def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.ascontiguousarray(rows), category_codes(labels, classes), classes
 
 
-def _without_code(p: int) -> _Codes:
+def _free_codes(p: int) -> _Codes:
     """Return codes of p features in which every threshold has length 0."""
     infinite = np.full(p, -np.inf)
     return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), infinite, infinite, np.zeros(p))
 
 
-def _of_lists(lists: list[np.ndarray]) -> _Codes:
-    """Return codes of thresholds from lists, one for each feature: the log of the length of the list."""
+def _codes_of_lists(lists: list[np.ndarray]) -> _Codes:
+    """Return codes of thresholds from lists, one for each feature. Code length: the log of the size of the list."""
     size = np.array([len(part) for part in lists])
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    return _without_code(len(lists))._replace(offset=offset, listed=np.concatenate(lists), nats=np.log(size))
+    return _free_codes(len(lists))._replace(offset=offset, listed=np.concatenate(lists), nats=np.log(size))
 
 
-def _of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
-    """Return codes of dyadic thresholds in the ranges (p, 2) after ``kappa`` halvings."""
+def _codes_of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
+    """Return codes of dyadic thresholds in the ranges (p, 2) after ``kappa`` (2, p) halvings of their two ends."""
     lower, upper = halved(ranges, np.minimum(kappa, MOST_HALVINGS))
-    return _without_code(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
+    return _free_codes(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
 
 
 @dataclass
@@ -229,18 +229,19 @@ class _Grower:
         ``compressed`` is True if thresholds are values of rows, which are then not counted in the bound.
         """
         leaves = [self._leaf(0, np.arange(len(self.X)), codes)]
-        splits: list[tuple[int, _Split, int]] = []  # node, its split, and the number of its left child
+        splits: list[tuple[int, _LeafSplit, int]] = []  # node, its split, and the number of its left child
         nats, path = 0.0, [self._bound(0, leaves[0].errors, 0.0, compressed)]
         while len(path) - 1 - int(np.argmin(path)) <= self.patience:
             errors = sum(leaf.errors for leaf in leaves)
-            candidate = self._next(leaves, len(splits), errors, nats, compressed)
+            candidate = self._next_split(leaves, len(splits), errors, nats, compressed)
             if candidate is None:
                 break
-            at, split = candidate
-            leaf = leaves.pop(at)
-            goes = self.X[leaf.rows, split.feature] <= split.low
+            index, split = candidate
+            leaf = leaves.pop(index)
+            goes_left = self.X[leaf.rows, split.feature] <= split.low
             first = 2 * len(splits) + 1
-            leaves += [self._leaf(first, leaf.rows[goes], codes), self._leaf(first + 1, leaf.rows[~goes], codes)]
+            leaves.append(self._leaf(first, leaf.rows[goes_left], codes))
+            leaves.append(self._leaf(first + 1, leaf.rows[~goes_left], codes))
             splits.append((leaf.node, split, first))
             nats += split.nats
             path.append(self._bound(len(splits), errors - leaf.errors + split.errors, nats, compressed))
@@ -256,7 +257,7 @@ class _Grower:
         by_gain = self.criterion == ENTROPY
         columns = _splits_by_errors(self.X, self.label, rows, self.n_labels, self.min_rows, by_gain, *codes)
         splits = [
-            _Split(int(f), float(v), e, float(c), float(g))
+            _LeafSplit(int(f), float(v), e, float(c), float(g))
             for e, (f, v, c, g) in enumerate(zip(*columns, strict=True))
             if f >= 0
         ]
@@ -268,9 +269,9 @@ class _Grower:
             splits = [split for split, least in zip(splits, cheapest, strict=True) if split.nats < least]
         return _Leaf(node, rows, errors, splits)
 
-    def _next(
+    def _next_split(
         self, leaves: list[_Leaf], n_splits: int, errors: int, nats: float, compressed: bool
-    ) -> tuple[int, _Split] | None:
+    ) -> tuple[int, _LeafSplit] | None:
         """Return the index in ``leaves`` of the next leaf to split, and its split; None if no leaf can be split.
 
         ``n_splits``, ``errors`` and ``nats`` are the totals of the tree so far.
@@ -281,7 +282,7 @@ class _Grower:
         if self.criterion == ENTROPY:
             return max(open_splits, key=lambda candidate: candidate[1].gain)
 
-        def bound_and_gain(candidate: tuple[int, _Split]) -> tuple[float, float]:
+        def bound_and_gain(candidate: tuple[int, _LeafSplit]) -> tuple[float, float]:
             """Return the bound after a split, and minus its gain, which breaks ties."""
             i, split = candidate
             n_wrong = errors - leaves[i].errors + split.errors
@@ -300,24 +301,24 @@ class _Grower:
             n -= n_inner
         return by_tail("", code, n, min(errors, n), self.delta).raw
 
-    def _tree(self, splits: dict[int, tuple[_Split, int]]) -> Tree:
+    def _tree(self, splits: dict[int, tuple[_LeafSplit, int]]) -> Tree:
         """Build the tree from a dict that maps the number of a node to its split and the number of its left child."""
         nodes: list[list[float]] = []
         value: list[np.ndarray] = []
         # a node in `splits`, its rows, the parent, and the column of the parent that has this child
-        todo: list[tuple[int, np.ndarray, int, int]] = [(0, np.arange(len(self.X)), -1, 0)]
-        while todo:
-            node, rows, above, side = todo.pop()
-            here = len(nodes)
-            if above >= 0:
-                nodes[above][side] = here
+        stack: list[tuple[int, np.ndarray, int, int]] = [(0, np.arange(len(self.X)), -1, 0)]
+        while stack:
+            node, rows, parent, side = stack.pop()
+            number = len(nodes)
+            if parent >= 0:
+                nodes[parent][side] = number
             value.append(np.bincount(self.label[rows], minlength=self.n_labels) / len(rows))
             nodes.append([LEAF, 0.0, 0, 0])
             if node in splits:
                 split, first = splits[node]
-                goes = self.X[rows, split.feature] <= split.low
-                nodes[here][:2] = [split.feature, split.low]
-                todo += [(first + 1, rows[~goes], here, 3), (first, rows[goes], here, 2)]
+                goes_left = self.X[rows, split.feature] <= split.low
+                nodes[number][:2] = [split.feature, split.low]
+                stack += [(first + 1, rows[~goes_left], number, 3), (first, rows[goes_left], number, 2)]
         feature, threshold, left, right = np.array(nodes).T
         return Tree(feature, threshold, left, right, value=np.array(value))
 
@@ -343,21 +344,21 @@ def _splits_by_errors(
     has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties.
     """
     n = len(rows)
-    whole = np.zeros(n_labels, dtype=np.int64)
+    counts = np.zeros(n_labels, dtype=np.int64)
     for i in rows:
-        whole[label[i]] += 1
-    most = n - whole.max() + 1
-    feature, low = np.full(most, -1), np.empty(most)
-    cost, gain = np.full(most, np.inf), np.full(most, -np.inf)
-    before = _entropy(whole)
+        counts[label[i]] += 1
+    n_numbers = n - counts.max() + 1
+    feature, low = np.full(n_numbers, -1), np.empty(n_numbers)
+    cost, gain = np.full(n_numbers, np.inf), np.full(n_numbers, -np.inf)
+    entropy = _entropy(counts)
     for k in range(X.shape[1]):
         x = X[rows, k]
         order = np.argsort(x, kind="mergesort")
-        left, right = np.zeros(n_labels, dtype=np.int64), whole.copy()
+        left, right = np.zeros(n_labels, dtype=np.int64), counts.copy()
         for i in range(n - 1):
-            at = label[rows[order[i]]]
-            left[at] += 1
-            right[at] -= 1
+            class_number = label[rows[order[i]]]
+            left[class_number] += 1
+            right[class_number] -= 1
             a, b = x[order[i]], x[order[i + 1]]
             if a == b or i + 1 < min_rows or n - i - 1 < min_rows:
                 continue
@@ -365,22 +366,23 @@ def _splits_by_errors(
             nats = base[k] + _threshold_nats(a, b, listed[offset[k] : offset[k + 1]], lower[k], upper[k])
             if nats == np.inf:
                 continue
-            won = before - _entropy(left) - _entropy(right)
-            richer, cheaper = won > gain[errors], nats < cost[errors]
+            split_gain = entropy - _entropy(left) - _entropy(right)
+            has_larger_gain, has_shorter_code = split_gain > gain[errors], nats < cost[errors]
             if (
-                (richer or (won == gain[errors] and cheaper))
+                (has_larger_gain or (split_gain == gain[errors] and has_shorter_code))
                 if by_gain
-                else (cheaper or (nats == cost[errors] and richer))
+                else (has_shorter_code or (nats == cost[errors] and has_larger_gain))
             ):
-                feature[errors], low[errors], cost[errors], gain[errors] = k, a, nats, won
+                feature[errors], low[errors], cost[errors], gain[errors] = k, a, nats, split_gain
     return feature, low, cost, gain
 
 
 @jit
 def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, upper: float) -> float:
-    """Return the code length (nats) of a threshold in [low, high) in addition to that of the feature's code.
+    """Return the code length (nats) of the cheapest threshold in [low, high), beyond that common to the feature.
 
-    Return inf if no number in this interval has a code.
+    Return inf if no number in this interval has a code. ``listed`` are the thresholds that have codes, in ascending
+    order, empty if thresholds are dyadic numbers in [lower, upper] or need no code.
     """
     if len(listed) > 0:
         place = np.searchsorted(listed, low)
@@ -395,7 +397,7 @@ def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, u
 
 @jit
 def _entropy(counts: np.ndarray) -> float:
-    """Return the number of rows times the entropy of their labels, nats."""
+    """Return the number of rows times the entropy of their labels, nats, from the counts (K,) of the labels."""
     total, out = counts.sum(), 0.0
     for c in counts:
         if c > 0:

@@ -34,16 +34,16 @@ from ..recursion.semirings import Best, BestBySize
 from ..recursion.terms import with_terms
 from ..recursion.trees import as_draws, grow_chosen_trees
 from .dyadic_bounds import erm_tolerance, srm_tolerance
-from .dyadic_trees import DyadicProblem, check_factor, dyadic_problem, grown_tree
+from .dyadic_trees import DyadicProblem, best_tree_and_cells, check_factor, dyadic_problem
 from .pruning import root_vertices
 
 FIRST_SIZES = 16
 """Number of sizes of trees (numbers of leaves) tried first."""
 MULTIPLIERS = 2.0 ** np.arange(-8.0, 9.0)
 """Lagrange multipliers, in misses per false alarm, of the lower bounds that exclude large trees."""
-ROUNDING = 1e-9
+OBJECTIVE_ROUNDING = 1e-9
 """Largest difference of two objectives that is attributed to rounding."""
-MOST_PASSES = 200
+MAX_MULTIPLIERS = 200
 """Largest number of multipliers tried for the adaptive tree."""
 LARGEST_MULTIPLIER = 1e6
 """Multiplier so large that its best tree is taken to be the tree with the smallest constraint."""
@@ -172,28 +172,27 @@ def neyman_pearson_tree(
     check_delta(delta0)
     check_delta(delta1)
     problem = dyadic_problem(X, y, levels, cyclic, bounds, max_cells)
-    sides = _sides(problem)
+    class_counts = _class_counts(problem)
     if method == "adaptive":
-        return _adaptive(problem, sides, float(alpha), tolerance, strength, (delta0, delta1))
+        return _adaptive(problem, class_counts, float(alpha), tolerance, strength, (delta0, delta1))
     most = int(most_leaves(with_terms(problem.graph, log_stop=0.0))[0])
     most = most if max_leaves is None else min(most, int(max_leaves))
-    p, n0, n1 = problem.sample.n_features, int(sides.null[0]), int(sides.other[0])
+    p, n0, n1 = problem.sample.n_features, int(class_counts.null[0]), int(class_counts.other[0])
     k = np.arange(1, most + 1)
     if method == "srm":
         eps0, eps1 = (srm_tolerance(k, n, d, p, cyclic=cyclic) for n, d in ((n0, delta0), (n1, delta1)))
     else:
-        allowed = int(max_leaves or most)
-        eps0, eps1 = (
-            np.full(most, erm_tolerance(allowed, n, d, p, cyclic=cyclic)) for n, d in ((n0, delta0), (n1, delta1))
-        )
+        max_class_leaves = int(max_leaves or most)
+        by_class = (n0, delta0), (n1, delta1)
+        eps0, eps1 = (np.full(most, erm_tolerance(max_class_leaves, n, d, p, cyclic=cyclic)) for n, d in by_class)
     limit = np.minimum(alpha + tolerance * eps0 / 2.0, 1.0)
     # a fraction that exceeds the limit by rounding alone is within it
     alarms = np.floor(limit * n0 * (1.0 + 1e-12)).astype(np.int64)
-    best = _fewest_misses(problem.graph, sides, alarms, strength * eps1 / 2.0)
+    best = _best_within_limits(problem.graph, class_counts, alarms, strength * eps1 / 2.0)
     i, observed0, observed1 = best.leaves - 1, best.alarms / n0, best.misses / n1
     half0, half1 = float(eps0[i]) / 2.0, float(eps1[i]) / 2.0
     return NeymanPearsonTree(
-        tree=_labelled(problem, best),
+        tree=_labelled_tree(problem, best),
         alpha=float(alpha),
         false_alarm=observed0,
         miss=observed1,
@@ -206,88 +205,91 @@ def neyman_pearson_tree(
     )
 
 
-class _Sides(NamedTuple):
+class _ClassCounts(NamedTuple):
     """Numbers of rows of the null class and of the other class in each cell."""
 
     null: np.ndarray  # (n_cells,) int64
     other: np.ndarray  # (n_cells,) int64
 
 
-def _sides(problem: DyadicProblem) -> _Sides:
+def _class_counts(problem: DyadicProblem) -> _ClassCounts:
     """Return the numbers of rows of both classes by cell. Raise ValueError unless there are two classes."""
     classes = problem.model.classes_
     labels = [] if classes is None else classes.tolist()
     if len(labels) != 2:
         raise ValueError(f"y holds {len(labels)} class(es), {labels[:5]}; Neyman-Pearson learning is for two classes.")
     counts = np.rint(problem.counts).astype(np.int64)
-    return _Sides(np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1]))
+    return _ClassCounts(np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1]))
 
 
 class _Best(NamedTuple):
     """The tree with the smallest miss rate plus penalty, in the form from which `grow_chosen_trees` makes it."""
 
     semiring: BestBySize
-    wanted: int  # Place of the tree among the coefficients of the root
+    tree_number: int  # Place of the tree among the coefficients of the root
     leaves: int  # Number of leaves
     alarms: int  # Number of false alarms
     misses: int  # Number of misses
 
 
-def _fewest_misses(graph: CellGraph, sides: _Sides, alarms: np.ndarray, penalty: np.ndarray) -> _Best:
+def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray, penalty: np.ndarray) -> _Best:
     """Return the tree with the smallest miss rate plus penalty within the limits on false alarms.
 
     A tree of k leaves has at most ``alarms[k - 1]`` false alarms and the penalty ``penalty[k - 1]``.
     """
-    n1, most = int(sides.other[0]), len(alarms)
+    n1, max_size = int(class_counts.other[0]), len(alarms)
     # a leaf with label 0 misses its rows of class 1, one with label 1 has false alarms in its rows of class 0
-    alarms_of = np.stack([np.zeros_like(sides.null), sides.null], axis=1)
-    gain = np.stack([-sides.other, np.zeros_like(sides.other)], axis=1).astype(np.float64)
+    alarms_of = np.stack([np.zeros_like(class_counts.null), class_counts.null], axis=1)
+    gain = np.stack([-class_counts.other, np.zeros_like(class_counts.other)], axis=1).astype(np.float64)
     plain = with_terms(graph, log_stop=0.0)
-    floor, most_tried = None, min(FIRST_SIZES, most)
+    min_misses, n_tried = None, min(FIRST_SIZES, max_size)
     while True:
-        sizes = best_by_size(plain, most_tried, counts=alarms_of, gain=gain, max_count=int(alarms[most_tried - 1]))
+        sizes = best_by_size(plain, n_tried, counts=alarms_of, gain=gain, max_count=int(alarms[n_tried - 1]))
         n_sizes, n_counts = int(sizes.n_sizes[0]), int(sizes.n_counts[0])
         misses = -sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
-        allowed = np.arange(n_counts)[:, None] <= alarms[:n_sizes]
-        cost = np.where(allowed, misses / n1 + penalty[:n_sizes], np.inf)
+        is_allowed = np.arange(n_counts)[:, None] <= alarms[:n_sizes]
+        cost = np.where(is_allowed, misses / n1 + penalty[:n_sizes], np.inf)
         leaves = int(np.argmin(cost.min(axis=0)))
         t = int(np.argmin(cost[:, leaves]))
-        if most_tried == most:
+        if n_tried == max_size:
             break
-        floor = _fewest_possible(plain, sides, alarms) if floor is None else floor
-        useful = np.flatnonzero(floor / n1 + penalty < cost[t, leaves])
-        if len(useful) == 0 or useful[-1] < most_tried:
+        min_misses = _min_misses(plain, class_counts, alarms) if min_misses is None else min_misses
+        useful = np.flatnonzero(min_misses / n1 + penalty < cost[t, leaves])
+        if len(useful) == 0 or useful[-1] < n_tried:
             break
-        most_tried = min(int(useful[-1]) + 1, 2 * most_tried)
+        n_tried = min(int(useful[-1]) + 1, 2 * n_tried)
     return _Best(sizes, t * n_sizes + leaves, leaves + 1, t, int(misses[t, leaves]))
 
 
-def _fewest_possible(graph: CellGraph, sides: _Sides, alarms: np.ndarray) -> np.ndarray:
-    """Return lower bounds (most,) on the misses of trees of 1, 2, ... leaves with at most ``alarms`` false alarms.
+def _min_misses(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray) -> np.ndarray:
+    """Return lower bounds (max_size,) on the misses of trees of 1, 2, ... leaves with at most ``alarms`` false alarms.
 
-    It follows from Lagrangian duality. For each multiplier it is the lower hull, over the number of leaves, of misses
-    plus the multiplier times false alarms, minus the multiplier times the false alarms allowed.
+    By Lagrangian duality, for each multiplier m >= 0,
+
+        misses of k leaves  >=  min over trees of k leaves of (misses + m * false alarms)  -  m * alarms[k - 1] ,
+
+    and the lower hull over the number of leaves bounds the minimum from below.
     """
     k = np.arange(1.0, len(alarms) + 1.0)
     out = np.zeros(len(k))
     for multiplier in MULTIPLIERS:
-        cost = np.minimum(sides.other.astype(np.float64), multiplier * sides.null)
+        cost = np.minimum(class_counts.other.astype(np.float64), multiplier * class_counts.null)
         leaves, weight = root_vertices(hull_by_size(with_terms(graph, log_stop=-cost)))
         out = np.maximum(out, -np.interp(k, leaves, weight) - multiplier * alarms)
     return np.ceil(out - 1e-6)
 
 
-def _labelled(problem: DyadicProblem, best: _Best) -> Tree:
+def _labelled_tree(problem: DyadicProblem, best: _Best) -> Tree:
     """Return the best tree with a label of each leaf: 1 if the chosen coefficient has false alarms there, else 0."""
     model, graph, sizes = problem.model, problem.graph, best.semiring
-    grown = grow_chosen_trees(model, graph, sizes, [best.wanted])
-    nodes = grown.nodes
+    trees = grow_chosen_trees(model, graph, sizes, [best.tree_number])
+    nodes = trees.nodes
     cell, alarms = nodes[:, CELL], nodes[:, TREE_NUMBER] // np.maximum(sizes.n_sizes[nodes[:, CELL]], 1)
     counts = np.rint(problem.counts[cell])
     # without rows of class 0 no label has false alarms: label 1 has no misses
     is_one = np.where(counts[:, 0] == 0, counts[:, 1] > 0, alarms > 0)
     is_one = np.where(nodes[:, FEATURE] == LEAF, is_one, counts[:, 1] > counts[:, 0])
-    tree = as_draws(model, graph, grown).distinct_tree(0)
+    tree = as_draws(model, graph, trees).distinct_tree(0)
     return replace(tree, value=np.stack([~is_one, is_one], axis=1).astype(np.float64))
 
 
@@ -319,7 +321,7 @@ class CellTerms(NamedTuple):
     phi1: np.ndarray  # Penalty for the other class
 
 
-class Point(NamedTuple):
+class HullTree(NamedTuple):
     """A tree on the lower hull of (constraint, objective)."""
 
     multiplier: float  # Lagrange multiplier, misses per false alarm, for which the tree is the best
@@ -340,16 +342,24 @@ def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: fl
 
 
 def _adaptive(
-    problem: DyadicProblem, sides: _Sides, alpha: float, tolerance: float, strength: float, delta: tuple[float, float]
+    problem: DyadicProblem,
+    class_counts: _ClassCounts,
+    alpha: float,
+    tolerance: float,
+    strength: float,
+    delta: tuple[float, float],
 ) -> NeymanPearsonTree:
-    """Return the best tree on the hull under the spatially adaptive penalties."""
-    n0, n1 = int(sides.null[0]), int(sides.other[0])
+    """Return the best tree on the hull of (constraint, objective) under the spatially adaptive penalties.
+
+    ``delta`` holds the probabilities that the bounds on false alarms and on misses fail.
+    """
+    n0, n1 = int(class_counts.null[0]), int(class_counts.other[0])
     p, cyclic = problem.sample.n_features, problem.sample.cyclic
     phi0, phi1 = (
         class_penalty(rows, problem.graph.depth, n, p, d, cyclic)
-        for rows, n, d in ((sides.null, n0, delta[0]), (sides.other, n1, delta[1]))
+        for rows, n, d in ((class_counts.null, n0, delta[0]), (class_counts.other, n1, delta[1]))
     )
-    terms = CellTerms(sides.null / n0, sides.other / n1, phi0, phi1)
+    terms = CellTerms(class_counts.null / n0, class_counts.other / n1, phi0, phi1)
     best, gap = follow_multipliers(lambda m: _best_at(problem, terms, m, tolerance, strength), alpha)
     leaf = best.tree.feature == LEAF
     label = np.zeros(best.tree.n_nodes, dtype=np.int64)
@@ -371,8 +381,11 @@ def _adaptive(
     )
 
 
-def follow_multipliers(best_at: Callable[[float], Point], alpha: float) -> tuple[Point, float]:
-    """Search the hull of (constraint, objective), whose points are best for some multiplier.
+def follow_multipliers(best_at: Callable[[float], HullTree], alpha: float) -> tuple[HullTree, float]:
+    """Search the lower hull of the points (constraint, objective) of trees, which are best for some multiplier.
+
+    ``best_at`` returns the best tree for a multiplier. The next multiplier is minus the slope between the best trees
+    on both sides of ``alpha``, until no tree is below the line between them.
 
     Returns
     -------
@@ -381,33 +394,40 @@ def follow_multipliers(best_at: Callable[[float], Point], alpha: float) -> tuple
     float
         A bound on how much smaller the objective of a tree that is not on the hull may be.
     """
-    inside, outside = best_at(LARGEST_MULTIPLIER), best_at(0.0)
-    if outside.constraint <= alpha + ROUNDING:
-        return outside, 0.0
-    for _ in range(MOST_PASSES):
-        slope = (inside.objective - outside.objective) / (outside.constraint - inside.constraint)
+    feasible, infeasible = best_at(LARGEST_MULTIPLIER), best_at(0.0)
+    if infeasible.constraint <= alpha + OBJECTIVE_ROUNDING:
+        return infeasible, 0.0
+    for _ in range(MAX_MULTIPLIERS):
+        slope = (feasible.objective - infeasible.objective) / (infeasible.constraint - feasible.constraint)
         point = best_at(slope)
-        if point.objective + slope * (point.constraint - outside.constraint) >= outside.objective - ROUNDING:
+        value = point.objective + slope * (point.constraint - infeasible.constraint)
+        if value >= infeasible.objective - OBJECTIVE_ROUNDING:
             break
-        if point.constraint <= alpha + ROUNDING:
-            inside = point
+        if point.constraint <= alpha + OBJECTIVE_ROUNDING:
+            feasible = point
         else:
-            outside = point
-    fraction = (alpha - inside.constraint) / (outside.constraint - inside.constraint)
-    return inside, max(fraction * (inside.objective - outside.objective), 0.0)
+            infeasible = point
+    fraction = (alpha - feasible.constraint) / (infeasible.constraint - feasible.constraint)
+    return feasible, max(fraction * (feasible.objective - infeasible.objective), 0.0)
 
 
-def _best_at(problem: DyadicProblem, terms: CellTerms, multiplier: float, tolerance: float, strength: float) -> Point:
-    """Return the tree with the least ``objective + multiplier * constraint``."""
-    called = multiplier * terms.null < terms.other
-    cost = np.where(called, multiplier * terms.null, terms.other)
+def _best_at(
+    problem: DyadicProblem, terms: CellTerms, multiplier: float, tolerance: float, strength: float
+) -> HullTree:
+    """Return the tree with the smallest ``objective + multiplier * constraint``, by one pass over the cells.
+
+    Each leaf takes the label with the smaller cost. ``tolerance`` and ``strength`` multiply the penalties of the
+    constraint and of the objective.
+    """
+    labels_one = multiplier * terms.null < terms.other
+    cost = np.where(labels_one, multiplier * terms.null, terms.other)
     cost += strength * terms.phi1 - multiplier * tolerance * terms.phi0
     penalised = with_terms(problem.graph, log_stop=-cost)
-    tree, cells = grown_tree(problem, penalised, Best(best_sums(penalised)), 0)
-    label = called[cells]
+    tree, cells = best_tree_and_cells(problem, penalised, Best(best_sums(penalised)), 0)
+    label = labels_one[cells]
     constraint = float((terms.null[cells] * label - tolerance * terms.phi0[cells]).sum())
     objective = float((terms.other[cells] * ~label + strength * terms.phi1[cells]).sum())
-    return Point(multiplier, constraint, objective, tree, cells, label)
+    return HullTree(multiplier, constraint, objective, tree, cells, label)
 
 
 def _check_arguments(alpha: float, method: str, max_leaves: Any, tolerance: Any, strength: Any) -> None:

@@ -56,16 +56,16 @@ def base_tree(
     inner = np.flatnonzero(tree.feature != LEAF)
     if dummies_abstain:
         for child in (tree.left[inner], tree.right[inner]):
-            is_dummy = dummy[child]
-            label[child[is_dummy]] = label[inner[is_dummy]]
+            is_dummy_child = dummy[child]
+            label[child[is_dummy_child]] = label[inner[is_dummy_child]]
     rows = counts.sum(axis=1)
     errors = rows - counts[np.arange(tree.n_nodes), label]
     is_leaf = tree.feature == LEAF
-    graph = _graph_of(tree, inner, counts, rows.astype(np.int64))
+    graph = _graph_of_tree(tree, inner, counts, rows.astype(np.int64))
     return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors, dummies_abstain)
 
 
-def _graph_of(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
+def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
     """Return the graph whose cells are the nodes of a tree, with all log weights and scores 0.
 
     Each inner node has one split. The cuts are not stored: ``split`` is 0.
@@ -102,24 +102,24 @@ class Weights(NamedTuple):
     """Weights of the nodes of a base tree, if its subtrees are drawn with probability proportional to their weights."""
 
     log_leaf: np.ndarray  # (n_nodes,): log of the fraction of the subtrees, by weight, in which the node is a leaf
-    goes_on: np.ndarray  # (n_nodes,): the fraction in which the node is split
+    split_fraction: np.ndarray  # (n_nodes,): the fraction in which the node is split
     log_total: float  # Log of the sum of the weights before normalisation; the log weight if there is one subtree
 
 
-def weigh(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
-    """Return the leaf and split probabilities of the nodes if subtrees are drawn by weight.
+def node_weights(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
+    """Return the probabilities that each node of a base tree is a leaf, and is split, if subtrees are drawn by weight.
 
     The weight of a subtree is the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes. One
     pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
     """
-    weighed = with_terms(graph, log_stop=log_stop, log_split=log_split)
-    log_inside = log_sums(weighed)
-    occurs = occurrences(weighed, log_inside)
-    goes_on = np.zeros(graph.n_cells)
-    goes_on[np.diff(graph.first_edge) > 0] = occurs.split
+    weighted_graph = with_terms(graph, log_stop=log_stop, log_split=log_split)
+    log_inside = log_sums(weighted_graph)
+    occurs = occurrences(weighted_graph, log_inside)
+    split_fraction = np.zeros(graph.n_cells)
+    split_fraction[np.diff(graph.first_edge) > 0] = occurs.split
     with np.errstate(divide="ignore"):
         log_slot = np.log(occurs.slot)
-    return Weights(log_slot + log_stop - log_inside, goes_on, float(log_inside[0]))
+    return Weights(log_slot + log_stop - log_inside, split_fraction, float(log_inside[0]))
 
 
 def practical_terms(base: BaseTree, lambda1: float, lambda2: float, penalty: str = "size") -> np.ndarray:
@@ -154,7 +154,7 @@ def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> n
 def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
     """Return the log prior factor (n_nodes,) of each node as a leaf, ``-3 depth``, 0 for dummies (Theorem 1).
 
-    The constant of the prior is left out.
+    ``depth`` is that of the base tree. The constant of the prior is left out.
     """
     return np.where(base.dummy, 0.0, -3.0 * depth)
 
@@ -163,42 +163,44 @@ class NodeVotes(NamedTuple):
     """The vote of each node, a distribution over the K classes."""
 
     fraction: np.ndarray  # (m, K): the m different votes
-    which: np.ndarray  # (n_nodes,) int64: row of ``fraction`` that is the vote of each node
+    vote_of_node: np.ndarray  # (n_nodes,) int64: row of ``fraction`` that is the vote of each node
 
 
 @jit
-def votes_down(
+def sum_votes_to_leaves(
     depth: np.ndarray,
     left: np.ndarray,
     log_leaf: np.ndarray,
     fraction: np.ndarray,
-    which: np.ndarray,
+    vote_of_node: np.ndarray,
     abstains: np.ndarray,
 ) -> np.ndarray:
     """Return the weighted sums (n_leaves, K) of the votes of the nodes on the path to each leaf of a tree.
 
-    Weights are divided by the largest one on the path, so that they do not underflow. A node that ``abstains`` votes
-    only if no ancestor has a positive weight. ``path[d]`` is the sum of the votes on the path to the current node, at
-    depth d. In preorder ``path[d - 1]`` is that of its parent.
+    ``depth``, ``left`` (child, 0 for a leaf) and ``log_leaf`` (log weight) are columns (n_nodes,) in preorder.
+    ``fraction`` and ``vote_of_node`` are those of `NodeVotes`. A node that ``abstains`` votes only if no ancestor has a
+    positive weight. Weights are divided by the largest one on the path, so that they do not underflow. ``path[d]`` is
+    the sum of the votes on the path to the current node, at depth d. In preorder ``path[d - 1]`` is that of its parent.
     """
     m, n_classes, deepest = len(left), fraction.shape[1], 0
     n_leaves = 0
     for i in range(m):
         deepest = max(deepest, depth[i])
         n_leaves += left[i] == 0
-    out, path, top = np.empty((n_leaves, n_classes)), np.zeros((deepest + 1, n_classes)), np.empty(deepest + 1)
+    out, path, log_tops = np.empty((n_leaves, n_classes)), np.zeros((deepest + 1, n_classes)), np.empty(deepest + 1)
     n = 0
     for i in range(m):
-        d, here = depth[i], log_leaf[i]
-        above = top[d - 1] if d > 0 else -np.inf
-        if abstains[i] and above > -np.inf:
-            here = -np.inf
-        top[d] = max(above, here)
-        before, new, vote = exp_down(above - top[d]), exp_down(here - top[d]), which[i]
+        d, log_weight = depth[i], log_leaf[i]
+        log_largest = log_tops[d - 1] if d > 0 else -np.inf
+        if abstains[i] and log_largest > -np.inf:
+            log_weight = -np.inf
+        log_tops[d] = max(log_largest, log_weight)
+        old_factor, new_factor = exp_down(log_largest - log_tops[d]), exp_down(log_weight - log_tops[d])
+        vote = vote_of_node[i]
         for j in range(n_classes):
-            path[d, j] = new * fraction[vote, j]
+            path[d, j] = new_factor * fraction[vote, j]
             if d > 0:
-                path[d, j] += before * path[d - 1, j]
+                path[d, j] += old_factor * path[d - 1, j]
         if left[i] == 0:
             for j in range(n_classes):
                 out[n, j] = path[d, j]
@@ -208,11 +210,11 @@ def votes_down(
 
 SMALLEST_LAMBDA = 1e-100
 """Smallest lambda that is accepted."""
-LEAST_COUNTED = 8
+MIN_COUNTED_ROWS = 8
 """Smallest number of counted rows to which the theorem applies."""
-LARGEST = 1e100
+MAX_ARGUMENT = 1e100
 """Largest deviation, cost and constant allowed."""
-MOST_ROWS = 10**40
+MAX_RATE_ROWS = 10**40
 """Largest number of rows at which `adaptive_rate` shows the rate."""
 
 
@@ -269,7 +271,7 @@ def oracle_bound(
     """
     lam, delta = check_lambda(lam), check_delta(delta)
     for name, value, fewest in (
-        ("n", n, LEAST_COUNTED),
+        ("n", n, MIN_COUNTED_ROWS),
         ("n_nodes", n_nodes, 1),
         ("depth", depth, 0),
         ("n_features", n_features, 1),
@@ -338,12 +340,12 @@ def vote_excess_bound(
         classifier: 0
     """
     lam, delta = check_lambda(lam), check_delta(delta)
-    check_count("n", n, LEAST_COUNTED)
+    check_count("n", n, MIN_COUNTED_ROWS)
     check_count("n_classes", n_classes, 2)
     ranges = {
         "excess": (excess, 0.0, 1.0),
-        "deviation": (deviation, 0.0, LARGEST),
-        "log_prior": (log_prior, -LARGEST, 0.0),
+        "deviation": (deviation, 0.0, MAX_ARGUMENT),
+        "log_prior": (log_prior, -MAX_ARGUMENT, 0.0),
     }
     columns = {name: _read_column(name, *value_and_range) for name, value_and_range in ranges.items()}
     if len({len(values) for values in columns.values()}) > 1:
@@ -365,9 +367,9 @@ def _read_column(name: str, column: Any, low: float, high: float) -> np.ndarray:
     values = read_numbers(name, column)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"{name} has shape {values.shape}; give a number for each classifier: (m,).")
-    outside = np.flatnonzero(~((values >= low) & (values <= high)))
-    if len(outside):
-        raise ValueError(f"{name} holds {values[outside[0]]}; give numbers from {low:g} to {high:g}.")
+    out_of_range = np.flatnonzero(~((values >= low) & (values <= high)))
+    if len(out_of_range):
+        raise ValueError(f"{name} holds {values[out_of_range[0]]}; give numbers from {low:g} to {high:g}.")
     return values
 
 
@@ -443,9 +445,9 @@ def adaptive_rate(
     >>> round(rate.exponent, 4), round(rate.value, 3), round(rate.radius, 4)
     (0.3333, 0.192, 0.0079)
     """
-    check_count("n", n, LEAST_COUNTED, MOST_ROWS)
+    check_count("n", n, MIN_COUNTED_ROWS, MAX_RATE_ROWS)
     alpha = check_number("smoothness", smoothness, "a number in (0, 1]", 5e-324, 1.0)
-    holder = check_number("holder", holder, "a number >= 0", 0.0, LARGEST)
+    holder = check_number("holder", holder, "a number >= 0", 0.0, MAX_ARGUMENT)
     check_count("n_features", n_features)
     check_count("n_classes", n_classes, 2)
     lam = check_lambda(lam)
@@ -454,13 +456,14 @@ def adaptive_rate(
         d = check_number("dimension", dimension, f"a number in (0, {n_features}]", 5e-324, float(n_features))
     if packing is None and d < n_features:
         raise ValueError("a dimension below n_features needs packing, the constant of the number of leaves; give it.")
-    if packing is None and n_features * math.log(2.0 * math.sqrt(n_features)) > math.log(LARGEST):
+    if packing is None and n_features * math.log(2.0 * math.sqrt(n_features)) > math.log(MAX_ARGUMENT):
         raise ValueError(
-            f"n_features={n_features} has more than {LARGEST:g} cubes at each diameter; give dimension and packing."
+            f"n_features={n_features} has more than {MAX_ARGUMENT:g} cubes at each diameter; give dimension= and "
+            "packing=."
         )
     if packing is None:
         packing = (2.0 * math.sqrt(n_features)) ** n_features
-    c2 = check_number("packing", packing, "a number > 0", 5e-324, LARGEST)
+    c2 = check_number("packing", packing, "a number > 0", 5e-324, MAX_ARGUMENT)
     radius = np.geomspace(1.0 / n, math.sqrt(n_features), 2000)
     leaves = np.maximum(c2 * radius**-d, 1.0)
     depth, delta = n_features * math.ceil(math.log2(n)), 1.0 / n

@@ -30,40 +30,40 @@ FIRST_SIZES = 16
 """Number of sizes tried first if a penalty is not concave."""
 
 
-class Chosen(NamedTuple):
+class PenalisedChoice(NamedTuple):
     """The tree with the largest log weight minus penalty, in the form from which `grow_chosen_trees` makes it."""
 
     semiring: Hull | BestBySize
-    wanted: int  # Number of the tree at the root: of a vertex of the hull, or of a coefficient
+    tree_number: int  # Number of the tree at the root: of a vertex of the hull, or of a coefficient
     log_weight: float  # Log weight of the tree, the penalty not included
     penalty: float  # Penalty of its number of leaves
 
 
-def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]) -> Chosen:
+def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]) -> PenalisedChoice:
     """Return the tree of a graph with the largest log weight minus a nondecreasing penalty by the number of leaves.
 
     Under a concave penalty the best tree is a vertex of the hull of (leaves, log weight) (Scott 2004, Theorem 18, whose
     proof does not need a fixed tree). Under other penalties the best trees of all sizes that can matter are compared.
     """
-    most = int(most_leaves(graph)[0])
-    penalties = penalty(np.arange(1.0, most + 1.0))
+    max_leaves = int(most_leaves(graph)[0])
+    penalties = penalty(np.arange(1.0, max_leaves + 1.0))
     if is_concave(penalties):
         hull = hull_by_size(graph)
         leaves, weight = root_vertices(hull)
         penalties = penalties[leaves - 1]
         i = int(np.argmax(weight - penalties))
-        return Chosen(hull, i, float(weight[i]), float(penalties[i]))
-    largest, most_tried = best_sums(graph)[0], FIRST_SIZES
+        return PenalisedChoice(hull, i, float(weight[i]), float(penalties[i]))
+    largest, n_sizes = best_sums(graph)[0], FIRST_SIZES
     while True:
-        sizes = best_by_size(graph, min(most_tried, most))
+        sizes = best_by_size(graph, min(n_sizes, max_leaves))
         n = int(sizes.n_sizes[0])
         value = sizes.value[:n] - penalties[:n]
         i = int(np.argmax(value))
         # no tree of a size beyond these can be better, whatever its log weight
-        useful = int(np.sum(largest - penalties > value[i]))
-        if useful <= most_tried:
-            return Chosen(sizes, i, float(sizes.value[i]), float(penalties[i]))
-        most_tried = min(useful, 4 * most_tried)
+        n_useful = int(np.sum(largest - penalties > value[i]))
+        if n_useful <= n_sizes:
+            return PenalisedChoice(sizes, i, float(sizes.value[i]), float(penalties[i]))
+        n_sizes = min(n_useful, 4 * n_sizes)
 
 
 def root_vertices(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
@@ -145,11 +145,11 @@ def dominates(first: Any, second: Any, max_leaves: int) -> bool:
     return bool(np.all(np.diff(slope) <= 1e-9 * slope[:-1]))
 
 
-ROUNDING = 1e-13
+COST_ROUNDING = 1e-13
 """Fraction of the root's cost below which costs are rounding errors."""
 
 
-class Pruned(NamedTuple):
+class BestPruning(NamedTuple):
     """One pruning of a tree."""
 
     tree: Tree  # The pruning
@@ -237,8 +237,8 @@ class Prunings:
         leaf = DirichletMultinomial() if loss == "errors" else NormalInverseGamma()
         model = TreeModel(X, y, tree_prior=LeafPenalty(0.0), split_prior=design, leaf=leaf, sample_weight=sample_weight)
         graph = build_graph(model)
-        weight, value, cost = _as_leaves(model, graph.stats)
-        cost[cost < ROUNDING * cost[0]] = 0.0
+        weight, value, cost = _leaf_values_and_costs(model, graph.stats)
+        cost[cost < COST_ROUNDING * cost[0]] = 0.0
         parent = np.full(graph.n_cells, -1)
         above = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
         parent[graph.left], parent[graph.right] = above, above
@@ -251,7 +251,7 @@ class Prunings:
 
     @cached_property
     def _by_size(self) -> BestBySize:
-        """The prunings of least cost of each number of leaves, as `_grown` takes them."""
+        """The prunings of least cost of each number of leaves, as `_grow_pruning` takes them."""
         return best_by_size(self._graph, self.tree.n_leaves)
 
     @cached_property
@@ -268,9 +268,9 @@ class Prunings:
     def of_size(self, n_leaves: int) -> Tree:
         """Return the minimum cost tree with ``n_leaves`` leaves."""
         checks.check_count("n_leaves", n_leaves, 1, self.tree.n_leaves)
-        return self._grown(self._by_size, int(n_leaves) - 1)
+        return self._grow_pruning(self._by_size, int(n_leaves) - 1)
 
-    def best(self, penalty: Any) -> Pruned:
+    def best(self, penalty: Any) -> BestPruning:
         """Return the pruning that minimises ``cost + penalty(leaves)``; of several the smallest.
 
         Parameters
@@ -284,8 +284,8 @@ class Prunings:
         minimum cost trees of all sizes that can matter (equation 4.3).
         """
         best = best_for_sizes(self._graph, lambda leaves: self._weight * sizes_penalty(penalty, leaves))
-        tree = self._grown(best.semiring, best.wanted)
-        return Pruned(tree, -best.log_weight / self._weight + 0.0, best.penalty / self._weight)
+        tree = self._grow_pruning(best.semiring, best.tree_number)
+        return BestPruning(tree, -best.log_weight / self._weight + 0.0, best.penalty / self._weight)
 
     def family(self, penalty: Any, *, dominated_by: Any = None) -> PruningFamily:
         """Return the prunings that minimise ``cost + alpha * penalty(leaves)``, for all alpha.
@@ -315,8 +315,8 @@ class Prunings:
             other = increasing_penalty(dominated_by, self.tree.n_leaves)
             if not dominates(other, phi, self.tree.n_leaves):
                 raise ValueError("dominated_by does not dominate the penalty (Definition 1); leave it out.")
-            within = self.family(dominated_by)
-            sizes, cost = within.n_leaves[::-1], within.cost[::-1]
+            larger_family = self.family(dominated_by)
+            sizes, cost = larger_family.n_leaves[::-1], larger_family.cost[::-1]
         elif is_concave(phi):
             sizes, log_weight = root_vertices(self._hull)
             cost = -log_weight / self._weight
@@ -327,7 +327,7 @@ class Prunings:
         def member_tree(member: int) -> Tree:
             """Return the tree of a member of the family."""
             if dominated_by is None and is_concave(phi):
-                return self._grown(self._hull, int(members[member]))
+                return self._grow_pruning(self._hull, int(members[member]))
             return self.of_size(int(sizes[members[member]]))
 
         return PruningFamily(sizes[members], cost[members] + 0.0, threshold, member_tree)
@@ -339,9 +339,9 @@ class Prunings:
         """
         return self.family(lambda leaves: leaves)
 
-    def _grown(self, semiring: Any, wanted: int) -> Tree:
-        """Return the pruning that the semiring chooses for ``wanted``, see `grow_trees`."""
-        nodes = grow_chosen_trees(self._model, self._graph, semiring, [wanted]).nodes
+    def _grow_pruning(self, semiring: Any, tree_number: int) -> Tree:
+        """Return the pruning with this number among those of a semiring: a vertex, or a number of leaves minus 1."""
+        nodes = grow_chosen_trees(self._model, self._graph, semiring, [tree_number]).nodes
         return _subtree(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])
 
     def __repr__(self) -> str:
@@ -356,11 +356,11 @@ def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.n
     of least cost. The next member is the tree with the least such alpha, of several the smallest (Figure 4.3). Costs
     that differ by rounding are equal, so that of several trees on one line only the ends are members.
     """
-    slack = ROUNDING * float(np.abs(cost).max())
+    slack = COST_ROUNDING * float(np.abs(cost).max())
     members, threshold = [int(np.argmax(cost <= cost.min() + slack))], [0.0]
     while members[-1] > 0:
-        here = members[-1]
-        rise, fall = cost[:here] - cost[here], penalty[here] - penalty[:here]
+        member = members[-1]
+        rise, fall = cost[:member] - cost[member], penalty[member] - penalty[:member]
         least = float((rise / fall).min())
         members.append(int(np.argmax(rise <= least * fall + slack)))
         threshold.append(max(least, 0.0))
@@ -380,8 +380,8 @@ def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
     return tree, X, False
 
 
-def _as_leaves(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weight (n,), value (n, K or 1) and cost (n,) of cells with ``stats`` as leaves.
+def _leaf_values_and_costs(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return weight (n,), value (n, K or 1) and cost (n,) of cells with ``stats`` (n, n_stats) as leaves.
 
     The value is the fractions of the classes or the mean, the cost the weight of errors or the sum of squares about the
     mean.

@@ -153,11 +153,12 @@ def minimise_root_fragment(
         names = {name: name for name in ("DyadicCuts", "GridCuts", "max_depth", "max_cells")}
         raise refusal.in_terms_of(names, "coarser splits") from None
     n_splits = max(1, int(graph.first_edge[1]))
-    least = math.log2(n_splits)
-    allowed = f"the length of a prefix code for {n_splits:,} splits, >= {least:.6g} bits"
-    split_bits = (
-        least if split_bits is None else check_number("split_bits", split_bits, allowed, least - 1e-9, MAX_COUNT)
-    )
+    min_bits = math.log2(n_splits)
+    requirement = f"the length of a prefix code for {n_splits:,} splits, >= {min_bits:.6g} bits"
+    if split_bits is None:
+        split_bits = min_bits
+    else:
+        split_bits = check_number("split_bits", split_bits, requirement, min_bits - 1e-9, MOST)
     code = _Code(1.0 + split_bits + 1.0 + math.log2(n_classes), 1.0 + math.log2(n_classes), split_bits + 2.0, level)
     return _minimise(model, graph, code, split_bits, strength, float(delta))._replace(use_of_rows=_use_of_rows(model))
 
@@ -183,17 +184,20 @@ class _Code(NamedTuple):
 def _without_empty(graph: CellGraph) -> CellGraph:
     """Return the graph of the trees without empty nodes, in which every split has weight 1."""
     stop = np.where(by_slot(graph, graph.rows) > 0, 0.0, -np.inf)
-    holds = (graph.rows[graph.left] > 0) & (graph.rows[graph.right] > 0)
-    return with_terms(graph, log_stop=stop, log_split=0.0, log_rule=np.where(holds, 0.0, -np.inf))
+    has_rows = (graph.rows[graph.left] > 0) & (graph.rows[graph.right] > 0)
+    return with_terms(graph, log_stop=stop, log_split=0.0, log_rule=np.where(has_rows, 0.0, -np.inf))
 
 
 def _minimise(
     model: TreeModel, graph: CellGraph, code: _Code, split_bits: float, strength: float, delta: float
 ) -> RootFragmentTree:
-    """Return the best tree and root fragment, by one pass for the hulls of subtrees and one for the fragment."""
+    """Return the best tree and root fragment, by one pass for the hulls of subtrees and one for the fragment.
+
+    The arguments other than ``model``, ``graph`` and ``code`` are fields of the result.
+    """
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
-    holds = graph.rows > 0
-    hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(holds, -errors, -np.inf))))
+    has_rows = graph.rows > 0
+    hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(has_rows, -errors, -np.inf))))
     rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
 
     def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
@@ -204,14 +208,14 @@ def _minimise(
         return strength * (np.sqrt(n * bits * math.log(2.0) / 2.0) + path)
 
     best = best_fragments(graph, hull, penalty)
-    grown = grow_chosen_trees(model, graph, best, [IN_FRAGMENT])
-    tree, nodes = as_draws(model, graph, grown).distinct_tree(0), grown.nodes
+    trees = grow_chosen_trees(model, graph, best, [IN_FRAGMENT])
+    tree, nodes = as_draws(model, graph, trees).distinct_tree(0), trees.nodes
     inner = nodes[:, FEATURE] != LEAF
-    inside = nodes[:, TREE_NUMBER] == IN_FRAGMENT
+    in_fragment = nodes[:, TREE_NUMBER] == IN_FRAGMENT
     # the left child of a node comes next: the fragment goes on below a node if it contains that child
     continues = np.zeros(len(nodes), dtype=bool)
-    continues[inner] = inside[np.flatnonzero(inner) + 1]
+    continues[inner] = in_fragment[np.flatnonzero(inner) + 1]
     risk = float(errors[nodes[~inner, CELL]].sum()) / model.n_rows
     cost = max(-float(best.value[0]) / model.n_rows - risk, 0.0)
-    fragment = np.flatnonzero(inside & ~continues)
+    fragment = np.flatnonzero(in_fragment & ~continues)
     return RootFragmentTree(tree, fragment, risk, cost, split_bits, strength, delta, graph.n_cells)

@@ -93,15 +93,15 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
     assert expected.sum(axis=1) == pytest.approx(1.0)
 
 
-def test_which_rows_are_settled():
-    def settled(name):
+def test_which_rows_have_certain_cells():
+    def has_certain_cells(name):
         truth = solved(name)
-        return truth._code_rows(truth.model.columns.numbers(new_rows(name))).settled
+        return truth._code_rows(truth.model.columns.numbers(new_rows(name))).has_certain_cells
 
-    assert settled("local")[:40].all() and not settled("local").all()
-    assert settled("one column").all() and settled("one column asked").all()
-    assert settled("grid").all() and settled("dyadic").all()
-    assert not settled("nominal, grid")[::7].any() and settled("nominal, grid")[1:7].all()
+    assert has_certain_cells("local")[:40].all() and not has_certain_cells("local").all()
+    assert has_certain_cells("one column").all() and has_certain_cells("one column asked").all()
+    assert has_certain_cells("grid").all() and has_certain_cells("dyadic").all()
+    assert not has_certain_cells("nominal, grid")[::7].any() and has_certain_cells("nominal, grid")[1:7].all()
 
 
 def test_training_rows_take_one_pass(monkeypatch):
@@ -134,7 +134,7 @@ def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):
 
 
 def test_leaves_that_look_at_the_row():
-    """The answers come back in the order of the rows, settled or not."""
+    """The answers come back in the order of the rows, with certain cells or not."""
     leaf = pt.NormalLinear([2])
     truth, rows = solved("local", X[:, 0] + X[:, 2], leaf=leaf), new_rows("local")
     single = np.array([truth.predict(rows[i : i + 1])[0] for i in range(0, 90, 6)])

@@ -88,5 +88,5 @@ def test_trees_that_minimise_a_bound():
     """Each split takes one row off: nodes 2 k + 1 and 2 k + 2 lie below node 2 k."""
     search = object.__new__(forward._Grower)
     search.X, search.label, search.n_labels = X, Y.astype(np.int64), 2
-    splits = {2 * k: (forward._Split(0, k + 0.25, 0, 0.0, 0.0), 2 * k + 1) for k in range(DEPTH)}
+    splits = {2 * k: (forward._LeafSplit(0, k + 0.25, 0, 0.0, 0.0), 2 * k + 1) for k in range(DEPTH)}
     assert search._tree(splits).depth == DEPTH

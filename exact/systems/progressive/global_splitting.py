@@ -33,7 +33,7 @@ from ...recursion.terms import with_unit_weights
 
 SPLITS_PER_CELL = 32
 """Number of splits of the root allowed for each pair (of a structure and a set of rows) allowed."""
-MOST_CUTS = 32
+MAX_FOLLOWED_CUTS = 32
 """Number of cuts of a node that `SplittingCounts` follows at the first level above the two lowest ones. One level
 further down it follows a quarter of them."""
 
@@ -83,7 +83,10 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
 
 
 def count_splittings(model: TreeModel, structure: Tree, max_cells: int) -> int:
-    """Return the number of splittings of the rows of a model with ``LocalCuts(trivial=True)``."""
+    """Return the number of partitions of the rows of a model by the structure (features and shape) of a tree.
+
+    The model has ``LocalCuts(trivial=True)``. Its tree prior is not used.
+    """
     prior = BranchingProcess(0.5, max(structure.depth, 1))
     base = build_graph(TreeModel.from_parts(model.parts._replace(tree_prior=prior)), max_cells)
     structures, root = _structures_of(structure)
@@ -155,7 +158,7 @@ def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
     first = np.unique(np.concatenate([base.left[root], base.right[root]])).astype(np.int64)
     sigma, cell = (a.ravel() for a in np.meshgrid(np.arange(n_structures), first, indexing="ij"))
     pairs, place = _pair_graph(base, structures, sigma, cell, max_cells)
-    return _with_root(model, base, structures, pairs, place)
+    return _add_root(model, base, structures, pairs, place)
 
 
 def _structures_of(tree: Tree) -> tuple[_Structures, int]:
@@ -231,8 +234,8 @@ def _pair_graph(
     sigma, cell = np.divmod(keys, base.n_cells)
     graph = CellGraph(
         first_edge=np.concatenate([[0], np.cumsum(np.bincount(splits.pair, minlength=len(keys)))]),
-        left=_places(keys, splits.left),
-        right=_places(keys, splits.right),
+        left=_indices_in(keys, splits.left),
+        right=_indices_in(keys, splits.right),
         feature=base.feature[splits.edge],
         split=base.split[splits.edge],
         log_rule=np.zeros(len(splits.edge)),
@@ -249,13 +252,13 @@ def _pair_graph(
     return graph, keys
 
 
-def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the index in ``keys`` of each entry of ``wanted``, int32."""
+def _indices_in(keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """Return the index in ``keys`` of each entry of ``entries``, int32."""
     order = np.argsort(keys)
-    return order[np.searchsorted(keys, wanted, sorter=order)].astype(np.int32)
+    return order[np.searchsorted(keys, entries, sorter=order)].astype(np.int32)
 
 
-def _with_root(
+def _add_root(
     model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
 ) -> CellGraph:
     """Return the graph with the root as cell 0, above the pairs of structures and cells.
@@ -268,18 +271,19 @@ def _with_root(
     weight = model.split_prior.weights(model.n_features)
     with np.errstate(divide="ignore"):
         log_label = np.log(weight / weight.sum())
-    below = _log_structure_prior(model, structures, log_label)
+    log_structure_prior = _log_structure_prior(model, structures, log_label)
     columns: dict[str, list[np.ndarray]] = {name: [] for name in ("left", "right", "edge", "log_rule")}
     for k in np.flatnonzero(weight):
         edges = np.flatnonzero(base.feature[: base.first_edge[1]] == k)
         shape = (len(edges), n, n)
         sigma = np.arange(n) * base.n_cells
-        left = np.broadcast_to(_places(keys, sigma + base.left[edges, None])[:, :, None], shape)
-        right = np.broadcast_to(_places(keys, sigma + base.right[edges, None])[:, None, :], shape)
+        left = np.broadcast_to(_indices_in(keys, sigma + base.left[edges, None])[:, :, None], shape)
+        right = np.broadcast_to(_indices_in(keys, sigma + base.right[edges, None])[:, None, :], shape)
         log_n_splits = np.logaddexp.reduce(log_splittings[left] + log_splittings[right], axis=0)
         # structures that split on a feature of weight 0 have neither splittings nor a prior
         log_n_splits[log_n_splits == -np.inf] = np.inf
-        log_prior = table.log_split[0] + log_label[k] + below[:, None] + below[None, :] - log_n_splits
+        log_prior = table.log_split[0] + log_label[k] + log_structure_prior[:, None] + log_structure_prior[None, :]
+        log_prior -= log_n_splits
         columns["left"].append(left.ravel())
         columns["right"].append(right.ravel())
         columns["edge"].append(np.repeat(edges, n * n))
@@ -304,16 +308,20 @@ def _with_root(
 
 
 def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: np.ndarray) -> np.ndarray:
-    """Return the log prior of each structure as a subtree of a root: the factors of its shape and of its labels."""
+    """Return the log prior (n_structures,) of each structure as a subtree of the root, nats.
+
+    It is the sum of the prior factors of its shape and of its features, whose log weights are ``log_label`` (p,).
+    """
     prior = model.prior_tables
     limit = prior.depth_limit
-    below = np.where(structures.depth == 0, prior.table.log_forced[limit], -np.inf)
+    log_prior = np.where(structures.depth == 0, prior.table.log_forced[limit], -np.inf)
     for depth in range(limit - 1, 0, -1):
         split = prior.table.log_split[depth] + log_label[structures.feature]
-        both = below[structures.left] + below[structures.right]
+        log_subtrees = log_prior[structures.left] + log_prior[structures.right]
         fits = structures.depth <= limit - depth
-        below = np.where(structures.depth == 0, prior.table.log_stop[depth], np.where(fits, split + both, -np.inf))
-    return below
+        log_split = np.where(fits, split + log_subtrees, -np.inf)
+        log_prior = np.where(structures.depth == 0, prior.table.log_stop[depth], log_split)
+    return log_prior
 
 
 class SplittingCounts:
@@ -321,8 +329,8 @@ class SplittingCounts:
 
     Columns are ordered, and equal rows count once. A node whose children are leaves has ``I + 1`` divisions for I
     distinct values. A node above such nodes has the sum, over its cuts, of the products of their numbers. Above these
-    two levels a systematic sample of the cuts is followed if there are more than `MOST_CUTS`. So the count is exact for
-    few levels and otherwise unbiased. A structure of m splits on one feature has ``C(I + m, m)`` splittings.
+    two levels a systematic sample of the cuts is followed if there are more than `MAX_FOLLOWED_CUTS`. So the count is
+    exact for few levels and otherwise unbiased. A structure of m splits on one feature has ``C(I + m, m)`` splittings.
     """
 
     def __init__(self, X: np.ndarray, rng: Any = None) -> None:
@@ -336,20 +344,23 @@ class SplittingCounts:
         if len(np.unique(inner)) <= 1:
             m, n = len(inner), int(self.codes[:, inner[:1]].max(initial=0)) + 1
             return float(gammaln(n + m + 1.0) - gammaln(n + 1.0) - gammaln(m + 1.0))
-        shape = _nested(structure, 0)
+        shape = _as_nested(structure, 0)
         if shape not in self._log_counts:
-            self._log_counts[shape] = math.log(self._count(shape, np.arange(len(self.codes)), MOST_CUTS))
+            self._log_counts[shape] = math.log(self._count(shape, np.arange(len(self.codes)), MAX_FOLLOWED_CUTS))
         return self._log_counts[shape]
 
     def _count(self, shape: Any, rows: np.ndarray, most: int) -> float:
-        """Return the estimated number of splittings of ``rows`` by a nested structure, following ``most`` cuts."""
+        """Return the estimated number of splittings of ``rows`` by a structure, following at most ``most`` of its cuts.
+
+        ``shape`` is nested tuples (feature, left, right), None for a leaf.
+        """
         if shape is None or len(rows) == 0:
             return 1.0
         feature, left, right = shape
         rows = rows[np.argsort(self.codes[rows, feature], kind="stable")]
         codes = self.codes[rows, feature]
         ends = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(rows)]])
-        if _levels(left) <= 1 and _levels(right) <= 1:
+        if _n_levels(left) <= 1 and _n_levels(right) <= 1:
             to_left = self._divisions(left, rows)[ends]
             to_right = self._divisions(right, rows[::-1])[len(rows) - ends]
             return float(to_left @ to_right)
@@ -358,8 +369,10 @@ class SplittingCounts:
             weight = len(ends) / most
             places = ((np.arange(most) + self.rng.random()) * weight).astype(np.int64)
             followed = ends[np.minimum(places, len(ends) - 1)]
-        below = max(most // 4, 4)
-        total = sum(self._count(left, rows[:end], below) * self._count(right, rows[end:], below) for end in followed)
+        n_cuts_below = max(most // 4, 4)
+        total = 0.0
+        for end in followed:
+            total += self._count(left, rows[:end], n_cuts_below) * self._count(right, rows[end:], n_cuts_below)
         return weight * total
 
     def _divisions(self, shape: Any, rows: np.ndarray) -> np.ndarray:
@@ -373,12 +386,12 @@ class SplittingCounts:
         return out
 
 
-def _nested(tree: Tree, node: int) -> Any:
+def _as_nested(tree: Tree, node: int) -> Any:
     """Return the structure below a node as nested tuples (feature, left, right), None for a leaf."""
     k = int(tree.feature[node])
-    return None if k == LEAF else (k, _nested(tree, int(tree.left[node])), _nested(tree, int(tree.right[node])))
+    return None if k == LEAF else (k, _as_nested(tree, int(tree.left[node])), _as_nested(tree, int(tree.right[node])))
 
 
-def _levels(shape: Any) -> int:
+def _n_levels(shape: Any) -> int:
     """Return the depth of a nested structure, 0 for a leaf."""
-    return 0 if shape is None else 1 + max(_levels(shape[1]), _levels(shape[2]))
+    return 0 if shape is None else 1 + max(_n_levels(shape[1]), _n_levels(shape[2]))

@@ -32,7 +32,7 @@ from ...recursion.semirings import Best
 from ...recursion.terms import by_slot, with_terms
 from ...recursion.trees import as_draws, grow_chosen_trees
 from .global_splitting import check_global, count_splittings, splitting_graph
-from .stages import route
+from .stages import list_cell_examples
 
 SPLITS = ("corollary", "counted", "global")
 """Values of ``splits`` in `kl_bound`."""
@@ -347,7 +347,7 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
     check_cells(max_cells)
     graph = splitting_graph(model, int(max_cells)) if splits == "global" else build_graph(model, int(max_cells))
     if splits == "corollary" and told(parts_rows, model.split_prior):
-        graph = _with_corollary(model, graph)
+        graph = _with_corollary_terms(model, graph)
     cost = _divergences(model, graph, probability)
     best = with_terms(
         graph,
@@ -356,9 +356,9 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
         log_split=graph.log_split / n_stages,
         log_rule=graph.log_rule / n_stages,
     )
-    grown = grow_chosen_trees(model, best, Best(best_sums(best)), [0])
-    leaves = grown.nodes[grown.nodes[:, FEATURE] == LEAF, CELL]
-    tree = as_draws(model, graph, grown).distinct_tree(0)
+    trees = grow_chosen_trees(model, best, Best(best_sums(best)), [0])
+    leaves = trees.nodes[trees.nodes[:, FEATURE] == LEAF, CELL]
+    tree = as_draws(model, graph, trees).distinct_tree(0)
     divergence = max(float(cost[leaves].sum()), 0.0)
     return KLInfimum(tree, divergence, kl_bound(model, tree, splits=splits, max_cells=int(max_cells)))
 
@@ -366,15 +366,15 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
 def _read_truth(truth: Any, model: TreeModel) -> np.ndarray:
     """Check the class probabilities of the rows, and return them as an array (n, K)."""
     p = read_numbers("truth", truth)
-    wanted = (model.n_rows, model.target.n_classes)
-    if p.shape != wanted:
-        raise ValueError(f"truth has shape {p.shape}; give a probability for each row and class: {wanted}.")
+    shape = (model.n_rows, model.target.n_classes)
+    if p.shape != shape:
+        raise ValueError(f"truth has shape {p.shape}; give a probability for each row and class: {shape}.")
     if not (p >= 0.0).all() or not np.allclose(p.sum(axis=1), 1.0, atol=1e-9):
         raise ValueError("truth holds rows that are not probabilities; give numbers >= 0 that sum to 1 in each row.")
     return p
 
 
-def _with_corollary(model: TreeModel, graph: CellGraph) -> CellGraph:
+def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
     """Return the graph of local cuts with the cost ``log(N + 1)`` of each leaf in place of the costs of its splits."""
     if model.columns.is_nominal.any():
         raise ValueError(
@@ -398,14 +398,14 @@ def _divergences(model: TreeModel, graph: CellGraph, probability: np.ndarray) ->
     columns = model.columns
     unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     codes = np.ascontiguousarray(model.units.codes[:, unit])
-    routed = route(pack_graph(graph), codes, columns.is_nominal[columns.source], model.n_rows)
+    cell_examples = list_cell_examples(pack_graph(graph), codes, columns.is_nominal[columns.source], model.n_rows)
     with np.errstate(divide="ignore", invalid="ignore"):
-        own = np.where(probability > 0.0, probability * np.log(probability), 0.0).sum(axis=1)
-    value = np.column_stack([probability, own])[routed.place]
+        minus_entropy = np.where(probability > 0.0, probability * np.log(probability), 0.0).sum(axis=1)
+    value = np.column_stack([probability, minus_entropy])[cell_examples.example]
     ends = np.concatenate([np.zeros((1, value.shape[1])), np.cumsum(value, axis=0)])
-    total = ends[routed.first[1:]] - ends[routed.first[:-1]]
+    total = ends[cell_examples.first[1:]] - ends[cell_examples.first[:-1]]
     mass = np.maximum(total[:, :-1], 0.0)
-    rows = np.maximum(np.diff(routed.first), 1)[:, None]
+    rows = np.maximum(np.diff(cell_examples.first), 1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(mass > 0.0, mass * np.log(mass / rows), 0.0).sum(axis=1)
     return (total[:, -1] - mean) / model.n_rows

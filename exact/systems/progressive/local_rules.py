@@ -23,7 +23,7 @@ from ...limits.intractable import Intractable
 LocalRule = Callable[[dict[str, int], str], Any]
 """Function of a tree under construction and the path of one of its leaves that returns probabilities (n_splits,)."""
 
-MOST_TREES = 100_000
+MAX_LABELLED_TREES = 100_000
 """Default of ``max_trees`` in `check_local_rule`."""
 
 
@@ -42,7 +42,7 @@ class LocalRuleReport(NamedTuple):
 
 
 def check_local_rule(
-    rule: LocalRule, n_splits: int, max_depth: int, *, tolerance: float = 1e-9, max_trees: int = MOST_TREES
+    rule: LocalRule, n_splits: int, max_depth: int, *, tolerance: float = 1e-9, max_trees: int = MAX_LABELLED_TREES
 ) -> LocalRuleReport:
     """Check condition (*) of Theorem 5: two splits are as probable in one order as in the other.
 
@@ -96,15 +96,15 @@ def check_local_rule(
     tolerance = check_number("tolerance", tolerance, "a number >= 0", 0.0)
     worst, largest, n_checked = None, 0.0, 0
     for tree in _labelled_trees(rule, int(n_splits), int(max_depth), int(max_trees)):
-        leaves = [leaf for leaf in _leaves(tree) if len(leaf) < max_depth]
-        for one, other in combinations(leaves, 2):
-            first, second = _both_orders(rule, tree, one, other, int(n_splits))
+        leaves = [leaf for leaf in _leaf_paths(tree) if len(leaf) < max_depth]
+        for leaf1, leaf2 in combinations(leaves, 2):
+            first, second = _probabilities_in_both_orders(rule, tree, leaf1, leaf2, int(n_splits))
             larger = np.maximum(first, second)
             difference = np.abs(first - second) / np.where(larger > 0.0, larger, 1.0)
             n_checked += difference.size
             if worst is None or difference.max() > largest:
                 f1, f2 = np.unravel_index(int(np.argmax(difference)), difference.shape)
-                largest, worst = float(difference.max()), (dict(tree), one, other, int(f1), int(f2))
+                largest, worst = float(difference.max()), (dict(tree), leaf1, leaf2, int(f1), int(f2))
     return LocalRuleReport(largest <= tolerance, largest, worst, n_checked)
 
 
@@ -137,7 +137,7 @@ def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float
     for path in sorted(splits, key=lambda path: (len(path), path)):
         if (path and path[:-1] not in earlier) or set(path) - set("01"):
             raise ValueError(f"splits has the path {path!r} and not that above it; give paths of '0' and '1'.")
-        p = _probabilities(rule, earlier, path, None)
+        p = _call_rule(rule, earlier, path, None)
         split = check_count(f"splits[{path!r}]", splits[path], 0, len(p) - 1)
         total += math.log(p[split]) if p[split] > 0.0 else -math.inf
         earlier[path] = split
@@ -192,15 +192,14 @@ def local_rule(model: TreeModel) -> ModelRule:
         if model.is_forced(cell):
             return np.zeros(len(splits))
         # cuts between two values of a cell are one split there, named by the lower value
-        named = [not told(parts_rows, model.split_prior) or cut in cell.codes(k) for k, cut, _ in splits]
-        return np.exp(
-            [model.rules.log_probability(cell, split) if n else -np.inf for split, n in zip(splits, named, strict=True)]
-        )
+        is_named = [not told(parts_rows, model.split_prior) or cut in cell.codes(k) for k, cut, _ in splits]
+        pairs = zip(splits, is_named, strict=True)
+        return np.exp([model.rules.log_probability(cell, split) if named else -np.inf for split, named in pairs])
 
     return ModelRule(rule, splits)
 
 
-def _probabilities(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
+def _call_rule(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
     """Call the rule for one leaf, and return the probabilities of its splits after checking them.
 
     ``n`` is the number of splits, or None if any number is allowed.
@@ -217,42 +216,44 @@ def _probabilities(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int |
     return p
 
 
-def _leaves(tree: dict[str, int]) -> list[str]:
-    """Return the paths of the leaves of a tree."""
+def _leaf_paths(tree: dict[str, int]) -> list[str]:
+    """Return the paths of the leaves of a tree, as strings of "0" and "1"."""
     return [side for path in tree for side in (path + "0", path + "1") if side not in tree] if tree else [""]
 
 
 def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> Iterator[dict[str, int]]:
     """Yield all labelled trees that some order of construction reaches with positive probability, each once."""
-    seen: set[tuple] = {()}
-    todo: list[dict[str, int]] = [{}]
-    while todo:
-        tree = todo.pop()
+    reached: set[tuple] = {()}
+    stack: list[dict[str, int]] = [{}]
+    while stack:
+        tree = stack.pop()
         yield tree
-        for leaf in _leaves(tree):
+        for leaf in _leaf_paths(tree):
             if len(leaf) >= max_depth:
                 continue
-            for split in np.flatnonzero(_probabilities(rule, tree, leaf, n) > 0.0):
+            for split in np.flatnonzero(_call_rule(rule, tree, leaf, n) > 0.0):
                 larger = {**tree, leaf: int(split)}
                 key = tuple(sorted(larger.items()))
-                if key not in seen:
-                    seen.add(key)
-                    todo.append(larger)
-                    if len(seen) > max_trees:
+                if key not in reached:
+                    reached.add(key)
+                    stack.append(larger)
+                    if len(reached) > max_trees:
                         advice = "Give fewer splits or a smaller max_depth, or raise max_trees."
-                        raise Intractable(len(seen), max_trees, "labelled trees", advice=advice)
+                        raise Intractable(len(reached), max_trees, "labelled trees", advice=advice)
 
 
-def _both_orders(rule: LocalRule, tree: dict[str, int], one: str, other: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities (n, n) of each pair of splits of two leaves, if ``one`` or ``other`` is split first.
+def _probabilities_in_both_orders(
+    rule: LocalRule, tree: dict[str, int], leaf1: str, leaf2: str, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probabilities (n, n) of each pair of splits of two leaves, if ``leaf1`` is split first, or ``leaf2``.
 
-    Rows are the splits of ``one``, columns those of ``other``.
+    Rows are the n splits of ``leaf1``, columns those of ``leaf2``.
     """
     first, second = np.zeros((n, n)), np.zeros((n, n))
-    p_one, p_other = _probabilities(rule, tree, one, n), _probabilities(rule, tree, other, n)
+    p1, p2 = _call_rule(rule, tree, leaf1, n), _call_rule(rule, tree, leaf2, n)
     for f in range(n):
-        if p_one[f] > 0.0:
-            first[f] = p_one[f] * _probabilities(rule, {**tree, one: f}, other, n)
-        if p_other[f] > 0.0:
-            second[:, f] = p_other[f] * _probabilities(rule, {**tree, other: f}, one, n)
+        if p1[f] > 0.0:
+            first[f] = p1[f] * _call_rule(rule, {**tree, leaf1: f}, leaf2, n)
+        if p2[f] > 0.0:
+            second[:, f] = p2[f] * _call_rule(rule, {**tree, leaf2: f}, leaf1, n)
     return first, second

@@ -28,12 +28,12 @@ from ...recursion.new_rows import Router, is_fixed_design, mean_leaf_values
 from ...recursion.semirings import LogSum
 from ...recursion.trees import IndependentDraws, as_draws
 from .global_splitting import check_global, splitting_graph
-from .stages import Examples, Stages, root_pmf, route, sum_stages, unroll
+from .stages import Examples, UnrolledGraph, list_cell_examples, log_sums_over_stages, mean_root_pmf, unroll_graph
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VALUES_AT_ONCE = 1 << 20
+MAX_COPIES_PER_PASS = 1 << 20
 """Number of copies of cells whose leaf values are computed together, which limits the memory."""
 
 
@@ -166,15 +166,15 @@ class ProgressiveMixture(IndependentDraws):
         leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
         for number in range(len(orders)):
-            stages, log_inside, occurs = self._summed(number)
+            stages, log_inside, occurs = self._sums_of_order(number)
             evidence.append(log_inside[stages.roots] + model.prior_tables.log_constant)
-            roots.append(root_pmf(stages, log_inside))
+            roots.append(mean_root_pmf(stages, log_inside))
             fraction = occurs.slot * np.exp(stages.graph.log_stop - np.maximum(log_inside, -1e300))
             by_copy = np.add.reduceat(fraction, stages.graph.first_slot[:-1])[1:-1]
             starts = np.searchsorted(stages.cell[1:-1], np.arange(graph.n_cells))
             leaf += np.add.reduceat(by_copy, starts)
-            own_edges = slice(stages.n_stages, None)  # all but those of the cell that chooses a stage
-            by_edge += np.bincount(stages.edge[own_edges], occurs.split[own_edges], minlength=graph.n_edges)
+            edges_of_cells = slice(stages.n_stages, None)  # all but those of the cell that chooses a stage
+            by_edge += np.bincount(stages.edge[edges_of_cells], occurs.split[edges_of_cells], minlength=graph.n_edges)
             mean = self._mean_values(stages, by_copy, starts)
             value = mean if value is None else value + mean
         self.stage_log_evidence = np.array(evidence)
@@ -184,27 +184,27 @@ class ProgressiveMixture(IndependentDraws):
         self._marginals = _path_marginals(model, graph, leaf / n, by_edge / n, value / n)
         self._last = (-1, None)
 
-    def _summed(self, number: int) -> tuple[Stages, np.ndarray, Occurrences]:
-        """Return the stages of order ``number``, the log sums below their slots, and occurrences of slots and splits.
+    def _sums_of_order(self, number: int) -> tuple[UnrolledGraph, np.ndarray, Occurrences]:
+        """Return the graph unrolled over the stages of order ``number``, its log sums, and its expected occurrences.
 
-        The last result is stored.
+        The log sums (n_slots,) are over the trees below each slot. The last result is stored.
         """
         if self._last[0] == number:
             return self._last[1]
-        examples = _in_order(self.model, self._orders[number])
+        examples = _examples_in_order(self.model, self._orders[number])
         columns = self.model.columns
         nominal = columns.is_nominal[columns.source]
-        routed = route(pack_graph(self.graph), examples.codes, nominal, examples.n_before)
-        needed = int(routed.n_staged.sum()) + self.graph.n_cells
-        if needed > self._max_cells:
-            raise Intractable(needed, self._max_cells, "copies of cells, one for each of their examples")
-        stages = unroll(self.graph, pack(self.model.lowered), routed, examples)
+        cell_examples = list_cell_examples(pack_graph(self.graph), examples.codes, nominal, examples.n_before)
+        n_copies = int(cell_examples.n_staged.sum()) + self.graph.n_cells
+        if n_copies > self._max_cells:
+            raise Intractable(n_copies, self._max_cells, "copies of cells, one for each of their examples")
+        stages = unroll_graph(self.graph, pack(self.model.lowered), cell_examples, examples)
         refuse_not_finite(self.model, stages.graph._asdict())
-        log_inside = sum_stages(stages)
+        log_inside = log_sums_over_stages(stages)
         self._last = number, (stages, log_inside, occurrences(stages.graph, log_inside))
         return self._last[1]
 
-    def _mean_values(self, stages: Stages, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    def _mean_values(self, stages: UnrolledGraph, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its value.
 
         ``fraction`` are these probabilities, copy by copy, and ``starts`` (n_cells,) the first copy of each cell.
@@ -212,7 +212,7 @@ class ProgressiveMixture(IndependentDraws):
         out, stats = [], stages.graph.stats[1:-1]
         ends, begin = np.append(starts[1:], len(fraction)), 0
         while begin < len(starts):
-            end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + VALUES_AT_ONCE, side="right")))
+            end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + MAX_COPIES_PER_PASS, side="right")))
             span = slice(starts[begin], ends[end - 1])
             value = self.model.leaf.value(stats[span], self.model.target) * fraction[span, None]
             out.append(np.add.reduceat(value, starts[begin:end] - starts[begin], axis=0))
@@ -283,13 +283,13 @@ class ProgressiveMixture(IndependentDraws):
         """
         marginals = self._marginals
         coded = marginals._code_rows(X)
-        intervals = _intervals(self.model, self.graph, marginals._router, coded)
+        intervals = _interval_numbers(self.model, self.graph, marginals._router, coded)
         _, first, of_row = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
         # the stage is a split on an additional last feature, which sends every row to the left
         x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in coded[:2])
-        router, out = _with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
+        router, out = _router_with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
         for number in range(len(self._orders)):
-            stages, log_inside, _ = self._summed(number)
+            stages, log_inside, _ = self._sums_of_order(number)
             value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
             out += mean_leaf_values(stages.graph, log_inside, router, x, codes, value)
         return out[of_row.reshape(-1)] / len(self._orders)
@@ -328,12 +328,12 @@ class ProgressiveMixture(IndependentDraws):
 
         Shorter arrays are extended by zeros.
         """
-        found = []
+        arrays = []
         for number in range(len(self._orders)):
-            stages, log_inside, occurs = self._summed(number)
-            found.append(answer(stages.graph, log_inside, occurs))
-        longest = max(len(each) for each in found)
-        return np.mean([np.pad(each, (0, longest - len(each))) for each in found], axis=0)
+            stages, log_inside, occurs = self._sums_of_order(number)
+            arrays.append(answer(stages.graph, log_inside, occurs))
+        longest = max(len(array) for array in arrays)
+        return np.mean([np.pad(array, (0, longest - len(array))) for array in arrays], axis=0)
 
     def map_tree(self) -> Tree:
         """Return the most probable tree at the last stage, given all of the model's S."""
@@ -347,35 +347,38 @@ class ProgressiveMixture(IndependentDraws):
         check_count("draws", draws)
         generator = read_generator(rng)
         counts = generator.multinomial(int(draws), np.full(len(self._orders), 1.0 / len(self._orders)))
-        grown = [self._grow(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
-        ends = np.cumsum([0] + [len(g.nodes) for g in grown])
-        offset = [g.offset[:-1] + end for g, end in zip(grown, ends[:-1], strict=True)]
+        parts = [self._grow_from_order(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
+        ends = np.cumsum([0] + [len(g.nodes) for g in parts])
+        offset = [g.offset[:-1] + end for g, end in zip(parts, ends[:-1], strict=True)]
         joined = GrownTrees(
-            np.concatenate([g.nodes for g in grown]),
+            np.concatenate([g.nodes for g in parts]),
             np.concatenate([*offset, ends[-1:]]),
-            np.concatenate([g.log_prior for g in grown]),
-            np.concatenate([g.log_score for g in grown]),
+            np.concatenate([g.log_prior for g in parts]),
+            np.concatenate([g.log_score for g in parts]),
         )
         return as_draws(self.model, self.graph, joined)
 
-    def _grow(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
-        """Draw trees from order ``number``. The root that chooses a stage and the empty leaf beside it are removed."""
-        stages, log_inside, _ = self._summed(number)
+    def _grow_from_order(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
+        """Draw trees from the unrolled graph of order ``number``, and return them as trees of the model's graph.
+
+        The root that chooses a stage and the empty leaf beside it are removed.
+        """
+        stages, log_inside, _ = self._sums_of_order(number)
         semiring = LogSum(log_inside, np.empty(0))
-        which, model = np.zeros(draws, dtype=np.int64), pack(self.model.lowered)
-        grown = grow_trees(rng, pack_graph(stages.graph), semiring, which, model)
-        starts, ends = grown.offset[:-1], grown.offset[1:]
-        keep = np.ones(len(grown.nodes), dtype=bool)
+        tree_numbers, model = np.zeros(draws, dtype=np.int64), pack(self.model.lowered)
+        trees = grow_trees(rng, pack_graph(stages.graph), semiring, tree_numbers, model)
+        starts, ends = trees.offset[:-1], trees.offset[1:]
+        keep = np.ones(len(trees.nodes), dtype=bool)
         keep[starts] = keep[ends - 1] = False
-        nodes = grown.nodes[keep].copy()
-        chosen = nodes[starts - 2 * np.arange(draws), CELL] - 1
+        nodes = trees.nodes[keep].copy()
+        stage_of_draw = nodes[starts - 2 * np.arange(draws), CELL] - 1
         nodes[:, CELL] = stages.cell[nodes[:, CELL]]
         nodes[:, RIGHT] -= nodes[:, RIGHT] > 0
         nodes[:, PARENT] -= 1
-        offset = grown.offset - 2 * np.arange(draws + 1)
+        offset = trees.offset - 2 * np.arange(draws + 1)
         is_leaf = nodes[:, RIGHT] == 0
         score = np.add.reduceat(np.where(is_leaf, self.graph.score[nodes[:, CELL]], 0.0), offset[:-1])
-        return GrownTrees(nodes, offset, grown.log_prior - stages.graph.log_rule[chosen], score)
+        return GrownTrees(nodes, offset, trees.log_prior - stages.graph.log_rule[stage_of_draw], score)
 
     def summary(self) -> pd.DataFrame:
         """Return a DataFrame of log_evidence, n_leaves, leaves of the most probable tree, cells and splits."""
@@ -388,29 +391,30 @@ class ProgressiveMixture(IndependentDraws):
         )
 
 
-def _in_order(model: TreeModel, order: Order) -> Examples:
-    """Return the rows in the order in which they enter. Rows of E and of weight zero come first."""
-    target, units = model.target._replace(estimation=order.estimation), model.units
-    before = np.ones(len(target.values), dtype=bool)
-    before[order.staged] = False
-    rows = np.concatenate([np.flatnonzero(before), order.staged])
+def _examples_in_order(model: TreeModel, order: Order) -> Examples:
+    """Return the rows of the model in the order in which they enter. Rows of E and of weight zero come first."""
+    target, merged_rows = model.target._replace(estimation=order.estimation), model.units
+    is_before = np.ones(len(target.values), dtype=bool)
+    is_before[order.staged] = False
+    rows = np.concatenate([np.flatnonzero(is_before), order.staged])
     weight, label, moments = target.weight, np.zeros(1, dtype=np.uint16), np.zeros((2, 1))
-    if units.counts:
+    if merged_rows.counts:
         label = model.leaf.labels(target)[rows].astype(np.uint16)
     else:
         weight, moments = model.leaf.moments(target)
         moments = np.ascontiguousarray(moments[:, rows])
-    own = UnitStats(units.counts, label, np.ones(len(rows)) if weight is None else weight[rows], -1, moments)
-    unit = rows if model.unit_of_row is None else model.unit_of_row[rows]
-    codes = np.ascontiguousarray(units.codes[:, unit])
-    return Examples(codes, own, len(rows) - len(order.staged))
+    weight = np.ones(len(rows)) if weight is None else weight[rows]
+    row_stats = UnitStats(merged_rows.counts, label, weight, -1, moments)
+    unit_of_row = rows if model.unit_of_row is None else model.unit_of_row[rows]
+    codes = np.ascontiguousarray(merged_rows.codes[:, unit_of_row])
+    return Examples(codes, row_stats, len(rows) - len(order.staged))
 
 
-def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: NewRows) -> np.ndarray:
+def _interval_numbers(model: TreeModel, graph: CellGraph, router: Router, rows: NewRows) -> np.ndarray:
     """Return numbers (n, q) that two rows share only if all splits of the graph send them the same way."""
-    out = np.zeros(placed.x.shape, dtype=np.int64)
+    out = np.zeros(rows.x.shape, dtype=np.int64)
     for c in np.unique(graph.feature):
-        x = placed.x[:, c]
+        x = rows.x[:, c]
         if router.nominal[c]:
             out[:, c] = x
         elif router.local:
@@ -418,11 +422,11 @@ def _intervals(model: TreeModel, graph: CellGraph, router: Router, placed: NewRo
             cuts = np.unique(model.scales[c].threshold(*unpack_cuts(splits)))
             out[:, c] = np.where(np.isnan(x), -1, np.searchsorted(cuts, x))
         else:
-            out[:, c] = np.where(np.isnan(x), -1, placed.codes[:, c])
+            out[:, c] = np.where(np.isnan(x), -1, rows.codes[:, c])
     return out
 
 
-def _with_stage(router: Router) -> Router:
+def _router_with_stage(router: Router) -> Router:
     """Return the router with an additional feature, whose split at code 0 sends every row to the left."""
     return router._replace(
         offset=np.append(router.offset, 0),

@@ -32,20 +32,20 @@ class Examples(NamedTuple):
     """All rows in the order in which they are seen. Those seen before the first stage come first."""
 
     codes: np.ndarray  # (q, n) unsigned: codes of the coordinates
-    own: UnitStats  # Statistics that each row adds to its cells
+    row_stats: UnitStats  # Statistics that each row adds to its cells
     n_before: int  # Number of rows seen before the first stage
 
 
-class Routed(NamedTuple):
+class CellExamples(NamedTuple):
     """The examples that pass through each cell."""
 
-    first: np.ndarray  # (n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``place``
-    place: np.ndarray  # int32: numbers of the examples of each cell in the order in which they are seen, ascending
+    first: np.ndarray  # (n_cells + 1,) int64: cell c has entries first[c] to first[c + 1] - 1 of ``example``
+    example: np.ndarray  # int32: numbers of the examples of each cell in the order in which they are seen, ascending
     n_staged: np.ndarray  # (n_cells,) int64: number of the cell's examples, the last ones, that are seen one by one
 
 
-class Stages(NamedTuple):
-    """The unrolled graph, and for each of its cells and splits the one of the original graph that it is a copy of."""
+class UnrolledGraph(NamedTuple):
+    """The graph unrolled over the stages. Each of its cells and splits is a copy of one of the original graph."""
 
     # Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the last cell
     # is the empty leaf
@@ -61,8 +61,8 @@ class Stages(NamedTuple):
 
 
 @jit
-def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> Routed:
-    """Return the examples in each cell. Each cell takes its examples from the first of its parents.
+def list_cell_examples(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> CellExamples:
+    """Return the examples that pass through each cell. Each cell takes its examples from the first of its parents.
 
     ``codes`` (q, n) are those of the examples. ``nominal`` (q,) is True for nominal coordinates. ``n_before`` is the
     number of examples that are seen before the first stage.
@@ -71,14 +71,14 @@ def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> 
     first = np.zeros(n_cells + 1, dtype=np.int64)
     for cell in range(n_cells):
         first[cell + 1] = first[cell] + graph.rows[cell]
-    place = np.empty(first[n_cells], dtype=np.int32)
+    example = np.empty(first[n_cells], dtype=np.int32)
     for i in range(codes.shape[1]):
-        place[i] = i
+        example[i] = i
     filled = np.zeros(n_cells, dtype=np.bool_)
     n_staged = np.zeros(n_cells, dtype=np.int64)
     for cell in range(n_cells):
         n = first[cell + 1] - first[cell]
-        while n_staged[cell] < n and place[first[cell + 1] - 1 - n_staged[cell]] >= n_before:
+        while n_staged[cell] < n and example[first[cell + 1] - 1 - n_staged[cell]] >= n_before:
             n_staged[cell] += 1
         for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
             left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
@@ -87,88 +87,104 @@ def route(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> 
             if not to_left and not to_right:
                 continue
             filled[left], filled[right] = filled[left] or to_left, filled[right] or to_right
-            k, split, at_left, at_right = graph.feature[e], graph.split[e], first[left], first[right]
-            for at in range(first[cell], first[cell + 1]):
-                i = place[at]
+            k, split, left_place, right_place = graph.feature[e], graph.split[e], first[left], first[right]
+            for place in range(first[cell], first[cell + 1]):
+                i = example[place]
                 if sends_left(split, np.int64(codes[k, i]), nominal[k]):
                     if to_left:
-                        place[at_left] = i
-                        at_left += 1
+                        example[left_place] = i
+                        left_place += 1
                 elif to_right:
-                    place[at_right] = i
-                    at_right += 1
-    return Routed(first, place, n_staged)
+                    example[right_place] = i
+                    right_place += 1
+    return CellExamples(first, example, n_staged)
 
 
 @jit
-def score_stages(model: Any, routed: Routed, rows: Examples, stats: np.ndarray, score: np.ndarray) -> None:
-    """Write the statistics and scores of all copies of cells into ``stats`` and ``score``, which are zero before."""
-    v = np.int64(1)
-    for cell in range(len(routed.n_staged)):
-        stop = routed.first[cell + 1]
-        start = stop - routed.n_staged[cell]
-        for at in range(routed.first[cell], start):
-            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
-        score[v] = leaf_score(model.leaf, stats, v)
-        for at in range(start, stop):
-            v += 1
+def score_copies_into(
+    model: Any, cell_examples: CellExamples, rows: Examples, stats: np.ndarray, score: np.ndarray
+) -> None:
+    """Write the statistics and scores of all copies of cells into ``stats`` and ``score``, which are zero before.
+
+    Rows of both arrays are cells of the unrolled graph. Copy j of a cell has the first j of its staged examples.
+    """
+    copy = np.int64(1)
+    for cell in range(len(cell_examples.n_staged)):
+        stop = cell_examples.first[cell + 1]
+        start = stop - cell_examples.n_staged[cell]
+        for place in range(cell_examples.first[cell], start):
+            add_unit(stats, copy, rows.row_stats, np.int64(cell_examples.example[place]))
+        score[copy] = leaf_score(model.leaf, stats, copy)
+        for place in range(start, stop):
+            copy += 1
             for a in range(stats.shape[1]):
-                stats[v, a] = stats[v - 1, a]
-            add_unit(stats, v, rows.own, np.int64(routed.place[at]))
-            score[v] = leaf_score(model.leaf, stats, v)
-        v += 1
+                stats[copy, a] = stats[copy - 1, a]
+            add_unit(stats, copy, rows.row_stats, np.int64(cell_examples.example[place]))
+            score[copy] = leaf_score(model.leaf, stats, copy)
+        copy += 1
 
 
 @jit
-def link_stages(graph: Any, routed: Routed, copy: np.ndarray, first: np.ndarray, left: np.ndarray, right: np.ndarray):
+def write_children_of_copies(
+    graph: Any,
+    cell_examples: CellExamples,
+    first_copy: np.ndarray,
+    first: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+) -> None:
     """Write the two children of every edge of the copies of cells into ``left`` and ``right``.
 
-    ``copy`` (n_cells,) is the first copy of each cell, ``first`` the first edge of each copy. The copy of a child has
-    seen the examples of the child that the copy of the parent has seen.
+    ``first_copy`` (n_cells,) is the first copy of each cell, ``first`` the first edge of each copy. Copy j of a cell
+    has seen its first j staged examples. The i of them that go left are the first i staged examples of the left child,
+    so that this edge leads to copy i of the left child and to copy j - i of the right child.
     """
-    place, n_staged = routed.place, routed.n_staged
+    example, n_staged = cell_examples.example, cell_examples.n_staged
     for cell in range(len(n_staged)):
-        start = routed.first[cell + 1] - n_staged[cell]
+        start = cell_examples.first[cell + 1] - n_staged[cell]
         for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-            a, b = np.int64(graph.left[e]), np.int64(graph.right[e])
-            seen_a, seen_b, n_a = 0, 0, n_staged[a]
-            start_a = routed.first[a + 1] - n_a
+            left_cell, right_cell = np.int64(graph.left[e]), np.int64(graph.right[e])
+            n_left, n_right, n_left_staged = 0, 0, n_staged[left_cell]
+            left_start = cell_examples.first[left_cell + 1] - n_left_staged
             for j in range(n_staged[cell] + 1):
-                at = first[copy[cell] + j] + e - graph.first_edge[cell]
-                left[at], right[at] = copy[a] + seen_a, copy[b] + seen_b
+                place = first[first_copy[cell] + j] + e - graph.first_edge[cell]
+                left[place], right[place] = first_copy[left_cell] + n_left, first_copy[right_cell] + n_right
                 if j == n_staged[cell]:
                     break
-                if seen_a < n_a and place[start_a + seen_a] == place[start + j]:
-                    seen_a += 1
+                if n_left < n_left_staged and example[left_start + n_left] == example[start + j]:
+                    n_left += 1
                 else:
-                    seen_b += 1
+                    n_right += 1
 
 
-def unroll(graph: CellGraph, model: Any, routed: Routed, rows: Examples) -> Stages:
-    """Return the graph unrolled over the stages, with ``sum(n_staged + 1)`` copies of cells and two further cells."""
-    n_copies = routed.n_staged + 1
-    copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
-    n, n_stages = int(copy[-1]) + 1, int(n_copies[0])
+def unroll_graph(graph: CellGraph, model: Any, cell_examples: CellExamples, rows: Examples) -> UnrolledGraph:
+    """Return the graph unrolled over the stages, with ``sum(n_staged + 1)`` copies of cells and two further cells.
+
+    ``model`` is packed for compiled code, and ``rows`` are the examples that ``cell_examples`` numbers.
+    """
+    n_copies = cell_examples.n_staged + 1
+    first_copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
+    n, n_stages = int(first_copy[-1]) + 1, int(n_copies[0])
     cell = np.concatenate([[-1], np.repeat(np.arange(graph.n_cells), n_copies), [-1]])
-    like = np.maximum(cell, 0)
+    original = np.maximum(cell, 0)
     n_edges = np.concatenate([[n_stages], np.diff(graph.first_edge)[cell[1:-1]], [0]])
     first_edge = np.concatenate([[0], np.cumsum(n_edges)])
-    edge = np.arange(first_edge[-1]) - np.repeat(first_edge[:-1] - graph.first_edge[like], n_edges)
+    edge = np.arange(first_edge[-1]) - np.repeat(first_edge[:-1] - graph.first_edge[original], n_edges)
     edge[:n_stages] = -1
     left, right = np.empty(len(edge), graph.left.dtype), np.empty(len(edge), graph.right.dtype)
     left[:n_stages], right[:n_stages] = np.arange(1, n_stages + 1), n - 1
-    link_stages(pack_graph(graph), routed, copy, first_edge, left, right)
+    write_children_of_copies(pack_graph(graph), cell_examples, first_copy, first_edge, left, right)
     stats, score = np.zeros((n, graph.stats.shape[1])), np.zeros(n)
-    score_stages(model, routed, rows, stats, score)
-    n_layers = np.diff(graph.first_slot)[like]
+    score_copies_into(model, cell_examples, rows, stats, score)
+    n_layers = np.diff(graph.first_slot)[original]
     n_layers[[0, -1]] = 1
     first_slot = np.concatenate([[0], np.cumsum(n_layers)])
-    slot = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - graph.first_slot[like], n_layers)
-    log_stop = graph.log_stop[slot] + np.repeat(score - graph.score[like], n_layers)
+    slot = np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - graph.first_slot[original], n_layers)
+    log_stop = graph.log_stop[slot] + np.repeat(score - graph.score[original], n_layers)
     log_split = graph.log_split[slot]
     log_stop[[0, -1]], log_split[[0, -1]] = [-np.inf, 0.0], [0.0, -np.inf]
-    count, depth = graph.rows[like], graph.depth[like] + 1
-    count[[0, -1]], depth[[0, -1]] = [graph.rows[0], 0], [0, 1]
+    rows_of_cell, depth = graph.rows[original], graph.depth[original] + 1
+    rows_of_cell[[0, -1]], depth[[0, -1]] = [graph.rows[0], 0], [0, 1]
     unrolled = graph._replace(
         first_edge=first_edge,
         left=left,
@@ -176,29 +192,32 @@ def unroll(graph: CellGraph, model: Any, routed: Routed, rows: Examples) -> Stag
         feature=np.append(graph.feature, graph.feature.dtype.type(rows.codes.shape[0]))[edge],
         split=np.append(graph.split, 0)[edge],
         log_rule=np.append(graph.log_rule, 0.0)[edge],
-        rows=count,
+        rows=rows_of_cell,
         stats=stats,
         score=score,
-        design=graph.design[like],
+        design=graph.design[original],
         depth=depth,
         first_slot=first_slot,
         log_stop=log_stop,
         log_split=log_split,
     )
-    return Stages(unrolled, cell, edge, n_stages)
+    return UnrolledGraph(unrolled, cell, edge, n_stages)
 
 
-def root_pmf(stages: Stages, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the probability that the root is a leaf, and those of its splits (n_splits,), as means over the stages."""
+def mean_root_pmf(stages: UnrolledGraph, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the probability that the root is a leaf, and those of its splits (n_splits,), as means over the stages.
+
+    ``log_inside`` (n_slots,) are the log sums over the trees below each slot of the unrolled graph.
+    """
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
-    below = [graph.slots_at(c, 2) for c in (graph.left, graph.right)]
-    value = graph.log_rule[edges] + log_inside[below[0][edges]] + log_inside[below[1][edges]]
+    child_slots = [graph.slots_at(c, 2) for c in (graph.left, graph.right)]
+    value = graph.log_rule[edges] + log_inside[child_slots[0][edges]] + log_inside[child_slots[1][edges]]
     return stop, np.exp(value + (graph.log_split[root] - log_inside[root])[:, None]).mean(axis=0)
 
 
-def sum_stages(stages: Stages) -> np.ndarray:
+def log_sums_over_stages(stages: UnrolledGraph) -> np.ndarray:
     """Return the log sums (n_slots,) over the trees below each slot of the unrolled graph.
 
     The splits that choose the stage get log weights under which all stages are equally likely, whatever their evidence.

@@ -220,7 +220,7 @@ def test_counts_of_splittings(structure):
 
 
 def test_counts_of_some_cuts_are_unbiased(monkeypatch):
-    monkeypatch.setattr(global_splitting, "MOST_CUTS", 4)
+    monkeypatch.setattr(global_splitting, "MAX_FOLLOWED_CUTS", 4)
     X, _ = table(9, 30, 2, 20)
     wanted = exact.count_global_splittings(X, STRUCTURES[2])
     counts = [np.exp(SplittingCounts(X, seed).log_count(STRUCTURES[2])) for seed in range(300)]

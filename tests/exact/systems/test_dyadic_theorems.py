@@ -88,7 +88,7 @@ def test_the_best_tree_and_root_fragment(seed):
 
 @pytest.mark.planted
 def test_a_code_without_the_tree_below_is_noticed(monkeypatch):
-    monkeypatch.setattr(penalties, "tree_bits", lambda leaves, sample: 0.0 * np.asarray(leaves))
+    monkeypatch.setattr(penalties, "labelled_tree_bits", lambda leaves, sample: 0.0 * np.asarray(leaves))
     codes, y, k, levels, cyclic, _ = random_problem(1)
     everything = all_with_fragments(codes, y, k, levels, cyclic, end_of(codes, k, levels, cyclic, 0.1))
     best = min(e / len(y) + 0.05 * phi for e, _, phi in everything)
@@ -171,7 +171,7 @@ def test_the_adaptive_neyman_pearson_tree_is_the_best_on_the_hull(seed):
 
 @pytest.mark.planted
 def test_a_search_that_stops_at_once_is_noticed(monkeypatch):
-    monkeypatch.setattr(neyman_pearson, "MOST_PASSES", 0)
+    monkeypatch.setattr(neyman_pearson, "MAX_MULTIPLIERS", 0)
     codes, y, _, levels, cyclic, trees = random_problem(2, n_classes=2)
     points = all_labellings(codes, y, levels, cyclic, trees, 0.0, 0.005)
     X, how = (codes + 0.5) / (1 << levels), {"alpha": 0.5, "method": "adaptive", "tolerance": 0.0, "strength": 0.005}

@@ -251,7 +251,7 @@ def test_the_pass_without_the_corollary_is_noticed(name, monkeypatch):
     """With the cost of a leaf left out of the pass it takes a tree of too many leaves."""
     model, _, truth, kind = problem(name)
     monkeypatch.setattr(
-        kl_bounds, "_with_corollary", lambda model, graph: graph._replace(log_stop=graph.log_stop + 8.0)
+        kl_bounds, "_with_corollary_terms", lambda model, graph: graph._replace(log_stop=graph.log_stop + 8.0)
     )
     assert exact.kl_infimum(model, truth, splits=kind).total > smallest(name) + 1e-6
 
