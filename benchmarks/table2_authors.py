@@ -41,14 +41,14 @@ class HeldOut:
 
     def _search(self, X, label, bounds):
         parts = train_test_split(np.arange(len(X)), test_size=0.35, random_state=42)
-        fold, grid = self._fold(X, label, bounds, *parts), self.grid
-        self.cv_errors_, chosen = {}, dict.fromkeys(self._searched, 1.0)
-        for name in self._searched:
+        fold, grid = self._new_fold(X, label, bounds, *parts), self.grid
+        self.cv_errors_, parameters = {}, dict.fromkeys(self._cross_validated, 1.0)
+        for name in self._cross_validated:
             for tried in (grid, None):
-                tried = np.linspace(chosen[name] / 2, chosen[name] * 2, len(grid)) if tried is None else tried
-                errors = [self._n_wrong(fold, {**chosen, name: float(value)}) for value in tried]
-                chosen[name] = float(tried[int(np.argmin(errors))])
-        return chosen
+                tried = np.linspace(parameters[name] / 2, parameters[name] * 2, len(grid)) if tried is None else tried
+                errors = [self._n_wrong(fold, {**parameters, name: float(value)}) for value in tried]
+                parameters[name] = float(tried[int(np.argmin(errors))])
+        return parameters
 
 
 class HeldOutVote(HeldOut):
@@ -56,16 +56,16 @@ class HeldOutVote(HeldOut):
 
     grid = np.append(voting.LOG_GRID, 1.0)
 
-    def _weights(self, base, chosen):
+    def _weights(self, base, parameters):
         factor = np.sqrt(8.0) if self.penalty == "spatial" else 1.0
-        return super()._weights(base, {**chosen, "lambda2": factor * chosen["lambda2"]})
+        return super()._weights(base, {**parameters, "lambda2": factor * parameters["lambda2"]})
 
 
 class Crossed(HeldOut):
     """Rows on a cut are on its right in training, and on its left afterwards."""
 
-    def _labelled(self, X, label, bounds):
-        return super()._labelled(np.minimum(np.nextafter(X, np.inf), 1.0), label, bounds)
+    def _labelled_base(self, X, label, bounds):
+        return super()._labelled_base(np.minimum(np.nextafter(X, np.inf), 1.0), label, bounds)
 
 
 class UnsearchedHS:
@@ -82,7 +82,7 @@ class UnsearchedHS:
         fraction[base.dummy] = [1.0, 0.0]
         return NodeVotes(fraction, np.arange(base.tree.n_nodes))
 
-    def _weights(self, base, chosen):
+    def _weights(self, base, parameters):
         counts, lost = base.graph.stats, 1.0 - 2.0**-9
         fraction = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         gain = (counts * np.log1p(-lost * (1.0 - fraction))).sum(axis=1)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exact.answers import best_sums, occurrences
-from exact.estimators.base import Rows
+from exact.estimators.base import TrainingRows
 from exact.estimators.voting import VotingTree, check_optional_factor, check_penalty
 from exact.graph.cells import CellGraph
 from exact.recursion.terms import with_terms
@@ -52,7 +52,7 @@ class PrunedTreeClassifier(VotingTree):
     """
 
     alpha_: float
-    _searched = ("alpha",)
+    _cross_validated = ("alpha",)
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class PrunedTreeClassifier(VotingTree):
         check_penalty(self.penalty)
         check_optional_factor("alpha", self.alpha)
 
-    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
+    def _weights(self, base: BaseTree, parameters: dict[str, float]) -> Weights:
         terms = size_terms if self.penalty == "size" else spatial_terms
-        return choose_best(base.graph, terms(base, **chosen))
+        return choose_best(base.graph, terms(base, **parameters))
 
 
 class HSVoteClassifier(VotingTree):
@@ -91,7 +91,7 @@ class HSVoteClassifier(VotingTree):
     """
 
     eta_: float
-    _searched = ("eta",)
+    _cross_validated = ("eta",)
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class HSVoteClassifier(VotingTree):
     def _check(self) -> None:
         check_optional_factor("eta", self.eta)
 
-    def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: TrainingRows, bounds: np.ndarray) -> None:
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: y has "
@@ -136,7 +136,7 @@ class HSVoteClassifier(VotingTree):
             fraction[child[bare]] = fraction[inner[bare]]
         return NodeVotes(fraction, np.arange(tree.n_nodes))
 
-    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
+    def _weights(self, base: BaseTree, parameters: dict[str, float]) -> Weights:
         inner = base.tree.feature >= 0
         half = np.where(inner, -math.log(2.0), 0.0)
-        return node_weights(base.graph, absolute_terms(base, **chosen) + half, -math.log(2.0))
+        return node_weights(base.graph, absolute_terms(base, **parameters) + half, -math.log(2.0))

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-LEAST_PROBABILITY = 0.001
+MIN_EVENT_PROBABILITY = 0.001
 """Probability below which an event is left out."""
 N_POINTS, N_ROOTS = 8, 12
 """Largest number of rows whose predictions are compared, and largest number of root splits."""
-MOST_LINES = 24
+MAX_TABLE_LINES = 24
 """Largest number of quantities in the printed table, as many as fit a screen."""
 
 
@@ -88,18 +88,18 @@ class Comparison:
 
     def __str__(self) -> str:
         by_size = sorted((abs(row.z) for row in self.rows[1:] if not math.isnan(row.z)), reverse=True)
-        least = 0.0 if len(self.rows) <= MOST_LINES else by_size[MOST_LINES - 2]
-        shown = [row for row in self.rows if math.isnan(row.z) or abs(row.z) >= least]
-        width = max(len(row.quantity) for row in shown)
+        least = 0.0 if len(self.rows) <= MAX_TABLE_LINES else by_size[MAX_TABLE_LINES - 2]
+        rows = [row for row in self.rows if math.isnan(row.z) or abs(row.z) >= least]
+        width = max(len(row.quantity) for row in rows)
         lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
-        for row in shown:
+        for row in rows:
             cells = [
                 "-" if math.isnan(v) else figure(v) if f is None else format(v, f)
                 for v, f in zip(row[1:], (None, None, ".2g", ".2f"), strict=True)
             ]
             lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")
-        if len(shown) < len(self.rows):
-            lines.append(f"... and {len(self.rows) - len(shown)} with |z| below {least:.2f}; to_frame() has all")
+        if len(rows) < len(self.rows):
+            lines.append(f"... and {len(self.rows) - len(rows)} with |z| below {least:.2f}; to_frame() has all")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -150,29 +150,29 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     if not isinstance(truth, ExactPosterior) or not isinstance(sampled, SampledPosterior):
         raise TypeError(
             f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior"
-            f"{_instead(truth, sampled)}."
+            f"{_advice_on_types(truth, sampled)}."
         )
     if not _is_same_model(truth.model, sampled.model):
         raise ValueError(
             "the two posteriors are of different models; build the model once and pass it to both engines."
         )
-    return Comparison(list(_rows(truth, sampled, X)))
+    return Comparison(list(_comparison_rows(truth, sampled, X)))
 
 
-def _is_same_model(one: TreeModel, other: TreeModel) -> bool:
+def _is_same_model(model1: TreeModel, model2: TreeModel) -> bool:
     """Return True if both are one model, or were made from one model by adding the same rows."""
-    if one is other:
+    if model1 is model2:
         return True
-    shared = one.tree_prior is other.tree_prior and one.split_prior is other.split_prior
-    same_leaf = type(one.leaf) is type(other.leaf) and repr(one.leaf) == repr(other.leaf)
-    if not (shared and same_leaf and one.columns is other.columns) or data_difference(one, other):
+    shared = model1.tree_prior is model2.tree_prior and model1.split_prior is model2.split_prior
+    same_leaf = type(model1.leaf) is type(model2.leaf) and repr(model1.leaf) == repr(model2.leaf)
+    if not (shared and same_leaf and model1.columns is model2.columns) or data_difference(model1, model2):
         return False
-    pairs = (one.units.codes, other.units.codes), (one.unit_of_row, other.unit_of_row)
+    pairs = (model1.units.codes, model2.units.codes), (model1.unit_of_row, model2.unit_of_row)
     are_same = [a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs]
-    return all(are_same) and not difference_of_rows(one, other)
+    return all(are_same) and not difference_of_rows(model1, model2)
 
 
-def _instead(truth: Any, sampled: Any) -> str:
+def _advice_on_types(truth: Any, sampled: Any) -> str:
     """Return the end of the error message for two posteriors that are not an exact and a sampled one."""
     exact_ones = [isinstance(one, ExactPosterior) for one in (truth, sampled)]
     sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
@@ -188,29 +188,32 @@ def _instead(truth: Any, sampled: Any) -> str:
     return ""
 
 
-def _rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
-    """Yield the rows of the table: evidence, numbers of leaves, root splits, inclusion of features, predictions."""
+def _comparison_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
+    """Yield the rows of the comparison: evidence, numbers of leaves, root splits, feature inclusion, predictions."""
     nan = math.nan
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
     draws, names = sampled.tree_of_draw, sampled.model.columns.names
-    cap = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
+    max_ess = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
     for leaves, probability in enumerate(truth.n_leaves_pmf()):
-        if probability >= LEAST_PROBABILITY:
-            yield _event(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, cap)
+        if probability >= MIN_EVENT_PROBABILITY:
+            yield _event_row(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, max_ess)
     roots = [root_key(sampled.model, sampled.distinct_trees, int(i)) for i in sampled.distinct_trees.offset[:-1]]
     likely = sorted(truth._root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
     for key, probability in likely:
-        if probability >= LEAST_PROBABILITY:
+        if probability >= MIN_EVENT_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event(f"root: {key_words(sampled.model, key)}", probability, hit[draws], cap)
+            yield _event_row(f"root: {key_words(sampled.model, key)}", probability, hit[draws], max_ess)
     for k, probability in enumerate(truth._feature_inclusion()):
-        yield _event(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, cap)
-    yield from _predictions(truth, sampled, X, cap)
+        yield _event_row(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, max_ess)
+    yield from _prediction_rows(truth, sampled, X, max_ess)
 
 
-def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any, cap: float) -> Iterator[Row]:
-    """Yield a row for each prediction of the rows ``X``, or of some training rows if it is None."""
+def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, max_ess: float) -> Iterator[Row]:
+    """Yield a table row for each predictive mean or class probability of the rows ``X``, or of some training rows.
+
+    ``max_ess`` is the largest effective sample size that a quantity may have.
+    """
     model = sampled.model
     spread = np.linspace(0, model.units.n_units - 1, min(N_POINTS, model.units.n_units)).astype(int)
     table = model.unit_numbers(np.unique(spread)) if X is None else model.columns.numbers(X)
@@ -219,23 +222,27 @@ def _predictions(truth: ExactPosterior, sampled: SampledPosterior, X: Any, cap: 
     for i in range(len(table)):
         for j in range(max(exact.shape[1] - 1, 1)):
             name = "mean" if model.classes_ is None else f"P(y = {model.classes_[j]})"
-            yield _row(f"predictive {name}, row {i}", exact[i, j], by_draw[:, :, i, j], std[i, j] ** 2, cap)
+            quantity, variance = f"predictive {name}, row {i}", std[i, j] ** 2
+            yield _comparison_row(quantity, exact[i, j], by_draw[:, :, i, j], variance, max_ess)
 
 
-def _event(quantity: str, probability: float, hit: np.ndarray, cap: float) -> Row:
-    """Return the row of an event of exact ``probability``, True in ``hit`` (chains, draws) where it occurred."""
-    return _row(quantity, probability, hit.astype(float), probability * (1.0 - probability), cap)
+def _event_row(quantity: str, probability: float, hit: np.ndarray, max_ess: float) -> Row:
+    """Return the table row of an event of exact ``probability``. ``hit`` (chains, draws) is True where it occurred.
+
+    ``max_ess`` is the largest effective sample size that the event may have.
+    """
+    return _comparison_row(quantity, probability, hit.astype(float), probability * (1.0 - probability), max_ess)
 
 
-def _row(quantity: str, exact: float, draws: np.ndarray, variance: float, cap: float) -> Row:
-    """Return the row of a quantity with ``draws`` (chains, draws), whose exact mean and variance are given.
+def _comparison_row(quantity: str, exact: float, draws: np.ndarray, variance: float, max_ess: float) -> Row:
+    """Return the table row of a quantity with values ``draws`` (chains, draws), exact mean ``exact`` and ``variance``.
 
-    The effective sample size is at most ``cap``, since an estimate from rare visits is often far too large.
+    The effective sample size is at most ``max_ess``, since an estimate from rare visits is often far too large.
     """
     sampled = float(draws.mean())
-    gap, error = sampled - exact, math.sqrt(max(variance, 0.0) / max(min(ess(draws), cap), 1.0))
+    difference, error = sampled - exact, math.sqrt(max(variance, 0.0) / max(min(ess(draws), max_ess), 1.0))
     if error > 1e-12:
-        z = gap / error
+        z = difference / error
     else:
-        z = 0.0 if abs(gap) < 1e-9 else math.copysign(math.inf, gap)
+        z = 0.0 if abs(difference) < 1e-9 else math.copysign(math.inf, difference)
     return Row(quantity, float(exact), sampled, error, z)

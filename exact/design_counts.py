@@ -17,7 +17,7 @@ from pactree_mcmc.table.reader import Table
 from .posterior import ExactPosterior
 from .solving import solve
 
-LEAST_PENDING = 1 << 16
+MIN_UNMERGED_ROWS = 1 << 16
 """Number of new rows that are always kept unmerged. More are merged once they outnumber the rows merged before."""
 
 
@@ -74,7 +74,7 @@ class DesignCounts:
             )
         self.split_prior, self.n_rows = split_prior, 0
         self._pieces: list[tuple[np.ndarray, ...]] = []
-        self._kept = 0
+        self._n_merged = 0
 
     def update(self, X: Any, y: Any, *, sample_weight: Any = None, estimation: Any = None) -> DesignCounts:
         """Add rows.
@@ -95,7 +95,7 @@ class DesignCounts:
         ValueError
             If the piece does not fit the design, or the pieces before it.
         """
-        piece = self._checked(X, y, sample_weight, estimation)
+        piece = self._check_piece(X, y, sample_weight, estimation)
         self._append(piece)
         self.n_rows += len(piece[0])
         return self
@@ -129,8 +129,8 @@ class DesignCounts:
         if len(X) == 1:  # a model wants two rows; the second one weighs nothing
             X, y, weight, estimation = (np.repeat(a, 2, axis=0) for a in self._pieces[0])
             weight[1] = 0.0
-        given: dict[str, Any] = {"sample_weight": weight, "estimation": estimation if len(estimation) else None}
-        return TreeModel(X, y, split_prior=self.split_prior, **given, **model_parts)
+        arguments: dict[str, Any] = {"sample_weight": weight, "estimation": estimation if len(estimation) else None}
+        return TreeModel(X, y, split_prior=self.split_prior, **arguments, **model_parts)
 
     def solve(self, *, max_cells: int = 20_000_000, **model_parts: Any) -> ExactPosterior:
         """Return the exact posterior of all rows added: ``exact.solve(counts.model(...))``."""
@@ -157,7 +157,7 @@ class DesignCounts:
         assert isinstance(q, parts.FixedTree)
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
+    def _check_piece(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
         """Check the arguments of `update`, and return rows, labels, weights and the mask of E, empty if not given."""
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
@@ -194,21 +194,24 @@ class DesignCounts:
     def _append(self, piece: tuple[np.ndarray, ...]) -> None:
         """Add a piece, and merge all pieces if there are many new rows."""
         self._pieces.append(piece)
-        pending = sum(len(p[0]) for p in self._pieces) - self._kept
-        if pending > max(self._kept, LEAST_PENDING):
+        pending = sum(len(p[0]) for p in self._pieces) - self._n_merged
+        if pending > max(self._n_merged, MIN_UNMERGED_ROWS):
             self._merge()
 
     def _merge(self) -> None:
         """Merge all pieces into one, with a row for each finest cell and class."""
         X, y, weight, estimation = (np.concatenate(columns) for columns in zip(*self._pieces, strict=True))
         if len(X) > 1:
-            X, y, weight, estimation = self._merged(X, y, weight, estimation)
-        self._pieces, self._kept = [(X, y, weight, estimation)], len(X)
+            X, y, weight, estimation = self._merge_rows(X, y, weight, estimation)
+        self._pieces, self._n_merged = [(X, y, weight, estimation)], len(X)
 
-    def _merged(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray) -> tuple:
-        """Return one row for each finest cell and class (for numbers two rows for each cell), with summed weights."""
+    def _merge_rows(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray) -> tuple:
+        """Return one row for each finest cell and class (for numbers two rows for each cell), with summed weights.
+
+        The four arrays are those of a piece: rows, labels, weights and mask of E (empty without one).
+        """
         if y.dtype.kind == "f":
-            return _merged_numbers(self.split_prior, X, y, weight, estimation)
+            return _merge_numbers(self.split_prior, X, y, weight, estimation)
         label = np.unique(y, return_inverse=True)[1]
         if len(estimation):
             label = 2 * label + estimation
@@ -218,8 +221,8 @@ class DesignCounts:
         if merged.unit_of_row is None:
             return X, y, weight, estimation
         first = np.unique(merged.unit_of_row, return_index=True)[1]
-        kept = merged.units.weight
-        return X[first], y[first], kept, estimation[first] if len(estimation) else estimation
+        merged_weight = merged.units.weight
+        return X[first], y[first], merged_weight, estimation[first] if len(estimation) else estimation
 
 
 def learn_rows(X: Any) -> Any:
@@ -239,7 +242,7 @@ def learn_rows(X: Any) -> Any:
     return columns
 
 
-def _merged_numbers(
+def _merge_numbers(
     split_prior: SplitPrior, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """Replace the rows of each finest cell by two rows with the same total weight, mean and variance.
@@ -251,14 +254,14 @@ def _merged_numbers(
     merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)
     if merged.unit_of_row is None:
         return X, y, weight, estimation
-    of_row, n = merged.unit_of_row, merged.units.n_units
-    first = np.unique(of_row, return_index=True)[1]
+    unit_of_row, n = merged.unit_of_row, merged.units.n_units
+    first = np.unique(unit_of_row, return_index=True)[1]
     total = merged.units.weight
-    fraction = weight / np.where(total > 0.0, total, 1.0)[of_row]
-    mean = np.bincount(of_row, weights=fraction * y, minlength=n)
-    away = np.sqrt(np.bincount(of_row, weights=fraction * (y - mean[of_row]) ** 2, minlength=n))
-    twice = away > 0.0
-    half = np.where(twice, total / 2, total)
-    X, mean, away, half = (np.concatenate([a, a[twice]]) for a in (X[first], mean, away, half))
-    away[n:] *= -1.0
-    return X, mean + away, half, estimation
+    fraction = weight / np.where(total > 0.0, total, 1.0)[unit_of_row]
+    mean = np.bincount(unit_of_row, weights=fraction * y, minlength=n)
+    deviation = np.sqrt(np.bincount(unit_of_row, weights=fraction * (y - mean[unit_of_row]) ** 2, minlength=n))
+    varies = deviation > 0.0
+    half = np.where(varies, total / 2, total)
+    X, mean, deviation, half = (np.concatenate([a, a[varies]]) for a in (X[first], mean, deviation, half))
+    deviation[n:] *= -1.0
+    return X, mean + deviation, half, estimation

@@ -270,7 +270,7 @@ class ExploresGraph(AnswersAboutTrees):
         """Function from units (merged training rows) to their predictions; None if leaves use the values of x."""
         if self.model.leaf.x_columns is not None:
             return None
-        return lambda units: self._values(self.model.unit_numbers(units))
+        return lambda merged_rows: self._values(self.model.unit_numbers(merged_rows))
 
     @cached_property
     def _parent_of_edge(self) -> np.ndarray:

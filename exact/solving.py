@@ -63,8 +63,8 @@ class VisitedPosterior(ExactPosterior):
 
         A lower bound if only an upper bound of the evidence is known; None if neither is.
         """
-        whole = self.log_evidence_bound if self.log_evidence_of_all is None else self.log_evidence_of_all
-        return None if whole == math.inf else math.exp(min(0.0, self.log_evidence - whole))
+        log_of_all = self.log_evidence_bound if self.log_evidence_of_all is None else self.log_evidence_of_all
+        return None if log_of_all == math.inf else math.exp(min(0.0, self.log_evidence - log_of_all))
 
     def _log_prior_mass(self) -> float:
         """Return the log mass of the prior over all trees, also those outside the graph, without the constant."""
@@ -134,8 +134,8 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     refuse_shared_leaves(model)
     if is_fixed_design(model):
         return as_visited(model, build_graph(model, max_cells))
-    drawn = post.coded_trees.take(np.unique(post.tree_of_draw))
-    return VisitedPosterior(model, build_visited(model, drawn, grow, limit), post.log_evidence)
+    trees = post.coded_trees.take(np.unique(post.tree_of_draw))
+    return VisitedPosterior(model, build_visited(model, trees, grow, limit), post.log_evidence)
 
 
 def as_visited(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
@@ -145,35 +145,35 @@ def as_visited(model: TreeModel, graph: CellGraph) -> VisitedPosterior:
     return post
 
 
-GROWTH = 0.5
+ROUND_GROWTH = 0.5
 """Number of cells expanded (whose splits are listed) in a round, divided by the number expanded before."""
 GAIN_POWER, LARGEST_GAIN = 0.3, 50.0
 """Power of the largest possible gain of a cell in `Frontier.expected_gain`, and the largest exponent there."""
-LOWERS_BOUND = 5
+ROUNDS_PER_BOUND = 5
 """Period, in rounds, of the rounds that expand the cells that contribute most to the upper bound."""
 
 
 class Frontier:
     """The cells of a graph that are not expanded (their splits are not listed), with bounds of the sums below them.
 
-    ``is_open`` (n_cells,) is True for these cells. ``sums`` (n_cells, r) are those from which ``ceiling`` computes
-    bounds. ``ceiling`` may also be the reason why there are no bounds.
+    ``is_open`` (n_cells,) is True for these cells. ``sums`` (n_cells, r) are those from which ``ceiling`` (a `Ceiling`)
+    computes bounds. ``ceiling`` may also be the reason, as text, why there are no bounds.
     """
 
     def __init__(self, model: TreeModel, graph: CellGraph, is_open: np.ndarray, ceiling: Any, sums: np.ndarray) -> None:
         self.graph, self.is_open = graph, by_slot(graph, is_open) & (graph.log_split > -np.inf)
         self.is_bounded = isinstance(ceiling, Ceiling)
         # without a bound the value of the cell as a leaf takes its place
-        self.log_most = np.where(self.is_open, graph.log_split + by_slot(graph, graph.score), -np.inf)
+        self.log_bound = np.where(self.is_open, graph.log_split + by_slot(graph, graph.score), -np.inf)
         if isinstance(ceiling, Ceiling):
             slots = np.flatnonzero(self.is_open)
             cell = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_slot))[slots]
             depth = np.zeros(graph.n_slots, dtype=np.int64) if is_flat(model) else graph.slot_depth()
-            self.log_most[slots] = ceiling.log_most(sums[cell], depth[slots])
+            self.log_bound[slots] = ceiling.log_upper_bound(sums[cell], depth[slots])
 
     def upper_graph(self) -> CellGraph:
         """Return the graph in which a leaf at an unexpanded cell has an upper bound of the sum over all trees below."""
-        return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_most))
+        return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_bound))
 
     def log_upper(self) -> float:
         """Return the log of an upper bound of the sum over all trees, without the constant of the prior.
@@ -192,7 +192,7 @@ class Frontier:
         """
         graph, log_inside = self.graph, log_sums(self.graph)
         log_leaf = graph.log_stop - log_inside
-        gain = np.where(self.is_open, np.minimum(GAIN_POWER * (self.log_most - graph.log_stop), LARGEST_GAIN), 0.0)
+        gain = np.where(self.is_open, np.minimum(GAIN_POWER * (self.log_bound - graph.log_stop), LARGEST_GAIN), 0.0)
         leaf = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(log_leaf), 0.0)
         return np.add.reduceat(leaf * np.exp(np.maximum(gain, 0.0)), graph.first_slot[:-1])
 
@@ -200,7 +200,7 @@ class Frontier:
         """Return the fraction (n_cells,) of the upper bound that is due to the bound of each cell."""
         graph = self.upper_graph()
         log_inside = log_sums(graph)
-        part = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(self.log_most - log_inside), 0.0)
+        part = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(self.log_bound - log_inside), 0.0)
         return np.add.reduceat(part, graph.first_slot[:-1])
 
 
@@ -228,9 +228,9 @@ def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPoste
             upper = frontier.log_upper() + model.prior_tables.log_constant
             no_bound = ceiling if isinstance(ceiling, str) and upper == np.inf else None
             return VisitedPosterior(model, graph, None, upper, no_bound)
-        lowers_bound = frontier.is_bounded and n_rounds % LOWERS_BOUND == 0
+        lowers_bound = frontier.is_bounded and n_rounds % ROUNDS_PER_BOUND == 0
         gain = frontier.excess() if lowers_bound else frontier.expected_gain()
-        n_to_expand = max(1, int(GROWTH * is_expanded.sum()))
+        n_to_expand = max(1, int(ROUND_GROWTH * is_expanded.sum()))
         best = np.argsort(-gain, kind="stable")[:n_to_expand]
         cells_to_expand = number_in_arrays[best[gain[best] > 0.0]]
         if not len(cells_to_expand):

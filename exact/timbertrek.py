@@ -70,12 +70,12 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
     names: dict[str, list[str]] = {}
     trie: dict[str, Any] = {"f": "root", "c": []}
     hierarchies: dict[str, Any] = {}
-    counts = _counts(model)
+    counts = _count_rows(model)
     for tree in trees:
         if tree.n_leaves > 1:
             number = len(hierarchies) + 1
-            rows, positive = _in_nodes(model, tree, counts)
-            nodes = [_number(model, tree, i, splits, names) for i in range(tree.n_nodes)]
+            rows, positive = _counts_in_nodes(model, tree, counts)
+            nodes = [_split_number(model, tree, i, splits, names) for i in range(tree.n_nodes)]
             hierarchy, correct = _hierarchy(tree, nodes, rows, positive)
             accuracy = correct / int(rows[0])
             hierarchies[str(number)] = [hierarchy, round(1.0 - accuracy, DIGITS), round(accuracy, DIGITS)]
@@ -85,14 +85,14 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
     return {"trie": trie, "featureMap": names, "treeMap": hierarchies}
 
 
-def _counts(model: TreeModel) -> np.ndarray:
-    """Return how many training rows, and how many of the second class, are equal to each distinct row, (n_units, 2)."""
-    units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-    positive = np.bincount(units, weights=model.target.values == 1, minlength=model.units.n_units)
-    return np.column_stack([np.bincount(units, minlength=model.units.n_units), positive]).astype(np.int64)
+def _count_rows(model: TreeModel) -> np.ndarray:
+    """Return the numbers (n_units, 2) of training rows, and of those of the second class, in each merged row."""
+    unit_of_row = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    positive = np.bincount(unit_of_row, weights=model.target.values == 1, minlength=model.units.n_units)
+    return np.column_stack([np.bincount(unit_of_row, minlength=model.units.n_units), positive]).astype(np.int64)
 
 
-def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _counts_in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the number (n_nodes,) of training rows in each node, and the number (n_nodes,) of the second class."""
     out = np.zeros((tree.n_nodes, 2), dtype=np.int64)
     for number, cell, split in model.visit(tree):
@@ -102,10 +102,10 @@ def _in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndar
     return out[:, 0], out[:, 1]
 
 
-def _number(
+def _split_number(
     model: TreeModel, tree: Tree, node: int, splits: dict[tuple[Any, ...], int], names: dict[str, list[str]]
 ) -> str:
-    """Return the number of the split of a node, as text, or "" for a leaf.
+    """Return the number of the split of a node in TimberTrek, as text, or "" for a leaf.
 
     A new split gets the next number in ``splits`` and its words in ``names``.
     """
@@ -141,15 +141,18 @@ def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndar
 
 
 def _add_paths(trie: dict[str, Any], tree: Tree, nodes: list[str], number: int) -> None:
-    """Add the splits on the path to each leaf of a tree to the trie, with ``number`` of the tree at the end, once."""
-    todo = [(0, trie)]
-    while todo:
-        node, here = todo.pop()
-        same = [child for child in here["c"] if child["f"] == nodes[node]]
+    """Add the splits on the path to each leaf of a tree to the trie, with the ``number`` of the tree at its end, once.
+
+    ``nodes`` are the numbers of the splits of the nodes, as text, "" for a leaf.
+    """
+    stack = [(0, trie)]
+    while stack:
+        node, branch = stack.pop()
+        same = [child for child in branch["c"] if child["f"] == nodes[node]]
         if nodes[node]:
             if not same:
                 same = [{"f": nodes[node], "c": []}]
-                here["c"] += same
-            todo += [(int(tree.right[node]), same[0]), (int(tree.left[node]), same[0])]
-        elif not any(child["f"] == "_" and child["t"] == number for child in here["c"]):
-            here["c"].append({"f": "_", "t": number})
+                branch["c"] += same
+            stack += [(int(tree.right[node]), same[0]), (int(tree.left[node]), same[0])]
+        elif not any(child["f"] == "_" and child["t"] == number for child in branch["c"]):
+            branch["c"].append({"f": "_", "t": number})

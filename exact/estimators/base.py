@@ -126,7 +126,7 @@ class ClassifierOfTree(ExactClassifier):
         return fractions(self.split_counts_)
 
 
-class Rows(NamedTuple):
+class TrainingRows(NamedTuple):
     """Training rows, checked and sorted, so that random choices do not depend on their order or on use of weights."""
 
     X: np.ndarray  # (n, p) float64: each row, repeated as often as its weight
@@ -140,7 +140,7 @@ class Rows(NamedTuple):
         return len(np.unique(self.place)) < len(self.place)
 
 
-def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
     """Check the rows and labels passed to ``fit`` and repeat each row as often as ``sample_weight`` says.
 
     Raises
@@ -153,26 +153,26 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     check_classification_targets(y)
     place = np.arange(len(X))
     if sample_weight is not None:
-        place = _repeated(X, y, sample_weight)
+        place = _repeated_indices(X, y, sample_weight)
         X, y = X[place], y[place]
     classes, label = np.unique(y, return_inverse=True)
     order = sorted_order(X, label)
-    return Rows(X[order], label[order], classes, place[order])
+    return TrainingRows(X[order], label[order], classes, place[order])
 
 
 def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Return the permutation (n,) that sorts rows by their values, column after column, and then by label."""
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
-    equal, tied = first[1:] == first[:-1], np.zeros(len(order), dtype=np.bool_)
-    tied[1:] |= equal
-    tied[:-1] |= equal
-    rows = order[tied]
-    order[tied] = rows[np.lexsort((label[rows], *X[rows].T[::-1]))]
+    equal, is_tied = first[1:] == first[:-1], np.zeros(len(order), dtype=np.bool_)
+    is_tied[1:] |= equal
+    is_tied[:-1] |= equal
+    rows = order[is_tied]
+    order[is_tied] = rows[np.lexsort((label[rows], *X[rows].T[::-1]))]
     return order
 
 
-def _repeated(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:
+def _repeated_indices(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:
     """Return the indices of the rows of ``X``, each repeated ``sample_weight`` times. Check the weights."""
     weight = _check_sample_weight(read_numbers("sample_weight", sample_weight), X, dtype=np.float64)
     odd = np.flatnonzero((weight < 0.0) | (weight != np.floor(weight)))

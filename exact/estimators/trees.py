@@ -402,16 +402,16 @@ class ProgressiveMixtureClassifier(ExactClassifier):
         rows = read_rows(self, X, y, sample_weight)
         self.rows_ = rows.place
         n, p = rows.X.shape
-        drawn = check_random_state(self.random_state)
+        generator = check_random_state(self.random_state)
         depth = int(math.log2(n)) if self.max_depth is None else int(self.max_depth)
         if self.base == "kd":
             design = kd_tree(rows.X, min(depth, DEPTH_CEILING), coordinate="widest")
         else:
             design = dyadic_tree(rows.X, max(depth, p) if self.max_depth is None else depth)
-        half = drawn.permutation(n) < max(n // 2, 1)
+        half = generator.permutation(n) < max(n // 2, 1)
         labels = rows.classes[rows.label]
         model = TreeModel(rows.X, labels, tree_prior=prior, split_prior=design, leaf=leaf, estimation=half)
-        seed = int(drawn.randint(np.iinfo(np.int32).max))
+        seed = int(generator.randint(np.iinfo(np.int32).max))
         self.mixture_ = progressive_mixture(model, orders=int(self.orders), resplit=True, rng=seed)
         return self
 

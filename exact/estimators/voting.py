@@ -21,7 +21,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..systems import pac_bayes
 from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, check_lambda, node_weights
 from ..systems.pruning import LARGEST_PENALTY
-from .base import ClassifierOfTree, Rows, documented, read_rows, set_parameters
+from .base import ClassifierOfTree, TrainingRows, documented, read_rows, set_parameters
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
 """Values of a parameter that cross-validation tries first, as in the paper."""
@@ -32,7 +32,7 @@ class Fold(NamedTuple):
 
     base: BaseTree  # The base tree
     votes: NodeVotes  # Votes of its nodes
-    reached: np.ndarray  # int64: number, among the leaves of the tree, of the leaf that each held-out row reaches
+    reached_leaf: np.ndarray  # int64: number, among the leaves of the tree, of the leaf that each held-out row reaches
     label: np.ndarray  # int64: class of each held-out row
 
 
@@ -50,10 +50,10 @@ class VotingTree(ClassifierOfTree):
     n_counted_: int
     cv_errors_: dict[str, np.ndarray]
 
-    _searched: tuple[str, ...] = ()  # Parameters that cross-validation chooses if they are None, one after another
+    _cross_validated: tuple[str, ...] = ()  # Parameters that cross-validation chooses, in this order, if they are None
 
-    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        """Return the weights of the subtrees under the parameters ``chosen``."""
+    def _weights(self, base: BaseTree, parameters: dict[str, float]) -> Weights:
+        """Return the leaf and split probabilities of the nodes under ``parameters``, values by name."""
         raise NotImplementedError
 
     def _node_votes(self, base: BaseTree) -> NodeVotes:
@@ -82,14 +82,14 @@ class VotingTree(ClassifierOfTree):
         self._fit_rows(rows, self._bounds_of(rows.X))
         return self
 
-    def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: TrainingRows, bounds: np.ndarray) -> None:
         """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows."""
         X, label = rows.X, rows.label
-        chosen = self._search(X, label, bounds)
-        for name, value in chosen.items():
+        parameters = self._search(X, label, bounds)
+        for name, value in parameters.items():
             setattr(self, f"{name}_", value)
-        base = self._labelled(X, label, bounds)
-        self._set_fitted(base, self._weights(base, chosen))
+        base = self._labelled_base(X, label, bounds)
+        self._set_fitted(base, self._weights(base, parameters))
 
     def _set_fitted(self, base: BaseTree, weights: Weights) -> None:
         """Set the fitted attributes from the base tree and the weights of its subtrees."""
@@ -150,14 +150,18 @@ class VotingTree(ClassifierOfTree):
         """Return the number (n_nodes, K) of rows of each class in each node."""
         return pac_bayes.count_rows(tree, X, label, len(self.classes_))
 
-    def _labelled(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
-        """Return the base tree grown on some rows, which also label its nodes and weigh its subtrees."""
+    def _labelled_base(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
+        """Return the base tree grown on some rows, which also label its nodes and determine the weights of subtrees."""
         tree = self._grow(X, label, bounds)
         return base_tree(tree, self._counts(tree, X, label))
 
     def _search(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> dict[str, float]:
-        """Choose the parameters that are None by 2-fold cross-validation, and set ``cv_errors_``."""
-        values = {name: getattr(self, name) for name in self._searched}
+        """Return the parameters by name. Choose those that are None by 2-fold cross-validation; set ``cv_errors_``.
+
+        ``X`` (n, p) and ``label`` (n,) are the training rows and their classes, ``bounds`` (p, 2) the box of a dyadic
+        tree.
+        """
+        values = {name: getattr(self, name) for name in self._cross_validated}
         self.cv_errors_ = {}
         if None not in values.values():
             return {name: float(value) for name, value in values.items()}
@@ -166,38 +170,39 @@ class VotingTree(ClassifierOfTree):
             raise ValueError(f"n_samples={n} is too few for 2-fold cross-validation; give 4 rows, or {list(values)}.")
         shuffled = check_random_state(self.random_state).permutation(n)
         halves = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])
-        folds = [self._fold(X, label, bounds, *pair) for pair in (halves, halves[::-1])]
-        chosen = {name: 1.0 if value is None else float(value) for name, value in values.items()}
+        folds = [self._new_fold(X, label, bounds, *pair) for pair in (halves, halves[::-1])]
+        parameters = {name: 1.0 if value is None else float(value) for name, value in values.items()}
         for name in (name for name, value in values.items() if value is None):
-            self._search_one(name, chosen, lambda tried: sum(self._n_wrong(fold, tried) for fold in folds) / n)
-        return chosen
+            self._search_one(name, parameters, lambda trial: sum(self._n_wrong(fold, trial) for fold in folds) / n)
+        return parameters
 
-    def _search_one(self, name: str, chosen: dict[str, float], error: Callable[[dict[str, float]], float]) -> None:
-        """Choose the value of parameter ``name`` with the smallest cross-validated ``error``, and add it to ``chosen``.
+    def _search_one(self, name: str, parameters: dict[str, float], error: Callable[[dict[str, float]], float]) -> None:
+        """Write the value of parameter ``name`` with the smallest cross-validated error into ``parameters``.
 
-        A logarithmic grid is tried first, then a linear grid from half to twice the best value.
+        ``error`` returns this error for parameters by name. A logarithmic grid is tried first, then a linear grid from
+        half to twice the best value. ``cv_errors_[name]`` gets the values tried and their errors.
         """
-        tried: list[tuple[float, float]] = []
+        errors_by_value: list[tuple[float, float]] = []
         grid: Sequence[float] | np.ndarray = LOG_GRID
         for _ in range(2):
-            errors = [error({**chosen, name: float(value)}) for value in grid]
-            tried += zip(map(float, grid), errors, strict=True)
+            errors = [error({**parameters, name: float(value)}) for value in grid]
+            errors_by_value += zip(map(float, grid), errors, strict=True)
             best = float(grid[int(np.argmin(errors))])
             grid = np.linspace(best / 2.0, best * 2.0, 10)
-        chosen[name] = best
-        self.cv_errors_[name] = np.array(tried)
+        parameters[name] = best
+        self.cv_errors_[name] = np.array(errors_by_value)
 
-    def _fold(
+    def _new_fold(
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
         """Return the base tree of ``rows``, with the leaves that the rows ``held_out`` reach."""
-        base = self._labelled(X[rows], label[rows], bounds)
+        base = self._labelled_base(X[rows], label[rows], bounds)
         return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 
-    def _n_wrong(self, fold: Fold, chosen: dict[str, float]) -> int:
-        """Return the number of held-out rows that the vote under the parameters ``chosen`` misclassifies."""
-        votes = self._vote(fold.base, self._weights(fold.base, chosen), fold.votes)
-        return int(np.sum(np.argmax(votes, axis=1)[fold.reached] != fold.label))
+    def _n_wrong(self, fold: Fold, parameters: dict[str, float]) -> int:
+        """Return the number of held-out rows of ``fold`` that the vote under ``parameters`` misclassifies."""
+        votes = self._vote(fold.base, self._weights(fold.base, parameters), fold.votes)
+        return int(np.sum(np.argmax(votes, axis=1)[fold.reached_leaf] != fold.label))
 
 
 def check_penalty(penalty: Any) -> None:
@@ -262,7 +267,7 @@ class PACBayesTreeClassifier(VotingTree):
 
     lambda1_: float
     lambda2_: float
-    _searched = ("lambda1", "lambda2")
+    _cross_validated = ("lambda1", "lambda2")
 
     def __init__(
         self,
@@ -280,11 +285,11 @@ class PACBayesTreeClassifier(VotingTree):
 
     def _check(self) -> None:
         check_penalty(self.penalty)
-        for name in self._searched:
+        for name in self._cross_validated:
             check_optional_factor(name, getattr(self, name))
 
-    def _weights(self, base: BaseTree, chosen: dict[str, float]) -> Weights:
-        return node_weights(base.graph, pac_bayes.practical_terms(base, **chosen, penalty=self.penalty))
+    def _weights(self, base: BaseTree, parameters: dict[str, float]) -> Weights:
+        return node_weights(base.graph, pac_bayes.practical_terms(base, **parameters, penalty=self.penalty))
 
     @property
     def kl_(self) -> float:
@@ -367,7 +372,7 @@ class PACBayesTheoryClassifier(VotingTree):
         if self.prior_depth is not None:
             check_count("prior_depth", self.prior_depth, 0, or_none=True)
 
-    def _fit_rows(self, rows: Rows, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: TrainingRows, bounds: np.ndarray) -> None:
         X, label, n = rows.X, rows.label, len(rows.X)
         shuffled = check_random_state(self.random_state).permutation(n)
         grows, counted = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])

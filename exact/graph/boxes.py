@@ -80,7 +80,7 @@ def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
     """
     box = arrays.scratch.box
     if not model.split_prior.feature[k].nominal:
-        cut = unpack_cut(split) - code_range(model, arrays, k)[0]
+        cut = unpack_cut(split) - box_code_range(model, arrays, k)[0]
         return pack_cut(cut, cut + 1)
     out, place, mask = np.int64(0), 0, box[k, 0]
     while mask:
@@ -108,7 +108,7 @@ def translated_bits(split: int, source: int, target: int) -> int:
 
 
 @jit
-def code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
+def box_code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
     """Return the first code and the end (exclusive) of the codes of ordered coordinate ``k`` in the box.
 
     Both coordinates of a feature with missing values limit this range.
@@ -122,7 +122,7 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
     """Return the number of codes, or of categories, of coordinate ``k`` in the box."""
     if model.split_prior.feature[k].nominal:
         return n_bits(arrays.scratch.box[k, 0])
-    low, high = code_range(model, arrays, k)
+    low, high = box_code_range(model, arrays, k)
     return high - low
 
 
@@ -241,7 +241,7 @@ def box_hash(model: Any, arrays: Any, is_empty: bool) -> tuple[np.uint64, np.uin
             first = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
             second = 0
         elif not is_empty and feature[k].twin > k:
-            first, second = code_range(model, arrays, k)
+            first, second = box_code_range(model, arrays, k)
         word0 = mix_hash(mix_hash(word0 ^ np.uint64(first)) ^ np.uint64(second))
         word1 = mix_hash(mix_hash(word1 + np.uint64(first)) + np.uint64(second))
     return word0, word1

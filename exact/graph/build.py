@@ -50,8 +50,8 @@ from .arrays import (
 from .boxes import (
     MAX_NOMINAL_SPLITS,
     bound_n_splits,
+    box_code_range,
     box_hash,
-    code_range,
     find_members,
     is_relative,
     mix_hash,
@@ -342,7 +342,7 @@ def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> Non
     rule, scratch = model.split_prior, arrays.scratch
     n, n_codes = sum_by_code(arrays, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
-    low, high = code_range(model, arrays, k)
+    low, high = box_code_range(model, arrays, k)
     if parts_box(rule):
         first, last = low + 1, high
     elif halves_box(rule):
@@ -387,7 +387,7 @@ def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: i
     smallest and the largest code. ``n`` is the number of codes in the cell.
     """
     rule, scratch, depth = model.split_prior, arrays.scratch, np.int64(arrays.cells.depth[cell])
-    low, high = code_range(model, arrays, k)
+    low, high = box_code_range(model, arrays, k)
     n_cuts = last - first
     if parts_rows(rule):
         n_cuts, below = 0, 0

@@ -182,7 +182,7 @@ class Building:
             if self.size is None:
                 bar.show(self.n_cells, f"{self.n_edges:,} splits")
             else:
-                bar.show(max(self.n_cells, int(self.size.cells)), self.size.in_words())
+                bar.show(max(self.n_cells, int(self.size.cells)), self.size.as_phrase())
             bar.add(self.n_expanded - n_expanded)
             return status
 

@@ -67,13 +67,13 @@ def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None
 
     ``stats`` (n_nodes, n_stats) and ``rows`` (n_nodes,) are zero before.
     """
-    design, units = model.split_prior.design, model.units
-    codes = units.codes
+    design, merged_rows = model.split_prior.design, model.units
+    codes = merged_rows.codes
     for i in range(codes.shape[1]):
         node = 0
         while True:
-            rows[node] += units.rows[i & units.rows_all]
-            add_unit(stats, np.int64(node), units, np.int64(i))
+            rows[node] += merged_rows.rows[i & merged_rows.rows_all]
+            add_unit(stats, np.int64(node), merged_rows, np.int64(i))
             k = design[node].feature
             if k == LEAF:
                 break
@@ -299,12 +299,12 @@ def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.n
     ``groups`` (V, U) is the group of each unit by each level vector, and ``first_cell`` (V,) the number within the
     layer of the first cell of each vector.
     """
-    units = model.units
+    merged_rows = model.units
     for v in range(len(groups)):
         for i in range(groups.shape[1]):
             cell = np.int64(first_cell[v] + groups[v, i])
-            rows[cell] += units.rows[i & units.rows_all]
-            add_unit(stats, cell, units, np.int64(i))
+            rows[cell] += merged_rows.rows[i & merged_rows.rows_all]
+            add_unit(stats, cell, merged_rows, np.int64(i))
 
 
 @jit

@@ -23,7 +23,7 @@ from ..limits.intractable import Limit
 from .boxes import (
     CUT_MASK,
     bound_n_splits,
-    code_range,
+    box_code_range,
     find_members,
     is_relative,
     pack_cut,
@@ -210,7 +210,7 @@ def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_
     if not rule.feature[k].nominal:
         cut = unpack_cut(split)
         if is_relative(rule, rows):
-            cut += code_range(model, arrays, k)[0] - _box_of_node(rule, nodes, node, k)
+            cut += box_code_range(model, arrays, k)[0] - _box_of_node(rule, nodes, node, k)
         elif local:
             n_left = _n_left(model, arrays, k, split, n_members)
             cut = np.int64(-1) if n_left == 0 else rule.feature[k].n_codes - 1 if n_left == n_members else cut

@@ -37,9 +37,9 @@ from pactree_mcmc.posterior.evidence import prior_mass
 from ..graph.arrays import Points
 from ..graph.boxes import find_members
 
-MOST_LEAVES = 32
+MAX_TABULATED_LEAVES = 32
 """Number of leaves from which on trees of different sizes share one bound."""
-MOST_ROWS = 2000
+MAX_TABULATED_ROWS = 2000
 """Largest number of rows for which best partitions are tabulated, at a cost that grows with its square."""
 
 
@@ -53,7 +53,7 @@ class Ceiling(NamedTuple):
     # (depths, m): log prior probability of the trees with 2, 3, ... leaves below a cell that is split at each depth
     log_mass: np.ndarray
 
-    def log_most(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    def log_upper_bound(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
         """Return log upper bounds (n,) of the sums over trees that split cells with ``sums`` at a ``depth`` (n,)."""
         return logsumexp(self.log_mass[depth] + self.best_scores(sums), axis=1)
 
@@ -63,10 +63,10 @@ def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
     mass = prior_mass(model)
     if mass.log_mass is None:
         return f"the mass of {model.tree_prior!r} requires the sum over all trees"
-    found = _best_scores(model, points)
-    if isinstance(found, str):
-        return found
-    values, best_scores = found
+    values_and_scores = _best_scores(model, points)
+    if isinstance(values_and_scores, str):
+        return values_and_scores
+    values, best_scores = values_and_scores
     n_columns = best_scores(np.zeros((1, values.shape[1]))).shape[1]
     return Ceiling(values, best_scores, leaf_masses(model, n_columns))
 
@@ -76,26 +76,31 @@ def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable
     leaf: Any = model.leaf
     stats = points.stats
     if type(leaf) is DirichletMultinomial:
-        return _of_classes(model, stats)
+        return _bound_of_classes(model, stats)
     if type(leaf) in (NormalInverseGamma, NormalKnownVariance):
-        return _of_numbers(model, stats)
+        return _bound_of_numbers(model, stats)
     if type(leaf) is PacBayesLoss:
         counted = stats[:, -model.target.n_classes :]
         values = np.column_stack([counted.sum(axis=1) - counted.max(axis=1), counted.sum(axis=1)])
         # a square root of a sum is at most the sum of the roots
         return values, lambda sums: (-leaf.lambda1 * sums[:, 0] - leaf.lambda2 * np.sqrt(sums[:, 1]))[:, None]
-    if type(leaf) not in BY_POINT:
+    if type(leaf) not in MAX_LOG_LIKELIHOODS:
         return f"no bound of the likelihood is known under {type(leaf).__name__}"
-    return BY_POINT[type(leaf)](model, stats)[:, None], lambda sums: sums[:, :1]
+    return MAX_LOG_LIKELIHOODS[type(leaf)](model, stats)[:, None], lambda sums: sums[:, :1]
 
 
-def _entropies(counts: np.ndarray) -> np.ndarray:
-    """Return the log of the largest likelihood (m,) of classes with these counts (m, K)."""
+def _max_log_multinomial(counts: np.ndarray) -> np.ndarray:
+    """Return the log of the largest likelihood (m,) of m cells with class counts (m, K), under any class probabilities.
+
+    It is ``sum over classes of n_c log(n_c / n)``, minus n times the entropy.
+    """
     return xlogy(counts, counts).sum(axis=1) - xlogy(counts.sum(axis=1), counts.sum(axis=1))
 
 
-def _of_classes(model: Any, stats: np.ndarray) -> Any:
-    """Return ``values`` and ``best_scores`` for labels: points with rows of one class are pooled, class by class.
+def _bound_of_classes(model: Any, stats: np.ndarray) -> Any:
+    """Return `Ceiling.values` and `Ceiling.best_scores` for labels, from ``stats`` (P, K), the class counts of points.
+
+    The rows of points with rows of one class are pooled, class by class, as if each class had a leaf of its own.
 
     This is a bound because the probability of a row increases with the rows of its own class in the leaf and decreases
     with those of others. Each other point has its largest likelihood.
@@ -105,14 +110,14 @@ def _of_classes(model: Any, stats: np.ndarray) -> Any:
 
     def best(sums: np.ndarray) -> np.ndarray:
         counts = sums[:, :-1]
-        alone = gammaln(alpha + counts) - gammaln(alpha) - gammaln(total + counts) + gammaln(total)
-        return (alone.sum(axis=1) + sums[:, -1])[:, None]
+        pooled = gammaln(alpha + counts) - gammaln(alpha) - gammaln(total + counts) + gammaln(total)
+        return (pooled.sum(axis=1) + sums[:, -1])[:, None]
 
-    return np.column_stack([np.where(pure, stats, 0.0), _entropies(stats)]), best
+    return np.column_stack([np.where(pure, stats, 0.0), _max_log_multinomial(stats)]), best
 
 
-def _of_numbers(model: Any, stats: np.ndarray) -> Any:
-    """Return ``values`` and ``best_scores`` for Gaussian leaves, a bound by the number of rows alone.
+def _bound_of_numbers(model: Any, stats: np.ndarray) -> Any:
+    """Return `Ceiling.values` and `Ceiling.best_scores` for Gaussian leaves, a bound by the number of rows alone.
 
     The sum of squares of n rows about their mean is at least that of the n rows of the table nearest to each other.
     """
@@ -123,9 +128,9 @@ def _of_numbers(model: Any, stats: np.ndarray) -> Any:
         """Return the log score of a leaf of n rows with mean m0 and sum of squares ``scatter`` about the mean."""
         return leaf.log_score(np.array([n, n * about, scatter + n * about**2]), target) if n > 0.0 else 0.0
 
-    if target.weight is None and len(target.values) <= MOST_ROWS:
+    if target.weight is None and len(target.values) <= MAX_TABULATED_ROWS:
         score = np.array([of_rows(n, scatter) for n, scatter in enumerate(least_scatters(target.values))])
-        table = best_partitions(score, MOST_LEAVES)
+        table = best_partitions(score, MAX_TABULATED_LEAVES)
         return stats[:, :1], lambda sums: table[:, np.rint(sums[:, 0]).astype(np.int64)].T
 
     def best(sums: np.ndarray) -> np.ndarray:
@@ -151,25 +156,25 @@ def least_scatters(y: np.ndarray) -> np.ndarray:
 
 
 @jit
-def best_partitions(score: np.ndarray, most: int) -> np.ndarray:
-    """Return the largest total score (most - 1, n) of the parts into which 0, ..., n - 1 rows can be divided.
+def best_partitions(score: np.ndarray, max_parts: int) -> np.ndarray:
+    """Return the largest total score (max_parts - 1, n) of the parts into which 0, ..., n - 1 rows can be divided.
 
     A part of k rows has ``score[k]``. Row i is for at most i + 2 parts, and the last row for any number of parts.
     """
     n = len(score)
-    out = np.empty((most - 1, n))
-    fewer, anyhow = score.copy(), score.copy()
+    out = np.empty((max_parts - 1, n))
+    at_most, any_number = score.copy(), score.copy()
     for k in range(n):
         for j in range(1, k):
-            anyhow[k] = max(anyhow[k], score[j] + anyhow[k - j])
-    for m in range(most - 2):
+            any_number[k] = max(any_number[k], score[j] + any_number[k - j])
+    for m in range(max_parts - 2):
         for k in range(n):
-            best = fewer[k]
+            best = at_most[k]
             for j in range(1, k):
-                best = max(best, score[j] + fewer[k - j])
+                best = max(best, score[j] + at_most[k - j])
             out[m, k] = best
-        fewer = out[m].copy()
-    out[most - 2] = anyhow
+        at_most = out[m].copy()
+    out[max_parts - 2] = any_number
     return out
 
 
@@ -184,14 +189,14 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
     table, limit = prior.table, prior.depth_limit
     bonus = np.exp(max(prior.empty_bonus, 0.0))
     stop, forced = np.exp(table.log_stop) * bonus, np.exp(table.log_forced) * bonus
-    split, most = np.exp(table.log_split), n_columns + 1
-    mass = np.zeros(most + 1)
+    split, largest = np.exp(table.log_split), n_columns + 1
+    mass = np.zeros(largest + 1)
     mass[1] = forced[limit]
     out = np.full((limit + 1, n_columns), -np.inf)
     for depth in range(limit - 1, -1, -1):
-        both = split[depth] * np.convolve(mass, mass)
-        mass = both[: most + 1].copy()
-        mass[most] += both[most + 1 :].sum()
+        products = split[depth] * np.convolve(mass, mass)
+        mass = products[: largest + 1].copy()
+        mass[largest] += products[largest + 1 :].sum()
         with np.errstate(divide="ignore"):
             out[depth] = np.log(mass[2:])
         mass[1] += stop[depth]
@@ -199,7 +204,7 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
     return out
 
 
-def _poisson(model: Any, stats: np.ndarray) -> np.ndarray:
+def _max_log_poisson(model: Any, stats: np.ndarray) -> np.ndarray:
     """Return the log of the largest Poisson likelihood (P,) of points with ``stats``, under any rate."""
     exposure, count, rest = stats.T
     reference = model.leaf.params(model.target)[3]
@@ -208,28 +213,33 @@ def _poisson(model: Any, stats: np.ndarray) -> np.ndarray:
     return rest + xlogy(count, count) - xlogy(count, exposure) - count
 
 
-def _failures(log_ways: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the log of the largest likelihood (P,) of two kinds of outcomes, plus the log binomial coefficients."""
-    return log_ways + _entropies(np.column_stack([one, other]))
+def _max_log_binomial(log_coefficients: np.ndarray, n_first: np.ndarray, n_second: np.ndarray) -> np.ndarray:
+    """Return the log of the largest likelihood (P,) of two kinds of outcomes, plus the log binomial coefficients.
+
+    ``n_first`` and ``n_second`` (P,) are the numbers of outcomes of each kind.
+    """
+    return log_coefficients + _max_log_multinomial(np.column_stack([n_first, n_second]))
 
 
-def _times(events: np.ndarray, total: np.ndarray) -> np.ndarray:
+def _max_log_exponential(events: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Return the log of the largest exponential likelihood (P,) of ``events`` in a ``total`` time."""
     return xlogy(events, events) - xlogy(events, total) - events
 
 
-BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
-    FrozenLaplace: lambda model, s: _entropies(s[:, model.target.n_classes :]),
-    PoissonGamma: _poisson,
-    NegativeBinomialBeta: lambda model, s: _failures(s[:, 3], s[:, 1] * model.leaf.dispersion, s[:, 2]),
-    BetaBinomial: lambda model, s: _failures(s[:, 3], s[:, 1], s[:, 2]),
-    ExponentialGamma: lambda model, s: _times(s[:, 1], s[:, 2]) + s[:, 3:].sum(axis=1),
+MAX_LOG_LIKELIHOODS: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
+    FrozenLaplace: lambda model, s: _max_log_multinomial(s[:, model.target.n_classes :]),
+    PoissonGamma: _max_log_poisson,
+    NegativeBinomialBeta: lambda model, s: _max_log_binomial(s[:, 3], s[:, 1] * model.leaf.dispersion, s[:, 2]),
+    BetaBinomial: lambda model, s: _max_log_binomial(s[:, 3], s[:, 1], s[:, 2]),
+    ExponentialGamma: lambda model, s: _max_log_exponential(s[:, 1], s[:, 2]) + s[:, 3:].sum(axis=1),
     WeibullGamma: lambda model, s: (
-        _times(s[:, 1], s[:, 2])
+        _max_log_exponential(s[:, 1], s[:, 2])
         + (s[:, 1] * np.log(model.leaf.k) + (model.leaf.k - 1.0) * s[:, 3] + s[:, 4:].sum(axis=1))
     ),
     GammaGamma: lambda model, s: (
-        _times(s[:, 1] * model.leaf.k, s[:, 2]) + (model.leaf.k - 1.0) * s[:, 3] - s[:, 1] * gammaln(model.leaf.k)
+        _max_log_exponential(s[:, 1] * model.leaf.k, s[:, 2])
+        + (model.leaf.k - 1.0) * s[:, 3]
+        - s[:, 1] * gammaln(model.leaf.k)
     ),
 }
 """Log of the largest likelihood (P,) of the rows of points with given statistics, under any parameters."""
@@ -237,7 +247,10 @@ BY_POINT: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
 
 @jit
 def sum_points(model: Any, arrays: Any, first: int, values: np.ndarray, out: np.ndarray) -> None:
-    """Write the sums of ``values`` (P, r) over the points of each cell from ``first`` on into ``out`` (n_cells, r)."""
+    """Write the sums of ``values`` (P, r) over the points of each cell from ``first`` on into ``out`` (n_cells, r).
+
+    ``arrays`` are those of the builder of the graph, in which the cells are numbered.
+    """
     for cell in range(first, len(out)):
         for a in range(values.shape[1]):
             out[cell, a] = 0.0

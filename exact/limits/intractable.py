@@ -10,13 +10,13 @@ from pactree_mcmc.core.checks import check_count
 EDGES_PER_CELL = 32
 """Number of splits allowed for each cell allowed, since splits take memory too."""
 
-MOST_CELLS = 1 << 56
+MAX_CELLS_CEILING = 1 << 56
 """Largest ``max_cells`` that is accepted."""
 
-SAMPLE = "sample"
+DEFAULT_ADVICE = "sample"
 """Default advice in the message of `Intractable`, in place of the exact sum."""
 
-BYTES_PER_CELL = 128
+MIN_BYTES_PER_CELL = 128
 """Least memory of one more cell: the cell, its slot, one split, and the sums computed for them."""
 
 
@@ -40,7 +40,7 @@ class Intractable(ValueError):
         allowed: int,
         what: str = "cells",
         fits: dict[str, int] | None = None,
-        instead: str = SAMPLE,
+        instead: str = DEFAULT_ADVICE,
         advice: str | None = None,
         estimate: str | None = None,
     ) -> None:
@@ -51,11 +51,12 @@ class Intractable(ValueError):
             f"memory goes, or {instead}."
         )
         if self.fits:
-            prior = " of the tree prior" if instead == SAMPLE else ""
+            prior = " of the tree prior" if instead == DEFAULT_ADVICE else ""
             settings = [_setting(name, value, prior) for name, value in self.fits.items()]
             advice = f"Any one of these fits: {', '.join(settings)}; or {instead}."
         about = "" if estimate is None else f" It has {estimate}."
-        super().__init__(f"the exact sum needs more than the {_rounded(self.allowed)} {what} allowed.{about} {advice}")
+        limit = _number_text(self.allowed)
+        super().__init__(f"the exact sum needs more than the {limit} {what} allowed.{about} {advice}")
 
     def __reduce__(self) -> tuple:
         return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead, self.advice, self.estimate)
@@ -70,7 +71,7 @@ class Intractable(ValueError):
 
 
 def _setting(name: str, value: int, prior: str) -> str:
-    """Return a setting of ``fits`` as the user would write it."""
+    """Return a setting of `Intractable.fits` as the user would write it, followed by ``prior`` if it is a depth."""
     if name == "max_cuts":
         return f"LocalCuts(max_cuts={value})"
     if name == "max_depth":
@@ -80,14 +81,14 @@ def _setting(name: str, value: int, prior: str) -> str:
 
 def check_cells(max_cells: Any) -> int:
     """Return ``max_cells`` as an int, and raise an error if it is not a positive integer."""
-    return check_count("max_cells", max_cells, 1, MOST_CELLS)
+    return check_count("max_cells", max_cells, 1, MAX_CELLS_CEILING)
 
 
 class Limit:
     """Limit on a graph: ``max_cells`` cells, or fewer if the memory of the machine holds fewer."""
 
     def __init__(self, max_cells: int) -> None:
-        self.cells = min(max_cells, memory_bytes() // BYTES_PER_CELL)
+        self.cells = min(max_cells, memory_bytes() // MIN_BYTES_PER_CELL)
         self.n_bytes = available_bytes()
 
     def refuse_above(self, n_cells: int, n_edges: int = 0) -> None:
@@ -98,7 +99,7 @@ class Limit:
             raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "splits (32 a cell)")
 
 
-def _rounded(n: int) -> str:
+def _number_text(n: int) -> str:
     """Return a number for a message: exact below a million, otherwise to three digits."""
     if n < 10**6:
         return f"{n:,}"

@@ -31,7 +31,7 @@ from pactree_mcmc.model.split_prior.geometry import (
     told,
 )
 
-from .intractable import BYTES_PER_CELL, EDGES_PER_CELL, Intractable, Limit, memory_bytes
+from .intractable import EDGES_PER_CELL, MIN_BYTES_PER_CELL, Intractable, Limit, memory_bytes
 
 SAMPLES, FEW_SAMPLES = 400, 100
 """Numbers of boxes drawn if all coordinates are used, and if only the first few of them are."""
@@ -39,22 +39,22 @@ FEW_BOXES = 30_000
 """Number of boxes below which nothing is estimated: such graphs take a fraction of a second."""
 NUMBERS_OF_COORDINATES = (1, 2, 3, 4, 6, 9, 14, 20)
 """Numbers of coordinates whose boxes are drawn, one after another. More than the last would take seconds."""
-SURE = 3.0
+N_STANDARD_ERRORS = 3.0
 """Number of standard errors below the estimate that is taken as certain, wrong in about one problem of a thousand."""
-LARGEST_ERROR = 0.5
+MAX_SHOWN_ERROR = 0.5
 """Relative standard error above which an estimate is not shown."""
 CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
 """Bytes of a cell, of each of its statistics and of a split while the graph is built.
 
 The arrays have spare room and are copied once. `tests/exact/limits/test_sizes.py` compares with measured peaks.
 """
-KEPT_CELL_BYTES, KEPT_STAT_BYTES, KEPT_SPLIT_BYTES, SLOT_BYTES = 60, 8, 28, 34
+FINISHED_CELL_BYTES, FINISHED_STAT_BYTES, FINISHED_SPLIT_BYTES, SLOT_BYTES = 60, 8, 28, 34
 """Bytes of a cell, a statistic, a split and a slot (cell at a depth) when the graph is finished and summed over."""
 SPLIT_SECONDS, MEMBER_SECONDS, TERM_SECONDS = 7e-7, 3e-8, 6e-8
 """Processor time for a split, for each coordinate of each row of a cell, and for each split at each depth. Measured on
 a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values), 2026.
 """
-DEEPEST = 64
+MAX_TRIED_DEPTH = 64
 """Largest depth limit that is tried. Deeper ones change nothing in the bounds."""
 MOST_CODES = 1 << 40
 """Number of codes larger than that of any feature."""
@@ -69,7 +69,7 @@ class SizeEstimate(NamedTuple):
     n_bytes: float  # Largest memory while the graph is built and summed over
     seconds: float  # Processor time
 
-    def in_words(self, at_least: bool = False) -> str:
+    def as_phrase(self, at_least: bool = False) -> str:
         """Return the estimate as a phrase, which begins with "at least" if ``at_least`` is True."""
         error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
         about = "at least about" if at_least else "about"
@@ -102,10 +102,10 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
     for n in sorted({min(n, len(order)) for n in NUMBERS_OF_COORDINATES}):
         is_last = n == min(len(order), NUMBERS_OF_COORDINATES[-1])
         boxes = Boxes(model, codes, order[:n], nominal, layered, rng)
-        estimate = _summary(boxes.draw(SAMPLES if is_last else FEW_SAMPLES), model)
+        estimate = _estimate_from_terms(boxes.draw(SAMPLES if is_last else FEW_SAMPLES), model)
         if is_certain:
-            refuse(estimate, limit, not is_last)
-    is_useful = estimate is not None and estimate.cells > 0.0 and estimate.error < LARGEST_ERROR
+            refuse_large_estimate(estimate, limit, not is_last)
+    is_useful = estimate is not None and estimate.cells > 0.0 and estimate.error < MAX_SHOWN_ERROR
     return estimate if is_useful else None
 
 
@@ -118,31 +118,37 @@ def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
     return float(np.where(nominal, n * math.log(2.0), np.log(n * (n + 1.0) / 2.0)).sum())
 
 
-def refuse(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
+def refuse_large_estimate(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
     """Raise Intractable if the estimate shows that there are certainly too many cells, or too many for the memory.
 
     ``at_least`` is True if the estimate leaves coordinates out.
     """
     if estimate.least_cells > limit.cells:
-        raise Intractable(int(min(estimate.cells, 1e300)), limit.cells, estimate=estimate.in_words(at_least))
+        raise Intractable(int(min(estimate.cells, 1e300)), limit.cells, estimate=estimate.as_phrase(at_least))
     least = estimate.n_bytes * estimate.least_cells / max(estimate.cells, 1.0)
     if least > limit.n_bytes:
-        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=estimate.in_words(at_least))
+        raise Intractable(int(min(least, 1e300)), limit.n_bytes, "bytes", estimate=estimate.as_phrase(at_least))
 
 
-def _summary(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
+def _estimate_from_terms(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
     """Return the estimate from the terms (n_samples, 5) of random boxes, as `Boxes.draw` returns them."""
-    cells, members, splits, slots, each = terms.mean(axis=0).tolist()
+    cells, members, splits, slots, n_terms = terms.mean(axis=0).tolist()
     deviation = float(np.std(terms[:, 0], ddof=1)) / math.sqrt(len(terms))
     q, n_stats = len(model.scales), model.lowered.leaf.n_stats
-    built = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
-    kept = (KEPT_CELL_BYTES + KEPT_STAT_BYTES * n_stats) * cells + KEPT_SPLIT_BYTES * splits + SLOT_BYTES * slots
-    seconds = SPLIT_SECONDS * splits + MEMBER_SECONDS * members * q + TERM_SECONDS * each
-    return SizeEstimate(cells, cells - SURE * deviation, deviation / max(cells, 1.0), max(built, kept), seconds)
+    building_bytes = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
+    finished_bytes = (FINISHED_CELL_BYTES + FINISHED_STAT_BYTES * n_stats) * cells
+    finished_bytes += FINISHED_SPLIT_BYTES * splits + SLOT_BYTES * slots
+    seconds = SPLIT_SECONDS * splits + MEMBER_SECONDS * members * q + TERM_SECONDS * n_terms
+    least = cells - N_STANDARD_ERRORS * deviation
+    return SizeEstimate(cells, least, deviation / max(cells, 1.0), max(building_bytes, finished_bytes), seconds)
 
 
 class Boxes:
-    """Random boxes over points with ``codes`` (q, P), in the coordinates ``order``, nominal ones last."""
+    """Random boxes over points with ``codes`` (q, P), in the coordinates ``order``, nominal ones last.
+
+    ``touches`` and ``excluded`` in its methods are lists with a mask (P,) for each side of a box: True for the points
+    on the side, and for those beyond it.
+    """
 
     def __init__(
         self,
@@ -165,97 +171,97 @@ class Boxes:
         The means of the columns are unbiased estimates of the numbers of cells, of (cell, point) pairs, of splits, of
         slots and of (split, depth) pairs.
         """
-        return np.array([self._one() for _ in range(n_samples)])
+        return np.array([self._draw_box() for _ in range(n_samples)])
 
-    def _one(self) -> tuple[float, ...]:
-        """Draw a box, and return its five terms divided by the probability of the box."""
+    def _draw_box(self) -> tuple[float, ...]:
+        """Draw a box, and return its five terms (see `draw`) divided by the probability of the box; 0 if not valid."""
         points, weight = np.arange(self.ranks.shape[1]), 1.0
         touches: list[np.ndarray] = []
-        outside: list[np.ndarray] = []
+        excluded: list[np.ndarray] = []
         for k in (*range(1, len(self.ranks)), *([0] if self.nominal[0] else [])):
             ranks, values = self.ranks[k], np.unique(self.ranks[k, points])
             n = len(values)
             if self.nominal[k]:
-                wanted = self._subset(values)
+                ends = self._draw_subset(values)
                 weight *= 2.0**n - 1.0
-                outside.append(~np.isin(ranks, wanted))
+                excluded.append(~np.isin(ranks, ends))
             else:
                 low, high = np.sort(self.rng.choice(n + 1, 2, replace=False))
-                wanted = np.unique([values[low], values[high - 1]])
+                ends = np.unique([values[low], values[high - 1]])
                 weight *= n * (n + 1) / 2.0
-                outside += [ranks < wanted[0], ranks > wanted[-1]]
-            touches += [ranks == value for value in wanted]
-            points = points[~outside[-1][points] & (ranks[points] >= wanted[0])]
+                excluded += [ranks < ends[0], ranks > ends[-1]]
+            touches += [ranks == value for value in ends]
+            points = points[~excluded[-1][points] & (ranks[points] >= ends[0])]
         if not self.nominal[0]:
-            points, n_intervals = self._last_interval(points, touches, outside)
+            points, n_intervals = self._draw_last_interval(points, touches, excluded)
             weight *= n_intervals
         if not len(points) or not all(touch[points].any() for touch in touches):
             return (0.0,) * 5
-        return self._terms(points, outside, weight)
+        return self._terms_of_cell(points, excluded, weight)
 
-    def _subset(self, values: np.ndarray) -> np.ndarray:
+    def _draw_subset(self, values: np.ndarray) -> np.ndarray:
         """Draw a non-empty subset of the values, uniformly."""
         while True:
-            some = values[self.rng.random(len(values)) < 0.5]
-            if len(some):
-                return some
+            subset = values[self.rng.random(len(values)) < 0.5]
+            if len(subset):
+                return subset
 
-    def _last_interval(
-        self, points: np.ndarray, touches: list[np.ndarray], outside: list[np.ndarray]
+    def _draw_last_interval(
+        self, points: np.ndarray, touches: list[np.ndarray], excluded: list[np.ndarray]
     ) -> tuple[np.ndarray, int]:
         """Draw an interval of the first coordinate such that all other sides are touched.
 
-        Return the points in it and the number of such intervals, and add its two sides to ``outside``.
+        Return the points in it and the number of such intervals, and add its two sides to ``excluded``.
         """
         ranks = self.ranks[0]
         values, place = np.unique(ranks[points], return_inverse=True)
         n = len(values)
-        nearest = np.arange(n)
+        first_end = np.arange(n)
         for touch in touches:
             # the first value from each one on at which this side is touched
-            held = np.full(n, n)
-            here = place[touch[points]]
-            held[here] = here
-            nearest = np.maximum(nearest, np.minimum.accumulate(held[::-1])[::-1])
-        n_ends = n - nearest
+            next_touch = np.full(n, n)
+            touched = place[touch[points]]
+            next_touch[touched] = touched
+            first_end = np.maximum(first_end, np.minimum.accumulate(next_touch[::-1])[::-1])
+        n_ends = n - first_end
         total = int(n_ends.sum())
         if total == 0:
             return points[:0], 0
         low = int(self.rng.choice(n, p=n_ends / total))
-        high = int(self.rng.integers(nearest[low], n))
-        outside += [ranks < values[low], ranks > values[high]]
+        high = int(self.rng.integers(first_end[low], n))
+        excluded += [ranks < values[low], ranks > values[high]]
         return points[(place >= low) & (place <= high)], total
 
-    def _terms(self, cell: np.ndarray, outside: list[np.ndarray], weight: float) -> tuple[float, ...]:
+    def _terms_of_cell(self, cell: np.ndarray, excluded: list[np.ndarray], weight: float) -> tuple[float, ...]:
         """Return the five terms of one cell (see `draw`) times ``weight``, the number of cells that it represents."""
         present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
-        depth = fewest_cuts(np.array(outside))
+        depth = fewest_cuts(np.array(excluded))
         if depth > self.limit:
             return (0.0,) * 5
         n_splits = (
             2.0 ** (n - 1) - 1.0 if nominal else n - 1.0 for n, nominal in zip(present, self.nominal, strict=True)
         )
         splits = sum(n_splits) if depth < self.limit else 0.0
-        layers = 1.0
+        n_layers = 1.0
         if self.trivial:
             splits += 2.0 * len(present)
-            layers += self.limit - depth
+            n_layers += self.limit - depth
         elif self.layered:
             cuts = sum(self.n_codes) - sum(present)
-            layers += max(min(cuts, self.ranks.shape[1] - len(cell), self.limit) - depth, 0)
-        return weight, weight * len(cell), weight * splits, weight * layers, weight * layers * splits
+            n_layers += max(min(cuts, self.ranks.shape[1] - len(cell), self.limit) - depth, 0)
+        return weight, weight * len(cell), weight * splits, weight * n_layers, weight * n_layers * splits
 
 
-def fewest_cuts(outside: np.ndarray) -> int:
+def fewest_cuts(excluded: np.ndarray) -> int:
     """Return how many sides of a box are enough to exclude all points outside, found greedily: at times one too many.
 
-    ``outside`` (n_sides, P) is True for the points beyond each side. The side that excludes most is taken first.
+    ``excluded`` (n_sides, P) is True for the points beyond each side. The side that excludes most is taken first.
     """
     n = 0
-    outside = outside[:, outside.any(axis=0)]
-    while outside.shape[1]:
+    excluded = excluded[:, excluded.any(axis=0)]
+    while excluded.shape[1]:
         n += 1
-        outside = outside[:, ~outside[int(np.argmax(outside.sum(axis=1)))]]
+        excluded = excluded[:, ~excluded[int(np.argmax(excluded.sum(axis=1)))]]
     return n
 
 
@@ -296,12 +302,12 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
                 sides = [1, (1 << (n - 1)) - 1]
             else:
                 sides = [1, n - 1, c * (n - 1 - c)]
-            boxes = _product(boxes, sides, limit)
+            boxes = _multiply_polynomials(boxes, sides, limit)
         best = max(best, sum(boxes))
     return best
 
 
-class Side(NamedTuple):
+class RangeCounts(NamedTuple):
     """Numbers of ranges of one coordinate (intervals of codes, or sets of categories) and of their splits."""
 
     ranges: list[int]  # Entry j: number of ranges that j splits, and no fewer, lead to
@@ -325,29 +331,29 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
 
     def fits_with(n_codes: int, at_depth: int) -> bool:
         """Return True if the bounds allow the graph with these limits on codes and depth."""
-        cells, edges = bound(model, n_codes, at_depth)
+        cells, edges = bound_graph_size(model, n_codes, at_depth)
         return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
 
     widest = int(model.n_codes.max())
     if told(halves_box, rule):
-        levels = _largest(lambda g: fits_with(1 << g, depth), widest.bit_length() - 2)
+        levels = _largest_that_fits(lambda g: fits_with(1 << g, depth), widest.bit_length() - 2)
         if levels:
             out["DyadicCuts"] = levels
     else:
-        cuts = _largest(lambda g: fits_with(g + 1, depth), widest - 2)
+        cuts = _largest_that_fits(lambda g: fits_with(g + 1, depth), widest - 2)
         if cuts:
             out["GridCuts" if told(parts_box, rule) else "max_cuts"] = cuts
-    shallow = _largest(lambda d: fits_with(MOST_CODES, d), min(depth - 1, DEEPEST))
+    shallow = _largest_that_fits(lambda d: fits_with(MOST_CODES, d), min(depth - 1, MAX_TRIED_DEPTH))
     if shallow:
         out["max_depth"] = shallow
-    cells, edges = bound(model, MOST_CODES, depth)
-    enough = max(cells, -(-edges // EDGES_PER_CELL))
-    if limit.cells < enough <= memory_bytes() // BYTES_PER_CELL:
-        out["max_cells"] = enough
+    cells, edges = bound_graph_size(model, MOST_CODES, depth)
+    min_cells = max(cells, -(-edges // EDGES_PER_CELL))
+    if limit.cells < min_cells <= memory_bytes() // MIN_BYTES_PER_CELL:
+        out["max_cells"] = min_cells
     return out
 
 
-def _largest(fits: Callable[[int], bool], most: int) -> int:
+def _largest_that_fits(fits: Callable[[int], bool], most: int) -> int:
     """Return the largest number up to ``most`` for which ``fits`` is True, by bisection; 0 if it never is."""
     low, high = 0, max(most, 0)
     while low < high:
@@ -356,20 +362,20 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
+def bound_graph_size(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
     """Return upper bounds on the numbers of cells and of splits up to ``depth``.
 
     Ordered features with more than ``n_codes`` codes are taken to have ``n_codes``.
     """
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
-    sides = [_side(model, c, n_codes) for c in np.flatnonzero(usable)]
+    sides = [_count_ranges(model, c, n_codes) for c in np.flatnonzero(usable)]
     if told(takes_turns, model.split_prior):
         levels = sum(len(side.ranges) - 1 for side in sides)
         boxes = [1 << j for j in range(min(levels, depth) + 1)]
     else:
         boxes = [1]
         for side in sides:
-            boxes = _product(boxes, side.ranges, depth)
+            boxes = _multiply_polynomials(boxes, side.ranges, depth)
     cells, splittable = sum(boxes), sum(boxes[:depth])
     edges = splittable * sum(side.n_splits for side in sides)
     if len(boxes) <= depth:
@@ -378,29 +384,29 @@ def bound(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
         counted = sum(cells // total * side.n_all_splits for side, total in zip(sides, totals, strict=True))
         edges = min(edges, counted)
     if model.lowered.split_prior.by_depth:
-        layers = len(boxes)
-        cells, edges = cells * layers, edges * layers
+        n_layers = len(boxes)
+        cells, edges = cells * n_layers, edges * n_layers
     cells, edges = cells * model.lowered.split_prior.n_open, edges * model.lowered.split_prior.n_open
     if told(has_empty_sides, model.split_prior):
         cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
     return cells, edges
 
 
-def _side(model: TreeModel, c: int, n_codes: int) -> Side:
-    """Return the numbers of ranges and splits of coordinate ``c``, with at most ``n_codes`` codes if it is ordered."""
+def _count_ranges(model: TreeModel, c: int, n_codes: int) -> RangeCounts:
+    """Return the numbers of ranges and splits of coordinate ``c``, counting at most ``n_codes`` codes if ordered."""
     n = int(model.n_codes[c])
     k = int(model.columns.source[c])
     if model.columns.categories[k] is not None:
-        return Side([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
+        return RangeCounts([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
     if told(halves_box, model.split_prior):
         levels = min(n, n_codes).bit_length() - 1
-        return Side([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
+        return RangeCounts([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
     if n > n_codes:
         # missing values keep a code of their own
         n = min(n, n_codes + (k in model.columns.twins))
-    return Side([1, 2 * (n - 1), (n - 1) * (n - 2) // 2], n - 1, (n + 1) * n * (n - 1) // 6)
+    return RangeCounts([1, 2 * (n - 1), (n - 1) * (n - 2) // 2], n - 1, (n + 1) * n * (n - 1) // 6)
 
 
-def _product(a: list[int], b: list[int], depth: int) -> list[int]:
-    """Return the coefficients of the product of two polynomials, integers of any size, up to ``depth``."""
+def _multiply_polynomials(a: list[int], b: list[int], depth: int) -> list[int]:
+    """Return the coefficients, integers of any size, of the product of two polynomials up to degree ``depth``."""
     return np.convolve(np.array(a, dtype=object), np.array(b, dtype=object))[: depth + 1].tolist()

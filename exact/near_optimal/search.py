@@ -3,7 +3,8 @@
 The value of a tree is its log prior plus its log score, or minus the number of errors and the penalties. A cell is
 evaluated for a *needed* value. If the best tree below the cell reaches it, the result is the value of this tree,
 otherwise an upper bound. A split is abandoned as soon as upper bounds of its two sides add up to less than is needed,
-or than another split has. The upper bound of a cell that is split at depth d is
+or than another split has. Functions take a `Problem`, a `SearchPath` (the cells from the root to the current one) and a
+`Memo` (table of results), packed. The upper bound of a cell that is split at depth d is
 
     largest log prior factor of a tree that is split at d  +  score of the rows as if each class had a leaf of its own,
 
@@ -24,7 +25,7 @@ from ..graph.boxes import mix_hash, pack_cut
 
 PROBES = 4
 """Number of places of the table in which a cell may be stored."""
-EVALUATED, ALLOWED = range(2)
+EVALUATED, MAX_EVALUATED = range(2)
 """Entries of `Memo.count`."""
 LEFT, RIGHT = range(2)
 """Sides of a split."""
@@ -51,12 +52,12 @@ class Problem(NamedTuple):
     log_forced: np.ndarray  # (D + 1,) float64: log prior factor of a leaf that could not be split
     log_split: np.ndarray  # (D + 1,) float64: log prior factor of a split
     # (K, n + 1) float64: score of a leaf with 0 to n rows, all of one class; (0, 0) if scores are losses
-    log_alone: np.ndarray
+    pure_scores: np.ndarray
     leaf: LeafRule
     error_loss: float  # Loss of an error, for the bound; 0 unless the score of a leaf is minus a loss
     with_rule: bool  # True if splits have the factor log R
     min_leaf: int  # Smallest number of rows of a leaf
-    most_splits: int  # Largest number of splits of a cell
+    max_splits: int  # Largest number of splits of a cell
 
 
 class Memo(NamedTuple):
@@ -68,10 +69,10 @@ class Memo(NamedTuple):
     count: np.ndarray  # (2,) int64: number of cells evaluated, and the largest number allowed
 
 
-class Path(NamedTuple):
+class SearchPath(NamedTuple):
     """The cells from the root to the current one, with their splits.
 
-    The splits of the cell at depth d begin at row d times ``most_splits``. R is the number of rows.
+    The splits of the cell at depth d begin at row d times ``max_splits``. R is the number of rows.
     """
 
     bits: np.ndarray  # (D + 1, W) uint64: points of the cell at each depth
@@ -79,7 +80,7 @@ class Path(NamedTuple):
     sums: np.ndarray  # (D + 1, N_SUMS) int64: their rows and sure errors
     n_splits: np.ndarray  # (D + 1,) int64: number of splits of each cell
     # (D + 1,) float64: largest prior factor of a tree that is split at each depth, under the depth limit
-    log_most: np.ndarray
+    log_max_factor: np.ndarray
     feature: np.ndarray  # (R,) int64: coordinate of each split
     split: np.ndarray  # (R,) int64: packed cut, or categories going left
     left: np.ndarray  # (R + 1, W) uint64: points going left
@@ -102,7 +103,8 @@ def count_bits(word: np.uint64) -> int:
 def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
     """Return the sum of one column (a statistic, rows or sure errors) over the points on the left side of a split.
 
-    It is the sum over the binary digits b of ``2^b`` times the number of these points that have the digit.
+    ``row`` is that of the split in the path. The sum is that over the binary digits b of ``2^b`` times the number of
+    these points that have the digit.
     """
     total = np.int64(0)
     first = problem.first_plane[column]
@@ -116,19 +118,19 @@ def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
 
 @jit
 def list_splits(problem: Any, path: Any, depth: int) -> int:
-    """Write the splits of the cell at ``depth`` and the sums of their sides, and return the number of splits.
+    """Write the splits of the cell at ``depth`` of the path and the sums of their sides, and return their number.
 
     As in `exact.graph.build`, splits of one feature that divide the points of the cell in the same way are one split.
     Its probability is R = weight / (sum of the weights of the features with a split * number of splits on the feature).
     """
-    first = depth * problem.most_splits
+    first = depth * problem.max_splits
     row, weight = first, 0.0
     for k in range(len(problem.nominal)):
         before = row
         if problem.nominal[k]:
-            row = _list_partitions(problem, path, depth, k, row)
+            row = _list_partitions_into_path(problem, path, depth, k, row)
         else:
-            row = _list_cuts(problem, path, depth, k, row)
+            row = _list_cuts_into_path(problem, path, depth, k, row)
         if row > before:
             weight += np.exp(problem.log_weight[k])
             for r in range(before, row):
@@ -140,8 +142,11 @@ def list_splits(problem: Any, path: Any, depth: int) -> int:
 
 
 @jit
-def _list_cuts(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
-    """Write the cuts of the cell at ``depth`` on ordered coordinate ``k`` from ``row`` on; return the next free row."""
+def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
+    """Write the cuts of the cell at ``depth`` on ordered coordinate ``k`` into the path, from ``row`` on.
+
+    Return the next free row.
+    """
     n_stats, n_rows = path.stats.shape[1], path.sums[depth, ROWS]
     below, cut = np.int64(0), np.int64(-1)
     for place in range(problem.first_code[k], problem.first_code[k + 1]):
@@ -165,10 +170,10 @@ def _list_cuts(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
 
 
 @jit
-def _list_partitions(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
-    """Write the partitions of the categories in the cell at ``depth`` from ``row`` on, and return the next free row.
+def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
+    """Write the partitions of the categories ``k`` in the cell at ``depth`` into the path, from ``row`` on.
 
-    The smallest category goes left.
+    Return the next free row. The smallest category goes left.
     """
     n_stats, n_rows, first = path.stats.shape[1], path.sums[depth, ROWS], problem.first_code[k]
     n_codes, present = problem.first_code[k + 1] - first, np.int64(0)
@@ -194,7 +199,7 @@ def _list_partitions(problem: Any, path: Any, depth: int, k: int, row: int) -> i
 
 @jit
 def _sum_sides(problem: Any, path: Any, depth: int, k: int, row: int) -> None:
-    """Write the sums of both sides of a split on coordinate ``k``."""
+    """Write the sums of both sides of a split on coordinate ``k`` of the cell at ``depth`` into ``row`` of the path."""
     path.feature[row] = k
     n_stats = path.stats.shape[1]
     for a in range(n_stats):
@@ -207,7 +212,7 @@ def _sum_sides(problem: Any, path: Any, depth: int, k: int, row: int) -> None:
 
 @jit
 def _move_down(path: Any, depth: int, row: int, side: int) -> None:
-    """Write one side of a split of the cell at ``depth`` as the cell at the next depth."""
+    """Make one side of the split in ``row`` of the path, of the cell at ``depth``, the cell at the next depth."""
     for w in range(path.bits.shape[1]):
         left = path.left[row, w]
         path.bits[depth + 1, w] = left if side == LEFT else path.bits[depth, w] & ~left
@@ -218,8 +223,10 @@ def _move_down(path: Any, depth: int, row: int, side: int) -> None:
 
 
 @jit
-def bound(problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int, depth: int, limit: int) -> float:
-    """Return an upper bound of the values of the trees below a cell.
+def value_bound(
+    problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int, depth: int, limit: int
+) -> float:
+    """Return an upper bound of the values of the trees below the cell with ``stats[row]`` and ``sums[row]``.
 
     At the depth ``limit`` of the search, return a lower bound of the value of the cell as a leaf instead.
     """
@@ -230,14 +237,14 @@ def bound(problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int
         # the search is cut here: a lower bound, whether or not the cell can be split
         return min(problem.log_stop[depth], problem.log_forced[depth]) + score
     best = -problem.error_loss * sums[row, SURE_ERRORS]
-    for c in range(len(problem.log_alone)):
-        best += problem.log_alone[c, np.int64(stats[row, c])]
-    return max(max(problem.log_stop[depth], problem.log_forced[depth]) + score, path.log_most[depth] + best)
+    for c in range(len(problem.pure_scores)):
+        best += problem.pure_scores[c, np.int64(stats[row, c])]
+    return max(max(problem.log_stop[depth], problem.log_forced[depth]) + score, path.log_max_factor[depth] + best)
 
 
 @jit
 def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint64]:
-    """Return the two words of the hash of the cell at ``depth``, its points and the depth limit."""
+    """Return the two words of the hash of a cell: the set of its points (words of bits), its depth, the depth limit."""
     word0 = mix_hash(np.uint64((depth << 20) + limit + 1))
     word1 = mix_hash(word0)
     for w in range(bits.shape[1]):
@@ -246,55 +253,61 @@ def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint6
 
 
 @jit
-def _find(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
-    """Return the place of a cell in the table, or -1 if the table does not hold the cell."""
+def _place_in_table(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
+    """Return the place in the table of the cell with this hash, or -1 if the table does not hold the cell."""
     mask = len(memo.value) - 1
     for i in range(PROBES):
-        at = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
-        if memo.key[at, 0] == word0 and memo.key[at, 1] == word1:
-            return at
+        place = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
+        if memo.key[place, 0] == word0 and memo.key[place, 1] == word1:
+            return place
     return np.int64(-1)
 
 
 @jit
-def _keep(memo: Any, word0: np.uint64, word1: np.uint64, value: float, need: float) -> None:
-    """Write the value of a cell into the table: in the place of the cell, an empty one, or that of another cell."""
-    mask, at = len(memo.value) - 1, _find(memo, word0, word1)
+def _store_value(memo: Any, word0: np.uint64, word1: np.uint64, value: float, need: float) -> None:
+    """Write the value of a cell, evaluated for the value ``need``, into the table.
+
+    The place is that of the cell, an empty one, or that of another cell, which is overwritten.
+    """
+    mask, place = len(memo.value) - 1, _place_in_table(memo, word0, word1)
     for i in range(PROBES):
-        place = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
-        if at < 0 and memo.key[place, 0] == 0 and memo.key[place, 1] == 0:
-            at = place
-    if at < 0:
-        at = np.int64((word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + (word1 & np.uint64(PROBES - 1))) & mask
-    memo.key[at, 0], memo.key[at, 1], memo.value[at], memo.need[at] = word0, word1, value, need
+        candidate = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
+        if place < 0 and memo.key[candidate, 0] == 0 and memo.key[candidate, 1] == 0:
+            place = candidate
+    if place < 0:
+        place = np.int64((word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + (word1 & np.uint64(PROBES - 1))) & mask
+    memo.key[place, 0], memo.key[place, 1], memo.value[place], memo.need[place] = word0, word1, value, need
 
 
 @jit
 def best_value(
-    problem: Any, memo: Any, path: Any, depth: int, limit: int, need: float, margin: float, only: bool
+    problem: Any, memo: Any, path: Any, depth: int, limit: int, need: float, margin: float, only_best: bool
 ) -> float:
     """Return the value of the best tree below the cell at ``depth`` of the path, or an upper bound below ``need``.
 
-    Return a bound too if as many cells as allowed were evaluated. ``margin`` is the largest rounding error of a value.
-    If ``only`` is True, splits that cannot be better than the best split so far are abandoned. If it is False, the
-    sides of all splits that reach ``need`` are evaluated.
+    Return a bound too if as many cells as allowed were evaluated. ``limit`` is the largest depth of the trees, and
+    ``margin`` the largest rounding error of a value. If ``only_best`` is True, splits that cannot be better than the
+    best split so far are abandoned. If it is False, the sides of all splits that reach ``need`` are evaluated.
+
+    A side needs what the cell needs, minus the weight of the split and the value (or bound) of the other side:
+    ``need_left = goal - log_split - log R - right``.
     """
     if depth == limit:
-        return bound(problem, path, path.stats, path.sums, depth, depth, limit)
+        return value_bound(problem, path, path.stats, path.sums, depth, depth, limit)
     word0, word1 = _hash(path.bits, depth, limit)
-    if only:
-        at = _find(memo, word0, word1)
-        if at >= 0 and (memo.value[at] >= memo.need[at] or memo.value[at] < need):
-            return memo.value[at]
-        if memo.count[EVALUATED] >= memo.count[ALLOWED]:
-            return bound(problem, path, path.stats, path.sums, depth, depth, limit)
+    if only_best:
+        place = _place_in_table(memo, word0, word1)
+        if place >= 0 and (memo.value[place] >= memo.need[place] or memo.value[place] < need):
+            return memo.value[place]
+        if memo.count[EVALUATED] >= memo.count[MAX_EVALUATED]:
+            return value_bound(problem, path, path.stats, path.sums, depth, depth, limit)
     memo.count[EVALUATED] += 1
     n = list_splits(problem, path, depth)
     stop = problem.log_stop[depth] if n > 0 else problem.log_forced[depth]
     best, goal = stop + leaf_score(problem.leaf, path.stats, depth), need
-    first = depth * problem.most_splits
+    first = depth * problem.max_splits
     for side in range(2 * first, 2 * (first + n)):
-        path.side_value[side] = bound(problem, path, path.side_stats, path.side_sums, side, depth + 1, limit)
+        path.side_value[side] = value_bound(problem, path, path.side_stats, path.side_sums, side, depth + 1, limit)
     for row in range(first, first + n):
         term = problem.log_split[depth] + path.log_rule[row]
         left, right = path.side_value[2 * row], path.side_value[2 * row + 1]
@@ -309,10 +322,10 @@ def best_value(
                 right = best_value(problem, memo, path, depth + 1, limit, need_right, margin, np.bool_(True))
             path.side_value[2 * row], path.side_value[2 * row + 1] = left, right
         best = max(best, term + left + right)
-        if only:
+        if only_best:
             goal = max(goal, best)
-    if only and memo.count[EVALUATED] < memo.count[ALLOWED]:
-        _keep(memo, word0, word1, best, need)
+    if only_best and memo.count[EVALUATED] < memo.count[MAX_EVALUATED]:
+        _store_value(memo, word0, word1, best, need)
     return best
 
 

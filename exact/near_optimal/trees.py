@@ -30,13 +30,24 @@ from ..limits.intractable import check_cells
 from ..posterior import BestTrees
 from ..recursion.terms import by_slot, with_terms
 from ..recursion.trees import as_draws, grow_chosen_trees, rank_trees
-from .search import ALLOWED, EVALUATED, N_SUMS, ROWS, Memo, Path, Problem, best_value, list_splits, scores_into
+from .search import (
+    EVALUATED,
+    MAX_EVALUATED,
+    N_SUMS,
+    ROWS,
+    Memo,
+    Problem,
+    SearchPath,
+    best_value,
+    list_splits,
+    scores_into,
+)
 
-MOST_BYTES = 1 << 28
+MAX_PATH_BYTES = 1 << 28
 """Largest memory, in bytes, of the sets of points by code, and of the splits of the cells on a path."""
-MOST_CATEGORIES = 12
+MAX_LISTED_CATEGORIES = 12
 """Largest number of categories of a feature: the partitions of more are too many to be listed in every cell."""
-MOST_WEIGHT = 1 << 20
+MAX_TOTAL_WEIGHT = 1 << 20
 """Largest sum of the weights. Scores are tabulated for all whole numbers up to this sum."""
 
 
@@ -56,7 +67,7 @@ class Cell:
 def has_bounds(model: TreeModel) -> bool:
     """Return True if the search can be used: cells are sets of rows, and counts of classes bound the scores."""
     rule = model.lowered.split_prior
-    is_listed = ~rule.feature.nominal | (rule.feature.n_codes <= MOST_CATEGORIES) | (rule.feature.weight <= 0.0)
+    is_listed = ~rule.feature.nominal | (rule.feature.n_codes <= MAX_LISTED_CATEGORIES) | (rule.feature.weight <= 0.0)
     return bool(
         told(parts_rows, rule)
         and not told(has_empty_sides, rule)
@@ -78,73 +89,73 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell]
     counted = points.stats[:, -model.target.n_classes :]
     columns = np.column_stack([points.stats, points.rows, counted.sum(axis=1) - counted.max(axis=1)])
     n_codes = np.where(rule.feature.weight > 0.0, rule.feature.n_codes, 0).astype(np.int64)
-    n_splits = np.where(rule.feature.nominal, 1 << np.minimum(n_codes, MOST_CATEGORIES), n_codes)
-    n_words, most_splits = -(-len(points.rows) // 64), max(int(n_splits.sum()), 1)
-    n_bytes = 8 * max(n_words * int(n_codes.sum()), (limit + 2) * most_splits * (2 * columns.shape[1] + n_words + 6))
-    if n_bytes > MOST_BYTES or np.any(columns != np.rint(columns)) or columns.sum() > MOST_WEIGHT:
+    n_splits = np.where(rule.feature.nominal, 1 << np.minimum(n_codes, MAX_LISTED_CATEGORIES), n_codes)
+    n_words, max_splits = -(-len(points.rows) // 64), max(int(n_splits.sum()), 1)
+    n_bytes = 8 * max(n_words * int(n_codes.sum()), (limit + 2) * max_splits * (2 * columns.shape[1] + n_words + 6))
+    if n_bytes > MAX_PATH_BYTES or np.any(columns != np.rint(columns)) or columns.sum() > MAX_TOTAL_WEIGHT:
         return None
     sets = [
         points.codes[c] == code if rule.feature.nominal[c] else points.codes[c] <= code
         for c in range(len(n_codes))
         for code in range(n_codes[c])
     ]
-    whole = columns.astype(np.int64)
-    digits = [[(column >> b) & 1 == 1 for b in range(int(column.max()).bit_length())] for column in whole.T]
+    numbers = columns.astype(np.int64)
+    digits = [[(column >> b) & 1 == 1 for b in range(int(column.max()).bit_length())] for column in numbers.T]
     with np.errstate(divide="ignore"):
         log_weight = np.log(rule.feature.weight)
     problem = Problem(
-        below=_as_words(sets, len(points.rows)),
+        below=_as_bit_words(sets, len(points.rows)),
         first_code=np.concatenate([[0], np.cumsum(n_codes)]),
         nominal=np.array(rule.feature.nominal),
         log_weight=log_weight,
-        planes=_as_words([plane for each in digits for plane in each], len(points.rows)),
-        first_plane=np.cumsum([0, *(len(each) for each in digits)]),
+        planes=_as_bit_words([plane for planes_of_column in digits for plane in planes_of_column], len(points.rows)),
+        first_plane=np.cumsum([0, *(len(planes_of_column) for planes_of_column in digits)]),
         min_leaf=int(rule.min_leaf),
-        most_splits=most_splits,
+        max_splits=max_splits,
         with_rule=penalty is None,
-        **_scores(model, penalty, limit, int(counted.sum())),
+        **_score_fields(model, penalty, limit, int(counted.sum())),
     )
     total = columns.sum(axis=0)
-    everything = _as_words([np.ones(len(points.rows), dtype=np.bool_)], len(points.rows))[0]
+    everything = _as_bit_words([np.ones(len(points.rows), dtype=np.bool_)], len(points.rows))[0]
     return problem, Cell(everything, total[:-N_SUMS], total[-N_SUMS:].astype(np.int64))
 
 
-def _scores(model: TreeModel, penalty: float | None, limit: int, n: int) -> dict[str, Any]:
+def _score_fields(model: TreeModel, penalty: float | None, limit: int, n: int) -> dict[str, Any]:
     """Return the fields of a problem of ``n`` rows that hold prior factors, scores and bounds."""
-    alone = np.zeros((0, 0))
+    pure_scores = np.zeros((0, 0))
     if penalty is not None:
         stop, split = np.full(limit + 1, -penalty), np.zeros(limit + 1)
         leaf = PacBayesLoss(1.0).rule(model.target)
         factors = {"log_stop": stop, "log_forced": stop, "log_split": split}
-        return factors | {"log_alone": alone, "leaf": leaf, "error_loss": 1.0}
+        return factors | {"log_alone": pure_scores, "leaf": leaf, "error_loss": 1.0}
     names, error_loss = ("log_stop", "log_forced", "log_split"), 0.0
     factors = {name: np.array(model.prior_tables.table[name][: limit + 1], dtype=np.float64) for name in names}
     if isinstance(model.leaf, PacBayesLoss):
         error_loss = float(model.leaf.lambda1)
     else:
-        alone = np.empty((model.target.n_classes, n + 1))
-        for c in range(len(alone)):
-            stats = np.zeros(alone.T.shape)
+        pure_scores = np.empty((model.target.n_classes, n + 1))
+        for c in range(len(pure_scores)):
+            stats = np.zeros(pure_scores.T.shape)
             stats[:, c] = np.arange(n + 1)
-            alone[c] = cell_scores(pack(model.lowered), stats)
-    return factors | {"log_alone": alone, "leaf": model.lowered.leaf, "error_loss": error_loss}
+            pure_scores[c] = cell_scores(pack(model.lowered), stats)
+    return factors | {"log_alone": pure_scores, "leaf": model.lowered.leaf, "error_loss": error_loss}
 
 
-def _as_words(sets: list[np.ndarray], n: int) -> np.ndarray:
-    """Return sets of ``n`` points, m times (n,) bool, as bits (m, W) uint64."""
+def _as_bit_words(sets: list[np.ndarray], n: int) -> np.ndarray:
+    """Return m sets of points, given as masks (n,) bool, as bits (m, W) uint64."""
     padded = np.zeros((len(sets), 64 * -(-n // 64)), dtype=np.bool_)
     if sets:
         padded[:, :n] = sets
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
-STEP = 1 << 18
+FIRST_STEP = 1 << 18
 """Number of cells after which the search first checks for Ctrl-C, about a second."""
-LARGEST_GRAPH = 1 << 20
+MAX_GRAPH_CELLS = 1 << 20
 """Largest number of cells of the graph, a kilobyte each."""
-LARGEST_TABLE = 1 << 22
+MAX_MEMO_CELLS = 1 << 22
 """Largest number of cells whose values are kept, 32 bytes each."""
-MARGIN = 1e-9
+ROUNDING_MARGIN = 1e-9
 """Difference of values, relative to the largest, that may be due to rounding."""
 
 
@@ -162,10 +173,10 @@ class Search:
 
     def __init__(self, problem: Problem, root: Cell, max_cells: int) -> None:
         self.problem, self.root = problem, root
-        self.max_cells = self.most_evaluated = max_cells
+        self.max_cells = self.max_evaluated = max_cells
         self.depth = len(problem.log_stop) - 1
-        n_stats, n_rows = len(root.stats), (self.depth + 1) * problem.most_splits
-        self.path = Path(
+        n_stats, n_rows = len(root.stats), (self.depth + 1) * problem.max_splits
+        self.path = SearchPath(
             bits=np.zeros((self.depth + 1, len(root.bits)), dtype=np.uint64),
             stats=np.zeros((self.depth + 1, n_stats)),
             sums=np.zeros((self.depth + 1, N_SUMS), dtype=np.int64),
@@ -177,25 +188,25 @@ class Search:
             side_sums=np.zeros((2 * n_rows, N_SUMS), dtype=np.int64),
             n_splits=np.zeros(self.depth + 1, dtype=np.int64),
             side_value=np.zeros(2 * n_rows),
-            log_most=np.zeros(self.depth + 1),
+            log_max_factor=np.zeros(self.depth + 1),
         )
-        size = max(4, min(1 << (max_cells - 1).bit_length(), LARGEST_TABLE))
+        size = max(4, min(1 << (max_cells - 1).bit_length(), MAX_MEMO_CELLS))
         self.memo = Memo(np.zeros((size, 2), dtype=np.uint64), np.zeros(size), np.zeros(size), np.zeros(2, np.int64))
         self._packed = pack(problem), pack(self.memo), pack(self.path)
         score = np.empty(1)
         scores_into(score, self._packed[0], root.stats[None])
-        self.margin = MARGIN * (1.0 + abs(float(score[0])))
+        self.margin = ROUNDING_MARGIN * (1.0 + abs(float(score[0])))
 
     @property
     def is_exhausted(self) -> bool:
         """True if the search was cut off because it had evaluated too many cells."""
-        return bool(self.memo.count[EVALUATED] >= self.most_evaluated)
+        return bool(self.memo.count[EVALUATED] >= self.max_evaluated)
 
-    def near(self, epsilon: float) -> NearGraph:
+    def graph_near_best(self, epsilon: float) -> NearGraph:
         """Return the graph of the trees at most ``epsilon`` worse than the best one."""
         limit, best = self._optimum()
         # the values of most cells are in the table by now
-        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        self.max_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
         graph, has_all, is_whole = self._graph(limit, best - epsilon - self.margin)
         is_complete = is_whole and limit == self.depth
         return NearGraph(graph, best_sums(graph), has_all and is_complete, is_complete)
@@ -205,25 +216,29 @@ class Search:
 
         The best tree under a small limit gives the search under the next one a value that is needed.
         """
-        self.most_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
-        done, best, limit = 0, -np.inf, min(1, self.depth)
+        self.max_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
+        solved_limit, best, limit = 0, -np.inf, min(1, self.depth)
         while True:
             self._start(limit)
             value = self._evaluate(0, limit, best - self.margin, True)
             if self.is_exhausted:
-                return done, best
-            done, best = limit, value
+                return solved_limit, best
+            solved_limit, best = limit, value
             if limit == self.depth:
-                return done, best
+                return solved_limit, best
             limit = min(2 * limit, self.depth)
 
     def _start(self, limit: int) -> None:
-        """Set the prior factors under a depth limit, and let the path begin at the root."""
-        problem, most = self.problem, self.path.log_most
+        """Compute the largest prior factors of split trees under a depth limit, and let the path begin at the root.
+
+        ``log_max_factor[d] = log_split[d] + 2 max(leaf factor at d + 1, log_max_factor[d + 1])``: both subtrees have
+        the largest factor.
+        """
+        problem, log_max_factor = self.problem, self.path.log_max_factor
         stop = np.maximum(problem.log_stop, problem.log_forced)
-        most[limit:] = -np.inf
+        log_max_factor[limit:] = -np.inf
         for depth in range(limit - 1, -1, -1):
-            most[depth] = problem.log_split[depth] + 2.0 * max(stop[depth + 1], most[depth + 1])
+            log_max_factor[depth] = problem.log_split[depth] + 2.0 * max(stop[depth + 1], log_max_factor[depth + 1])
         self._set_cell(self.root)
 
     def _set_cell(self, cell: Cell) -> None:
@@ -231,13 +246,16 @@ class Search:
         path, depth = self.path, cell.depth
         path.bits[depth], path.stats[depth], path.sums[depth] = cell.bits, cell.stats, cell.sums
 
-    def _evaluate(self, depth: int, limit: int, need: float, only: bool) -> float:
-        """Call `best_value` again and again until it has evaluated all cells it needs, or too many."""
-        count, step = self.memo.count, STEP
+    def _evaluate(self, depth: int, limit: int, need: float, only_best: bool) -> float:
+        """Return `best_value` of the cell at ``depth`` of the path, calling it until all cells it needs are evaluated.
+
+        Each call evaluates a limited number of cells, so that Ctrl-C takes effect. Stop if there are too many.
+        """
+        count, step = self.memo.count, FIRST_STEP
         while True:
-            count[ALLOWED] = min(count[EVALUATED] + step, self.most_evaluated)
-            value = best_value(*self._packed, depth, limit, need, self.margin, only)
-            if count[EVALUATED] < count[ALLOWED] or self.is_exhausted:
+            count[MAX_EVALUATED] = min(count[EVALUATED] + step, self.max_evaluated)
+            value = best_value(*self._packed, depth, limit, need, self.margin, only_best)
+            if count[EVALUATED] < count[MAX_EVALUATED] or self.is_exhausted:
                 return value
             # cells whose values were overwritten are evaluated again, so that steps of one size might never suffice
             step *= 2
@@ -256,7 +274,7 @@ class Search:
         number_of: dict[tuple[int, bytes], int] = {}
         is_whole = True
         for cell in cells:
-            is_whole = is_whole and not self.is_exhausted and len(cells) < LARGEST_GRAPH
+            is_whole = is_whole and not self.is_exhausted and len(cells) < MAX_GRAPH_CELLS
             rows, are_all = self._near_splits(cell, limit if is_whole else cell.depth)
             has_all = has_all and are_all
             sides = (2 * rows[:, None] + [0, 1]).reshape(-1)
@@ -288,7 +306,7 @@ class Search:
         self._evaluate(cell.depth, limit, cell.need, False)
         n_splits = int(self.path.n_splits[cell.depth])
         cell.can_split = n_splits > 0
-        rows = cell.depth * self.problem.most_splits + np.arange(n_splits)
+        rows = cell.depth * self.problem.max_splits + np.arange(n_splits)
         value = self._terms(cell.depth, rows) + self.path.side_value[2 * rows] + self.path.side_value[2 * rows + 1]
         is_possible = value > -np.inf
         is_near = is_possible & (value >= cell.need)
@@ -358,14 +376,14 @@ def best_trees(model: TreeModel, k: int, *, penalty: float | None = None, max_ce
     >>> [tree.n_leaves for tree in exact.best_trees(model, 3).trees]
     [2, 2, 2]
     """
-    k, penalty = check_count("k", k), _check(model, penalty)
-    near, epsilon = _search(model, penalty, max_cells), FIRST_EPSILON
+    k, penalty = check_count("k", k), _check_model_and_penalty(model, penalty)
+    near_graph_within, epsilon = _near_graph_function(model, penalty, max_cells), FIRST_EPSILON
     while True:
-        found = near(epsilon)
-        is_last = found.has_all or not found.is_complete
-        values, ranked = rank_trees(found.graph, found.best, k, np.inf if is_last else epsilon)
+        near_graph = near_graph_within(epsilon)
+        is_last = near_graph.has_all or not near_graph.is_complete
+        values, ranked = rank_trees(near_graph.graph, near_graph.best, k, np.inf if is_last else epsilon)
         if is_last or len(values) == k:
-            return BestTrees(*_grow(model, found.graph, values, ranked, penalty))
+            return BestTrees(*_ranked_trees(model, near_graph.graph, values, ranked, penalty))
         epsilon *= 2.0
 
 
@@ -427,15 +445,15 @@ def trees_within(
     [-4.0, -5.0, -5.0]
     """
     epsilon = check_number("epsilon", epsilon, "a number >= 0", 0.0)
-    most, penalty = check_count("most", most), _check(model, penalty)
-    found = _search(model, penalty, max_cells)(epsilon)
-    values, ranked = rank_trees(found.graph, found.best, most + 1, epsilon)
-    trees, log_joint = _grow(model, found.graph, values[:most], ranked, penalty)
-    return TreesWithin(trees, log_joint, len(values) <= most and found.is_complete)
+    most, penalty = check_count("most", most), _check_model_and_penalty(model, penalty)
+    near_graph = _near_graph_function(model, penalty, max_cells)(epsilon)
+    values, ranked = rank_trees(near_graph.graph, near_graph.best, most + 1, epsilon)
+    trees, log_joint = _ranked_trees(model, near_graph.graph, values[:most], ranked, penalty)
+    return TreesWithin(trees, log_joint, len(values) <= most and near_graph.is_complete)
 
 
-def _check(model: TreeModel, penalty: float | None) -> float | None:
-    """Check that the model and the penalty can be used, and return the penalty, None if there is none given."""
+def _check_model_and_penalty(model: TreeModel, penalty: float | None) -> float | None:
+    """Check that the model and the penalty can be used, and return the penalty as a float, or None."""
     check_type("model", model, TreeModel, "a TreeModel")
     refuse_drawn_weights(model)
     refuse_leaf_counts(model)
@@ -447,7 +465,7 @@ def _check(model: TreeModel, penalty: float | None) -> float | None:
     return check_number("penalty", penalty, "a number >= 0, errors per leaf", 0.0)
 
 
-def _search(model: TreeModel, penalty: float | None, max_cells: int) -> Callable[[float], NearGraph]:
+def _near_graph_function(model: TreeModel, penalty: float | None, max_cells: int) -> Callable[[float], NearGraph]:
     """Return a function of epsilon that returns a graph with all trees at most epsilon worse than the best one.
 
     If the model has no bounds, this graph is the whole graph of cells.
@@ -455,7 +473,7 @@ def _search(model: TreeModel, penalty: float | None, max_cells: int) -> Callable
     check_cells(max_cells)
     prepared = new_problem(model, penalty)
     if prepared is not None:
-        return Search(*prepared, max_cells).near
+        return Search(*prepared, max_cells).graph_near_best
     graph = build_graph(model, max_cells)
     if penalty is not None:
         counted = graph.stats[:, -model.target.n_classes :]
@@ -463,14 +481,17 @@ def _search(model: TreeModel, penalty: float | None, max_cells: int) -> Callable
         graph = with_terms(
             graph._replace(score=-errors), log_stop=by_slot(graph, -errors - penalty), log_split=0.0, log_rule=0.0
         )
-    whole = NearGraph(graph, best_sums(graph), True, True)
-    return lambda epsilon: whole
+    near_graph = NearGraph(graph, best_sums(graph), True, True)
+    return lambda epsilon: near_graph
 
 
-def _grow(
+def _ranked_trees(
     model: TreeModel, graph: CellGraph, values: np.ndarray, ranked: Any, penalty: float | None
 ) -> tuple[list[Tree], np.ndarray]:
-    """Return the ranked trees with these values, and their log prior plus log score, or minus their objective."""
+    """Return the trees of a semiring ``ranked``, best first, and their log joint (with ``penalty``, minus objective).
+
+    ``values`` are the log weights of the trees in the graph.
+    """
     draws = as_draws(model, graph, grow_chosen_trees(model, graph, ranked, np.arange(len(values))))
     trees = [draws.distinct_tree(int(t)) for t in draws.tree_of_draw[0]]
     return trees, values + (model.prior_tables.log_constant if penalty is None else 0.0)

@@ -141,7 +141,7 @@ def forward_tree(
     >>> grown.tree.n_leaves, round(grown.bound.value, 3), np.round(grown.path, 2).tolist()
     (3, 0.149, [0.45, 0.45, 0.15])
     """
-    rows, label, classes = _read_rows(X, y)
+    rows, label, classes = _read_training_rows(X, y)
     columns = learn_columns(Table(X), []) if is_frame(X) else None
     if columns is not None and columns.is_nominal.any():
         raise ValueError("X has nominal columns, which these codes lack; give columns of numbers.")
@@ -178,7 +178,7 @@ def forward_tree(
     return min(trees, key=lambda one: one.bound.raw)
 
 
-def _read_rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_training_rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Check the data, and return the rows (n, p), the class numbers (n,) and the sorted classes."""
     rows, labels = read_matrix("X", X), read_labels(y, X)
     if rows.ndim != 2 or labels.shape != (len(rows),) or len(rows) < 2:

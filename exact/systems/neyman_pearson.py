@@ -35,10 +35,8 @@ from ..recursion.terms import with_terms
 from ..recursion.trees import as_draws, grow_chosen_trees
 from .dyadic_bounds import erm_tolerance, srm_tolerance
 from .dyadic_trees import DyadicProblem, best_tree_and_cells, check_factor, dyadic_problem
-from .pruning import root_vertices
+from .pruning import FIRST_SIZES, root_vertices
 
-FIRST_SIZES = 16
-"""Number of sizes of trees (numbers of leaves) tried first."""
 MULTIPLIERS = 2.0 ** np.arange(-8.0, 9.0)
 """Lagrange multipliers, in misses per false alarm, of the lower bounds that exclude large trees."""
 OBJECTIVE_ROUNDING = 1e-9

@@ -458,8 +458,8 @@ def adaptive_rate(
         raise ValueError("a dimension below n_features needs packing, the constant of the number of leaves; give it.")
     if packing is None and n_features * math.log(2.0 * math.sqrt(n_features)) > math.log(MAX_ARGUMENT):
         raise ValueError(
-            f"n_features={n_features} has more than {MAX_ARGUMENT:g} cubes at each diameter; give dimension= and "
-            "packing=."
+            f"n_features={n_features} has more than {MAX_ARGUMENT:g} cubes at each diameter; give dimension "
+            "and packing."
         )
     if packing is None:
         packing = (2.0 * math.sqrt(n_features)) ** n_features

@@ -27,7 +27,7 @@ from ..recursion.trees import grow_chosen_trees
 LARGEST_PENALTY = 1e150
 """Largest penalty allowed, so that the product of two is finite."""
 FIRST_SIZES = 16
-"""Number of sizes tried first if a penalty is not concave."""
+"""Number of sizes (numbers of leaves) tried first if the best tree is not a vertex of the hull."""
 
 
 class PenalisedChoice(NamedTuple):

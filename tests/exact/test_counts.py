@@ -36,7 +36,7 @@ def _pieces(X, y, ends, **given):
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", DESIGNS)
 def test_pieces_and_workers_equal_the_batch_exactly(name, monkeypatch):
-    monkeypatch.setattr(design_counts, "LEAST_PENDING", 40)
+    monkeypatch.setattr(design_counts, "MIN_UNMERGED_ROWS", 40)
     rng = np.random.default_rng(1)
     X, y = rng.random((500, 2)), np.array(["no", "yes", "who"])[rng.integers(0, 3, 500)]
     batch = exact.solve(pt.TreeModel(X, y, split_prior=DESIGNS[name], tree_prior=PRIOR))
@@ -66,7 +66,7 @@ def test_estimation_rows_stay_apart():
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("leaf", [None, pt.NormalKnownVariance(1.0, 0.0, 0.5)])
 def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
-    monkeypatch.setattr(design_counts, "LEAST_PENDING", 40)
+    monkeypatch.setattr(design_counts, "MIN_UNMERGED_ROWS", 40)
     rng = np.random.default_rng(3)
     X, y, w = rng.random((400, 2)), 1e3 + rng.normal(size=400), rng.choice([0.0, 0.5, 2.0], 400)
     batch = exact.solve(pt.TreeModel(X, y, split_prior=DESIGNS["cyclic"], tree_prior=PRIOR, leaf=leaf, sample_weight=w))

@@ -165,7 +165,7 @@ def test_trees_of_more_than_two_leaves_forgotten(monkeypatch):
 
 @pytest.mark.planted
 def test_a_bound_by_the_cube_of_the_largest_likelihood(monkeypatch):
-    right = ceilings.Ceiling.log_most
-    monkeypatch.setattr(ceilings.Ceiling, "log_most", lambda *given: 3.0 * right(*given))
+    right = ceilings.Ceiling.log_upper_bound
+    monkeypatch.setattr(ceilings.Ceiling, "log_upper_bound", lambda *given: 3.0 * right(*given))
     with pytest.raises(AssertionError):
         check_classes()

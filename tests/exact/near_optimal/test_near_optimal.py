@@ -112,9 +112,9 @@ def check(name="two classes", epsilon=2.0):
 
 
 def test_a_full_table_and_many_interruptions_change_nothing(monkeypatch):
-    monkeypatch.setattr(trees, "LARGEST_TABLE", 4)
+    monkeypatch.setattr(trees, "MAX_MEMO_CELLS", 4)
     check()
-    monkeypatch.setattr(trees, "STEP", 3)
+    monkeypatch.setattr(trees, "FIRST_STEP", 3)
     check("nominal")
 
 
@@ -124,7 +124,7 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
 
     def low(model, penalty):
         problem, root = new_problem(model, penalty)
-        return problem._replace(log_alone=problem.log_alone - 30.0), root
+        return problem._replace(pure_scores=problem.pure_scores - 30.0), root
 
     monkeypatch.setattr(trees, "new_problem", low)
     with pytest.raises(AssertionError):
@@ -133,8 +133,8 @@ def test_a_bound_that_is_too_small_is_seen(monkeypatch):
 
 @pytest.mark.planted
 def test_a_need_that_is_too_large_is_seen(monkeypatch):
-    right = trees.Search.near
-    monkeypatch.setattr(trees.Search, "near", lambda self, epsilon: right(self, 0.6 * epsilon))
+    right = trees.Search.graph_near_best
+    monkeypatch.setattr(trees.Search, "graph_near_best", lambda self, epsilon: right(self, 0.6 * epsilon))
     with pytest.raises(AssertionError):
         check()
 
