@@ -73,9 +73,9 @@ def test_the_best_within_the_limit(seed, method, monkeypatch):
 @pytest.mark.planted
 def test_a_planted_bug_is_caught(monkeypatch):
     """A floor on the misses that forgets what the allowed alarms cost leaves out sizes that win."""
-    right = module._fewest_possible
+    right = module._min_misses
     monkeypatch.setattr(module, "FIRST_SIZES", 1)
-    monkeypatch.setattr(module, "_fewest_possible", lambda graph, sides, alarms: right(graph, sides, 0 * alarms))
+    monkeypatch.setattr(module, "_min_misses", lambda graph, counts, alarms: right(graph, counts, 0 * alarms))
     caught = 0
     for seed in range(30):
         codes, y, _, levels, cyclic, trees = random_problem(seed, n_classes=2)
