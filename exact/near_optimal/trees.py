@@ -127,7 +127,7 @@ def _score_fields(model: TreeModel, penalty: float | None, limit: int, n: int) -
         stop, split = np.full(limit + 1, -penalty), np.zeros(limit + 1)
         leaf = PacBayesLoss(1.0).rule(model.target)
         factors = {"log_stop": stop, "log_forced": stop, "log_split": split}
-        return factors | {"log_alone": pure_scores, "leaf": leaf, "error_loss": 1.0}
+        return factors | {"pure_scores": pure_scores, "leaf": leaf, "error_loss": 1.0}
     names, error_loss = ("log_stop", "log_forced", "log_split"), 0.0
     factors = {name: np.array(model.prior_tables.table[name][: limit + 1], dtype=np.float64) for name in names}
     if isinstance(model.leaf, PacBayesLoss):
@@ -138,7 +138,7 @@ def _score_fields(model: TreeModel, penalty: float | None, limit: int, n: int) -
             stats = np.zeros(pure_scores.T.shape)
             stats[:, c] = np.arange(n + 1)
             pure_scores[c] = cell_scores(pack(model.lowered), stats)
-    return factors | {"log_alone": pure_scores, "leaf": model.lowered.leaf, "error_loss": error_loss}
+    return factors | {"pure_scores": pure_scores, "leaf": model.lowered.leaf, "error_loss": error_loss}
 
 
 def _as_bit_words(sets: list[np.ndarray], n: int) -> np.ndarray:

@@ -92,7 +92,12 @@ def test_best_scores_are_those_of_no_partition(name, weights):
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("part", "name"),
-    [("_entropies", "dirichlet"), ("_entropies", "laplace"), ("_times", "weibull"), ("least_scatters", "normal")],
+    [
+        ("_max_log_multinomial", "dirichlet"),
+        ("_max_log_multinomial", "laplace"),
+        ("_max_log_exponential", "weibull"),
+        ("least_scatters", "normal"),
+    ],
 )
 def test_best_scores_that_are_too_small(part, name, monkeypatch):
     """As if the rows of a point had less likelihood, or rows were never close to each other."""
