@@ -167,7 +167,7 @@ class PredictsFromGraph(Posterior):
         return NewRows(X, codes, certain)
 
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes (n,) of numbers under local cuts, and True for each number whose code is certain.
+        """Return the codes (n,) of numbers ``x`` of coordinate ``c`` under local cuts, and True if a code is certain.
 
         A code is certain if the number lies between training values with this code. If splits use one coordinate only,
         all thresholds lie between neighbouring codes, so that each number but NaN has a certain code.

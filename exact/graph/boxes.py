@@ -96,7 +96,7 @@ def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
 def translated_bits(split: int, source: int, target: int) -> int:
     """Translate a set of categories from one box to another: the j-th category of ``source`` to the j-th of ``target``.
 
-    All three arguments are bits of categories. Both boxes have as many categories.
+    All three arguments and the result are bits of categories. Both boxes have as many categories.
     """
     out = np.int64(0)
     while source:

@@ -153,8 +153,8 @@ def find_or_add(
     """Return the number of the cell on one side of a split, found by its hash, and add the cell if it is new.
 
     ``word0, word1`` is the hash of the points or the box, to which the function adds the depth and the groups of
-    features if they matter. ``parent``, ``feature``, ``split`` and ``side`` are the origin of a new cell, whose
-    statistics are those of ``side`` in the scratch. In mode FIND no cell is added, and NO_CELL is returned.
+    features if they matter. ``parent``, ``feature``, ``split`` and ``side`` are the origin of a new cell of this
+    ``size``, whose statistics are those of ``side`` in the scratch. In mode FIND return NO_CELL if there is no cell.
     """
     cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
     # the groups of features that may still interact decide which features a cell can be split on
@@ -189,7 +189,7 @@ def find_or_add(
 
 @jit
 def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
-    """Add the splits of a cell with their probabilities ``log R(split | cell)``, and new children as the mode allows.
+    """Add the splits of a cell, whose box and points are in the scratch, with log R, and children as the mode allows.
 
     R of a split on feature k is ``w_k / sum of w_j over the features j with a split  *  1 / number of splits on k``,
     or, with weights of splits, their fraction in place of the last factor (formulas, section 2).

@@ -203,7 +203,7 @@ def is_layered(model: TreeModel) -> bool:
 
 
 def _depth_of_slots(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Return the depth (n_slots,) of each slot, from the smallest ``depth`` (n_cells,) of each cell."""
+    """Return the depth (n_slots,) of each slot, from the first slot and the smallest ``depth`` of each cell."""
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
 

@@ -318,8 +318,9 @@ def write_rules_into(
 ) -> None:
     """Write the first edge of each cell of a layer, and the feature and log R of each edge.
 
-    R is the weight of the feature divided by those of all features that can be halved. Edges are counted from the first
-    one of the layer. ``sizes`` (V,) are the numbers of cells of each vector.
+    R is the ``weight`` (p,) of the feature divided by those of all features that can be halved, which have a ``child``
+    (V, p) >= 0. Edges are counted from the first one of the layer. ``sizes`` (V,) are the numbers of cells of each
+    level vector.
     """
     cell, e, log_fraction = 0, 0, np.empty(child.shape[1])
     for v in range(len(child)):
@@ -346,9 +347,9 @@ def sorted_units(model: TreeModel) -> Lowered:
 
 @jit
 def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
-    """Return the first 64 bits (U,) of the codes of each unit as one integer, a key to sort units by.
+    """Return the first 64 bits (U,) of the codes (p, U) of each unit as one integer, a key to sort units by.
 
-    The first bits of all features come first, then the second ones.
+    Codes have ``levels`` bits. The first bits of all features come first, then the second ones.
     """
     p, n = codes.shape
     out = np.zeros(n, dtype=np.uint64)

@@ -59,7 +59,7 @@ class Ceiling(NamedTuple):
 
 
 def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
-    """Return the upper bounds for a model, or the reason, as text, why there are none."""
+    """Return the upper bounds for a model with these ``points``, or the reason, as text, why there are none."""
     mass = prior_mass(model)
     if mass.log_mass is None:
         return f"the mass of {model.tree_prior!r} requires the sum over all trees"
@@ -205,7 +205,7 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
 
 
 def _max_log_poisson(model: Any, stats: np.ndarray) -> np.ndarray:
-    """Return the log of the largest Poisson likelihood (P,) of points with ``stats``, under any rate."""
+    """Return the log of the largest Poisson likelihood (P,) of points with ``stats`` (P, n_stats), under any rate."""
     exposure, count, rest = stats.T
     reference = model.leaf.params(model.target)[3]
     if reference > 0.0:
@@ -214,7 +214,7 @@ def _max_log_poisson(model: Any, stats: np.ndarray) -> np.ndarray:
 
 
 def _max_log_binomial(log_coefficients: np.ndarray, n_first: np.ndarray, n_second: np.ndarray) -> np.ndarray:
-    """Return the log of the largest likelihood (P,) of two kinds of outcomes, plus the log binomial coefficients.
+    """Return the log of the largest likelihood (P,) of two kinds of outcomes, plus ``log_coefficients`` (P,).
 
     ``n_first`` and ``n_second`` (P,) are the numbers of outcomes of each kind.
     """

@@ -107,7 +107,7 @@ def _number_text(n: int) -> str:
 
 
 def refuse_bytes(n_bytes: int, what: str) -> None:
-    """Raise Intractable if an array would fill more than half of the memory of the machine."""
+    """Raise Intractable if ``n_bytes`` exceed half of the memory of the machine. ``what`` names the array."""
     if n_bytes > memory_bytes() // 2:
         raise Intractable(n_bytes, memory_bytes() // 2, f"bytes for {what}")
 

@@ -468,7 +468,8 @@ def _check_model_and_penalty(model: TreeModel, penalty: float | None) -> float |
 def _near_graph_function(model: TreeModel, penalty: float | None, max_cells: int) -> Callable[[float], NearGraph]:
     """Return a function of epsilon that returns a graph with all trees at most epsilon worse than the best one.
 
-    If the model has no bounds, this graph is the whole graph of cells.
+    If the model has no bounds, this graph is the whole graph of cells. With ``penalty`` trees are worse by their number
+    of errors and leaves.
     """
     check_cells(max_cells)
     prepared = new_problem(model, penalty)

@@ -183,7 +183,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers
 def _push_node(
     stack: np.ndarray, index: int, cell: int, depth: int, parent: int, is_left: int, tree_number: int
 ) -> None:
-    """Write a node that is still to be grown into row ``index`` of the stack (n, 5)."""
+    """Write a node that is still to be grown into row ``index`` of the stack (n, 5), with the number of its parent."""
     stack[index, 0], stack[index, 1], stack[index, 2] = cell, depth, parent
     stack[index, 3], stack[index, 4] = is_left, tree_number
 

@@ -141,11 +141,12 @@ def list_rows_into(
 ) -> int:
     """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``; return the number of cells.
 
-    Cells are visited depth first along ``children`` and ``first_child``, the fields of `CellPaths`, as are ``edge`` and
-    ``side``. ``order`` is a permutation of the rows, in which every cell on the current path has a range. For each
-    child the range of the cell is partitioned, so that the rows of the child come first. The stack holds the number,
-    the two ends of the range and the next child of each cell on the path, and ``level[0]`` is its last row. The
-    function returns if an array is full, and continues at the next call, until ``level[0]`` is -1.
+    ``codes`` (q, n) are those of the rows. ``feature``, ``split`` and ``rows`` are columns of the graph, ``edge`` to
+    ``first_child`` those of `CellPaths`, along which cells are visited depth first. ``order`` is a permutation of the
+    rows, in which every cell on the current path has a range. For each child the range of the cell is partitioned, so
+    that the rows of the child come first. The stack holds the number, the two ends of the range and the next child of
+    each cell on the path, and ``level[0]`` is its last row. The function returns if an array is full, and continues at
+    the next call, until ``level[0]`` is -1.
     """
     at_level, n_cells, n_written = level[0], 0, 0
     while at_level >= 0:

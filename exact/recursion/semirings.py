@@ -88,7 +88,7 @@ def add_split(semiring: Any, accumulator: Any, slot: int, e: int, log_weight: fl
 
 @by_class
 def store(semiring: Any, slot: int, total: Any) -> None:
-    """Write the finished sum of a slot into the arrays of the semiring."""
+    """Write the sum over the trees below a slot, whose accumulator is ``total``, into the arrays of the semiring."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 

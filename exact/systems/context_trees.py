@@ -324,7 +324,7 @@ def context_tree_weighting(
 
 
 def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the node, symbol, child and count of all (node, symbol) pairs, sorted by node, then symbol."""
+    """Return the node, symbol, child (-1 if none) and count of all (node, symbol) pairs of ``trie``, sorted."""
     entries = np.flatnonzero(trie.key != NO_NODE)
     entries = entries[np.argsort(trie.key[entries])]
     node, symbol = np.divmod(trie.key[entries], n_symbols)

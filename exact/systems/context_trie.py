@@ -69,7 +69,7 @@ def with_double_capacity(trie: Trie) -> Trie:
 
 @jit
 def reinsert_entries(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.ndarray) -> None:
-    """Insert the entries of an old hash table into the empty one of ``trie``."""
+    """Insert the entries of an old hash table, with columns ``key``, ``child`` and ``count``, into that of ``trie``."""
     for i in range(len(key)):
         if key[i] != NO_NODE:
             place = find_place(trie.key, key[i])
@@ -136,9 +136,10 @@ def add_examples(
 
 @jit
 def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
-    """Count a symbol in the contexts on one path, from the longest up, and return its predictive probability before.
+    """Return the predictive probability of a symbol, and count the symbol in the contexts on one path.
 
-    ``entries`` holds the place of (context, symbol) in the hash table for each node of ``path``.
+    ``path`` holds the nodes from the root on, and ``entries`` the place of (context, symbol) in the hash table for each
+    of them. ``alpha`` is the prior count of a symbol.
     """
     weighted = 0.0
     for d in range(len(path) - 1, -1, -1):
@@ -157,7 +158,7 @@ def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symb
 
 @jit
 def mix_probabilities(log_ratio: float, own: float, longer: float) -> float:
-    """Return the weighted mean of two probabilities, with ``log_ratio`` the log of weight of own / weight of below."""
+    """Return the mean of two probabilities with weights whose log ratio (that of ``own`` first) is ``log_ratio``."""
     if log_ratio > 0.0:
         fraction = exp(-log_ratio)
         return (own + fraction * longer) / (1.0 + fraction)
@@ -175,7 +176,7 @@ def _add_exactly(sums: np.ndarray, term: float) -> None:
 
 @jit
 def predict_into(out: np.ndarray, trie: Trie, contexts: np.ndarray, alpha: float) -> None:
-    """Write into ``out`` predictive probabilities (n, n_symbols) after contexts (n, depth), most recent first."""
+    """Write predictive probabilities (n, n_symbols) after contexts (n, depth), most recent first, into ``out``."""
     depth, n_symbols = contexts.shape[1], out.shape[1]
     path = np.empty(depth + 1, dtype=np.int64)
     for i in range(len(contexts)):

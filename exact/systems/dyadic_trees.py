@@ -326,7 +326,7 @@ class DyadicProblem(NamedTuple):
 
 
 def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
-    """Check the input, choose the number of levels if it is None, and build the graph of all dyadic cells."""
+    """Check arguments of `minimise_risk`, choose ``levels`` if it is None, and build the graph of dyadic cells."""
     check_flag("cyclic", cyclic)
     table = Table(X)
     n, p = table.n_rows, table.n_features

@@ -274,7 +274,7 @@ class _Grower:
     ) -> tuple[int, _LeafSplit] | None:
         """Return the index in ``leaves`` of the next leaf to split, and its split; None if no leaf can be split.
 
-        ``n_splits``, ``errors`` and ``nats`` are the totals of the tree so far.
+        ``n_splits``, ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far.
         """
         open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
         if not open_splits:
@@ -291,7 +291,7 @@ class _Grower:
         return min(open_splits, key=bound_and_gain)
 
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
-        """Return the risk bound of a tree with ``n_inner`` splits and thresholds of total code length ``nats``."""
+        """Return the risk bound of a tree of ``n_inner`` splits, ``errors`` and thresholds of code length ``nats``."""
         n = len(self.X)
         code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
         if compressed:
@@ -337,11 +337,12 @@ def _splits_by_errors(
     upper: np.ndarray,
     base: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the best split of some rows for each number of errors of the two children.
+    """Return the best split of the ``rows`` (indices) of a leaf for each number of errors of the two children.
 
     Entry e of the four arrays describes the best split with e errors: its feature (-1 if there is no split), the
-    largest value that goes left, the code length of the threshold, and the information gain times rows. The best split
-    has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties.
+    largest value that goes left, the code length of the threshold (nats), and the information gain times rows. The best
+    split has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties. The arguments
+    from ``offset`` on are the fields of `_Codes`; a child has at least ``min_rows`` rows.
     """
     n = len(rows)
     counts = np.zeros(n_labels, dtype=np.int64)

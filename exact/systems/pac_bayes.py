@@ -489,5 +489,5 @@ def check_lambda(lam: float) -> float:
 
 
 def confidence_term(n: int, lam: float, delta: float) -> float:
-    """Return the term of Proposition 2 and Theorem 1 that depends on the confidence and the number of rows alone."""
+    """Return the term ``(log(2 sqrt(n) / delta) + lam sqrt(2 n log(1 / delta))) / (lam n)`` of Theorem 1."""
     return (math.log(2.0 * math.sqrt(n) / delta) + lam * math.sqrt(2.0 * n * math.log(1.0 / delta))) / (lam * n)

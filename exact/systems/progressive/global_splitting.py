@@ -199,9 +199,10 @@ class _PairSplits(NamedTuple):
 
 
 def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _PairSplits:
-    """Return the splits of the pairs with these keys: those of the cell on the feature at the root of the structure.
+    """Return the splits of pairs of a structure and a cell of the graph ``base``, given by their keys.
 
-    The key of a pair is ``structure * n_cells + cell``.
+    The key of a pair is ``structure * n_cells + cell``. Its splits are those of the cell on the feature at the root of
+    the structure.
     """
     sigma, cell = np.divmod(key, base.n_cells)
     n_edges = np.where(sigma > 0, np.diff(base.first_edge)[cell], 0)
@@ -261,7 +262,7 @@ def _indices_in(keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
 def _add_root(
     model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
 ) -> CellGraph:
-    """Return the graph with the root as cell 0, above the pairs of structures and cells.
+    """Return the graph ``pairs`` of pairs of structures and cells (with these keys), with the root above, as cell 0.
 
     Each split of the root is repeated for every pair of structures on its two sides. Its ``log_rule`` is the log of the
     prior of the structure of the whole tree divided by the number of splittings of this structure.

@@ -273,7 +273,7 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
 
 
 def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
-    """Return the bound for one pair of probabilities at the best number of intervals."""
+    """Return the minimax bound for n rows and success probabilities alpha, beta, at the best number of intervals."""
     divergence = (beta - alpha) * (math.log(beta / alpha) - math.log((1.0 - beta) / (1.0 - alpha)))
     hellinger = (math.sqrt(beta) - math.sqrt(alpha)) ** 2 + (math.sqrt(1.0 - beta) - math.sqrt(1.0 - alpha)) ** 2
     largest = max(8.0, 4.0 * n * divergence)

@@ -202,7 +202,7 @@ def local_rule(model: TreeModel) -> ModelRule:
 def _call_rule(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
     """Call the rule for one leaf, and return the probabilities of its splits after checking them.
 
-    ``n`` is the number of splits, or None if any number is allowed.
+    ``earlier`` is the tree so far. ``n`` is the number of splits, or None if any number is allowed.
     """
     try:
         returned = rule(dict(earlier), leaf)

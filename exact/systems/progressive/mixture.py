@@ -117,7 +117,7 @@ def progressive_mixture(
 
 
 def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
-    """Return the orders in which test examples enter.
+    """Return the orders (``orders`` of them) in which test examples enter. ``target`` has the labels and the mask of E.
 
     A single order is that of the data, unless ``resplit`` is True. Several orders are random. With ``resplit`` each
     order divides the sample into E and S anew.
