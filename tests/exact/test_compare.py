@@ -35,6 +35,6 @@ def test_other_pairs_are_told_what_to_do(pair, words, both):
 
 def test_splits_at_the_root_are_in_the_words_of_trees(both):
     rows = exact.compare(both["truth"], both["draws"]).rows
-    asked = [row.quantity for row in rows if row.quantity.startswith("root: ")]
-    assert "root: day <= 2020-03-06" in asked
-    assert "root: smoker = no" in asked
+    root_quantities = [row.quantity for row in rows if row.quantity.startswith("root: ")]
+    assert "root: day <= 2020-03-06" in root_quantities
+    assert "root: smoker = no" in root_quantities

@@ -27,10 +27,10 @@ def _fed(design, pieces):
     return counts
 
 
-def _pieces(X, y, ends, **given):
+def _pieces(X, y, ends, **options):
     starts = [0, *ends]
     stops = [*ends, len(X)]
-    return [(X[a:b], y[a:b], {name: column[a:b] for name, column in given.items()}) for a, b in zip(starts, stops)]
+    return [(X[a:b], y[a:b], {name: column[a:b] for name, column in options.items()}) for a, b in zip(starts, stops)]
 
 
 @pytest.mark.tenth_a_day
@@ -88,9 +88,9 @@ def test_a_buffer_may_be_filled_anew():
     X, y = np.array([[0.1, 0.2], [0.8, 0.9]]), np.array([0, 1])
     counts = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
     expected = counts.solve(tree_prior=PRIOR).log_evidence
-    again = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
+    unchanged = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
     X[:], y[:] = 0.0, 1
-    assert again.solve(tree_prior=PRIOR).log_evidence == expected
+    assert unchanged.solve(tree_prior=PRIOR).log_evidence == expected
 
 
 @pytest.mark.parametrize("kind", [object, "category", pd.CategoricalDtype(["red", "blue"], ordered=True)])

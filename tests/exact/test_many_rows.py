@@ -50,8 +50,8 @@ def new_rows(name, n=90):
         out.loc[::7, "b"] = "unknown"
         return out
     shuffled = np.column_stack([rng.permutation(column) for column in table.T])
-    moved = shuffled + rng.choice([0.0, 0.3, -7.0, 7.0], shuffled.shape)
-    out = np.concatenate([table, shuffled, moved])[:n]
+    shifted = shuffled + rng.choice([0.0, 0.3, -7.0, 7.0], shuffled.shape)
+    out = np.concatenate([table, shuffled, shifted])[:n]
     if "missing" not in name:
         out = np.where(np.isnan(out), 0.0, out)
     return out

@@ -85,23 +85,23 @@ def test_equals_enumeration_with_missing_values(graph, leaf):
 def check(truth, table, distribution):
     numbers = truth.model.columns.numbers(table)
     for y in (-0.5, 0.0, 1.3, 4.0):
-        told = MixtureOverTrees(truth).cdf(numbers, np.full(len(distribution), y))
-        assert told == pytest.approx([below(mixture, y) for mixture in distribution], abs=1e-9)
+        cdf = MixtureOverTrees(truth).cdf(numbers, np.full(len(distribution), y))
+        assert cdf == pytest.approx([below(mixture, y) for mixture in distribution], abs=1e-9)
     mean, square = np.array(
         [np.sum([p * two_moments(each) for p, each in mixture], axis=0) for mixture in distribution]
     ).T
     assert truth.predict(table) == pytest.approx(mean, rel=1e-8, abs=1e-8)
     assert truth.predict_std_new_y(table) == pytest.approx(np.sqrt(square - mean**2), rel=1e-6)
     q = [0.02, 0.3, 0.5, 0.97]
-    found = truth.predict_quantiles(table, q)
+    quantiles = truth.predict_quantiles(table, q)
     for i, mixture in enumerate(distribution):
         for j, fraction in enumerate(q):
             if isinstance(truth.model.leaf, pt.PoissonGamma):
-                y = found[i, j]
+                y = quantiles[i, j]
                 assert y == np.floor(y) and below(mixture, y) >= fraction - 1e-9
                 assert y == 0.0 or below(mixture, y - 1.0) < fraction + 1e-9
             else:
-                assert below(mixture, found[i, j]) == pytest.approx(fraction, abs=1e-7)
+                assert below(mixture, quantiles[i, j]) == pytest.approx(fraction, abs=1e-7)
     assert truth.predict_interval(table, 0.8) == pytest.approx(truth.predict_quantiles(table, [0.1, 0.9]))
 
 
@@ -113,13 +113,13 @@ def test_draws_follow_enumeration(leaf):
 
 
 def check_draws(truth, table, distribution):
-    drawn = truth.sample_predictive(table, 4000, rng=2)
-    assert drawn.shape == (4000, 3)
+    sampled = truth.sample_predictive(table, 4000, rng=2)
+    assert sampled.shape == (4000, 3)
     for i, mixture in enumerate(distribution):
         for q in (0.1, 0.5, 0.9):
             y = float(truth.predict_quantiles(table, q)[i])
             p = below(mixture, y)
-            assert abs((drawn[:, i] <= y).mean() - p) < 5.0 * math.sqrt(p * (1.0 - p) / 4000)
+            assert abs((sampled[:, i] <= y).mean() - p) < 5.0 * math.sqrt(p * (1.0 - p) / 4000)
 
 
 def regression(n=24):
@@ -164,14 +164,14 @@ def test_progressive_mixture():
     for ask in (mixture.predict_interval, mixture.predict_std_new_y, mixture.sample_predictive):
         with pytest.raises(ValueError, match=r"of a cell differs between stages.*pt\.progressive_mixture\(model\)"):
             ask(X)
-    drawn = pt.progressive_mixture(model, particles=20, draws=10, chains=2, rng=1)
-    assert drawn.predict_interval(X).shape == (24, 2)
+    sampled = pt.progressive_mixture(model, particles=20, draws=10, chains=2, rng=1)
+    assert sampled.predict_interval(X).shape == (24, 2)
     mask = np.arange(24) % 2 == 0
     frozen = pt.TreeModel(X, X[:, 0] > 2, leaf=pt.FrozenLaplace(), estimation=mask)
     mixture = exact.progressive_mixture(frozen)
     p = mixture.predict_proba(X)[:, 1]
-    found = (mixture.sample_predictive(X, 4000, rng=1)).mean(axis=0)
-    assert np.all(np.abs(found - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
+    means = (mixture.sample_predictive(X, 4000, rng=1)).mean(axis=0)
+    assert np.all(np.abs(means - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
     with pytest.raises(ValueError, match="of a cell differs between stages"):
         exact.progressive_mixture(frozen, orders=2, resplit=True, rng=1).sample_predictive(X)
 

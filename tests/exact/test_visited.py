@@ -24,8 +24,8 @@ def pieces(model, tree):
         spans = [cell.span(k) for k in range(len(cell.low))]
         if not len(cell.index):
             return tuple(high - low for low, high in spans)
-        twin = model.columns.twin
-        lacks = [cell.low[k] == 0 and cell.high[c] == model.n_codes[c] for k, c in enumerate(twin.tolist()) if c > k]
+        twin_of = model.columns.twin
+        lacks = [cell.low[k] == 0 and cell.high[c] == model.n_codes[c] for k, c in enumerate(twin_of.tolist()) if c > k]
         return tuple(spans), tuple(lacks)
 
     for number, visit in visits.items():
@@ -54,17 +54,17 @@ def problem_of(rng, split_prior, gaps):
 def check_pieces(model, truth, rng):
     """The sum over all trees made of the pieces of some of them, and that it bounds the whole at every level."""
     every = truth.best_trees(truth.n_trees).trees
-    drawn = [every[i] for i in rng.integers(len(every), size=max(2, len(every) // 8))]
-    known = set().union(*(pieces(model, tree) for tree in drawn))
-    made = [tree for tree in every if pieces(model, tree) <= known]
-    joint = [model.log_posterior(tree) for tree in made]
-    levels = [exact.visited(pt.posterior_from_trees(model, drawn), grow) for grow in (0, 1, 2)]
-    assert levels[0].n_trees == len(made)
-    assert levels[0].log_evidence == pytest.approx(logsumexp(joint), abs=1e-9)
-    best = max(made, key=model.log_posterior)
+    trees = [every[i] for i in rng.integers(len(every), size=max(2, len(every) // 8))]
+    drawn_pieces = set().union(*(pieces(model, tree) for tree in trees))
+    composed = [tree for tree in every if pieces(model, tree) <= drawn_pieces]
+    log_joints = [model.log_posterior(tree) for tree in composed]
+    levels = [exact.visited(pt.posterior_from_trees(model, trees), grow) for grow in (0, 1, 2)]
+    assert levels[0].n_trees == len(composed)
+    assert levels[0].log_evidence == pytest.approx(logsumexp(log_joints), abs=1e-9)
+    best = max(composed, key=model.log_posterior)
     assert levels[0].map_log_joint == pytest.approx(model.log_posterior(best), abs=1e-9)
     check_bounds(truth, levels)
-    return len(made) > len(set(drawn))
+    return len(composed) > len(set(trees))
 
 
 def check_bounds(truth, levels):
@@ -92,11 +92,11 @@ def test_all_trees_drawn_are_all_there_is(split_prior):
         truth = exact.solve(model)
         every = pt.posterior_from_trees(model, truth.best_trees(truth.n_trees).trees)
         for grow in (0, 1, 2):
-            whole = exact.visited(every, grow)
-            assert whole.n_trees == truth.n_trees
-            assert whole.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
-            assert whole.n_leaves_pmf() == pytest.approx(truth.n_leaves_pmf(), abs=1e-9)
-            assert whole._feature_inclusion() == pytest.approx(truth._feature_inclusion(), abs=1e-9)
+            complete = exact.visited(every, grow)
+            assert complete.n_trees == truth.n_trees
+            assert complete.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
+            assert complete.n_leaves_pmf() == pytest.approx(truth.n_leaves_pmf(), abs=1e-9)
+            assert complete._feature_inclusion() == pytest.approx(truth._feature_inclusion(), abs=1e-9)
 
 
 @pytest.mark.tenth_a_day
@@ -144,17 +144,17 @@ def test_what_a_posterior_of_pieces_answers():
     model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=3), split_prior=pt.LocalCuts(max_cuts=8))
     truth = exact.solve(model)
     post = pt.sample(model, 500, tune=300, chains=2, rng=1, kernel="local", progress=False)
-    found = exact.visited(post, 1)
-    gap = truth.log_evidence - found.log_evidence
+    posterior = exact.visited(post, 1)
+    gap = truth.log_evidence - posterior.log_evidence
     assert 0.0 <= gap < 0.3
     most_wrong = 1.0 - math.exp(-gap) + 1e-9
-    assert np.abs(found.predict_proba(X) - truth.predict_proba(X)).max() <= most_wrong
-    assert np.abs(found._feature_inclusion() - truth._feature_inclusion()).max() <= most_wrong
-    assert found.map_log_joint == pytest.approx(truth.map_log_joint, abs=1e-9)
-    assert found.coverage is None
-    assert exact.VisitedPosterior(model, found.graph, truth.log_evidence).coverage == pytest.approx(math.exp(-gap))
-    assert found.kl_to_prior() > 0.0
-    assert "VisitedPosterior(log_evidence>=" in repr(found)
+    assert np.abs(posterior.predict_proba(X) - truth.predict_proba(X)).max() <= most_wrong
+    assert np.abs(posterior._feature_inclusion() - truth._feature_inclusion()).max() <= most_wrong
+    assert posterior.map_log_joint == pytest.approx(truth.map_log_joint, abs=1e-9)
+    assert posterior.coverage is None
+    assert exact.VisitedPosterior(model, posterior.graph, truth.log_evidence).coverage == pytest.approx(math.exp(-gap))
+    assert posterior.kl_to_prior() > 0.0
+    assert "VisitedPosterior(log_evidence>=" in repr(posterior)
 
 
 def test_bad_input_is_refused():
@@ -166,11 +166,11 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="budget=0 is out of range"):
         exact.solve(post.model, budget=0)
     unknown = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0], split_prior=pt.LocalCuts(feature_weights="dirichlet"))
-    weighed = pt.sample(unknown, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
-    for ask in (lambda: exact.visited(weighed), lambda: exact.solve(unknown, budget=50)):
+    with_weights = pt.sample(unknown, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
+    for ask in (lambda: exact.visited(with_weights), lambda: exact.solve(unknown, budget=50)):
         with pytest.raises(ValueError, match="feature weights that are unknown"):
             ask()
     shared = pt.TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 0.1], leaf=pt.NormalSharedVariance())
-    drawn = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
+    with_shared_variance = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
     with pytest.raises(ValueError, match="NormalSharedVariance is not a sum over leaves"):
-        exact.visited(drawn)
+        exact.visited(with_shared_variance)

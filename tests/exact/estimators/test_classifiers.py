@@ -34,15 +34,15 @@ def table(n=300):
 def test_as_the_function_says():
     X, y = table()
     fitted = exact.DyadicTreeClassifier(0.01, strength=1.0, levels=3).fit(X, y)
-    found = exact.minimise_risk(X, y, penalty=0.01, levels=3)
-    assert fitted.tree_ == found.tree
-    assert (fitted.risk_, fitted.penalty_) == (found.risk, found.penalty)
+    best = exact.minimise_risk(X, y, penalty=0.01, levels=3)
+    assert fitted.tree_ == best.tree
+    assert (fitted.risk_, fitted.penalty_) == (best.risk, best.penalty)
     assert np.mean(fitted.predict(X) != y) == pytest.approx(fitted.risk_)
-    splits = np.bincount(found.tree.feature[found.tree.feature >= 0], minlength=2)
+    splits = np.bincount(best.tree.feature[best.tree.feature >= 0], minlength=2)
     assert fitted.split_counts_.tolist() == splits.tolist()
     assert fitted.feature_importances_ == pytest.approx(splits / splits.sum())
-    again = pickle.loads(pickle.dumps(fitted))
-    assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    reloaded = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(reloaded.predict_proba(X), fitted.predict_proba(X))
     search = GridSearchCV(exact.DyadicTreeClassifier(levels=3), {"strength": [0.01, 0.1]}, cv=3).fit(X, y)
     assert search.best_score_ > 0.9
 

@@ -36,9 +36,9 @@ def test_equals_the_recursion_over_boxes(cyclic, seed):
     classes = np.unique(y, return_inverse=True)[1]
     evidence, leaf = dyadic_answers(codes, classes, classes.max() + 1, levels, 0.4, limit, cyclic, weights, w)
     assert truth.log_evidence == pytest.approx(evidence, rel=1e-12)
-    found = truth.cell_probabilities().leaf[truth.graph.rows > 0]
-    assert len(found) == len(leaf)
-    assert np.sort(found) == pytest.approx(np.sort(list(leaf.values())), rel=1e-9, abs=1e-12)
+    leaf_probabilities = truth.cell_probabilities().leaf[truth.graph.rows > 0]
+    assert len(leaf_probabilities) == len(leaf)
+    assert np.sort(leaf_probabilities) == pytest.approx(np.sort(list(leaf.values())), rel=1e-9, abs=1e-12)
 
 
 def test_cells_of_one_row_set_are_counted_by_vectors_of_levels():
@@ -79,16 +79,18 @@ def test_the_finest_levels_there_are():
 def test_statistics_of_every_cell_add_up(split_prior, leaf):
     rng = np.random.default_rng(5)
     X, y = rng.random((50, 2)), rng.integers(0, 3, 50)
-    given = {"estimation": rng.random(50) < 0.5} if leaf.uses_estimation else {}
+    options = {"estimation": rng.random(50) < 0.5} if leaf.uses_estimation else {}
     design = pt.kd_tree(X, 4) if split_prior == "tree" else split_prior
     weight = rng.random(50)
     model = pt.TreeModel(
-        X, y, split_prior=design, leaf=leaf, sample_weight=weight, tree_prior=pt.ChipmanPrior(), **given
+        X, y, split_prior=design, leaf=leaf, sample_weight=weight, tree_prior=pt.ChipmanPrior(), **options
     )
     graph = exact.build_graph(model)
     parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
-    for whole, parts in ((graph.rows, graph.rows), (graph.stats, graph.stats)):
-        assert whole[parent] == pytest.approx(parts[graph.left] + parts[graph.right], rel=1e-12, abs=1e-12)
+    for of_parents, of_children in ((graph.rows, graph.rows), (graph.stats, graph.stats)):
+        assert of_parents[parent] == pytest.approx(
+            of_children[graph.left] + of_children[graph.right], rel=1e-12, abs=1e-12
+        )
     assert graph.rows[0] == 50
     assert graph.score[0] == pytest.approx(model.log_score(pt.Tree([-1], [0], [0], [0])), rel=1e-12)
 

@@ -28,9 +28,9 @@ def _with_joint_nodes(rng, prior):
     while True:
         problem, _ = random_problem(rng, split_prior="fixed", tree_prior=prior, max_trees=400)
         inner = _inner_nodes(problem.split_prior["tree"])[1:]
-        joint = {i for i in inner if rng.random() < 0.5}
-        if joint:
-            problem = replace(problem, split_prior={**problem.split_prior, "joint": joint})
+        joint_nodes = {i for i in inner if rng.random() < 0.5}
+        if joint_nodes:
+            problem = replace(problem, split_prior={**problem.split_prior, "joint": joint_nodes})
             return problem, build_model(pt, problem, rng)
 
 
@@ -68,9 +68,9 @@ def test_rho_by_node_skips_joint_nodes():
     X, y = np.array([[0], [1], [2], [2]]), [0, 1, 1, 0]
     evidence = [
         exact.solve(
-            pt.TreeModel(X, y, split_prior=design, tree_prior=pt.BranchingProcess([0.3, 0.0, unused, 0.0, 0.0], 5))
+            pt.TreeModel(X, y, split_prior=design, tree_prior=pt.BranchingProcess([0.3, 0.0, joint_rho, 0.0, 0.0], 5))
         ).log_evidence
-        for unused in (0.1, 0.9)
+        for joint_rho in (0.1, 0.9)
     ]
     assert evidence[0] == evidence[1]
 
@@ -82,7 +82,7 @@ def test_chains_refuse_joint_nodes():
 
 
 @pytest.mark.parametrize(
-    ("joint", "message"),
+    ("mask", "message"),
     [
         ([True, False, False], "the root cannot be joint"),
         ([False, True, False], "node 1, a leaf of the tree, cannot be joint"),
@@ -90,6 +90,6 @@ def test_chains_refuse_joint_nodes():
         ([0, 0, 0], "joint has dtype int64"),
     ],
 )
-def test_bad_joint_masks(joint, message):
+def test_bad_joint_masks(mask, message):
     with pytest.raises(ValueError, match=message):
-        pt.FixedTree(pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]), joint)
+        pt.FixedTree(pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]), mask)

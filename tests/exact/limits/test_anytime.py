@@ -70,15 +70,15 @@ def check_best_scores(leaf, y, weights):
     ceiling = ceilings.ceiling_of(model, points)
     excess = []
     for which in ([0, 1, 2, 3], [0, 1], [1, 2, 3], [0]):
-        found = ceiling.best_scores(ceiling.values[which].sum(axis=0)[None])[0]
-        assert (np.diff(found) >= 0.0).all()
-        best = np.full(len(found), -math.inf)
+        best_scores = ceiling.best_scores(ceiling.values[which].sum(axis=0)[None])[0]
+        assert (np.diff(best_scores) >= 0.0).all()
+        best = np.full(len(best_scores), -math.inf)
         for parts in partitions(which):
             score = sum(model.leaf.log_score(points.stats[part].sum(axis=0), model.target) for part in parts)
             first = max(len(parts), 2) - 2
             best[min(first, len(best) - 1) :] = np.maximum(best[min(first, len(best) - 1) :], score)
-        assert (found >= best - 1e-9).all()
-        excess.append((found - best).min())
+        assert (best_scores >= best - 1e-9).all()
+        excess.append((best_scores - best).min())
     return min(excess)
 
 
@@ -102,20 +102,20 @@ def test_best_scores_are_those_of_no_partition(name, weights):
 def test_best_scores_that_are_too_small(part, name, monkeypatch):
     """As if the rows of a point had less likelihood, or rows were never close to each other."""
     right = getattr(ceilings, part)
-    monkeypatch.setattr(ceilings, part, lambda *given: right(*given) + (2.0 if name == "normal" else -2.0))
+    monkeypatch.setattr(ceilings, part, lambda *arguments: right(*arguments) + (2.0 if name == "normal" else -2.0))
     with pytest.raises(AssertionError):
         check_best_scores(*LEAVES[name], None)
 
 
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_why_there_is_no_bound(name):
-    some = exact.solve(model_of(*UNBOUNDED[name], None), budget=2)
-    assert some.log_evidence_bound == math.inf
-    assert some.coverage is None
-    assert type(UNBOUNDED[name][0]).__name__ in some.no_bound
-    whole = exact.solve(model_of(*UNBOUNDED[name], None), budget=10_000)
-    assert whole.log_evidence_bound == pytest.approx(whole.log_evidence, abs=1e-9)
-    assert whole.no_bound is None
+    partial = exact.solve(model_of(*UNBOUNDED[name], None), budget=2)
+    assert partial.log_evidence_bound == math.inf
+    assert partial.coverage is None
+    assert type(UNBOUNDED[name][0]).__name__ in partial.no_bound
+    complete = exact.solve(model_of(*UNBOUNDED[name], None), budget=10_000)
+    assert complete.log_evidence_bound == pytest.approx(complete.log_evidence, abs=1e-9)
+    assert complete.no_bound is None
 
 
 def test_no_bound_under_a_prior_of_unknown_mass():
@@ -171,6 +171,6 @@ def test_trees_of_more_than_two_leaves_forgotten(monkeypatch):
 @pytest.mark.planted
 def test_a_bound_by_the_cube_of_the_largest_likelihood(monkeypatch):
     right = ceilings.Ceiling.log_upper_bound
-    monkeypatch.setattr(ceilings.Ceiling, "log_upper_bound", lambda *given: 3.0 * right(*given))
+    monkeypatch.setattr(ceilings.Ceiling, "log_upper_bound", lambda *arguments: 3.0 * right(*arguments))
     with pytest.raises(AssertionError):
         check_classes()

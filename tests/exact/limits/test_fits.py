@@ -35,10 +35,10 @@ PROBLEMS = {
 
 
 def model_of(name, **options):
-    given = {**PROBLEMS[name], **options}
+    parts = {**PROBLEMS[name], **options}
     if name == "fixed":
-        given["split_prior"] = pt.kd_tree(X, 3)
-    return pt.TreeModel(GAPS if "missing" in given else X, Y, **given)
+        parts["split_prior"] = pt.kd_tree(X, 3)
+    return pt.TreeModel(GAPS if "missing" in parts else X, Y, **parts)
 
 
 def changed(name, setting, value):
@@ -60,10 +60,10 @@ def changed(name, setting, value):
 def test_what_is_said_to_fit_does(name):
     model = model_of(name)
     n_cells = exact.build_graph(model).n_cells
-    seen = set()
-    for allowed in (n_cells // 2, n_cells - 1):
+    settings = set()
+    for max_cells in (n_cells // 2, n_cells - 1):
         with pytest.raises(exact.Intractable) as refusal:
-            exact.solve(model, max_cells=allowed)
+            exact.solve(model, max_cells=max_cells)
         error = refusal.value
         assert error.fits == pickle.loads(pickle.dumps(error)).fits
         for setting, value in error.fits.items():
@@ -71,9 +71,9 @@ def test_what_is_said_to_fit_does(name):
             if setting == "max_cells":
                 assert exact.solve(model, max_cells=value).graph.n_cells == n_cells
             else:
-                assert exact.solve(changed(name, setting, value), max_cells=allowed).graph.n_cells <= allowed
-        seen |= set(error.fits)
-    assert "max_depth" in seen
+                assert exact.solve(changed(name, setting, value), max_cells=max_cells).graph.n_cells <= max_cells
+        settings |= set(error.fits)
+    assert "max_depth" in settings
 
 
 def test_large_problems_are_answered_at_once():

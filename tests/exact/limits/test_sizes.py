@@ -41,10 +41,10 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_estimates_agree_with_the_graph(name, monkeypatch):
     monkeypatch.setattr(sizes, "FEW_BOXES", 1)
-    found, graph = size_of(MODELS[name]), exact.build_graph(MODELS[name])
-    assert found.cells == pytest.approx(graph.n_cells, rel=0.05 + 4.0 * found.error)
-    assert found.least_cells < 1.1 * graph.n_cells
-    assert found.error < 0.3
+    estimate, graph = size_of(MODELS[name]), exact.build_graph(MODELS[name])
+    assert estimate.cells == pytest.approx(graph.n_cells, rel=0.05 + 4.0 * estimate.error)
+    assert estimate.least_cells < 1.1 * graph.n_cells
+    assert estimate.error < 0.3
 
 
 @pytest.mark.parametrize("name", ["ties", "four columns"])
@@ -57,8 +57,8 @@ def test_estimated_memory(name, monkeypatch):
     exact.solve(model)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    found = size_of(model)
-    assert peak / 3.0 < found.n_bytes < 3.0 * peak
+    estimate = size_of(model)
+    assert peak / 3.0 < estimate.n_bytes < 3.0 * peak
 
 
 def test_too_many_cells_are_refused_before_anything_is_built(monkeypatch):
@@ -124,14 +124,14 @@ def stop_at(monkeypatch, name, after):
     """Press Ctrl-C in a stage with this name."""
     right = progress.stage
 
-    def stage(shown, called, *how):
-        return right(shown, called, *how) if called != name else Held(Stopping(after))
+    def stage(is_shown, called, *how):
+        return right(is_shown, called, *how) if called != name else MemoryUse(Stopping(after))
 
     monkeypatch.setattr(building, "stage", stage)
     monkeypatch.setattr(exact.posterior, "stage", stage)
 
 
-class Held:
+class MemoryUse:
     def __init__(self, bar):
         self.bar = bar
 
@@ -155,10 +155,10 @@ def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
     assert building._interrupted[0][0] is model
     build = building._builder.build_cells
     monkeypatch.setattr(building._builder, "build_cells", lambda *how: n_calls.append(how) or build(*how))
-    found = exact.solve(model)
+    truth = exact.solve(model)
     assert building._interrupted == []
-    assert found.log_evidence == pytest.approx(expected.log_evidence, rel=1e-13)
-    assert found.graph.n_cells == expected.graph.n_cells
+    assert truth.log_evidence == pytest.approx(expected.log_evidence, rel=1e-13)
+    assert truth.graph.n_cells == expected.graph.n_cells
     resumed = len(n_calls)
     exact.solve(model)
     assert resumed < len(n_calls) - resumed

@@ -55,8 +55,8 @@ BY_SUM = {
 }
 
 
-def words(found):
-    return {tree.format() for tree in found.trees}
+def words(result):
+    return {tree.format() for tree in result.trees}
 
 
 def objective(model, tree, X, y, penalty):
@@ -77,11 +77,11 @@ def test_trees_near_the_best_are_those_of_the_whole_sum(name):
     model = (MODELS | BY_SUM)[name]
     truth = exact.solve(model)
     for epsilon in (0.0, 1.0, 3.0, 1e6):
-        expected, near = truth.trees_within(epsilon, most=500), exact.trees_within(model, epsilon, most=500)
-        assert near.log_joint == pytest.approx(expected.log_joint, abs=1e-9)
-        assert near.complete == expected.complete
-        if near.complete:
-            assert words(near) == words(expected)
+        expected, result = truth.trees_within(epsilon, most=500), exact.trees_within(model, epsilon, most=500)
+        assert result.log_joint == pytest.approx(expected.log_joint, abs=1e-9)
+        assert result.complete == expected.complete
+        if result.complete:
+            assert words(result) == words(expected)
     assert exact.best_trees(model, 100).log_joint == pytest.approx(truth.best_trees(100).log_joint, abs=1e-9)
 
 
@@ -97,18 +97,18 @@ def test_errors_and_leaves_against_all_trees(name, penalty):
     X, y, _ = TABLES[name]
     values = np.array([objective(model, tree, X, y, penalty) for tree in every])
     for epsilon in (0.0, 0.7, 2.0):
-        near = exact.trees_within(model, epsilon, penalty=penalty, most=30_000)
+        result = exact.trees_within(model, epsilon, penalty=penalty, most=30_000)
         expected = values <= values.min() + epsilon + 1e-9
-        assert near.complete and len(near.trees) == expected.sum()
-        assert words(near) == {tree.format() for tree, is_near in zip(every, expected, strict=True) if is_near}
-        assert -near.log_joint == pytest.approx(np.sort(values[expected]))
+        assert result.complete and len(result.trees) == expected.sum()
+        assert words(result) == {tree.format() for tree, is_near in zip(every, expected, strict=True) if is_near}
+        assert -result.log_joint == pytest.approx(np.sort(values[expected]))
     assert -exact.best_trees(model, 7, penalty=penalty).log_joint == pytest.approx(np.sort(values)[:7])
 
 
 def check(name="two classes", epsilon=2.0):
-    near, expected = exact.trees_within(MODELS[name], epsilon), exact.solve(MODELS[name]).trees_within(epsilon)
-    assert words(near) == words(expected)
-    assert near.complete
+    result, expected = exact.trees_within(MODELS[name], epsilon), exact.solve(MODELS[name]).trees_within(epsilon)
+    assert words(result) == words(expected)
+    assert result.complete
 
 
 def test_a_full_table_and_many_interruptions_change_nothing(monkeypatch):
@@ -144,13 +144,13 @@ def test_within_a_budget_the_trees_of_a_smaller_depth_are_found():
     best = exact.solve(model).map_log_joint
     n_before = 0
     for max_cells in (1, 3, 10, 100_000):
-        found = exact.trees_within(model, 2.0, max_cells=max_cells)
-        assert len(found.trees) >= 1
-        assert found.log_joint == pytest.approx([model.log_posterior(tree) for tree in found.trees])
-        assert found.log_joint[0] <= best + 1e-9 and np.all(np.diff(found.log_joint) <= 1e-12)
-        assert found.complete == (max_cells == 100_000)
-        n_before = max(n_before, len(found.trees))
-    assert found.log_joint[0] == pytest.approx(best)
+        result = exact.trees_within(model, 2.0, max_cells=max_cells)
+        assert len(result.trees) >= 1
+        assert result.log_joint == pytest.approx([model.log_posterior(tree) for tree in result.trees])
+        assert result.log_joint[0] <= best + 1e-9 and np.all(np.diff(result.log_joint) <= 1e-12)
+        assert result.complete == (max_cells == 100_000)
+        n_before = max(n_before, len(result.trees))
+    assert result.log_joint[0] == pytest.approx(best)
 
 
 def test_depths_that_the_sum_does_not_reach():
@@ -160,9 +160,9 @@ def test_depths_that_the_sum_does_not_reach():
     model = pt.TreeModel(bits, y, tree_prior=pt.LeafPenalty(1.0, max_depth=5))
     with pytest.raises(exact.Intractable):
         exact.solve(model, max_cells=10_000)
-    near = exact.trees_within(model, 1.0, penalty=2.0, max_cells=10_000)
-    assert near.complete
-    assert -near.log_joint[0] == pytest.approx(2.0 * near.trees[0].n_leaves)
+    result = exact.trees_within(model, 1.0, penalty=2.0, max_cells=10_000)
+    assert result.complete
+    assert -result.log_joint[0] == pytest.approx(2.0 * result.trees[0].n_leaves)
 
 
 def test_which_models_have_bounds():
@@ -174,22 +174,22 @@ def test_which_models_have_bounds():
 
 def test_ambiguity_and_importance_against_predictions():
     X, y, _ = TABLES["nominal"]
-    near = exact.trees_within(MODELS["nominal"], 3.0)
-    labels = np.array([tree.predict(X) for tree in near.trees])
-    assert near.ambiguity(X) == pytest.approx((labels != labels[0]).any(axis=0).mean())
+    result = exact.trees_within(MODELS["nominal"], 3.0)
+    labels = np.array([tree.predict(X) for tree in result.trees])
+    assert result.ambiguity(X) == pytest.approx((labels != labels[0]).any(axis=0).mean())
     permuted, generator = X.copy(), np.random.default_rng(5)
     for column in X:
         permuted[column] = generator.permutation(X[column])
-    found = near.importance(X, y, rng=5)
-    assert found.shape == (3, 2)
+    importance = result.importance(X, y, rng=5)
+    assert importance.shape == (3, 2)
     for k, column in enumerate(X):
         changed = X.assign(**{column: pd.Series(permuted[column], dtype=X[column].dtype)})
-        increase = [np.mean(tree.predict(changed) != y) - np.mean(tree.predict(X) != y) for tree in near.trees]
-        assert found[k] == pytest.approx([min(increase), max(increase)])
+        increase = [np.mean(tree.predict(changed) != y) - np.mean(tree.predict(X) != y) for tree in result.trees]
+        assert importance[k] == pytest.approx([min(increase), max(increase)])
     with pytest.raises(ValueError, match="do not predict classes"):
         exact.trees_within(BY_SUM["normal"], 0.0).ambiguity(np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"y has shape \(2,\)"):
-        near.importance(X, [0, 1])
+        result.importance(X, [0, 1])
 
 
 def test_bits_are_counted():

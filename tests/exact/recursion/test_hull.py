@@ -16,13 +16,13 @@ each_graph = pytest.mark.parametrize("kind", GRAPHS)
 def upper_hull(best):
     """Corners from the fewest leaves to the largest weight, by trying every line; ``best`` maps leaves to weight."""
     points = sorted(best.items())
-    corners = [points[0]]
-    while corners[-1][1] < max(w for _, w in points):
-        m, weight = corners[-1]
+    vertices = [points[0]]
+    while vertices[-1][1] < max(w for _, w in points):
+        m, weight = vertices[-1]
         slope = max((w - weight) / (k - m) for k, w in points if k > m)
         reached = [(k, w) for k, w in points if k > m and (w - weight) / (k - m) >= slope - 1e-12]
-        corners.append(reached[-1])
-    return corners
+        vertices.append(reached[-1])
+    return vertices
 
 
 def best_by_leaves(graph):
@@ -40,13 +40,13 @@ def test_corners_of_all_trees(kind, seed):
     graph = random_terms(truth.graph, np.random.default_rng([seed, 5]))
     best = best_by_leaves(graph)
     hull = hull_by_size(graph)
-    corners = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
+    vertices = slice(int(hull.start[0]), int(hull.start[0] + hull.length[0]))
     expected = upper_hull(best)
-    assert hull.leaves[corners].tolist() == [k for k, _ in expected]
-    assert hull.weight[corners] == pytest.approx([w for _, w in expected], abs=1e-9)
-    grown = grow_chosen_trees(model, graph, hull, np.arange(hull.length[0]))
-    assert ((np.diff(grown.offset) + 1) // 2).tolist() == [k for k, _ in expected]
-    assert grown.log_prior + grown.log_score == pytest.approx([w for _, w in expected], abs=1e-9)
+    assert hull.leaves[vertices].tolist() == [k for k, _ in expected]
+    assert hull.weight[vertices] == pytest.approx([w for _, w in expected], abs=1e-9)
+    trees = grow_chosen_trees(model, graph, hull, np.arange(hull.length[0]))
+    assert ((np.diff(trees.offset) + 1) // 2).tolist() == [k for k, _ in expected]
+    assert trees.log_prior + trees.log_score == pytest.approx([w for _, w in expected], abs=1e-9)
     assert most_leaves(graph)[0] >= max(best)
     assert most_leaves(truth.graph)[0] == max(best_by_leaves(truth.graph))
 

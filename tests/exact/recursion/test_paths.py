@@ -35,9 +35,9 @@ def _problem(seed, kind):
 @pytest.mark.parametrize("kind", ["kd", "cyclic"])
 def test_paths_equal_the_flow(kind, seed):
     truth, new = _problem(seed, kind)
-    found = truth.predict_proba(new)
-    assert found == pytest.approx(_by_flow(truth, new), rel=1e-12, abs=1e-14)
-    assert found.sum(axis=1) == pytest.approx(1.0)
+    predictions = truth.predict_proba(new)
+    assert predictions == pytest.approx(_by_flow(truth, new), rel=1e-12, abs=1e-14)
+    assert predictions.sum(axis=1) == pytest.approx(1.0)
 
 
 def test_long_paths():
@@ -55,9 +55,9 @@ def test_unseen_categories_follow_the_larger_branch():
     model = pt.TreeModel(X, [0, 1, 1, 0], split_prior=pt.FixedTree(tree), nominal=0)
     truth = exact.solve(model)
     new = np.array([["z", 1.0], ["a", 1.0]], dtype=object)
-    found = truth.predict_proba(new)
-    assert found[0] == pytest.approx(found[1])
-    assert found == pytest.approx(_by_flow(truth, model.columns.numbers(new)), rel=1e-12)
+    predictions = truth.predict_proba(new)
+    assert predictions[0] == pytest.approx(predictions[1])
+    assert predictions == pytest.approx(_by_flow(truth, model.columns.numbers(new)), rel=1e-12)
 
 
 DESIGNS = {
@@ -78,12 +78,12 @@ def test_the_first_missing_values_follow_the_larger_branch(design, outputs):
         how = {"split_prior": DESIGNS[design](X), "tree_prior": pt.BranchingProcess(0.5, 3), "missing": "branch"}
         truth = exact.solve(pt.TreeModel(X, y[outputs], leaf=LEAVES.get(outputs), **how))
         new = np.array([[np.nan, np.nan], [np.nan, 0.0], [np.nan, 3.0], [0.0, np.nan], [7.0, np.nan], [1.0, 2.0]])
-        found = truth.predict_proba(new) if outputs == "classes" else truth.predict(new).reshape(len(new), -1)
+        predictions = truth.predict_proba(new) if outputs == "classes" else truth.predict(new).reshape(len(new), -1)
         best = truth.best_trees(truth.n_trees)
         weight = np.exp(best.log_joint - truth.log_evidence)
-        values = np.array([tree.value[tree.apply(new)] for tree in best.trees]).reshape(len(weight), *found.shape)
+        values = np.array([tree.value[tree.apply(new)] for tree in best.trees]).reshape(len(weight), *predictions.shape)
         mean = np.einsum("t,tnd->nd", weight, values)
-        assert found == pytest.approx(mean, abs=1e-12)
+        assert predictions == pytest.approx(mean, abs=1e-12)
         std = np.sqrt(np.einsum("t,tnd->nd", weight, (values - mean) ** 2))
         if outputs != "classes":
             assert truth.predict_std_over_trees(new).reshape(std.shape) == pytest.approx(std, abs=1e-6)

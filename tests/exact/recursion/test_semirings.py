@@ -59,9 +59,9 @@ def check_best_by_size(reference, model, truth):
     best = {}
     for (tree, _, _), log_joint in zip(reference.entries, reference.log_joints, strict=True):
         best[count_leaves(tree)] = max(best.get(count_leaves(tree), -np.inf), log_joint)
-    found = truth.best_log_joint_by_size(max(best) + 2)
-    assert found == pytest.approx([best.get(m, -np.inf) for m in range(max(best) + 3)], **TOLERANCE)
-    assert truth.best_log_joint_by_size(2) == pytest.approx(found[:3], **TOLERANCE)
+    log_joints = truth.best_log_joint_by_size(max(best) + 2)
+    assert log_joints == pytest.approx([best.get(m, -np.inf) for m in range(max(best) + 3)], **TOLERANCE)
+    assert truth.best_log_joint_by_size(2) == pytest.approx(log_joints[:3], **TOLERANCE)
     for m in best:
         tree = truth.best_tree_of_size(m)
         assert tree.n_leaves == m
@@ -170,22 +170,22 @@ def test_sizes_with_counts(kind, seed):
     sizes = exact.best_by_size(graph, most_leaves, counts=counts, gain=gain, max_count=most_count)
     assert isinstance(sizes, BestBySize)
     n_sizes, n_counts = int(sizes.n_sizes[0]), int(sizes.n_counts[0])
-    found = sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
+    table = sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
     for (m, t), value in best.items():
         if m <= most_leaves and t <= most_count:
-            assert found[t, m - 1] == pytest.approx(value, **TOLERANCE)
-    assert np.isfinite(found).sum() == sum(m <= most_leaves and t <= most_count for m, t in best)
-    wanted = np.flatnonzero(np.isfinite(found.ravel()))
-    grown = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, wanted, pack(model.lowered))
-    assert (np.diff(grown.offset) + 1) // 2 == pytest.approx(wanted % n_sizes + 1)
+            assert table[t, m - 1] == pytest.approx(value, **TOLERANCE)
+    assert np.isfinite(table).sum() == sum(m <= most_leaves and t <= most_count for m, t in best)
+    tree_numbers = np.flatnonzero(np.isfinite(table.ravel()))
+    trees = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, tree_numbers, pack(model.lowered))
+    assert (np.diff(trees.offset) + 1) // 2 == pytest.approx(tree_numbers % n_sizes + 1)
 
 
 @each_graph
 def test_outside_is_the_derivative_of_the_log_sum(kind):
     graph, h = solved(kind, 1)[2].graph, 1e-4
-    occurs, asked = exact.occurrences(graph)
+    slot_occurrences, split_occurrences = exact.occurrences(graph)
     inner = log_sums(graph)
-    leaf = occurs * np.exp(graph.log_stop - inner)
+    leaf = slot_occurrences * np.exp(graph.log_stop - inner)
 
     def slope(**term):
         name, (values, i) = next(iter(term.items()))
@@ -197,7 +197,7 @@ def test_outside_is_the_derivative_of_the_log_sum(kind):
     for slot in range(min(graph.n_slots, 150)):
         assert slope(log_stop=(graph.log_stop, slot)) == pytest.approx(leaf[slot], abs=1e-7)
     for e in range(min(graph.n_edges, 150)):
-        assert slope(log_rule=(graph.log_rule, e)) == pytest.approx(asked[e], abs=1e-7)
+        assert slope(log_rule=(graph.log_rule, e)) == pytest.approx(split_occurrences[e], abs=1e-7)
 
 
 def test_distribution_of_depths_beyond_the_first_ones():
@@ -210,9 +210,9 @@ def test_distribution_of_depths_beyond_the_first_ones():
     distribution = truth.depth_pmf()
     assert 16 < len(distribution) <= 24
     assert distribution.sum() == pytest.approx(1.0, abs=1e-12)
-    drawn = truth.sample(4000, rng=1).depth_pmf()
+    sampled = truth.sample(4000, rng=1).depth_pmf()
     assert distribution[16:].min() > 0.0
-    assert 0.5 * np.abs(np.pad(drawn, (0, len(distribution) - len(drawn))) - distribution).sum() < 0.05
+    assert 0.5 * np.abs(np.pad(sampled, (0, len(distribution) - len(sampled))) - distribution).sum() < 0.05
 
 
 def steps(n):
@@ -229,8 +229,8 @@ def test_the_likely_part_loses_no_more_than_it_may():
         part, slots = likely_part(truth.graph, truth._occurrences, loss)
         assert part.n_edges < truth.graph.n_edges or loss < 1e-6
         assert slots.sum() == part.n_slots
-        kept = np.exp(exact.log_sum(part) - truth.log_inside[0])
-        assert 1.0 - loss - 1e-12 <= kept <= 1.0 + 1e-12
+        mass = np.exp(exact.log_sum(part) - truth.log_inside[0])
+        assert 1.0 - loss - 1e-12 <= mass <= 1.0 + 1e-12
         assert np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
 
 

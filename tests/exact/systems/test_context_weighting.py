@@ -31,18 +31,18 @@ def test_equals_the_plain_recursion_and_enumeration(depth, m):
     ctw = fed(depth, m, contexts, symbols, rho=rho, alpha=alpha)
     pairs = list(zip(contexts.tolist(), symbols.tolist(), strict=True))
     assert ctw.log_evidence == pytest.approx(log_weighted(pairs, depth, m, alpha, rho), abs=1e-12)
-    found = [(log_joint(pairs, s, depth, m, alpha, rho), s) for s in sources(depth, m)]
-    total = math.fsum(math.exp(value) for value, _ in found)
+    by_source = [(log_joint(pairs, s, depth, m, alpha, rho), s) for s in sources(depth, m)]
+    total = math.fsum(math.exp(value) for value, _ in by_source)
     assert ctw.log_evidence == pytest.approx(math.log(total), abs=1e-12)
     distribution = np.zeros(depth + 1)
-    for value, source in found:
+    for value, source in by_source:
         distribution[max(map(len, source))] += math.exp(value) / total
     assert ctw.depth_pmf() == pytest.approx(distribution, abs=1e-12)
     best = ctw.best_source()
-    assert best.log_probability == pytest.approx(max(found)[0] - math.log(total), abs=1e-12)
-    likeliest = [s for value, s in found if value > max(found)[0] - 1e-9]
-    seen = [[c for c in s if any(tuple(row[: len(c)]) == c for row in contexts.tolist())] for s in likeliest]
-    assert sorted(best.contexts) in [sorted(s) for s in seen]
+    assert best.log_probability == pytest.approx(max(by_source)[0] - math.log(total), abs=1e-12)
+    likeliest = [s for value, s in by_source if value > max(by_source)[0] - 1e-9]
+    occurring = [[c for c in s if any(tuple(row[: len(c)]) == c for row in contexts.tolist())] for s in likeliest]
+    assert sorted(best.contexts) in [sorted(s) for s in occurring]
     assert best.probability.sum(axis=1) == pytest.approx(1.0)
 
 
@@ -106,13 +106,17 @@ def test_equals_the_exact_engine_on_a_context_tree(m):
 
 def test_pieces_of_a_sequence_are_one_sequence():
     sequence = np.random.default_rng(0).integers(3, size=50)
-    whole = exact.context_tree_weighting(sequence, 4, 3)
+    undivided = exact.context_tree_weighting(sequence, 4, 3)
     pieces = exact.ContextTreeWeighting(4, 3)
-    found = [pieces.update(part) for part in np.split(sequence, [2, 3, 20])]
-    assert [len(f) for f in found] == [0, 0, 16, 30]
-    assert pieces.log_evidence == whole.log_evidence == pytest.approx(np.concatenate(found).sum(), abs=1e-12)
+    log_probabilities = [pieces.update(part) for part in np.split(sequence, [2, 3, 20])]
+    assert [len(f) for f in log_probabilities] == [0, 0, 16, 30]
+    assert (
+        pieces.log_evidence
+        == undivided.log_evidence
+        == pytest.approx(np.concatenate(log_probabilities).sum(), abs=1e-12)
+    )
     assert pieces.context.tolist() == sequence[::-1][:4].tolist()
-    assert pieces.predict_proba(pieces.context[None]) == pytest.approx(whole.predict_proba(whole.context[None]))
+    assert pieces.predict_proba(pieces.context[None]) == pytest.approx(undivided.predict_proba(undivided.context[None]))
 
 
 def test_a_large_alphabet_and_no_depth():

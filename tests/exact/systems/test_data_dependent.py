@@ -77,10 +77,10 @@ def test_the_stages_are_posteriors_under_the_global_prior(seed):
 def test_equation_nine_by_definition(p):
     X, y = table(3, 4, p, 3)
     new, estimation = np.full(p, 0.5), np.array([True, False, True, False])
-    found = exact.data_dependent_mixture(X, y, new[None], estimation=estimation, tree_prior=PRIOR)
-    assert found.probability[0] == pytest.approx(by_definition(X, y, estimation, new), abs=1e-10)
-    assert found.classes.tolist() == [0, 1]
-    assert np.all(found.standard_error == 0.0)
+    mixture = exact.data_dependent_mixture(X, y, new[None], estimation=estimation, tree_prior=PRIOR)
+    assert mixture.probability[0] == pytest.approx(by_definition(X, y, estimation, new), abs=1e-10)
+    assert mixture.classes.tolist() == [0, 1]
+    assert np.all(mixture.standard_error == 0.0)
 
 
 @pytest.mark.planted
@@ -91,16 +91,16 @@ def test_a_new_row_that_is_no_point_is_noticed(monkeypatch):
     monkeypatch.setattr(
         data_dependent, "_model_with_points", lambda sample, new, *priors: right(sample, sample.rows[:1], *priors)
     )
-    found = exact.data_dependent_mixture(X, y, new[None], estimation=estimation, tree_prior=PRIOR)
-    assert np.abs(found.probability[0] - by_definition(X, y, estimation, new)).max() > 1e-3
+    mixture = exact.data_dependent_mixture(X, y, new[None], estimation=estimation, tree_prior=PRIOR)
+    assert np.abs(mixture.probability[0] - by_definition(X, y, estimation, new)).max() > 1e-3
 
 
 def test_new_rows_together_or_one_by_one():
     X, y = table(5, 6)
     how = {"estimation": 0.5, "tree_prior": PRIOR}
     one = exact.data_dependent_mixture(X, y, X[:1], **how)
-    again = exact.data_dependent_mixture(X, y, X[[0, 0]], together=True, **how)
-    assert again.probability == pytest.approx(one.probability[[0, 0]], abs=1e-12)
+    repeated = exact.data_dependent_mixture(X, y, X[[0, 0]], together=True, **how)
+    assert repeated.probability == pytest.approx(one.probability[[0, 0]], abs=1e-12)
     local = exact.data_dependent_mixture(X, y, X[:1], splitting="local", **how)
     plain = exact.progressive_mixture(model_of(X, y, 0.5)).predict_proba(X[:1])
     assert local.probability == pytest.approx(plain, abs=1e-12)
@@ -134,10 +134,10 @@ def test_small_samples_by_hand(name, engine, splitting):
     if engine == "smc":
         how |= {"chains": 2, "draws": 200, "particles": 20}
     X = np.array(rows, dtype=float).reshape(-1, 1)
-    found = exact.data_dependent_mixture(X, list(labels), [[0.5]], estimation=estimation, **how)
-    assert found.probability.sum(axis=1) == pytest.approx(1.0)
-    assert found.classes.tolist() == sorted(classes)
-    assert found.probability[0, 0] == pytest.approx(expected)
+    mixture = exact.data_dependent_mixture(X, list(labels), [[0.5]], estimation=estimation, **how)
+    assert mixture.probability.sum(axis=1) == pytest.approx(1.0)
+    assert mixture.classes.tolist() == sorted(classes)
+    assert mixture.probability[0, 0] == pytest.approx(expected)
 
 
 def test_one_row_and_a_class_that_is_not_named():
@@ -154,8 +154,8 @@ def test_a_class_that_does_not_occur_has_its_part():
     X, y = table(5, 6)
     how = {"estimation": [True] * 6, "tree_prior": pt.BranchingProcess(0.0, max_depth=1)}
     counts = np.bincount(y, minlength=3)
-    found = exact.data_dependent_mixture(X, y, X[:1], classes=[0, 1, 2], **how)
-    assert found.probability[0] == pytest.approx((counts + 1.0) / 9.0)
+    mixture = exact.data_dependent_mixture(X, y, X[:1], classes=[0, 1, 2], **how)
+    assert mixture.probability[0] == pytest.approx((counts + 1.0) / 9.0)
 
 
 def populations(X, y, new, estimation):
@@ -178,10 +178,10 @@ def test_populations_with_weights_agree_with_the_sum(case):
     truth = exact.data_dependent_mixture(
         *case[:3], estimation=case[3], tree_prior=PRIOR, together=True
     )  # fmt: skip
-    found = populations(*case)
-    assert np.abs(found.probability - truth.probability).max() < 4 * found.standard_error.max() + 1e-3
-    assert found.standard_error.max() < 0.01
-    assert 0.3 < found.ess < 1.0
+    estimates = populations(*case)
+    assert np.abs(estimates.probability - truth.probability).max() < 4 * estimates.standard_error.max() + 1e-3
+    assert estimates.standard_error.max() < 0.01
+    assert 0.3 < estimates.ess < 1.0
 
 
 @pytest.mark.slow
@@ -189,8 +189,8 @@ def test_populations_with_weights_agree_with_the_sum(case):
 def test_populations_without_weights_do_not(case, monkeypatch):
     truth = exact.data_dependent_mixture(*case[:3], estimation=case[3], tree_prior=PRIOR, together=True)
     monkeypatch.setattr(SplittingCounts, "log_count", lambda *_: 0.0)
-    found = populations(*case)
-    assert np.abs(found.probability - truth.probability).max() > 4 * found.standard_error.max() + 1e-3
+    estimates = populations(*case)
+    assert np.abs(estimates.probability - truth.probability).max() > 4 * estimates.standard_error.max() + 1e-3
 
 
 def test_weights_are_normalised_over_many_draws():
@@ -215,22 +215,22 @@ STRUCTURES = [
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda tree: f"{tree.n_leaves} leaves")
 def test_counts_of_splittings(structure):
     X, _ = table(9, 9, 2, 6)
-    wanted = exact.count_global_splittings(X, structure)
-    assert np.exp(SplittingCounts(X).log_count(structure)) == pytest.approx(wanted)
+    count = exact.count_global_splittings(X, structure)
+    assert np.exp(SplittingCounts(X).log_count(structure)) == pytest.approx(count)
 
 
 def test_counts_of_some_cuts_are_unbiased(monkeypatch):
     monkeypatch.setattr(global_splitting, "MAX_FOLLOWED_CUTS", 4)
     X, _ = table(9, 30, 2, 20)
-    wanted = exact.count_global_splittings(X, STRUCTURES[2])
+    count = exact.count_global_splittings(X, STRUCTURES[2])
     counts = [np.exp(SplittingCounts(X, seed).log_count(STRUCTURES[2])) for seed in range(300)]
     error = np.std(counts) / np.sqrt(len(counts))
-    assert error < 0.05 * wanted
-    assert np.mean(counts) == pytest.approx(wanted, abs=4 * error)
+    assert error < 0.05 * count
+    assert np.mean(counts) == pytest.approx(count, abs=4 * error)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("change", "message"),
     [
         ({"splitting": "both"}, "splitting='both' is unknown"),
         ({"engine": "mcmc"}, "engine='mcmc' is unknown"),
@@ -241,11 +241,11 @@ def test_counts_of_some_cuts_are_unbiased(monkeypatch):
         ({"y": [0, 1]}, "give one label a row"),
     ],
 )
-def test_bad_input(given, message):
+def test_bad_input(change, message):
     X, y = table(0, 4)
-    whole = {"X": X, "y": y, "X_new": X, "estimation": 0.5, "tree_prior": PRIOR, **given}
+    arguments = {"X": X, "y": y, "X_new": X, "estimation": 0.5, "tree_prior": PRIOR, **change}
     with pytest.raises(ValueError, match=message):
-        exact.data_dependent_mixture(**whole)
+        exact.data_dependent_mixture(**arguments)
 
 
 def test_columns_of_new_rows_are_found_by_name():

@@ -37,14 +37,14 @@ def test_the_oracle_inequality_is_the_smallest_over_all_trees(seed):
         return risk, penalty
 
     bayes = (1 - eta.max(axis=1)).mean()
-    found = exact.dyadic_oracle(
+    oracle = exact.dyadic_oracle(
         (codes + 0.5) / (1 << levels), eta, n=n, levels=levels, bounds=[[0, 1]] * p, cyclic=cyclic
     )
     best = min(sum(parts(tree)) for tree in trees)
-    assert found.excess + found.penalty + bayes == pytest.approx(best, abs=1e-10)
-    assert found.excess + bayes == pytest.approx(parts(boxes(found.tree, p))[0], abs=1e-10)
-    assert found.value == pytest.approx(best - bayes + math.sqrt(math.log(n) / (2 * n)))
-    assert found.expected == pytest.approx(found.value + 4 / n)
+    assert oracle.excess + oracle.penalty + bayes == pytest.approx(best, abs=1e-10)
+    assert oracle.excess + bayes == pytest.approx(parts(boxes(oracle.tree, p))[0], abs=1e-10)
+    assert oracle.value == pytest.approx(best - bayes + math.sqrt(math.log(n) / (2 * n)))
+    assert oracle.expected == pytest.approx(oracle.value + 4 / n)
 
 
 def all_with_fragments(codes, y, k, levels, cyclic, end, box=None):
@@ -78,12 +78,12 @@ def test_the_best_tree_and_root_fragment(seed):
     strength = [0.01, 0.05, 1.0][seed % 3]
     everything = all_with_fragments(codes, y, k, levels, cyclic, end_of(codes, k, levels, cyclic, 0.1))
     best = min(e / len(y) + strength * phi for e, _, phi in everything)
-    X, found = fitted(codes, y, levels, cyclic, penalty=exact.RootFragments(0.1), strength=strength)
-    assert found.objective == pytest.approx(best, abs=1e-12)
-    assert np.mean(found.tree.predict(X) != y) == pytest.approx(found.risk, abs=1e-12)
-    bound = exact.dyadic_fragment_bound(found.tree, X, y, n_classes=k, delta=0.2, cyclic=cyclic)
-    assert strength * bound.terms["penalty"] == pytest.approx(found.penalty, abs=1e-12)
-    assert bound.raw == pytest.approx(found.risk + bound.terms["penalty"])
+    X, result = fitted(codes, y, levels, cyclic, penalty=exact.RootFragments(0.1), strength=strength)
+    assert result.objective == pytest.approx(best, abs=1e-12)
+    assert np.mean(result.tree.predict(X) != y) == pytest.approx(result.risk, abs=1e-12)
+    bound = exact.dyadic_fragment_bound(result.tree, X, y, n_classes=k, delta=0.2, cyclic=cyclic)
+    assert strength * bound.terms["penalty"] == pytest.approx(result.penalty, abs=1e-12)
+    assert bound.raw == pytest.approx(result.risk + bound.terms["penalty"])
 
 
 @pytest.mark.planted
@@ -92,8 +92,8 @@ def test_a_code_without_the_tree_below_is_noticed(monkeypatch):
     codes, y, k, levels, cyclic, _ = random_problem(1)
     everything = all_with_fragments(codes, y, k, levels, cyclic, end_of(codes, k, levels, cyclic, 0.1))
     best = min(e / len(y) + 0.05 * phi for e, _, phi in everything)
-    found = fitted(codes, y, levels, cyclic, penalty=exact.RootFragments(0.1), strength=0.05)[1]
-    assert abs(found.objective - best) > 1e-6
+    result = fitted(codes, y, levels, cyclic, penalty=exact.RootFragments(0.1), strength=0.05)[1]
+    assert abs(result.objective - best) > 1e-6
 
 
 def smallest(fails, low, high):
@@ -151,22 +151,22 @@ def test_the_adaptive_neyman_pearson_tree_is_the_best_on_the_hull(seed):
     alpha, tolerance, strength = rng.uniform(0.05, 0.6), [0.0, 0.02][seed % 2], [0.005, 0.05][seed // 2 % 2]
     points = all_labellings(codes, y, levels, cyclic, trees, tolerance, strength)
     X = (codes + 0.5) / (1 << levels)
-    found = exact.neyman_pearson_tree(
+    result = exact.neyman_pearson_tree(
         X, y, alpha=alpha, method="adaptive", tolerance=tolerance, strength=strength, levels=levels, cyclic=cyclic,
         bounds=[[0, 1]] * codes.shape[1],
     )  # fmt: skip
-    allowed = points[points[:, 0] <= alpha + 1e-9]
-    best = allowed[:, 1].min()
-    assert found.false_alarm <= found.limit + 1e-9
-    assert best - 1e-9 <= found.objective <= best + found.gap + 1e-9
-    called = found.tree.predict(X)
-    assert np.mean(called[y == 0] == 1) == pytest.approx(found.false_alarm)
-    assert np.mean(called[y == 1] == 0) == pytest.approx(found.miss)
+    within_level = points[points[:, 0] <= alpha + 1e-9]
+    best = within_level[:, 1].min()
+    assert result.false_alarm <= result.limit + 1e-9
+    assert best - 1e-9 <= result.objective <= best + result.gap + 1e-9
+    called = result.tree.predict(X)
+    assert np.mean(called[y == 0] == 1) == pytest.approx(result.false_alarm)
+    assert np.mean(called[y == 1] == 0) == pytest.approx(result.miss)
     # no other labelled tree on the hull within the limit is better: for some multiplier it is the best of all
-    here = np.array([found.false_alarm - (found.limit - alpha), found.objective])
+    here = np.array([result.false_alarm - (result.limit - alpha), result.objective])
     multipliers = np.concatenate([[0.0], np.logspace(-5, 5, 400)])
     below = [np.min(points @ [m, 1.0]) - here @ [m, 1.0] for m in multipliers]
-    assert found.limit == 1.0 or max(below) > -2e-2
+    assert result.limit == 1.0 or max(below) > -2e-2
 
 
 @pytest.mark.planted
@@ -175,8 +175,8 @@ def test_a_search_that_stops_at_once_is_noticed(monkeypatch):
     codes, y, _, levels, cyclic, trees = random_problem(2, n_classes=2)
     points = all_labellings(codes, y, levels, cyclic, trees, 0.0, 0.005)
     X, how = (codes + 0.5) / (1 << levels), {"alpha": 0.5, "method": "adaptive", "tolerance": 0.0, "strength": 0.005}
-    found = exact.neyman_pearson_tree(X, y, levels=levels, cyclic=cyclic, bounds=[[0, 1]] * codes.shape[1], **how)
-    assert found.objective > points[points[:, 0] <= 0.5][:, 1].min() + 1e-6
+    best = exact.neyman_pearson_tree(X, y, levels=levels, cyclic=cyclic, bounds=[[0, 1]] * codes.shape[1], **how)
+    assert best.objective > points[points[:, 0] <= 0.5][:, 1].min() + 1e-6
 
 
 def by_definition(f, g, most):

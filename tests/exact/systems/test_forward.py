@@ -39,7 +39,7 @@ def plain_path(X, y, criterion, delta=0.05, steps=6):
 
     leaves, out = [np.arange(len(y))], [bound(0, errors_of(y))]
     while len(out) <= steps:
-        found = []
+        candidates = []
         for rows in leaves:
             for k in range(X.shape[1]):
                 for v in np.unique(X[rows, k])[:-1]:
@@ -49,10 +49,10 @@ def plain_path(X, y, criterion, delta=0.05, steps=6):
                     errors = sum(errors_of(y[r]) for r in leaves if r is not rows) + errors_of(y[a]) + errors_of(y[b])
                     key = (-gain,) if criterion == "entropy" else (bound(len(leaves), errors), -gain)
                     if errors_of(y[rows]):
-                        found.append((key, len(found), rows, a, b, errors))
-        if not found:
+                        candidates.append((key, len(candidates), rows, a, b, errors))
+        if not candidates:
             break
-        _, _, rows, a, b, errors = min(found, key=lambda f: f[:2])
+        _, _, rows, a, b, errors = min(candidates, key=lambda f: f[:2])
         leaves = [r for r in leaves if r is not rows] + [a, b]
         out.append(bound(len(leaves) - 1, errors))
     return out
@@ -63,13 +63,13 @@ def plain_path(X, y, criterion, delta=0.05, steps=6):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_path_is_that_of_a_plain_search(criterion, seed):
     X, y = problem(seed)
-    grown = exact.forward_tree(X, y, criterion=criterion, patience=100)
+    result = exact.forward_tree(X, y, criterion=criterion, patience=100)
     plain = plain_path(X, y, criterion)
-    assert grown.path[: len(plain)] == pytest.approx(plain)
-    assert grown.tree.n_leaves == 1 + int(np.argmin(grown.path))
-    again = pc.compression_tree_bound(grown.tree, X, y)
-    assert again.raw == grown.bound.raw
-    assert grown.bound.raw <= grown.path.min() + 1e-12
+    assert result.path[: len(plain)] == pytest.approx(plain)
+    assert result.tree.n_leaves == 1 + int(np.argmin(result.path))
+    bound = pc.compression_tree_bound(result.tree, X, y)
+    assert bound.raw == result.bound.raw
+    assert result.bound.raw <= result.path.min() + 1e-12
 
 
 def test_lists_and_ranges():
@@ -93,9 +93,9 @@ def test_relearning_with_halved_ranges_pays():
     rng = np.random.default_rng(0)
     X = np.append(rng.normal(scale=0.02, size=298), [-100.0, 100.0])[:, None]
     y = (X[:, 0] > -0.0123).astype(int)
-    once, again = (exact.forward_tree(X, y, ranges=[[-100.0, 100.0]], max_rounds=r) for r in (0, 16))
-    assert again.rounds > 0
-    assert again.bound.raw <= once.bound.raw
+    one_round, many_rounds = (exact.forward_tree(X, y, ranges=[[-100.0, 100.0]], max_rounds=r) for r in (0, 16))
+    assert many_rounds.rounds > 0
+    assert many_rounds.bound.raw <= one_round.bound.raw
 
 
 def failures(samples, delta, **how):
@@ -147,10 +147,10 @@ def test_the_tree_of_a_frame_knows_its_columns():
     X = pd.DataFrame(rng.random((200, 2)), columns=["a", "b"])
     y = np.where(X["b"] > 0.4, "yes", "no")
     for how in ({}, {"ranges": [[0.0, 1.0]] * 2, "max_rounds": 1}, {"thresholds": [[0.5], [0.4]]}):
-        grown = exact.forward_tree(X, y, **how)
-        assert grown.tree.predict(X[["b", "a"]]).tolist() == grown.tree.predict(X).tolist()
-        assert np.mean(grown.tree.predict(X) == y) > 0.98
-        bound = pc.compression_tree_bound(grown.tree, X[["b", "a"]], y)
-        assert bound.errors <= grown.bound.errors
+        result = exact.forward_tree(X, y, **how)
+        assert result.tree.predict(X[["b", "a"]]).tolist() == result.tree.predict(X).tolist()
+        assert np.mean(result.tree.predict(X) == y) > 0.98
+        bound = pc.compression_tree_bound(result.tree, X[["b", "a"]], y)
+        assert bound.errors <= result.bound.errors
     with pytest.raises(ValueError, match="nominal columns"):
         exact.forward_tree(X.assign(a=pd.Categorical(np.arange(200) % 2)), y)

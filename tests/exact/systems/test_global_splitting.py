@@ -59,7 +59,7 @@ def brute_force(problem):
     for tree, _, _ in reference.entries:
         splittings.setdefault(labelled(tree), []).append(splitting(problem, tree))
     # distinct as maps from rows to leaves, and none missing or double
-    assert all(len(set(found)) == len(found) for found in splittings.values())
+    assert all(len(set(partitions)) == len(partitions) for partitions in splittings.values())
     root = root_cell(problem)
     out = []
     for tree, _, score in reference.entries:
@@ -95,8 +95,8 @@ def test_equals_brute_force(seed):
             import pandas as pd
 
             table = pd.DataFrame(table, columns=list(model.columns.names))
-        found = truth.predict_proba(table)[0] if model.classes_ is not None else truth.predict(table)
-        assert found == pytest.approx(expected, abs=1e-9)
+        predictions = truth.predict_proba(table)[0] if model.classes_ is not None else truth.predict(table)
+        assert predictions == pytest.approx(expected, abs=1e-9)
 
 
 def chain(features, to_left):
@@ -136,8 +136,8 @@ def test_one_dimension_in_closed_form(n, m):
 def test_a_structure_of_two_features():
     """Root on the first, left child on the second: sum over the cuts of the ways to part what is left of them."""
     X = np.array([[0.0, 3.0], [1.0, 3.0], [2.0, 1.0], [3.0, 0.0]])
-    ways = [1, 2, 2, 3, 4]
-    assert exact.count_global_splittings(X, chain([0, 1], [True, True])) == sum(ways)
+    n_divisions = [1, 2, 2, 3, 4]
+    assert exact.count_global_splittings(X, chain([0, 1], [True, True])) == sum(n_divisions)
 
 
 def test_too_much_is_refused():

@@ -164,17 +164,17 @@ def test_classes_of_finite_dimension_by_counting():
 
 
 def test_the_lower_bound_of_theorem_four():
-    found = exact.minimax_lower_bound(10_000, alpha=0.3, beta=0.7)
+    bound = exact.minimax_lower_bound(10_000, alpha=0.3, beta=0.7)
     divergence = 0.8 * math.log(0.7 / 0.3)
     hellinger = 2 * (math.sqrt(0.7) - math.sqrt(0.3)) ** 2
-    assert found.constant == pytest.approx(hellinger / (16 * divergence))
+    assert bound.constant == pytest.approx(hellinger / (16 * divergence))
     gamma = {
         j: 1 - (10_000 / j * divergence + math.log(2)) / math.log(j - 1)
-        for j in (found.n_intervals, found.n_intervals - 200, found.n_intervals + 200)
+        for j in (bound.n_intervals, bound.n_intervals - 200, bound.n_intervals + 200)
     }
     values = {j: g * hellinger / (2 * j) for j, g in gamma.items()}
-    assert found.value == pytest.approx(values[found.n_intervals])
-    assert found.value >= max(values.values()) - 1e-15
+    assert bound.value == pytest.approx(values[bound.n_intervals])
+    assert bound.value >= max(values.values()) - 1e-15
     # the rate: log(N)/N times a constant, from below, and below every upper bound
     rates = [exact.minimax_lower_bound(n).value * n / math.log(n) for n in (10**4, 10**6, 10**8)]
     assert 1e-3 < rates[0] < rates[1] < rates[2]
@@ -239,9 +239,9 @@ def smallest(name):
 @pytest.mark.parametrize("name", SPACES)
 def test_no_tree_has_a_smaller_one(name):
     model, X, truth, kind = problem(name)
-    found = exact.kl_infimum(model, truth, splits=kind)
-    assert found.divergence == pytest.approx(divergence(found.tree, X, truth), abs=1e-12)
-    assert found.total == pytest.approx(smallest(name), abs=1e-12)
+    infimum = exact.kl_infimum(model, truth, splits=kind)
+    assert infimum.divergence == pytest.approx(divergence(infimum.tree, X, truth), abs=1e-12)
+    assert infimum.total == pytest.approx(smallest(name), abs=1e-12)
 
 
 @pytest.mark.slow

@@ -26,10 +26,12 @@ def avoid_used(splits, leaf):
 
 def unlike_the_sibling(splits, leaf):
     """Two siblings are split by a table that is symmetric, so that neither comes first."""
-    joint = np.array([[1.0, 4.0, 5.0], [4.0, 2.0, 4.0], [5.0, 4.0, 1.0]]) / 30.0
-    joint[0, 0] = 1.0 / 30.0
+    joint_probability = np.array([[1.0, 4.0, 5.0], [4.0, 2.0, 4.0], [5.0, 4.0, 1.0]]) / 30.0
+    joint_probability[0, 0] = 1.0 / 30.0
     beside = splits.get(leaf[:-1] + "10"[int(leaf[-1])]) if leaf else None
-    return joint.sum(axis=0) if beside is None else joint[beside] / joint[beside].sum()
+    return (
+        joint_probability.sum(axis=0) if beside is None else joint_probability[beside] / joint_probability[beside].sum()
+    )
 
 
 @pytest.mark.parametrize("rule", [by_ancestors, unlike_the_sibling])
@@ -56,10 +58,10 @@ def orders(splits):
 
 
 def log_product(rule, splits, order):
-    made, total = {}, 0.0
+    tree, total = {}, 0.0
     for path in order:
-        total += math.log(rule(made, path)[splits[path]])
-        made[path] = splits[path]
+        total += math.log(rule(tree, path)[splits[path]])
+        tree[path] = splits[path]
     return total
 
 
@@ -71,8 +73,8 @@ def test_theorem_five_all_orders_have_one_product(rule, agree):
     products = [log_product(rule, TREE, order) for order in orders(TREE)]
     assert len(products) == 6
     assert bool(np.ptp(products) < 1e-12) is agree
-    found = exact.local_rule_log_probability(rule, TREE)
-    assert found == pytest.approx(log_product(rule, TREE, sorted(TREE, key=lambda p: (len(p), p))))
+    log_probability = exact.local_rule_log_probability(rule, TREE)
+    assert log_probability == pytest.approx(log_product(rule, TREE, sorted(TREE, key=lambda p: (len(p), p))))
 
 
 def test_the_splits_of_all_trees_of_a_shape_sum_to_one():
@@ -110,11 +112,11 @@ def test_the_rule_of_a_model(splits):
     model = pt.TreeModel(
         X, [0, 1, 0, 1], split_prior=splits, tree_prior=pt.BranchingProcess(0.5, 2), leaf=pt.DirichletMultinomial()
     )
-    rule, asked = exact.local_rule(model)
-    report = exact.check_local_rule(rule, len(asked), 2)
+    rule, numbered_splits = exact.local_rule(model)
+    report = exact.check_local_rule(rule, len(numbered_splits), 2)
     assert report.holds and report.n_checked > 0
     for tree in exact.solve(model).draw_trees(20, 1):
-        made, shape, paths = {}, 0.0, {0: ""}
+        numbers, shape, paths = {}, 0.0, {0: ""}
         for number, cell, split in model.visit(tree):
             if split is None:
                 shape += 0.0 if model.is_forced(cell) else math.log(0.5)
@@ -122,10 +124,10 @@ def test_the_rule_of_a_model(splits):
             shape += math.log(0.5)
             codes = cell.codes(split.feature)
             same = split if has_box(splits) else split._replace(cut=int(codes[codes <= split.cut].max()))
-            made[paths[number]] = asked.index(same)
+            numbers[paths[number]] = numbered_splits.index(same)
             paths[int(tree.left[number])] = paths[number] + "0"
             paths[int(tree.right[number])] = paths[number] + "1"
-        assert exact.local_rule_log_probability(rule, made) + shape == pytest.approx(model.log_prior(tree))
+        assert exact.local_rule_log_probability(rule, numbers) + shape == pytest.approx(model.log_prior(tree))
 
 
 def test_bad_input():

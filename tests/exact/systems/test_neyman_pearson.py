@@ -56,18 +56,18 @@ def test_the_best_within_the_limit(seed, method, monkeypatch):
     how = {"alpha": alpha, "method": method, "max_leaves": most, "tolerance": tolerance, "strength": strength}
     how |= {"delta0": d0, "delta1": d1, "levels": levels, "cyclic": cyclic, "bounds": np.array([[0.0, 1.0]] * p)}
     X = (codes + 0.5) / (1 << levels)
-    found = exact.neyman_pearson_tree(X, y, **how)
-    assert found.objective == pytest.approx(best, abs=1e-12)
-    assert (found.n_leaves, round(found.false_alarm * n0)) == (leaves, alarms)
-    called = found.tree.predict(X)
-    assert np.mean(called[y == 0] == 1) == pytest.approx(found.false_alarm)
-    assert np.mean(called[y == 1] == 0) == pytest.approx(found.miss)
-    assert found.tree.n_leaves == found.n_leaves
+    result = exact.neyman_pearson_tree(X, y, **how)
+    assert result.objective == pytest.approx(best, abs=1e-12)
+    assert (result.n_leaves, round(result.false_alarm * n0)) == (leaves, alarms)
+    called = result.tree.predict(X)
+    assert np.mean(called[y == 0] == 1) == pytest.approx(result.false_alarm)
+    assert np.mean(called[y == 1] == 0) == pytest.approx(result.miss)
+    assert result.tree.n_leaves == result.n_leaves
     e0, e1 = eps(leaves, n0, d0), eps(leaves, n1, d1)
-    assert found.guarantee.false_alarm.raw == pytest.approx(found.false_alarm + e0 / 2)
-    assert found.guarantee.false_alarm.terms["alpha + tolerance"] == pytest.approx(alpha + e0)
-    assert found.guarantee.miss.raw == pytest.approx(found.miss + e1 / 2)
-    assert found.guarantee.excess[leaves - 1] == pytest.approx(e1)
+    assert result.guarantee.false_alarm.raw == pytest.approx(result.false_alarm + e0 / 2)
+    assert result.guarantee.false_alarm.terms["alpha + tolerance"] == pytest.approx(alpha + e0)
+    assert result.guarantee.miss.raw == pytest.approx(result.miss + e1 / 2)
+    assert result.guarantee.excess[leaves - 1] == pytest.approx(e1)
 
 
 @pytest.mark.planted
@@ -101,14 +101,14 @@ def test_the_guarantee_holds():
         n = 120
         x, noise = rng.random(n), rng.random(n) < 0.1
         y = (x > 0.5) ^ noise
-        found = exact.neyman_pearson_tree(
+        best = exact.neyman_pearson_tree(
             x[:, None], y, alpha=0.05, tolerance=0.2, strength=0.02, levels=3, delta0=0.3, delta1=0.3, bounds=[[0, 1]]
         )
-        called = found.tree.predict((np.arange(8)[:, None] + 0.5) / 8) == 1
+        called = best.tree.predict((np.arange(8)[:, None] + 0.5) / 8) == 1
         high = np.arange(8) >= 4
         alarm = np.mean(called[~high]) * 0.9 + np.mean(called[high]) * 0.1
         miss = np.mean(~called[high]) * 0.9 + np.mean(~called[~high]) * 0.1
-        broken += alarm > found.guarantee.false_alarm.value or miss > found.guarantee.miss.value
+        broken += alarm > best.guarantee.false_alarm.value or miss > best.guarantee.miss.value
     assert broken <= 0.6 * 200
 
 

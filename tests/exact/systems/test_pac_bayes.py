@@ -120,15 +120,15 @@ def check_theory(base, rng, X, y, max_depth):
     if len(naive.subtrees(root)) > MOST_SUBTREES:
         return False
     assert fitted.tree_.feature.tolist() == [node.feature for node in nodes]
-    inside = {a.number: [i for i in counted if any(b is a for b in root.path(X[i]))] for a in nodes}
+    rows_of_node = {a.number: [i for i in counted if any(b is a for b in root.path(X[i]))] for a in nodes}
     label = {a.number: naive.majority(a, y[grows], 3) if a.rows else 0 for a in nodes}
-    wrong = {a.number: sum(y[i] != label[a.number] for i in inside[a.number]) for a in nodes}
+    wrong = {a.number: sum(y[i] != label[a.number] for i in rows_of_node[a.number]) for a in nodes}
     n, depth, n_nodes = len(counted), max(a.depth for a in nodes), sum(bool(a.rows) for a in nodes)
 
     def phi(a):
         if not a.rows:
             return 0.0
-        p_hat = len(inside[a.number]) / n
+        p_hat = len(rows_of_node[a.number]) / n
         penalty = n * lam * math.sqrt(p_hat * 2.0 * math.log(n_nodes / delta) / n)
         return -lam * wrong[a.number] - penalty - 3.0 * depth
 
@@ -193,21 +193,21 @@ def test_search_is_two_fold_cross_validation(base):
 
     def search(error_at):
         grid = np.logspace(-8, 6, 10, base=2)
-        tried = [error_at(value) for value in grid]
-        best = grid[int(np.argmin(tried))]
+        errors = [error_at(value) for value in grid]
+        best = grid[int(np.argmin(errors))]
         fine = np.linspace(best / 2, 2 * best, 10)
-        tried += [error_at(value) for value in fine]
-        return fine[int(np.argmin(tried[10:]))], tried
+        errors += [error_at(value) for value in fine]
+        return fine[int(np.argmin(errors[10:]))], errors
 
-    lambda1, tried = search(lambda value: error(value, 1.0))
+    lambda1, errors = search(lambda value: error(value, 1.0))
     assert fitted.lambda1_ == pytest.approx(lambda1)
-    assert fitted.cv_errors_["lambda1"][:, 1].tolist() == tried
-    lambda2, tried = search(lambda value: error(lambda1, value))
+    assert fitted.cv_errors_["lambda1"][:, 1].tolist() == errors
+    lambda2, errors = search(lambda value: error(lambda1, value))
     assert fitted.lambda2_ == pytest.approx(lambda2)
-    assert fitted.cv_errors_["lambda2"][:, 1].tolist() == tried
+    assert fitted.cv_errors_["lambda2"][:, 1].tolist() == errors
     assert np.logspace(-8, 6, 10, base=2) == pytest.approx(LOG_GRID)
-    alone = PACBayesTreeClassifier(base, random_state=4, lambda1=lambda1).fit(X, y)
-    assert alone.lambda2_ == pytest.approx(lambda2) and list(alone.cv_errors_) == ["lambda2"]
+    given_lambda1 = PACBayesTreeClassifier(base, random_state=4, lambda1=lambda1).fit(X, y)
+    assert given_lambda1.lambda2_ == pytest.approx(lambda2) and list(given_lambda1.cv_errors_) == ["lambda2"]
 
 
 def test_prices_without_limit_and_rows_far_away():
@@ -215,8 +215,8 @@ def test_prices_without_limit_and_rows_far_away():
     rng = np.random.default_rng(3)
     X, y = rng.random((500, 2)), rng.integers(0, 3, size=500)
     for base in GROW:
-        for prices in ((1e6, 1e6), (1e6, 0.0), (0.0, 1e6), (0.0, 0.0)):
-            fitted = PACBayesTreeClassifier(base, lambda1=prices[0], lambda2=prices[1]).fit(X, y)
+        for lambdas in ((1e6, 1e6), (1e6, 0.0), (0.0, 1e6), (0.0, 0.0)):
+            fitted = PACBayesTreeClassifier(base, lambda1=lambdas[0], lambda2=lambdas[1]).fit(X, y)
             proba = fitted.predict_proba([[-1e9, 1e9], [0.5, 0.5], [1e300, -1e300]])
             assert np.all(np.isfinite(proba)) and proba.sum(axis=1) == pytest.approx(np.ones(3))
     same = PACBayesTreeClassifier(lambda1=1.0, lambda2=0.0).fit(X, np.zeros(500))
@@ -232,8 +232,8 @@ def test_oracle_bound_is_the_formula():
     confidence = (math.log(2 * math.sqrt(n) / delta) + lam * math.sqrt(2 * n * math.log(1 / delta))) / (lam * n)
     expected = classes / (1 - lam / 2) * (0.03 + gap + 3 * depth * 5 / (lam * n) + confidence)
     sizes = {"n": n, "n_nodes": n_nodes, "depth": depth, "n_features": d, "n_classes": classes}
-    found = exact.oracle_bound(0.03, mass, **sizes, lam=lam, delta=delta)
-    assert found.raw == pytest.approx(expected) and found.delta == pytest.approx(4 * delta)
+    bound = exact.oracle_bound(0.03, mass, **sizes, lam=lam, delta=delta)
+    assert bound.raw == pytest.approx(expected) and bound.delta == pytest.approx(4 * delta)
     for wrong in ({"lam": 2.0}, {"lam": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"n": 7}, {"n_classes": 1}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
             exact.oracle_bound(0.03, mass, **{**sizes, **wrong})

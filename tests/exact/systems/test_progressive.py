@@ -31,10 +31,10 @@ def frozen_model(n=60, depth=3, seed=0, n_classes=3, **parts):
     )
 
 
-def assert_equal_distributions(found, expected, tolerance):
-    found, expected = _rounded(found), _rounded(expected)
-    for key in set(found) | set(expected):
-        assert found.get(key, 0.0) == pytest.approx(expected.get(key, 0.0), **tolerance), key
+def assert_equal_distributions(result, expected, tolerance):
+    result, expected = _rounded(result), _rounded(expected)
+    for key in set(result) | set(expected):
+        assert result.get(key, 0.0) == pytest.approx(expected.get(key, 0.0), **tolerance), key
 
 
 def assert_equals_brute_force(problem, model, rng, tolerance):
@@ -138,8 +138,8 @@ def test_draws_follow_the_mean_distribution():
     mixture = exact.progressive_mixture(model, orders=2, rng=1)
     draws = mixture.sample(4_000, rng=3)
     n = 4_000
-    found, distribution = draws.n_leaves_pmf(), mixture.n_leaves_pmf()
-    assert abs(found - distribution[: len(found)]).max() < 5 * np.sqrt(0.25 / n)
+    sampled, distribution = draws.n_leaves_pmf(), mixture.n_leaves_pmf()
+    assert abs(sampled - distribution[: len(sampled)]).max() < 5 * np.sqrt(0.25 / n)
     X = np.random.default_rng(9).random((20, 2))
     assert abs(draws.predict_proba(X) - mixture.predict_proba(X)).max() < 5 * np.sqrt(0.25 / n)
     for t in range(5):
@@ -215,9 +215,9 @@ def with_missing_values(rng, n, p):
 LOCAL_TABLES = [ordered_features, with_ties, with_a_nominal_feature, with_missing_values]
 
 
-def staged_model(rng, made, n=9, p=2, split_prior=None, leaf=None, max_depth=3):
+def staged_model(rng, make_table, n=9, p=2, split_prior=None, leaf=None, max_depth=3):
     """A model, the rows of a table to predict, and what makes the model anew with other weights and rows of E."""
-    X, new, more = made(rng, n, p)
+    X, new, more = make_table(rng, n, p)
     y = np.append([0, 1, 2], rng.integers(3, size=n - 3))
     E = None if leaf is not None else np.arange(n) % 3 == 0
 
@@ -235,19 +235,19 @@ def mean_of_solutions(model, orders, rows):
     """Mean over the stages of all orders of the exact posterior given the examples that have entered."""
     means = []
     for order in orders:
-        for seen in range(len(order.staged) + 1):
+        for n_entered in range(len(order.staged) + 1):
             weight = np.ones(model().n_rows)
-            weight[order.staged[seen:]] = 1e-300
+            weight[order.staged[n_entered:]] = 1e-300
             means.append(exact.solve(model(weight, order.estimation)).predict_proba(rows))
     return np.mean(means, axis=0)
 
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("p", [2, 3])
-@pytest.mark.parametrize("made", LOCAL_TABLES, ids=lambda made: made.__name__)
-def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made, p):
+@pytest.mark.parametrize("make_table", LOCAL_TABLES, ids=lambda make: make.__name__)
+def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(make_table, p):
     """Between the rows a new one lies in a cell by some ways from the root and not by others."""
-    model, rows = staged_model(np.random.default_rng([p, LOCAL_TABLES.index(made)]), made, p=p)
+    model, rows = staged_model(np.random.default_rng([p, LOCAL_TABLES.index(make_table)]), make_table, p=p)
     mixture = exact.progressive_mixture(model())
     expected = mean_of_solutions(model, mixture._orders, rows)
     assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
@@ -258,7 +258,7 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made,
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(
-    ("made", "given", "orders"),
+    ("make_table", "options", "orders"),
     [
         (ordered_features, {}, {"orders": 3, "rng": 1}),
         (with_a_nominal_feature, {}, {"orders": 2, "resplit": True, "rng": 2}),
@@ -272,8 +272,8 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(made,
         (with_missing_values, {"split_prior": pt.DyadicCuts(2, cyclic=True), "n": 12}, {}),
     ],
 )
-def test_new_rows_are_predicted_by_the_mean_of_the_stages(made, given, orders):
-    model, rows = staged_model(np.random.default_rng(7), made, **given)
+def test_new_rows_are_predicted_by_the_mean_of_the_stages(make_table, options, orders):
+    model, rows = staged_model(np.random.default_rng(7), make_table, **options)
     mixture = exact.progressive_mixture(model(), **orders)
     expected = mean_of_solutions(model, mixture._orders, rows)
     assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
@@ -289,9 +289,9 @@ def test_the_classifier_predicts_new_rows_by_the_mean_of_the_stages(base):
     y = mixture.model.target.values
 
     def model(weight=None, estimation=None):
-        given = {name: getattr(mixture.model, name) for name in ("tree_prior", "split_prior", "leaf")}
+        parts = {name: getattr(mixture.model, name) for name in ("tree_prior", "split_prior", "leaf")}
         return pt.TreeModel(
-            X[fitted.rows_], y, sample_weight=weight, **given,
+            X[fitted.rows_], y, sample_weight=weight, **parts,
             estimation=mixture.model.target.estimation if estimation is None else estimation,
         )  # fmt: skip
 

@@ -23,11 +23,11 @@ def random_tree(rng, regression):
     X = rng.random((n, 2))
     y = rng.normal(size=n) if regression else rng.integers(0, 3, size=n)
     kind = DecisionTreeRegressor if regression else DecisionTreeClassifier
-    grown = kind(max_leaf_nodes=n_leaves, splitter="random", random_state=int(rng.integers(1000))).fit(X, y)
+    fitted = kind(max_leaf_nodes=n_leaves, splitter="random", random_state=int(rng.integers(1000))).fit(X, y)
     weight = rng.integers(0, 3, size=n).astype(float) if rng.random() < 0.3 else None
     if weight is not None and weight.sum() == 0.0:
         weight[0] = 1.0
-    return grown, X, y, weight
+    return fitted, X, y, weight
 
 
 def costs_by_hand(tree, X, y, weight, regression):
@@ -35,24 +35,24 @@ def costs_by_hand(tree, X, y, weight, regression):
     cost = np.zeros(tree.n_nodes)
     X = X.astype(np.float32)
     for node in range(tree.n_nodes):
-        inside = passes(tree, X, node)
-        if regression and w[inside].sum() > 0:
-            mean = np.average(y[inside], weights=w[inside])
-            cost[node] = np.sum(w[inside] * (y[inside] - mean) ** 2)
+        in_node = passes(tree, X, node)
+        if regression and w[in_node].sum() > 0:
+            mean = np.average(y[in_node], weights=w[in_node])
+            cost[node] = np.sum(w[in_node] * (y[in_node] - mean) ** 2)
         elif not regression:
-            totals = [np.sum(w[inside & (y == c)]) for c in range(3)]
+            totals = [np.sum(w[in_node & (y == c)]) for c in range(3)]
             cost[node] = sum(totals) - max(totals)
     return cost / w.sum()
 
 
 def passes(tree, X, node):
-    inside = np.ones(len(X), dtype=bool)
+    in_node = np.ones(len(X), dtype=bool)
     while node > 0:
         parent = int(np.flatnonzero((tree.left == node) | (tree.right == node))[-1])
         left = X[:, tree.feature[parent]] <= tree.threshold[parent]
-        inside &= left if tree.left[parent] == node else ~left
+        in_node &= left if tree.left[parent] == node else ~left
         node = parent
-    return inside
+    return in_node
 
 
 def penalties(rng, n_leaves):
@@ -72,8 +72,8 @@ def family_by_hand(cost, penalty):
     for i in range(len(k)):
         for j in range(i):
             crossings.add((cost[j] - cost[i]) / (penalty[i] - penalty[j]))
-    prices = sorted(c for c in crossings if c >= 0)
-    between = [(a + b) / 2 for a, b in zip(prices, prices[1:]) if b - a > 1e-9] + [prices[-1] + 1]
+    alphas = sorted(c for c in crossings if c >= 0)
+    between = [(a + b) / 2 for a, b in zip(alphas, alphas[1:]) if b - a > 1e-9] + [alphas[-1] + 1]
     return sorted({int(k[np.argmin(np.round(cost + a * penalty, 11))]) for a in between}, reverse=True)
 
 
@@ -82,8 +82,8 @@ def family_by_hand(cost, penalty):
 def test_prunings_against_all_of_them(seed):
     rng = np.random.default_rng([seed, 18])
     regression = bool(seed % 2)
-    grown, X, y, weight = random_tree(rng, regression)
-    prunings = Prunings(grown, X, y, sample_weight=weight)
+    fitted, X, y, weight = random_tree(rng, regression)
+    prunings = Prunings(fitted, X, y, sample_weight=weight)
     tree = prunings.tree
     cost = costs_by_hand(tree, X, y, weight, regression)
     assert prunings.node_cost == pytest.approx(cost, abs=1e-12)
@@ -95,9 +95,9 @@ def test_prunings_against_all_of_them(seed):
     for k in range(1, tree.n_leaves + 1):
         check_cost(prunings.of_size(k), k, least[k], X, y, weight, regression)
     for penalty in penalties(rng, tree.n_leaves):
-        price = float(rng.choice([0.01, 0.1, 1.0]))
-        best = prunings.best(price * penalty)
-        assert best.cost + best.penalty == pytest.approx(np.min(least[1:] + price * penalty), abs=1e-12)
+        alpha = float(rng.choice([0.01, 0.1, 1.0]))
+        best = prunings.best(alpha * penalty)
+        assert best.cost + best.penalty == pytest.approx(np.min(least[1:] + alpha * penalty), abs=1e-12)
         check_cost(best.tree, best.tree.n_leaves, best.cost, X, y, weight, regression)
         family = prunings.family(penalty)
         assert family.n_leaves.tolist() == family_by_hand(least[1:], penalty)
@@ -124,14 +124,14 @@ def test_weakest_link_is_that_of_scikit_learn(regression):
     X = rng.random((300, 3))
     y = X[:, 0] + rng.normal(size=300) if regression else rng.random(300) < X[:, 0]
     if regression:
-        grown = DecisionTreeRegressor(min_samples_leaf=5, random_state=0)
+        estimator = DecisionTreeRegressor(min_samples_leaf=5, random_state=0)
     else:
-        grown = DecisionTreeClassifier(min_samples_leaf=5, random_state=0)
-    family = Prunings(grown.fit(X, y), X, y).weakest_link()
+        estimator = DecisionTreeClassifier(min_samples_leaf=5, random_state=0)
+    family = Prunings(estimator.fit(X, y), X, y).weakest_link()
     nested = [set(zip(t.feature.tolist(), t.threshold.tolist())) for t in map(family.tree, range(len(family)))]
     assert all(small <= large for large, small in zip(nested, nested[1:]))
     if regression:
-        path = grown.cost_complexity_pruning_path(X, y)
+        path = estimator.cost_complexity_pruning_path(X, y)
         assert family.threshold[1:] == pytest.approx(path.ccp_alphas[1:])
         assert family.cost == pytest.approx(path.impurities)
         middle = len(family) // 2
@@ -157,9 +157,9 @@ def test_of_several_prunings_at_one_price_the_smallest_is_next():
     chain = pt.Tree(
         [0, -1, 0, -1, 0, -1, -1], [0.5, 0, 1.5, 0, 2.5, 0, 0], [1, 0, 3, 0, 5, 0, 0], [2, 0, 4, 0, 6, 0, 0]
     )
-    found = Prunings(chain, np.arange(4.0)[:, None], np.arange(4)).family(np.array([1.0, 2.0, 3.0, 5.0]))
-    assert found.n_leaves.tolist() == [4, 3, 1]
-    assert found.threshold == pytest.approx([0.0, 0.125, 0.25])
+    family = Prunings(chain, np.arange(4.0)[:, None], np.arange(4)).family(np.array([1.0, 2.0, 3.0, 5.0]))
+    assert family.n_leaves.tolist() == [4, 3, 1]
+    assert family.threshold == pytest.approx([0.0, 0.125, 0.25])
 
 
 def test_trees_of_the_library_and_other_rows():
@@ -182,10 +182,10 @@ def test_nominal_splits():
     X = pandas.DataFrame({"a": pandas.Categorical(list("uvwuvwuv")), "b": np.arange(8.0)})
     y = np.array([0, 1, 1, 0, 1, 1, 0, 1])
     tree = pt.Tree([0, -1, 1, -1, -1], [0, 0, 3.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0], [1, -1, -1, -1, -1])
-    found = Prunings(tree, X, y).best(lambda k: 0.01 * k)
-    assert found.tree.n_leaves == 2
-    assert found.cost == 0.0
-    assert found.tree.predict(X).tolist() == y.tolist()
+    best = Prunings(tree, X, y).best(lambda k: 0.01 * k)
+    assert best.tree.n_leaves == 2
+    assert best.cost == 0.0
+    assert best.tree.predict(X).tolist() == y.tolist()
 
 
 def test_bad_input():
@@ -209,9 +209,9 @@ def test_bad_input():
         Prunings(pt.Tree([-1], [0], [0], [0]), X, y, sample_weight=np.zeros(8))
     with pytest.raises(ValueError, match="does not dominate"):
         prunings.family(np.square, dominated_by=lambda k: k)
-    joint = pt.context_tree(1, 3)
+    design_with_joint_nodes = pt.context_tree(1, 3)
     with pytest.raises(ValueError, match="joint"):
-        Prunings(joint, np.array([[0], [1], [2]]), [0, 1, 1])
+        Prunings(design_with_joint_nodes, np.array([[0], [1], [2]]), [0, 1, 1])
 
 
 def test_of_prunings_on_one_line_the_ends_are_members():

@@ -19,15 +19,15 @@ def test_theorem_one_is_proposition_two_for_subtrees():
 
 
 def test_terms_of_corollary_one():
-    found = exact.adaptive_rate(10_000, smoothness=0.5, holder=2.0, n_features=2, n_classes=3, lam=0.5)
-    leaves = max((2 * math.sqrt(2)) ** 2 * found.radius**-2, 1.0)
-    assert found.n_leaves == pytest.approx(leaves)
-    assert found.approximation == pytest.approx(4.0 * found.radius**0.5)
-    assert found.labels == pytest.approx(2 * math.sqrt(leaves * math.log(6) / 1e4) + leaves / (math.e * 1e4))
-    assert found.prior == pytest.approx(3 * 28 * leaves / (0.5 * 1e4))
+    rate = exact.adaptive_rate(10_000, smoothness=0.5, holder=2.0, n_features=2, n_classes=3, lam=0.5)
+    leaves = max((2 * math.sqrt(2)) ** 2 * rate.radius**-2, 1.0)
+    assert rate.n_leaves == pytest.approx(leaves)
+    assert rate.approximation == pytest.approx(4.0 * rate.radius**0.5)
+    assert rate.labels == pytest.approx(2 * math.sqrt(leaves * math.log(6) / 1e4) + leaves / (math.e * 1e4))
+    assert rate.prior == pytest.approx(3 * 28 * leaves / (0.5 * 1e4))
     least = (2 + math.log(2)) * 28 + math.log(1e4)
     sharp = math.sqrt(8 * leaves * (1 + leaves * least / 1e4) * math.log(2e4 * 1e4) / 1e4)
-    assert found.deviation == pytest.approx(sharp)
+    assert rate.deviation == pytest.approx(sharp)
     # Cauchy-Schwarz: no smaller than Delta of Theorem 1 for leaves of equal mass
     m = 50
     theorem = exact.oracle_bound(

@@ -64,12 +64,12 @@ def test_the_best_of_all_trees(seed):
     for penalty, pays in penalties(rng, codes, y, k, levels, cyclic):
         strength = float(rng.choice([0.02, 0.1, 1.0]))
         best = min(r + strength * pays(tree) for r, tree in zip(risk, trees))
-        X, found = fitted(codes, y, levels, cyclic, penalty=penalty, strength=strength)
-        assert found.objective == pytest.approx(best, abs=1e-12)
-        assert np.mean(found.tree.predict(X) != y) == pytest.approx(found.risk, abs=1e-12)
-        own = boxes(found.tree, codes.shape[1])
-        assert strength * pays(own) == pytest.approx(found.penalty, abs=1e-12)
-        assert n_errors(codes.tolist(), y, k, levels, own) / len(y) == pytest.approx(found.risk, abs=1e-12)
+        X, result = fitted(codes, y, levels, cyclic, penalty=penalty, strength=strength)
+        assert result.objective == pytest.approx(best, abs=1e-12)
+        assert np.mean(result.tree.predict(X) != y) == pytest.approx(result.risk, abs=1e-12)
+        own = boxes(result.tree, codes.shape[1])
+        assert strength * pays(own) == pytest.approx(result.penalty, abs=1e-12)
+        assert n_errors(codes.tolist(), y, k, levels, own) / len(y) == pytest.approx(result.risk, abs=1e-12)
 
 
 def boxes(tree, p):
@@ -93,10 +93,10 @@ def test_a_planted_bug_is_caught():
         codes, y, k, levels, cyclic, trees = random_problem(seed)
         rows, (n, p) = codes.tolist(), codes.shape
         deeper = partial(shifted_penalty, n=n, p=p, n_classes=k, cyclic=cyclic)
-        found = fitted(codes, y, levels, cyclic, penalty=exact.AdditivePenalty(deeper), strength=0.1)[1]
+        result = fitted(codes, y, levels, cyclic, penalty=exact.AdditivePenalty(deeper), strength=0.1)[1]
         pays = [0.1 * adaptive_penalty(rows, y, k, levels, tree, 0.1, cyclic) for tree in trees]
         best = min(n_errors(rows, y, k, levels, tree) / n + paid for tree, paid in zip(trees, pays))
-        assert abs(found.objective - best) > 1e-6
+        assert abs(result.objective - best) > 1e-6
 
 
 def shifted_penalty(rows, depth, n, p, n_classes, cyclic):
@@ -106,19 +106,19 @@ def shifted_penalty(rows, depth, n, p, n_classes, cyclic):
 def test_theorem_2_as_numbers():
     """The bound of the fitted tree is its risk plus the full penalty of its leaves, whatever its strength was."""
     codes, y, _, levels, cyclic, _ = random_problem(3, n_classes=2)
-    X, found = fitted(codes, y, levels, cyclic, penalty="adaptive", strength=0.01)
-    again = fitted(codes, y, levels, cyclic, penalty=exact.SpatiallyAdaptive(0.025), strength=1e-9)[1]
-    assert again.risk <= found.risk
-    bound = dyadic_tree_bound(again.tree, X, y, delta=0.05, cyclic=cyclic)
-    assert bound.raw == pytest.approx(again.risk + 1e9 * again.penalty, rel=1e-6)
+    X, best = fitted(codes, y, levels, cyclic, penalty="adaptive", strength=0.01)
+    half_delta = fitted(codes, y, levels, cyclic, penalty=exact.SpatiallyAdaptive(0.025), strength=1e-9)[1]
+    assert half_delta.risk <= best.risk
+    bound = dyadic_tree_bound(half_delta.tree, X, y, delta=0.05, cyclic=cyclic)
+    assert bound.raw == pytest.approx(half_delta.risk + 1e9 * half_delta.penalty, rel=1e-6)
 
 
 def test_square_root_penalty_is_the_naive_occam_bound():
     codes, y, _, levels, _, _ = random_problem(5, n_classes=2)
-    X, found = fitted(codes, y, levels, False, penalty=exact.SquareRoot(0.05))
+    X, best = fitted(codes, y, levels, False, penalty=exact.SquareRoot(0.05))
     p = codes.shape[1]
-    bound = pt.certificates.naive_occam(found.tree, X, y, split_bits=np.log2(p), delta=0.05)
-    assert bound.raw == pytest.approx(found.objective)
+    bound = pt.certificates.naive_occam(best.tree, X, y, split_bits=np.log2(p), delta=0.05)
+    assert bound.raw == pytest.approx(best.objective)
 
 
 def test_cells_without_rows_predict_as_the_cell_above():
@@ -132,9 +132,9 @@ def test_default_levels():
     assert default_levels(2, 1) == 1
     assert default_levels(10**6, 1) == 17
     assert default_levels(1_000, 30) == 1
-    found = exact.minimise_risk([[0.0], [1.0], [2.0]], ["a", "b", "b"], penalty=0.1)
-    assert found.levels == default_levels(3, 1)
-    assert found.tree.classes.tolist() == ["a", "b"]
+    best = exact.minimise_risk([[0.0], [1.0], [2.0]], ["a", "b", "b"], penalty=0.1)
+    assert best.levels == default_levels(3, 1)
+    assert best.tree.classes.tolist() == ["a", "b"]
 
 
 def test_concave_penalties_are_told_from_others():
@@ -195,11 +195,11 @@ def test_too_many_cells_in_the_words_of_the_call():
 
 def test_one_class_seen_is_charged_as_two():
     """Scott's bound at strength 1 with K = 2 and delta = 1/n: sqrt(2 p' ([A] ln 2 + ln(2n)) / n), one leaf, n = 2."""
-    found = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1)
+    best = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1)
     nats = 2.0 * np.log(2.0)
     mass = 4.0 * max(1.0, (nats + np.log(2.0)) / 2.0)
-    assert found.risk == 0.0
-    assert found.penalty == pytest.approx(np.sqrt(2.0 * mass * (nats + np.log(4.0)) / 2.0))
+    assert best.risk == 0.0
+    assert best.penalty == pytest.approx(np.sqrt(2.0 * mass * (nats + np.log(4.0)) / 2.0))
     delta = 0.05
     strict = exact.minimise_risk([[0.25], [1.0]], [0, 0], levels=1, penalty=exact.SpatiallyAdaptive(delta))
     bound = pt.certificates.dyadic_tree_bound(strict.tree, [[0.25], [1.0]], [0, 0], n_classes=2, delta=2 * delta)

@@ -52,8 +52,8 @@ def facts(tree):
 def least(tree, code, depth=0):
     """Errors plus the penalty of the best root fragment of a tree, by listing them; and leaves of the fragment."""
     n, errors, m = facts(tree)
-    bits, way = code.leaf + m * code.split, 1.0 + depth * code.step
-    here = errors + math.sqrt(n * bits * math.log(2) / 2) + 2 * (math.sqrt(n * way) + way)
+    bits, path_bits = code.leaf + m * code.split, 1.0 + depth * code.step
+    here = errors + math.sqrt(n * bits * math.log(2) / 2) + 2 * (math.sqrt(n * path_bits) + path_bits)
     here += 2 * (math.sqrt(n * code.level) + code.level)
     if tree[0] != "split":
         return here, 1
@@ -61,12 +61,12 @@ def least(tree, code, depth=0):
     return min((here, 1), (sum(b[0] for b in below), sum(b[1] for b in below)))
 
 
-def found_and_least(seed, code, n, depth):
+def result_and_least(seed, code, n, depth):
     X, y = problem(seed, n)
     model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.5, 1.0, depth), split_prior=pt.GridCuts(CUTS))
     graph = root_fragments._without_empty(exact.build_graph(model))
-    found = root_fragments._minimise(model, graph, code, 0.0, 1.0, 0.05)
-    return found, min(least(tree, code) for tree in trees(X, y, np.arange(n), depth))
+    result = root_fragments._minimise(model, graph, code, 0.0, 1.0, 0.05)
+    return result, min(least(tree, code) for tree in trees(X, y, np.arange(n), depth))
 
 
 @pytest.mark.tenth_a_day
@@ -75,17 +75,17 @@ def test_no_tree_and_fragment_is_better(seed):
     rng = np.random.default_rng(100 + seed)
     n = int(10 ** rng.uniform(1.5, 4.5))
     code = root_fragments._Code(float(10 ** rng.uniform(0, 3)), 2.0, float(rng.choice([0.01, 1.0])), 0.2)
-    found, (objective, _) = found_and_least(seed, code, n, depth=3)
-    assert found.objective * n == pytest.approx(objective)
+    result, (objective, _) = result_and_least(seed, code, n, depth=3)
+    assert result.objective * n == pytest.approx(objective)
 
 
 def test_fragments_of_several_sizes_are_best():
     sizes = set()
     for seed in range(30):
         code = root_fragments._Code(30.0, 2.0, 0.01, 0.02)
-        found, (objective, size) = found_and_least(seed, code, 5000, depth=2)
-        assert found.objective * 5000 == pytest.approx(objective)
-        assert len(found.fragment) == size
+        result, (objective, size) = result_and_least(seed, code, 5000, depth=2)
+        assert result.objective * 5000 == pytest.approx(objective)
+        assert len(result.fragment) == size
         sizes.add(size)
     assert {1, 2, 3} <= sizes
 
@@ -96,8 +96,8 @@ def test_the_depth_of_a_path_taken_for_the_least_of_its_cell_is_caught(monkeypat
     monkeypatch.setattr(exact.CellGraph, "slot_depth", lambda graph: exact.by_slot(graph, graph.depth))
     code, differ = root_fragments._Code(300.0, 2.0, 5.0, 0.02), 0
     for seed in range(30):
-        found, (objective, _) = found_and_least(seed, code, 5000, depth=3)
-        differ += abs(found.objective * 5000 - objective) > 1e-6
+        result, (objective, _) = result_and_least(seed, code, 5000, depth=3)
+        differ += abs(result.objective * 5000 - objective) > 1e-6
     assert differ > 0
 
 
@@ -112,32 +112,32 @@ def test_the_depth_of_a_path_taken_for_the_least_of_its_cell_is_caught(monkeypat
 )
 def test_the_bound_is_that_of_the_certificate(split_prior):
     X, y = problem(4, 3000)
-    found = exact.minimise_root_fragment(X, y, split_prior=split_prior, delta=0.1)
-    bound = pc.root_fragment(found.tree, X, y, split_bits=found.split_bits, delta=0.1)
-    assert found.bound.raw == pytest.approx(bound.raw) == found.objective
-    assert found.split_bits == {"GridCuts": 2.0}.get(
+    best = exact.minimise_root_fragment(X, y, split_prior=split_prior, delta=0.1)
+    bound = pc.root_fragment(best.tree, X, y, split_bits=best.split_bits, delta=0.1)
+    assert best.bound.raw == pytest.approx(bound.raw) == best.objective
+    assert best.split_bits == {"GridCuts": 2.0}.get(
         type(split_prior).__name__, float(not getattr(split_prior, "cyclic", 0))
     )
     weaker = exact.minimise_root_fragment(X, y, split_prior=split_prior, delta=0.1, strength=0.01)
-    assert weaker.tree.n_leaves >= found.tree.n_leaves
-    assert weaker.bound.raw >= found.bound.raw - 1e-12
-    again = pc.root_fragment(weaker.tree, X, y, split_bits=found.split_bits, delta=0.1)
-    assert weaker.bound.raw == pytest.approx(again.raw)
+    assert weaker.tree.n_leaves >= best.tree.n_leaves
+    assert weaker.bound.raw >= best.bound.raw - 1e-12
+    bound_of_weaker = pc.root_fragment(weaker.tree, X, y, split_bits=best.split_bits, delta=0.1)
+    assert weaker.bound.raw == pytest.approx(bound_of_weaker.raw)
 
 
 def test_prunings_of_a_tree():
     rng = np.random.default_rng(0)
     X, y = problem(1, 4000)
-    grown = exact.minimise_root_fragment(X, y, split_prior=pt.GridCuts(CUTS), strength=0.0).tree
-    assert grown.n_leaves > 3
+    tree = exact.minimise_root_fragment(X, y, split_prior=pt.GridCuts(CUTS), strength=0.0).tree
+    assert tree.n_leaves > 3
     rows = rng.permutation(4000)[:2000]
     for strength in (0.0, 0.05, 1.0):
-        pruned = exact.minimise_root_fragment(X[rows], y[rows], split_prior=pt.FixedTree(grown), strength=strength)
-        assert pruned.split_bits == 0.0
-        assert pruned.tree.n_leaves <= grown.n_leaves
-        inner = pruned.tree.feature != LEAF
-        assert set(zip(pruned.tree.feature[inner], pruned.tree.threshold[inner])) <= set(
-            zip(grown.feature, grown.threshold)
+        pruning = exact.minimise_root_fragment(X[rows], y[rows], split_prior=pt.FixedTree(tree), strength=strength)
+        assert pruning.split_bits == 0.0
+        assert pruning.tree.n_leaves <= tree.n_leaves
+        inner = pruning.tree.feature != LEAF
+        assert set(zip(pruning.tree.feature[inner], pruning.tree.threshold[inner])) <= set(
+            zip(tree.feature, tree.threshold)
         )
 
 
@@ -145,9 +145,9 @@ def test_the_estimator():
     X, y = problem(2, 2000)
     label = np.array(["no", "yes"])[y]
     fitted = exact.RootFragmentClassifier(levels=2, bounds=[[-0.5, 3.5]] * 2, strength=0.05).fit(X, label)
-    found = exact.minimise_root_fragment(X, y, split_prior=pt.DyadicCuts(2, bounds=[[-0.5, 3.5]] * 2), strength=0.05)
-    assert fitted.tree_ == found.tree and np.mean(fitted.predict(X) != label) == pytest.approx(found.risk)
-    assert fitted.risk_bound(X, label).raw == pytest.approx(found.bound.raw)
+    best = exact.minimise_root_fragment(X, y, split_prior=pt.DyadicCuts(2, bounds=[[-0.5, 3.5]] * 2), strength=0.05)
+    assert fitted.tree_ == best.tree and np.mean(fitted.predict(X) != label) == pytest.approx(best.risk)
+    assert fitted.risk_bound(X, label).raw == pytest.approx(best.bound.raw)
     cuts = exact.RootFragmentClassifier(pt.GridCuts(CUTS), strength=0.05).fit(X, label)
     assert cuts.risk_bound(X, label).raw > 0.0
     with pytest.raises(ValueError, match="give bounds="):
@@ -161,10 +161,10 @@ def test_the_estimator():
 def test_no_bound_for_splits_from_the_counted_rows(split_prior, why):
     X, y = problem(2, 200)
     table = {"a": X[:, 0], "b": np.where(X[:, 1] > 1.5, "high", "low") if why == "nominal" else X[:, 1]}
-    found = exact.minimise_root_fragment(pd.DataFrame(table), y, split_prior=split_prior, strength=0.1)
-    assert found.objective > found.risk
+    best = exact.minimise_root_fragment(pd.DataFrame(table), y, split_prior=split_prior, strength=0.1)
+    assert best.objective > best.risk
     with pytest.raises(ValueError, match=f"fixed before the rows were seen; .*{why}"):
-        found.bound  # noqa: B018
+        best.bound  # noqa: B018
     if why != "nominal":
         fitted = exact.RootFragmentClassifier(split_prior, strength=0.1).fit(X, y)
         with pytest.raises(ValueError, match=f"fixed before the rows were seen; .*{why}"):
