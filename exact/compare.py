@@ -88,8 +88,8 @@ class Comparison:
 
     def __str__(self) -> str:
         by_size = sorted((abs(row.z) for row in self.rows[1:] if not math.isnan(row.z)), reverse=True)
-        least = 0.0 if len(self.rows) <= MAX_TABLE_LINES else by_size[MAX_TABLE_LINES - 2]
-        rows = [row for row in self.rows if math.isnan(row.z) or abs(row.z) >= least]
+        min_abs_z = 0.0 if len(self.rows) <= MAX_TABLE_LINES else by_size[MAX_TABLE_LINES - 2]
+        rows = [row for row in self.rows if math.isnan(row.z) or abs(row.z) >= min_abs_z]
         width = max(len(row.quantity) for row in rows)
         lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
         for row in rows:
@@ -99,7 +99,7 @@ class Comparison:
             ]
             lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")
         if len(rows) < len(self.rows):
-            lines.append(f"... and {len(self.rows) - len(rows)} with |z| below {least:.2f}; to_frame() has all")
+            lines.append(f"... and {len(self.rows) - len(rows)} with |z| below {min_abs_z:.2f}; to_frame() has all")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

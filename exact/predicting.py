@@ -104,10 +104,10 @@ class PredictsFromGraph(Posterior):
         out = np.empty((len(X), by_cell.shape[1]))
         distinct, of_row = np.unique(codes[certain][:, self._split_coordinates], axis=0, return_inverse=True)
         out[certain] = self._means_of_certain_rows(distinct, by_cell)[of_row.reshape(-1)]
-        others = ~certain
-        if others.any():
+        uncertain = ~certain
+        if uncertain.any():
             arguments = self.graph, self.log_inside, self._router
-            out[others] = mean_leaf_values(*arguments, x[others], codes[others], by_cell)
+            out[uncertain] = mean_leaf_values(*arguments, x[uncertain], codes[uncertain], by_cell)
         return out
 
     @cached_property
@@ -184,14 +184,14 @@ class PredictsFromGraph(Posterior):
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
         x, codes, is_certain = self._code_rows(X)
-        certain, others = np.flatnonzero(is_certain), np.flatnonzero(~is_certain)
+        certain, uncertain = np.flatnonzero(is_certain), np.flatnonzero(~is_certain)
         for block in self._blocks(codes[certain][:, self._split_coordinates]):
             leaves = self._leaves_by_cells(codes[certain[block]][:, self._split_coordinates])
             yield certain[block], as_mixture(leaves, len(certain[block]))
         arguments = self.graph, self.log_inside, self._router
-        for first, leaves in leaves_of_rows(*arguments, x[others], codes[others]):
+        for first, leaves in leaves_of_rows(*arguments, x[uncertain], codes[uncertain]):
             n = int(leaves.row.max()) + 1
-            yield others[first : first + n], as_mixture(leaves, n)
+            yield uncertain[first : first + n], as_mixture(leaves, n)
 
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
         """Yield slices of consecutive rows with certain cells, of about `BLOCK` (row, cell) pairs, or of one row.

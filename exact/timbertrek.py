@@ -148,11 +148,11 @@ def _add_paths(trie: dict[str, Any], tree: Tree, nodes: list[str], number: int) 
     stack = [(0, trie)]
     while stack:
         node, branch = stack.pop()
-        same = [child for child in branch["c"] if child["f"] == nodes[node]]
+        children = [child for child in branch["c"] if child["f"] == nodes[node]]
         if nodes[node]:
-            if not same:
-                same = [{"f": nodes[node], "c": []}]
-                branch["c"] += same
-            stack += [(int(tree.right[node]), same[0]), (int(tree.left[node]), same[0])]
+            if not children:
+                children = [{"f": nodes[node], "c": []}]
+                branch["c"] += children
+            stack += [(int(tree.right[node]), children[0]), (int(tree.left[node]), children[0])]
         elif not any(child["f"] == "_" and child["t"] == number for child in branch["c"]):
             branch["c"].append({"f": "_", "t": number})

@@ -173,18 +173,18 @@ def find_or_add(
         place = (place + 1) & mask
     if counters[MODE] == FIND:
         return NO_CELL
-    new = counters[N_CELLS]
+    new_cell = counters[N_CELLS]
     counters[N_CELLS] += 1
-    cells.table[place] = new
-    cells.hash[new, 0], cells.hash[new, 1] = word0, word1
-    cells.origin[PARENT, new], cells.origin[FEATURE, new] = parent, feature
-    cells.origin[SPLIT, new], cells.origin[SIDE, new] = split, side
-    cells.rows[new], cells.size[new], cells.open_groups[new] = scratch.side_rows[side], size, open_groups
-    cells.depth[new] = cells.depth[parent] + 1 if parent >= 0 else 0
+    cells.table[place] = new_cell
+    cells.hash[new_cell, 0], cells.hash[new_cell, 1] = word0, word1
+    cells.origin[PARENT, new_cell], cells.origin[FEATURE, new_cell] = parent, feature
+    cells.origin[SPLIT, new_cell], cells.origin[SIDE, new_cell] = split, side
+    cells.rows[new_cell], cells.size[new_cell], cells.open_groups[new_cell] = scratch.side_rows[side], size, open_groups
+    cells.depth[new_cell] = cells.depth[parent] + 1 if parent >= 0 else 0
     for j in range(cells.stats.shape[1]):
-        cells.stats[new, j] = scratch.side_stats[side, j]
-    cells.score[new] = leaf_score(model.leaf, cells.stats, new)
-    return new
+        cells.stats[new_cell, j] = scratch.side_stats[side, j]
+    cells.score[new_cell] = leaf_score(model.leaf, cells.stats, new_cell)
+    return new_cell
 
 
 @jit
@@ -197,14 +197,14 @@ def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
     rule, counters = model.split_prior, arrays.scratch.counters
     first, total = counters[N_EDGES], 0.0
     for k in range(len(rule.feature)):
-        weight, before = rule.feature[k].weight, counters[N_EDGES]
+        weight, first_of_feature = rule.feature[k].weight, counters[N_EDGES]
         _add_splits_on(model, arrays, cell, n_members, k)
-        n_splits = counters[N_EDGES] - before
+        n_splits = counters[N_EDGES] - first_of_feature
         if n_splits > 0 and is_weighted(rule):
-            total += _log_fractions_into(rule, arrays, weight, before, counters[N_EDGES])
+            total += _log_fractions_into(rule, arrays, weight, first_of_feature, counters[N_EDGES])
         elif n_splits > 0:
             total += weight
-            for e in range(before, counters[N_EDGES]):
+            for e in range(first_of_feature, counters[N_EDGES]):
                 arrays.edges.log_rule[e] = log(weight) - log(float(n_splits))
     for e in range(first, counters[N_EDGES]):
         arrays.edges.log_rule[e] -= log(total)

@@ -146,10 +146,10 @@ def slot_at_depth(graph: Any, cell: int, depth: int) -> int:
 
 
 @jit
-def child_slots(graph: Any, e: int, below: int) -> tuple[int, int]:
-    """Return the slots of the left and the right child of split ``e``, which are at depth ``below``."""
+def child_slots(graph: Any, e: int, child_depth: int) -> tuple[int, int]:
+    """Return the slots of the left and the right child of split ``e``, which are at depth ``child_depth``."""
     left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
-    return slot_at_depth(graph, left, below), slot_at_depth(graph, right, below)
+    return slot_at_depth(graph, left, child_depth), slot_at_depth(graph, right, child_depth)
 
 
 def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:

@@ -202,31 +202,32 @@ def split_groups_into(
     vectors: np.ndarray,
     last: np.ndarray,
     parent: np.ndarray,
-    before: np.ndarray,
-    n_before: np.ndarray,
+    groups_before: np.ndarray,
+    n_groups_before: np.ndarray,
     codes: np.ndarray,
     levels: int,
 ) -> np.ndarray:
     """Write the group (V, U) of each unit by each level vector into ``groups``, and return the numbers of groups (V,).
 
-    A group is a group of the parent (``before``, of which there are ``n_before``) and the value of one more bit of the
-    ``codes`` (p, U). Groups are numbered by parent, then bit, so that units sorted by their bits stay sorted by group.
+    A group is a group of the parent (``groups_before``, of which there are ``n_groups_before``) and the value of one
+    more bit of the ``codes`` (p, U). Groups are numbered by parent, then bit, so that units sorted by their bits stay
+    sorted by group.
     """
     n_groups = np.zeros(len(vectors), dtype=np.int64)
-    number = np.empty(2 * n_before.max(), dtype=np.int32)
+    number = np.empty(2 * n_groups_before.max(), dtype=np.int32)
     for w in range(len(vectors)):
         v, k = parent[w], last[w]
         shift = levels - vectors[w, k]
-        for g in range(2 * n_before[v]):
+        for g in range(2 * n_groups_before[v]):
             number[g] = 0
         for i in range(codes.shape[1]):
-            number[2 * before[v, i] + ((codes[k, i] >> shift) & 1)] = 1
+            number[2 * groups_before[v, i] + ((codes[k, i] >> shift) & 1)] = 1
         n = 0
-        for g in range(2 * n_before[v]):
+        for g in range(2 * n_groups_before[v]):
             n += number[g]
             number[g] = n - 1
         for i in range(codes.shape[1]):
-            groups[w, i] = number[2 * before[v, i] + ((codes[k, i] >> shift) & 1)]
+            groups[w, i] = number[2 * groups_before[v, i] + ((codes[k, i] >> shift) & 1)]
         n_groups[w] = n
     return n_groups
 
@@ -252,17 +253,17 @@ def write_edges_into(
     right: np.ndarray,
     split: np.ndarray,
     layer: Layer,
-    below: Layer,
+    next_layer: Layer,
     codes: np.ndarray,
     levels: int,
 ) -> None:
-    """Write the children and the split of every edge from ``layer`` to the layer ``below``, by cell, then feature.
+    """Write the children and the split of every edge from ``layer`` to the layer ``next_layer``, by cell, then feature.
 
     ``codes`` (p, U) are those of the units, and ``levels`` is the largest number of halvings of a feature.
     """
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
-    groups_below, n_below, first_below = below.groups, below.n_groups, below.first_cell
+    groups_below, n_below, first_below = next_layer.groups, next_layer.n_groups, next_layer.first_cell
     first = 0
     for v in range(len(vectors)):
         degree = 0
@@ -407,14 +408,14 @@ EDGE_TYPES = {"left": np.int32, "right": np.int32, "feature": np.int32, "split":
 
 def _append_edges(
     layer: Layer,
-    below: Layer,
+    next_layer: Layer,
     codes: np.ndarray,
     levels: int,
     weight: np.ndarray,
     n_edges: int,
     columns: dict[str, list[np.ndarray]],
 ) -> int:
-    """Append the edges from ``layer`` to the layer ``below`` to the lists in ``columns``, and return their number.
+    """Append the edges from ``layer`` to the layer ``next_layer`` to the lists in ``columns``, and return their number.
 
     ``n_edges`` is the number of edges of the layers above.
     """
@@ -422,7 +423,7 @@ def _append_edges(
     n = int(sizes @ (layer.child >= 0).sum(axis=1))
     left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))
     split, log_rule, first = np.empty(n, dtype=np.int64), np.empty(n), np.empty(layer.n_cells, dtype=np.int64)
-    write_edges_into(left, right, split, layer, below, codes, levels)
+    write_edges_into(left, right, split, layer, next_layer, codes, levels)
     write_rules_into(first, feature, log_rule, layer.child, sizes, weight)
     for name, column in zip(LAYER_COLUMNS, (first + n_edges, left, right, feature, split, log_rule), strict=False):
         columns[name].append(column)

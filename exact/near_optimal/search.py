@@ -40,8 +40,8 @@ class Problem(NamedTuple):
 
     # (m, W) uint64: for each code of each coordinate the set of points with codes up to it; of a nominal coordinate
     # the set of points with this code
-    below: np.ndarray
-    first_code: np.ndarray  # (q + 1,) int64: place in ``below`` of the first code of each coordinate
+    points_by_code: np.ndarray
+    first_code: np.ndarray  # (q + 1,) int64: place in ``points_by_code`` of the first code of each coordinate
     nominal: np.ndarray  # (q,) bool
     log_weight: np.ndarray  # (q,) float64: log of the weight of the coordinate, -inf if it is never split
     # (n_planes, W) uint64: for each column (the statistics, ROWS, SURE_ERRORS) and each binary digit of its numbers,
@@ -126,15 +126,15 @@ def list_splits(problem: Any, path: Any, depth: int) -> int:
     first = depth * problem.max_splits
     row, weight = first, 0.0
     for k in range(len(problem.nominal)):
-        before = row
+        first_row = row
         if problem.nominal[k]:
             row = _list_partitions_into_path(problem, path, depth, k, row)
         else:
             row = _list_cuts_into_path(problem, path, depth, k, row)
-        if row > before:
+        if row > first_row:
             weight += np.exp(problem.log_weight[k])
-            for r in range(before, row):
-                path.log_rule[r] = problem.log_weight[k] - np.log(float(row - before))
+            for r in range(first_row, row):
+                path.log_rule[r] = problem.log_weight[k] - np.log(float(row - first_row))
     for r in range(first, row):
         path.log_rule[r] = path.log_rule[r] - np.log(weight) if problem.with_rule else 0.0
     path.n_splits[depth] = row - first
@@ -148,19 +148,19 @@ def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) 
     Return the next free row.
     """
     n_stats, n_rows = path.stats.shape[1], path.sums[depth, ROWS]
-    below, cut = np.int64(0), np.int64(-1)
+    rows_up_to_code, cut = np.int64(0), np.int64(-1)
     for place in range(problem.first_code[k], problem.first_code[k + 1]):
         for w in range(path.left.shape[1]):
-            path.left[row, w] = path.bits[depth, w] & problem.below[place, w]
+            path.left[row, w] = path.bits[depth, w] & problem.points_by_code[place, w]
         rows = sum_left(problem, path, row, n_stats + ROWS)
-        if rows == below:
+        if rows == rows_up_to_code:
             continue
         code = place - problem.first_code[k]
         if cut >= 0:
             # the next code of the split before is this one
             path.split[row - 1] = pack_cut(cut, code)
             cut = np.int64(-1)
-        below = rows
+        rows_up_to_code = rows
         if rows == n_rows:
             break
         if min(rows, n_rows - rows) >= problem.min_leaf:
@@ -179,7 +179,7 @@ def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row:
     n_codes, present = problem.first_code[k + 1] - first, np.int64(0)
     for code in range(n_codes):
         for w in range(path.left.shape[1]):
-            if path.bits[depth, w] & problem.below[first + code, w]:
+            if path.bits[depth, w] & problem.points_by_code[first + code, w]:
                 present |= np.int64(1) << code
     for number in range((np.int64(1) << max(n_bits(present) - 1, 0)) - 1):
         split = deposit_bits(present, 1 + 2 * number)
@@ -187,7 +187,7 @@ def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row:
             path.left[row, w] = 0
             for code in range(n_codes):
                 if (split >> code) & 1:
-                    path.left[row, w] |= path.bits[depth, w] & problem.below[first + code, w]
+                    path.left[row, w] |= path.bits[depth, w] & problem.points_by_code[first + code, w]
         rows = sum_left(problem, path, row, n_stats + ROWS)
         if min(rows, n_rows - rows) >= problem.min_leaf:
             _sum_sides(problem, path, depth, k, row)

@@ -104,7 +104,7 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell]
     with np.errstate(divide="ignore"):
         log_weight = np.log(rule.feature.weight)
     problem = Problem(
-        below=_as_bit_words(sets, len(points.rows)),
+        points_by_code=_as_bit_words(sets, len(points.rows)),
         first_code=np.concatenate([[0], np.cumsum(n_codes)]),
         nominal=np.array(rule.feature.nominal),
         log_weight=log_weight,
@@ -285,8 +285,8 @@ class Search:
             for j, side in enumerate(sides):
                 child = number_of.setdefault((cell.depth + 1, bits[j].tobytes()), len(cells))
                 if child == len(cells):
-                    below = path.side_stats[side].copy(), path.side_sums[side].copy()
-                    cells.append(Cell(bits[j], *below, float(needs[j]), cell.depth + 1))
+                    side_sums = path.side_stats[side].copy(), path.side_sums[side].copy()
+                    cells.append(Cell(bits[j], *side_sums, float(needs[j]), cell.depth + 1))
                 cells[child].need = min(cells[child].need, float(needs[j]))
                 children[j] = child
             columns = path.feature[rows].astype(np.int32), path.split[rows], path.log_rule[rows]

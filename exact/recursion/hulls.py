@@ -125,7 +125,7 @@ def _(semiring, slot, total):
 
 
 @choose_split.register(Hull)
-def _(semiring, rng, graph, cell, slot, below, tree_number):
+def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     """``tree_number`` is the number of a vertex of the slot's hull, counted from 0."""
     leaves, weight, start = semiring.leaves, semiring.weight, semiring.start
     m = leaves[start[slot] + tree_number]
@@ -133,7 +133,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     if m == 1.0:
         return best, left_number, right_number
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-        left, right = child_slots(graph, e, below)
+        left, right = child_slots(graph, e, child_depth)
         log_weight = graph.log_split[slot] + graph.log_rule[e]
         j = semiring.length[right] - 1
         for i in range(semiring.length[left]):
@@ -167,17 +167,17 @@ class Fragments(NamedTuple):
 
 
 @choose_split.register(Fragments)
-def _(semiring, rng, graph, cell, slot, below, tree_number):
+def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     """``tree_number`` is IN_FRAGMENT, or a vertex of the slot's hull if the fragment ended at an ancestor."""
     if tree_number != IN_FRAGMENT:
-        return choose_split(semiring.hull, rng, graph, cell, slot, below, tree_number)
+        return choose_split(semiring.hull, rng, graph, cell, slot, child_depth, tree_number)
     best, top = -1, semiring.stop[slot]
     if graph.log_split[slot] > -np.inf:
         for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-            left, right = child_slots(graph, e, below)
+            left, right = child_slots(graph, e, child_depth)
             term = graph.log_split[slot] + graph.log_rule[e] + semiring.value[left] + semiring.value[right]
             if term > top:
                 best, top = e, term
     if best < 0:
-        return choose_split(semiring.hull, rng, graph, cell, slot, below, semiring.vertex[slot])
+        return choose_split(semiring.hull, rng, graph, cell, slot, child_depth, semiring.vertex[slot])
     return best, IN_FRAGMENT, IN_FRAGMENT

@@ -46,12 +46,12 @@ def compute_inside_of_cells(graph: Any, semiring: Any, first: int, last: int) ->
             accumulator = start_with_leaf(semiring, cell, slot, log_stop[slot])
             split = log_split[slot]
             if split > -np.inf:
-                below = depth[cell] + slot - first_slot[cell] + 1
+                child_depth = depth[cell] + slot - first_slot[cell] + 1
                 for e in range(first_edge[cell], first_edge[cell + 1]):
                     left, right = np.int64(edge_left[e]), np.int64(edge_right[e])
                     if layered:
-                        left = first_slot[left] + below - depth[left]
-                        right = first_slot[right] + below - depth[right]
+                        left = first_slot[left] + child_depth - depth[left]
+                        right = first_slot[right] + child_depth - depth[right]
                     accumulator = add_split(semiring, accumulator, slot, e, split + log_rule[e], left, right)
             store(semiring, slot, accumulator)
 
@@ -104,12 +104,12 @@ def add_occurrences_of_cells(
             parent_occurrences, offset = slot_occurrences[slot], log_split[slot] - log_inside[slot]
             if parent_occurrences == 0.0 or log_split[slot] == -np.inf:
                 continue
-            below = depth[cell] + slot - first_slot[cell] + 1
+            child_depth = depth[cell] + slot - first_slot[cell] + 1
             for e in range(first_edge[cell], first_edge[cell + 1]):
                 left, right = np.int64(edge_left[e]), np.int64(edge_right[e])
                 if layered:
-                    left = first_slot[left] + below - depth[left]
-                    right = first_slot[right] + below - depth[right]
+                    left = first_slot[left] + child_depth - depth[left]
+                    right = first_slot[right] + child_depth - depth[right]
                 occurrence = parent_occurrences * exp_down(offset + log_rule[e] + log_inside[left] + log_inside[right])
                 split_occurrences[e] += occurrence
                 slot_occurrences[left] += occurrence

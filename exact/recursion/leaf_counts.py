@@ -108,11 +108,11 @@ def mark_possible(graph: Any, marks: np.ndarray) -> None:
                 marks[slot, 1] = POSSIBLE
             if graph.log_split[slot] == -np.inf:
                 continue
-            below = graph.depth[cell] + slot - first_slot[cell] + 1
+            child_depth = graph.depth[cell] + slot - first_slot[cell] + 1
             for e in range(first_edge[cell], first_edge[cell + 1]):
                 if log_rule[e] == -np.inf:
                     continue
-                left_child, right_child = child_slots(graph, e, below)
+                left_child, right_child = child_slots(graph, e, child_depth)
                 for m in range(1, max_leaves):
                     if marks[left_child, m] != ABSENT:
                         for k in range(1, max_leaves - m + 1):
@@ -143,7 +143,7 @@ def list_edges_into(
         for slot in range(first_slot[cell], first_slot[cell + 1]):
             if graph.log_split[slot] == -np.inf:
                 continue
-            below = graph.depth[cell] + slot - first_slot[cell] + 1
+            child_depth = graph.depth[cell] + slot - first_slot[cell] + 1
             # one pass over the numbers of leaves, but for the root, whose splits come first
             for first_m in range(2, 3 if slot == 0 else max_leaves + 1):
                 if slot > 0 and marks[slot, first_m] != REACHABLE:
@@ -152,7 +152,7 @@ def list_edges_into(
                 for e in range(first_edge[cell], first_edge[cell + 1]):
                     if graph.log_rule[e] == -np.inf:
                         continue
-                    left_child, right_child = child_slots(graph, e, below)
+                    left_child, right_child = child_slots(graph, e, child_depth)
                     for m in range(first_m, max_leaves + 1 if slot == 0 else first_m + 1):
                         for k in range(1, m):
                             if marks[left_child, k] == ABSENT or marks[right_child, m - k] == ABSENT:

@@ -131,12 +131,12 @@ def move_mass_down(
                 stop = fraction_of_total(graph.log_stop[slot], log_inside[slot])
             for i in range(n):
                 weight[cell, i] += stop * mass[slot, i]
-            below = graph.depth[cell] + slot - graph.first_slot[cell] + 1
+            child_depth = graph.depth[cell] + slot - graph.first_slot[cell] + 1
             for e in range(begin, end):
                 # a split of weight 0 may lead back to a cell that is finished
                 if split == -np.inf or graph.log_rule[e] == -np.inf:
                     continue
-                left, right = child_slots(graph, e, below)
+                left, right = child_slots(graph, e, child_depth)
                 log_term = split + graph.log_rule[e] + log_inside[left] + log_inside[right]
                 part, goes_left = fraction_of_total(log_term, log_inside[slot]), to_left[e - begin]
                 for i in range(n):

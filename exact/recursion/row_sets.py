@@ -197,23 +197,23 @@ def path_probabilities(
     probability of a longer path is the sum over the cells at its end of the probability of the cell times that of its
     splits that lead to the next set. A split that sends all rows to one side leads to the same set.
     """
-    ends: list[dict[CellAtDepth, float]] = [{} for _ in parent]
-    ends[0] = {(0, int(graph.depth[0])): 1.0}
+    end_cells: list[dict[CellAtDepth, float]] = [{} for _ in parent]
+    end_cells[0] = {(0, int(graph.depth[0])): 1.0}
     longer_paths: dict[int, list[int]] = {}
     for i in range(1, len(parent)):
         longer_paths.setdefault(int(parent[i]), []).append(i)
     for path in range(len(parent)):
         path_of_set = {int(last[i]): i for i in longer_paths.get(path, []) if last[i] >= 0}
-        same_set = dict(ends[path]) if path_of_set else {}
+        same_set = dict(end_cells[path]) if path_of_set else {}
         while same_set:
             place = min(same_set, key=lambda cell_at_depth: cell_at_depth[1])
             set_of_place = set_of_cell[place[0]]
             for child, probability in _child_probabilities(graph, log_inside, place, same_set.pop(place)):
                 child_set = int(set_of_cell[child[0]])
                 if child_set in path_of_set or child_set == set_of_place:
-                    target = ends[path_of_set[child_set]] if child_set in path_of_set else same_set
+                    target = end_cells[path_of_set[child_set]] if child_set in path_of_set else same_set
                     target[child] = target.get(child, 0.0) + probability
-    return np.array([min(sum(end.values()), 1.0) for end in ends])
+    return np.array([min(sum(end.values()), 1.0) for end in end_cells])
 
 
 def _child_probabilities(

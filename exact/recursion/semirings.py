@@ -93,11 +93,11 @@ def store(semiring: Any, slot: int, total: Any) -> None:
 
 
 @by_class
-def choose_split(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, below: int, tree_number: int) -> Any:
+def choose_split(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, child_depth: int, tree_number: int) -> Any:
     """Return the split (an edge, -1 for a leaf) of a tree at a slot, and the tree numbers of its two subtrees.
 
     ``tree_number`` identifies the tree if the semiring has several for a slot: its rank, the place of a coefficient, or
-    a vertex. The subtrees are grown with the two numbers returned. ``below`` is the depth of the children.
+    a vertex. The subtrees are grown with the two numbers returned. ``child_depth`` is the depth of the children.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
 
@@ -147,7 +147,7 @@ def _(semiring, slot, total):
 
 
 @choose_split.register(LogSum)
-def _(semiring, rng, graph, cell, slot, below, tree_number):
+def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     """Draw a leaf or a split with probability proportional to the sum of the weights of its trees."""
     value, split, total = semiring.value, graph.log_split[slot], semiring.value[slot]
     if split == -np.inf:
@@ -156,7 +156,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     if u < 0.0:
         return -1, 0, 0
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-        left, right = child_slots(graph, e, below)
+        left, right = child_slots(graph, e, child_depth)
         part = fraction_of_total(split + graph.log_rule[e] + value[left] + value[right], total)
         u -= part
         if part > 0.0:
@@ -184,12 +184,12 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 
 @choose_split.register(Best)
-def _(semiring, rng, graph, cell, slot, below, tree_number):
+def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     value, split, best = semiring.value, graph.log_split[slot], -1
     top = graph.log_stop[slot]
     if split > -np.inf:
         for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-            left, right = child_slots(graph, e, below)
+            left, right = child_slots(graph, e, child_depth)
             term = split + graph.log_rule[e] + value[left] + value[right]
             if term > top:
                 best, top = e, term
@@ -267,7 +267,7 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 
 @choose_split.register(BestBySize)
-def _(semiring, rng, graph, cell, slot, below, tree_number):
+def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     """``tree_number`` is the place of a coefficient (a number of leaves and a count) among those of the slot."""
     value, start, n_sizes = semiring.value, semiring.start, semiring.n_sizes
     m, t = tree_number % n_sizes[slot] + 1, tree_number // n_sizes[slot]
@@ -275,7 +275,7 @@ def _(semiring, rng, graph, cell, slot, below, tree_number):
     if m == 1 or graph.log_split[slot] == -np.inf:
         return best, left_number, right_number
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
-        left, right = child_slots(graph, e, below)
+        left, right = child_slots(graph, e, child_depth)
         weight = graph.log_split[slot] + graph.log_rule[e]
         for t_left in range(max(0, t - semiring.n_counts[right] + 1), min(t + 1, semiring.n_counts[left])):
             for m_left in range(max(1, m - n_sizes[right]), min(m - 1, n_sizes[left]) + 1):
@@ -448,13 +448,13 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
         return accumulator
     mass = accumulator + part
     for j in range(mean.shape[1]):
-        here = mean[left, j] + mean[right, j]
+        split_mean = mean[left, j] + mean[right, j]
         if len(semiring.of_split) > 0:
-            here += semiring.of_split[e, j]
-        away = here - mean[slot, j]
-        mean[slot, j] += away * (part / mass)
-        within = variance[left, j] + variance[right, j]
-        variance[slot, j] += part * (within + away * (here - mean[slot, j]))
+            split_mean += semiring.of_split[e, j]
+        deviation = split_mean - mean[slot, j]
+        mean[slot, j] += deviation * (part / mass)
+        split_variance = variance[left, j] + variance[right, j]
+        variance[slot, j] += part * (split_variance + deviation * (split_mean - mean[slot, j]))
     return mass
 
 
@@ -488,7 +488,7 @@ class Ranked(NamedTuple):
 
 
 @choose_split.register(Ranked)
-def _(semiring, rng, graph, cell, slot, below, tree_number):
+def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     """``tree_number`` is the rank of the tree among those of the slot, 0 for the best."""
     at = semiring.first[slot] + tree_number
     return semiring.split[at], semiring.left[at], semiring.right[at]

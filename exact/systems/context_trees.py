@@ -112,14 +112,14 @@ class ContextTreeWeighting:
             Log probability, nats, with which each symbol was predicted from the examples before it.
 
         """
-        before, symbols = self._read_contexts(contexts), self._read_symbols(symbols, "symbols", 1)
-        if len(before) != len(symbols):
-            raise ValueError(f"there are {len(before)} contexts and {len(symbols)} symbols; give as many.")
+        contexts_read, symbols = self._read_contexts(contexts), self._read_symbols(symbols, "symbols", 1)
+        if len(contexts_read) != len(symbols):
+            raise ValueError(f"there are {len(contexts_read)} contexts and {len(symbols)} symbols; give as many.")
         out = np.empty(len(symbols))
         n_added = 0
         while n_added < len(symbols):
             settings = self.n_symbols, self.alpha, self._first_ratio
-            n_added = add_examples(self._trie, before, symbols, n_added, *settings, out)
+            n_added = add_examples(self._trie, contexts_read, symbols, n_added, *settings, out)
             if n_added < len(symbols):
                 self._trie = with_double_capacity(self._trie)
         return out

@@ -157,13 +157,13 @@ def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symb
 
 
 @jit
-def mix_probabilities(log_ratio: float, own: float, longer: float) -> float:
-    """Return the mean of two probabilities with weights whose log ratio (that of ``own`` first) is ``log_ratio``."""
+def mix_probabilities(log_ratio: float, estimate: float, longer: float) -> float:
+    """Return the mean of two probabilities; ``log_ratio`` is the log of the weight of ``estimate`` over the other."""
     if log_ratio > 0.0:
         fraction = exp(-log_ratio)
-        return (own + fraction * longer) / (1.0 + fraction)
+        return (estimate + fraction * longer) / (1.0 + fraction)
     fraction = exp(log_ratio)
-    return (fraction * own + longer) / (1.0 + fraction)
+    return (fraction * estimate + longer) / (1.0 + fraction)
 
 
 @jit

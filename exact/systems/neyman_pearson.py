@@ -173,16 +173,16 @@ def neyman_pearson_tree(
     class_counts = _class_counts(problem)
     if method == "adaptive":
         return _adaptive(problem, class_counts, float(alpha), tolerance, strength, (delta0, delta1))
-    most = int(most_leaves(with_terms(problem.graph, log_stop=0.0))[0])
-    most = most if max_leaves is None else min(most, int(max_leaves))
+    max_size = int(most_leaves(with_terms(problem.graph, log_stop=0.0))[0])
+    max_size = max_size if max_leaves is None else min(max_size, int(max_leaves))
     p, n0, n1 = problem.sample.n_features, int(class_counts.null[0]), int(class_counts.other[0])
-    k = np.arange(1, most + 1)
+    k = np.arange(1, max_size + 1)
     if method == "srm":
         eps0, eps1 = (srm_tolerance(k, n, d, p, cyclic=cyclic) for n, d in ((n0, delta0), (n1, delta1)))
     else:
-        max_class_leaves = int(max_leaves or most)
+        max_class_leaves = int(max_leaves or max_size)
         by_class = (n0, delta0), (n1, delta1)
-        eps0, eps1 = (np.full(most, erm_tolerance(max_class_leaves, n, d, p, cyclic=cyclic)) for n, d in by_class)
+        eps0, eps1 = (np.full(max_size, erm_tolerance(max_class_leaves, n, d, p, cyclic=cyclic)) for n, d in by_class)
     limit = np.minimum(alpha + tolerance * eps0 / 2.0, 1.0)
     # a fraction that exceeds the limit by rounding alone is within it
     alarms = np.floor(limit * n0 * (1.0 + 1e-12)).astype(np.int64)
@@ -198,7 +198,7 @@ def neyman_pearson_tree(
         limit=float(limit[i]),
         objective=observed1 + float(strength * half1),
         levels=problem.levels,
-        max_leaves=most,
+        max_leaves=max_size,
         guarantee=_guarantee(float(alpha), (observed0, observed1), (half0, half1), (delta0, delta1), eps1),
     )
 
@@ -239,10 +239,10 @@ def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np
     # a leaf with label 0 misses its rows of class 1, one with label 1 has false alarms in its rows of class 0
     alarms_of = np.stack([np.zeros_like(class_counts.null), class_counts.null], axis=1)
     gain = np.stack([-class_counts.other, np.zeros_like(class_counts.other)], axis=1).astype(np.float64)
-    plain = with_terms(graph, log_stop=0.0)
+    unweighted = with_terms(graph, log_stop=0.0)
     min_misses, n_tried = None, min(FIRST_SIZES, max_size)
     while True:
-        sizes = best_by_size(plain, n_tried, counts=alarms_of, gain=gain, max_count=int(alarms[n_tried - 1]))
+        sizes = best_by_size(unweighted, n_tried, counts=alarms_of, gain=gain, max_count=int(alarms[n_tried - 1]))
         n_sizes, n_counts = int(sizes.n_sizes[0]), int(sizes.n_counts[0])
         misses = -sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
         is_allowed = np.arange(n_counts)[:, None] <= alarms[:n_sizes]
@@ -251,7 +251,7 @@ def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np
         t = int(np.argmin(cost[:, leaves]))
         if n_tried == max_size:
             break
-        min_misses = _min_misses(plain, class_counts, alarms) if min_misses is None else min_misses
+        min_misses = _min_misses(unweighted, class_counts, alarms) if min_misses is None else min_misses
         useful = np.flatnonzero(min_misses / n1 + penalty < cost[t, leaves])
         if len(useful) == 0 or useful[-1] < n_tried:
             break

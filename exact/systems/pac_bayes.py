@@ -467,12 +467,12 @@ def adaptive_rate(
     radius = np.geomspace(1.0 / n, math.sqrt(n_features), 2000)
     leaves = np.maximum(c2 * radius**-d, 1.0)
     depth, delta = n_features * math.ceil(math.log2(n)), 1.0 / n
-    least = (2.0 + math.log(n_features)) * depth + math.log(1.0 / delta)
+    min_mass = (2.0 + math.log(n_features)) * depth + math.log(1.0 / delta)
     parts = np.array(
         [
             2.0 * holder * radius**alpha,
             2.0 * np.sqrt(leaves * math.log(2.0 * n_classes) / n) + leaves / (math.e * n),
-            np.sqrt(8.0 * leaves * (1.0 + leaves * least / n) * math.log(2.0 * n / delta) / n),
+            np.sqrt(8.0 * leaves * (1.0 + leaves * min_mass / n) * math.log(2.0 * n / delta) / n),
             3.0 * depth * leaves / (lam * n),
             np.full(len(radius), confidence_term(n, lam, delta)),
         ]

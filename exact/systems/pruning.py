@@ -98,9 +98,9 @@ def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
     return out
 
 
-def increasing_penalty(penalty: Any, most: int) -> np.ndarray:
-    """Return the values of a penalty for 1, ..., ``most`` leaves. Raise ValueError if they do not strictly increase."""
-    phi = sizes_penalty(penalty, np.arange(1.0, most + 1.0))
+def increasing_penalty(penalty: Any, max_leaves: int) -> np.ndarray:
+    """Return the values of a penalty for 1 to ``max_leaves`` leaves, which must strictly increase (else ValueError)."""
+    phi = sizes_penalty(penalty, np.arange(1.0, max_leaves + 1.0))
     if np.any(np.diff(phi) <= 0.0):
         k = int(np.argmax(np.diff(phi) <= 0.0)) + 1
         raise ValueError(f"the penalty of {k + 1} leaves is not above that of {k}; give an increasing one.")

@@ -350,8 +350,8 @@ class SplittingCounts:
             self._log_counts[shape] = math.log(self._count(shape, np.arange(len(self.codes)), MAX_FOLLOWED_CUTS))
         return self._log_counts[shape]
 
-    def _count(self, shape: Any, rows: np.ndarray, most: int) -> float:
-        """Return the estimated number of splittings of ``rows`` by a structure, following at most ``most`` of its cuts.
+    def _count(self, shape: Any, rows: np.ndarray, max_cuts: int) -> float:
+        """Return the estimated number of splittings of ``rows`` by a structure, from at most ``max_cuts`` cuts of its root.
 
         ``shape`` is nested tuples (feature, left, right), None for a leaf.
         """
@@ -366,11 +366,11 @@ class SplittingCounts:
             to_right = self._divisions(right, rows[::-1])[len(rows) - ends]
             return float(to_left @ to_right)
         followed, weight = ends, 1.0
-        if len(ends) > most:
-            weight = len(ends) / most
-            places = ((np.arange(most) + self.rng.random()) * weight).astype(np.int64)
+        if len(ends) > max_cuts:
+            weight = len(ends) / max_cuts
+            places = ((np.arange(max_cuts) + self.rng.random()) * weight).astype(np.int64)
             followed = ends[np.minimum(places, len(ends) - 1)]
-        n_cuts_below = max(most // 4, 4)
+        n_cuts_below = max(max_cuts // 4, 4)
         total = 0.0
         for end in followed:
             total += self._count(left, rows[:end], n_cuts_below) * self._count(right, rows[end:], n_cuts_below)
