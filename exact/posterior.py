@@ -20,7 +20,7 @@ from pactree_mcmc.tree.tree import Tree
 from . import answers
 from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
-from .graph.cells import CellGraph, by_feature
+from .graph.cells import CellGraph, with_feature_numbers
 from .graph.progress import stage
 from .predicting import CellProbabilities, PredictsFromGraph
 from .recursion.inside_outside import Occurrences
@@ -212,9 +212,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def _feature_inclusion(self) -> np.ndarray:
         """Return the probability (p,) that a tree splits on each feature at least once."""
         p = self.model.n_features
-        never = answers.mean_products(
-            by_feature(self.model, self.graph), self.log_inside, self._occurrences, np.ones(p), np.arange(p), p
-        )
+        graph = with_feature_numbers(self.model, self.graph)
+        never = answers.mean_products(graph, self.log_inside, self._occurrences, np.ones(p), np.arange(p), p)
         return 1.0 - never.clip(0.0, 1.0)
 
     def _prior_inclusion(self, draws: int, rng: Seed) -> np.ndarray:
@@ -229,7 +228,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
 
     def expected_splits(self) -> np.ndarray:
         """Return the posterior mean (p,) of the number of splits of a tree on each feature."""
-        feature = by_feature(self.model, self.graph).feature
+        feature = with_feature_numbers(self.model, self.graph).feature
         return np.bincount(feature, weights=self._occurrences.split, minlength=self.model.n_features)
 
     def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> answers.MeanAndVariance:

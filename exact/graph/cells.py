@@ -152,7 +152,7 @@ def child_slots(graph: Any, e: int, child_depth: int) -> tuple[int, int]:
     return slot_at_depth(graph, left, child_depth), slot_at_depth(graph, right, child_depth)
 
 
-def by_feature(model: TreeModel, graph: CellGraph) -> CellGraph:
+def with_feature_numbers(model: TreeModel, graph: CellGraph) -> CellGraph:
     """Return the graph with the number of the feature of each split in ``feature``, in place of its coordinate.
 
     A feature with missing values has two coordinates. In graphs of stages, the splits that select the stage have an

@@ -157,9 +157,9 @@ def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
         return -1, 0, 0
     for e in range(graph.first_edge[cell], graph.first_edge[cell + 1]):
         left, right = child_slots(graph, e, child_depth)
-        part = fraction_of_total(split + graph.log_rule[e] + value[left] + value[right], total)
-        u -= part
-        if part > 0.0:
+        split_probability = fraction_of_total(split + graph.log_rule[e] + value[left] + value[right], total)
+        u -= split_probability
+        if split_probability > 0.0:
             last = e
         if u < 0.0:
             break
@@ -314,15 +314,15 @@ def _(semiring, cell, slot, log_stop):
 @add_split.register(SizeDistribution)
 def _(semiring, accumulator, slot, e, log_weight, left, right):
     buffer, value, log_inside = semiring.buffer, semiring.value, semiring.log_inside
-    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
-    if part < NEGLIGIBLE_FRACTION * semiring.max_loss[slot]:
+    split_probability = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if split_probability < NEGLIGIBLE_FRACTION * semiring.max_loss[slot]:
         return accumulator
     n_left, n_right = semiring.length[left], semiring.length[right]
     longest = max(accumulator, min(n_left + n_right, len(buffer)))
     for m in range(accumulator, longest):
         buffer[m] = 0.0
     for i in range(min(n_left, len(buffer) - 1)):
-        term = part * value[semiring.start[left] + i]
+        term = split_probability * value[semiring.start[left] + i]
         other = semiring.start[right]
         for j in range(min(n_right, len(buffer) - 1 - i)):
             buffer[i + j + 1] += term * value[other + j]
@@ -365,10 +365,10 @@ def _(semiring, cell, slot, log_stop):
 @add_split.register(DepthDistribution)
 def _(semiring, accumulator, slot, e, log_weight, left, right):
     value, log_inside = semiring.value, semiring.log_inside
-    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
-    if part > 0.0:
+    split_probability = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if split_probability > 0.0:
         for d in range(1, value.shape[1]):
-            value[slot, d] += part * (value[left, d - 1] * value[right, d - 1])
+            value[slot, d] += split_probability * (value[left, d - 1] * value[right, d - 1])
     return accumulator
 
 
@@ -402,13 +402,13 @@ def _(semiring, cell, slot, log_stop):
 @add_split.register(Products)
 def _(semiring, accumulator, slot, e, log_weight, left, right):
     value, log_inside = semiring.value, semiring.log_inside
-    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
-    if part < NEGLIGIBLE_FRACTION * semiring.max_loss[slot]:
+    split_probability = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if split_probability < NEGLIGIBLE_FRACTION * semiring.max_loss[slot]:
         return accumulator
     banned = semiring.banned_by[semiring.feature[e]]
     value_of_banned = value[slot, banned]
     for j in range(value.shape[1]):
-        value[slot, j] += part * value[left, j] * value[right, j]
+        value[slot, j] += split_probability * value[left, j] * value[right, j]
     if banned >= 0:
         value[slot, banned] = value_of_banned
     return accumulator
@@ -443,18 +443,18 @@ def _(semiring, cell, slot, log_stop):
 @add_split.register(Moments)
 def _(semiring, accumulator, slot, e, log_weight, left, right):
     mean, variance, log_inside = semiring.mean, semiring.variance, semiring.log_inside
-    part = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
-    if part == 0.0:
+    split_probability = fraction_of_total(log_weight + log_inside[left] + log_inside[right], log_inside[slot])
+    if split_probability == 0.0:
         return accumulator
-    mass = accumulator + part
+    mass = accumulator + split_probability
     for j in range(mean.shape[1]):
         split_mean = mean[left, j] + mean[right, j]
         if len(semiring.of_split) > 0:
             split_mean += semiring.of_split[e, j]
         deviation = split_mean - mean[slot, j]
-        mean[slot, j] += deviation * (part / mass)
+        mean[slot, j] += deviation * (split_probability / mass)
         split_variance = variance[left, j] + variance[right, j]
-        variance[slot, j] += part * (split_variance + deviation * (split_mean - mean[slot, j]))
+        variance[slot, j] += split_probability * (split_variance + deviation * (split_mean - mean[slot, j]))
     return mass
 
 

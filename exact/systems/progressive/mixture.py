@@ -19,7 +19,7 @@ from pactree_mcmc.tree.tree import Tree
 from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
 from ...graph.building import build_graph, refuse_shared_leaves
-from ...graph.cells import CellGraph, by_feature, pack_graph, refuse_not_finite
+from ...graph.cells import CellGraph, pack_graph, refuse_not_finite, with_feature_numbers
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior, summary_table
 from ...predicting import CellProbabilities, NewRows
@@ -319,7 +319,9 @@ class ProgressiveMixture(IndependentDraws):
         p = self.model.n_features
 
         def never(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
-            return mean_products(by_feature(self.model, graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1)
+            return mean_products(
+                with_feature_numbers(self.model, graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1
+            )
 
         return 1.0 - self._mean_over_orders(never).clip(0.0, 1.0)
 
