@@ -66,7 +66,7 @@ class DesignCounts:
         counted = isinstance(split_prior, parts.GridCuts) and isinstance(split_prior.cuts, int | np.integer)
         unbounded = isinstance(split_prior, parts.DyadicCuts) and split_prior.bounds is None
         if not split_prior.is_even:
-            raise ValueError(f"{split_prior!r} weighs splits by a function, which counts cannot keep; solve a model.")
+            raise ValueError(f"{split_prior!r} weighs splits by a function; give exact.solve a model of all rows.")
         if told(parts_rows, split_prior) or counted or unbounded:
             raise ValueError(
                 f"{split_prior!r} depends on the data; counts need a design that is known in advance: give DyadicCuts "
@@ -123,7 +123,7 @@ class DesignCounts:
         if isinstance(model_parts.get("leaf"), parts.PoissonGamma):
             raise ValueError("PoissonGamma needs each count y; DesignCounts keeps their mean and variance only.")
         if self.n_rows < 2:
-            raise ValueError(f"{self.n_rows} rows were fed; a tree needs at least 2 rows to choose from.")
+            raise ValueError(f"{self.n_rows} rows were added; a model needs at least 2: add rows with update(X, y).")
         self._merge()
         X, y, weight, estimation = self._pieces[0]
         if len(X) == 1:  # a model wants two rows; the second one weighs nothing

@@ -81,7 +81,7 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
             hierarchies[str(number)] = [hierarchy, round(1.0 - accuracy, DIGITS), round(accuracy, DIGITS)]
             _add_paths(trie, tree, nodes, number)
     if not hierarchies:
-        raise ValueError("none of the trees has a split; give some that do.")
+        raise ValueError("none of the trees has a split; give at least one tree with a split.")
     return {"trie": trie, "featureMap": names, "treeMap": hierarchies}
 
 

@@ -49,9 +49,9 @@ def refuse_leaf_counts(model: TreeModel) -> None:
     """Raise ValueError if the tree prior is on the number of leaves, so not a product over the nodes of a tree."""
     if len(model.prior_tables.by_leaves):
         raise ValueError(
-            f"this sum goes cell by cell, and {type(model.tree_prior).__name__} is not a product over the nodes of a "
-            "tree; use exact.solve(model) without budget=, or sample, or give BranchingProcess, ChipmanPrior or "
-            "LeafPenalty."
+            f"this sum needs a prior that is a product over the nodes of a tree, and {type(model.tree_prior).__name__} "
+            "depends on the number of leaves; use exact.solve(model) without budget=, or sample, or give "
+            "BranchingProcess, ChipmanPrior or LeafPenalty."
         )
 
 

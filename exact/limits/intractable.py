@@ -48,7 +48,7 @@ class Intractable(ValueError):
         self.fits, self.advice, self.estimate = {} if fits is None else fits, advice, estimate
         advice = advice or (
             "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
-            f"memory goes, or {instead}."
+            f"memory allows, or {instead}."
         )
         if self.fits:
             prior = " of the tree prior" if instead == DEFAULT_ADVICE else ""

@@ -69,7 +69,7 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
             *((n_cells, limit.cells) if n_cells > limit.cells else (n_edges, EDGES_PER_CELL * limit.cells)),
             "cells, each with a number of leaves," if n_cells > limit.cells else "splits, each with numbers of leaves,",
             advice="Give a prior with fewer leaves (a smaller max_leaves, a shorter pmf), fewer or coarser splits "
-            "(max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory goes, or sample.",
+            "(max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory allows, or sample.",
         )
     owner, left, right, edge, n_leaves = np.empty((5, n_edges), dtype=np.int64)
     list_edges_into(packed, marks, owner, left, right, edge, n_leaves)

@@ -63,7 +63,7 @@ def _as_term(name: str, values: Any, length: int) -> np.ndarray:
     if array.shape not in ((), (length,)):
         raise ValueError(f"{name} has shape {array.shape}; give ({length},) or one number.")
     if np.isnan(array).any() or np.isposinf(array).any():
-        raise ValueError(f"{name} holds NaN or +inf; give finite numbers, or -inf for what may not be.")
+        raise ValueError(f"{name} holds NaN or +inf; give finite numbers, or -inf to exclude a leaf or a split.")
     return np.array(np.broadcast_to(array, (length,)))
 
 

@@ -376,7 +376,7 @@ def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
             rounded = checks.read_numbers("X", X).astype(np.float32)
         return FixedTree.from_sklearn(tree), rounded, not hasattr(tree, "classes_")
     if tree.joint.any():
-        raise ValueError("the tree has joint nodes, which no pruning can part from their parents; give a binary tree.")
+        raise ValueError("the tree has joint nodes, which no pruning separates from their parents; give a binary tree.")
     return tree, X, False
 
 

@@ -135,7 +135,7 @@ def minimise_root_fragment(
     """
     check_type("split_prior", split_prior, DyadicCuts | GridCuts | FixedTree, "DyadicCuts, GridCuts or a FixedTree")
     if isinstance(split_prior, FixedTree) and split_prior.joint.any():
-        raise ValueError("the tree has joint nodes, which no pruning can part from their parents; give a binary tree.")
+        raise ValueError("the tree has joint nodes, which no pruning separates from their parents; give a binary tree.")
     strength = check_number("strength", strength, "a finite number >= 0", 0.0, LARGEST_STRENGTH)
     n_classes, level = check_count("n_classes", n_classes, 2), fragment_level(check_delta(delta))
     # a prior that depends on depth, so that cells at the ends of paths of different lengths have different slots
@@ -144,7 +144,7 @@ def minimise_root_fragment(
     assert model.classes_ is not None
     if len(model.classes_) > n_classes:
         raise ValueError(
-            f"y has {len(model.classes_)} classes and n_classes={n_classes}; give how many labels there can be, known "
+            f"y has {len(model.classes_)} classes and n_classes={n_classes}; give the number of possible labels, known "
             "before the rows were seen."
         )
     try:

@@ -118,7 +118,7 @@ def test_bad_pieces():
     with pytest.raises(TypeError, match="split_prior is 3"):
         exact.DesignCounts(3)
     counts = exact.DesignCounts(DESIGNS["cyclic"]).update([[0.1, 0.2]], [1])
-    with pytest.raises(ValueError, match="1 rows were fed"):
+    with pytest.raises(ValueError, match="1 rows were added"):
         counts.solve(tree_prior=PRIOR)
     with pytest.raises(ValueError, match="bounds has 2 rows; X has 1 columns"):
         counts.update([[0.1]], [1])

@@ -136,7 +136,7 @@ def local_rule_log_probability(rule: LocalRule, splits: dict[str, int]) -> float
         check_type("a path", path, str, "a string of '0' and '1'")
     for path in sorted(splits, key=lambda path: (len(path), path)):
         if (path and path[:-1] not in earlier) or set(path) - set("01"):
-            raise ValueError(f"splits has the path {path!r} and not that above it; give paths of '0' and '1'.")
+            raise ValueError(f"splits has the path {path!r} but not its parent; give paths of '0' and '1'.")
         p = _call_rule(rule, earlier, path, None)
         split = check_count(f"splits[{path!r}]", splits[path], 0, len(p) - 1)
         total += math.log(p[split]) if p[split] > 0.0 else -math.inf
@@ -178,10 +178,10 @@ def local_rule(model: TreeModel) -> ModelRule:
     """
     check_type("model", model, TreeModel, "a TreeModel")
     if model.columns.is_nominal.any() or model.columns.twins:
-        raise ValueError("a column is nominal or has missing values; give ordered columns without gaps.")
+        raise ValueError("a column is nominal or has missing values; give ordered columns of numbers.")
     if model.shape is not None or getattr(model.split_prior, "trivial", False):
         raise ValueError(
-            f"{model.split_prior!r} has splits without a place in X; give LocalCuts(), grids or dyadic cuts."
+            f"{model.split_prior!r} has splits that are not cuts of X; give LocalCuts(), grids or dyadic cuts."
         )
     splits = [Split(k, cut, -1) for k in range(model.n_features) for cut in range(int(model.n_codes[k]) - 1)]
 

@@ -108,7 +108,7 @@ def progressive_mixture(
     if model.leaf.x_columns is not None or not model.leaf.predicts:
         raise ValueError(
             f"{model.leaf!r} {'looks at columns of X' if model.leaf.predicts else 'has no predict='}, and the mean "
-            "over stages keeps what cells predict: use pt.progressive_mixture(model)."
+            "over stages stores a prediction for each cell: use pt.progressive_mixture(model)."
         )
     refuse_shared_leaves(model)
     drawn_orders = _draw_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
