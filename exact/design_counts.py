@@ -158,7 +158,7 @@ class DesignCounts:
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
     def _check_piece(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
-        """Check the arguments of `update`, and return rows, labels, weights and the mask of E, empty if not given."""
+        """Check the arguments of `update`, and return the piece: rows, labels, weights, mask of E (empty without E)."""
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
         x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
@@ -248,7 +248,7 @@ def _merge_numbers(
     """Replace the rows of each finest cell by two rows with the same total weight, mean and variance.
 
     Their values are the mean plus and minus the standard deviation, each with half the weight. One row is enough if the
-    values do not vary.
+    values do not vary. Arguments from ``X`` on and the result are pieces: rows, labels, weights, mask of E.
     """
     leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
     merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)

@@ -112,7 +112,7 @@ class VotingTree(ClassifierOfTree):
         return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
-        """Return the votes (n_leaves, K) for a row whose path ends in each leaf of T0."""
+        """Return the weighted votes (n_leaves, K) for a row whose path in the base tree ends in each of its leaves."""
         abstains = base.dummy & base.dummies_abstain
         return pac_bayes.sum_votes_to_leaves(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
 
@@ -136,7 +136,7 @@ class VotingTree(ClassifierOfTree):
         return box_around(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
-        """Return the base tree grown on some rows; a single row makes a tree of one node."""
+        """Return the base tree grown on some rows (``bounds``: box of a dyadic tree); one row makes a single node."""
         n, p = X.shape
         if n < 2:
             return Tree([-1], [0.0], [0], [0])

@@ -38,7 +38,7 @@ from ..graph.arrays import Points
 from ..graph.boxes import find_members
 
 MAX_TABULATED_LEAVES = 32
-"""Number of leaves from which on trees of different sizes share one bound."""
+"""Number of leaves above which trees of different sizes have one common bound."""
 MAX_TABULATED_ROWS = 2000
 """Largest number of rows for which best partitions are tabulated, at a cost that grows with its square."""
 

@@ -64,7 +64,8 @@ class Intractable(ValueError):
     def in_terms_of(self, names: dict[str, str], instead: str) -> Intractable:
         """Return the same error for a caller whose arguments have other names.
 
-        ``names`` maps the settings of ``fits`` to the caller's names. Other settings are left out of the message.
+        ``names`` maps the settings of ``fits`` to the caller's names. Other settings are left out of the message, which
+        ends with ``instead``, the advice in place of the exact sum.
         """
         fits = {names[name]: value for name, value in self.fits.items() if name in names}
         return Intractable(self.needed, self.allowed, self.what, fits, instead, estimate=self.estimate)

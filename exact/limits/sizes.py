@@ -56,7 +56,7 @@ a graph of 800,000 cells and 9 million splits (300 rows, 5 columns of 6 values),
 """
 MAX_TRIED_DEPTH = 64
 """Largest depth limit that is tried. Deeper ones change nothing in the bounds."""
-MOST_CODES = 1 << 40
+UNLIMITED_CODES = 1 << 40
 """Number of codes larger than that of any feature."""
 
 
@@ -343,10 +343,10 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
         cuts = _largest_that_fits(lambda g: fits_with(g + 1, depth), widest - 2)
         if cuts:
             out["GridCuts" if told(parts_box, rule) else "max_cuts"] = cuts
-    shallow = _largest_that_fits(lambda d: fits_with(MOST_CODES, d), min(depth - 1, MAX_TRIED_DEPTH))
+    shallow = _largest_that_fits(lambda d: fits_with(UNLIMITED_CODES, d), min(depth - 1, MAX_TRIED_DEPTH))
     if shallow:
         out["max_depth"] = shallow
-    cells, edges = bound_graph_size(model, MOST_CODES, depth)
+    cells, edges = bound_graph_size(model, UNLIMITED_CODES, depth)
     min_cells = max(cells, -(-edges // EDGES_PER_CELL))
     if limit.cells < min_cells <= memory_bytes() // MIN_BYTES_PER_CELL:
         out["max_cells"] = min_cells

@@ -261,7 +261,7 @@ class ContextTreeWeighting:
         return _graph_of_cells(left, right, depths, rows, score, stop, split), cell
 
     def _scores(self, n_nodes: int) -> np.ndarray:
-        """Return the log marginal likelihood (n_nodes,) of the symbols after each context, with a Dirichlet prior."""
+        """Return the log marginal likelihood (n_nodes,), nats, of the symbols after each context of the trie."""
         node, _, _, count = _entries(self._trie, self.n_symbols)
         gains = np.bincount(node, weights=gammaln(count + self.alpha) - gammaln(self.alpha), minlength=n_nodes)
         prior = self.n_symbols * self.alpha

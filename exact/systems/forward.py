@@ -249,7 +249,10 @@ class _Grower:
         return self._tree({node: (split, first) for node, split, first in best}), np.array(path)
 
     def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
-        """Return a leaf with the splits that may be chosen for it: the best by gain, or the undominated ones."""
+        """Return leaf ``node`` with these ``rows`` (indices) and the splits that may be chosen for it.
+
+        They are the split with the largest gain, or those that no split beats in both errors and code length.
+        """
         counts = np.bincount(self.label[rows], minlength=self.n_labels)
         errors = int(len(rows) - counts.max())
         if errors == 0:
@@ -274,7 +277,8 @@ class _Grower:
     ) -> tuple[int, _LeafSplit] | None:
         """Return the index in ``leaves`` of the next leaf to split, and its split; None if no leaf can be split.
 
-        ``n_splits``, ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far.
+        ``n_splits``, ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far. For
+        ``compressed`` see `grow`.
         """
         open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
         if not open_splits:

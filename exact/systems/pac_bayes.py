@@ -123,9 +123,10 @@ def node_weights(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0)
 
 
 def practical_terms(base: BaseTree, lambda1: float, lambda2: float, penalty: str = "size") -> np.ndarray:
-    """Return phi (n_nodes,) of the practical rule: ``-lambda1 * errors - lambda2 * sqrt(n_A) - 1``, 0 without rows.
+    """Return the log weight phi (n_nodes,) of each node as a leaf: ``-lambda1 * errors - lambda2 * sqrt(n_A) - 1``.
 
-    With ``penalty`` "spatial", `spatial_penalty` replaces the root. Nguyen and Kpotufe (2018), section 5.
+    n_A is the number of rows of node A; phi is 0 if it has none. With ``penalty`` "spatial", `spatial_penalty` replaces
+    the square root. This is the practical rule of Nguyen and Kpotufe (2018), section 5.
     """
     rows = base.graph.rows
     spread = np.sqrt(rows) if penalty == "size" else spatial_penalty(base)
