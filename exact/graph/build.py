@@ -407,7 +407,7 @@ def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) 
     The smallest category goes left. If sides may be empty, the splits that send all rows to one side are added too.
     """
     rule, scratch = model.split_prior, arrays.scratch
-    n, everything = sum_by_code(arrays, n_members, k), all_bits(rule.feature[k].n_codes)
+    n, everything = sum_by_code(arrays, n_members, k), full_mask(rule.feature[k].n_codes)
     present = np.int64(0)
     for j in range(n):
         present |= np.int64(1) << scratch.codes[j]
@@ -423,7 +423,7 @@ def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) 
         if number < 0:
             split = everything if number == -trivial else np.int64(0)
         else:
-            split = spread_bits(parted, 1 + 2 * number)
+            split = deposit_bits(parted, 1 + 2 * number)
         clear_sides(arrays)
         for j in range(n):
             add_code_to_side(arrays, LEFT if sends_left(split, scratch.codes[j], True) else RIGHT, scratch.codes[j])

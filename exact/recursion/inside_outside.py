@@ -212,7 +212,7 @@ def _absolute_split(model: Any, nodes: np.ndarray, root: int, node: int) -> int:
     nominal, paired_feature = model.split_prior.feature[feature].nominal, model.split_prior.feature[feature].twin
     low, descendant = np.int64(0), node
     if nominal:
-        low = all_bits(model.split_prior.feature[feature].n_codes)
+        low = full_mask(model.split_prior.feature[feature].n_codes)
     while nodes[descendant, PARENT] >= 0:
         parent = root + nodes[descendant, PARENT]
         if nodes[parent, FEATURE] == feature or nodes[parent, FEATURE] == paired_feature:
@@ -222,6 +222,6 @@ def _absolute_split(model: Any, nodes: np.ndarray, root: int, node: int) -> int:
                 low = max(low, unpack_cut(nodes[parent, SPLIT]) + 1)
         descendant = parent
     if nominal:
-        return spread_bits(low, split)
+        return deposit_bits(low, split)
     cut = unpack_cut(split) + low
     return pack_cut(cut, cut + 1)

@@ -80,7 +80,7 @@ def reinsert_entries(trie: Trie, key: np.ndarray, child: np.ndarray, count: np.n
 def find_place(keys: np.ndarray, key: int) -> int:
     """Return the place of a key (node times n_symbols plus symbol) in the hash table, or of the free entry for it."""
     mask = len(keys) - 1
-    place = mixed(key) & mask
+    place = hash_integer(key) & mask
     while keys[place] != NO_NODE and keys[place] != key:
         place = (place + 1) & mask
     return place

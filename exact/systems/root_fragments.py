@@ -158,7 +158,7 @@ def minimise_root_fragment(
     if split_bits is None:
         split_bits = min_bits
     else:
-        split_bits = check_number("split_bits", split_bits, requirement, min_bits - 1e-9, MOST)
+        split_bits = check_number("split_bits", split_bits, requirement, min_bits - 1e-9, MAX_COUNT)
     code = _Code(1.0 + split_bits + 1.0 + math.log2(n_classes), 1.0 + math.log2(n_classes), split_bits + 2.0, level)
     return _minimise(model, graph, code, split_bits, strength, float(delta))._replace(use_of_rows=_use_of_rows(model))
 
