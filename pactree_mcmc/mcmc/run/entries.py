@@ -17,30 +17,16 @@ from ..chain.start import grow_from, root_sums_into, split_root
 from ..edits.grow import grow_by_split
 from ..kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, LINE_KERNEL_WEIGHTS, Kernel
 from ..moves.learned import add_saved_trees, sample_trees, saved_log_weights_into
-from ..whole.density.decisions import add_likelihood, new_decisions, record_decisions
+from ..whole.density.decisions import conditional_logit_loss, new_decisions, record_decisions
 from ..whole.density.graph import add_graph, evaluate_pieces, fill_slots
 
-INT, NUMBERS, TABLE, PLACES = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
+INT, FLOATS, FLOAT_TABLE, INTS = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
 GROWN_STARTS, GIVEN_STARTS = (root_sums_into, split_root, grow_from), (grow_by_split,)
-DENSITY_FUNCTIONS = (
-    record_decisions,
-    add_likelihood,
-    sample_trees,
-    fill_slots,
-    add_graph,
-    evaluate_pieces,
-    add_saved_trees,
-    saved_log_weights_into,
-)
-ALL_FUNCTIONS = (
-    plant_root,
-    *GROWN_STARTS,
-    *GIVEN_STARTS,
-    *(step.run for step in LIBRARY_MOVES.values()),
-    *DENSITY_FUNCTIONS,
-    save_draw,
-)
-"""Compiled functions that chains of all kernels call."""
+GUIDED = (record_decisions, conditional_logit_loss, sample_trees, fill_slots, add_graph, evaluate_pieces)
+GUIDED += (add_saved_trees, saved_log_weights_into)
+LIBRARY_STEPS = tuple(move.run for move in LIBRARY_MOVES.values())
+ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUIDED, save_draw)
+"""Compiled functions that chains of all kernels call: those of starts, of moves, and of a density."""
 
 
 def compile_for_chain(chain: Chain, grown: bool) -> None:
@@ -68,7 +54,7 @@ def functions_of_run(kernel: Kernel, grown: bool) -> list[Any]:
     ``grown`` is True if starts are grown trees.
     """
     starts = GROWN_STARTS if grown or kernel.is_guided else GIVEN_STARTS
-    learning = DENSITY_FUNCTIONS if kernel.is_guided else ()
+    learning = GUIDED if kernel.is_guided else ()
     return [plant_root, *starts, *(step.run for step in kernel.steps), *learning, save_draw]
 
 
@@ -78,19 +64,19 @@ def typed_functions(chain: Chain, functions: Iterable[Any]) -> list[Member]:
     model, state = walk.kind_of("model"), walk.kind_of("state")
     graph, decisions = state.kind_of("graph"), numba.typeof(pack(new_decisions(1)))
     args = {
-        root_sums_into: (NUMBERS, walk),
+        root_sums_into: (FLOATS, walk),
         split_root: (walk, INT),
         grow_from: (walk, INT),
         grow_by_split: (model, state, INT, INT, INT, INT),
         plant_root: (model, state),
         record_decisions: (walk, decisions),
-        add_likelihood: (NUMBERS, TABLE, NUMBERS, PLACES, PLACES, PLACES, NUMBERS, TABLE, NUMBERS, NUMBERS),
+        conditional_logit_loss: (FLOATS, FLOAT_TABLE, FLOATS, INTS, INTS, INTS, FLOATS, FLOAT_TABLE, FLOATS, FLOATS),
         fill_slots: (graph, INT),
-        sample_trees: (walk, NUMBERS, INT),
+        sample_trees: (walk, FLOATS, INT),
         add_graph: (graph, graph),
-        evaluate_pieces: (graph, PLACES),
-        add_saved_trees: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, INT),
-        saved_log_weights_into: (walk, numba.typeof(chain.saved.node), PLACES, PLACES, NUMBERS, INT),
+        evaluate_pieces: (graph, INTS),
+        add_saved_trees: (walk, numba.typeof(chain.saved.node), INTS, INTS, INT),
+        saved_log_weights_into: (walk, numba.typeof(chain.saved.node), INTS, INTS, FLOATS, INT),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }
     return [Member(function, args.get(function, (walk, INT, INT))) for function in functions]

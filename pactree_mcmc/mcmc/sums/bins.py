@@ -1,8 +1,7 @@
 """Bins of a cell on one feature: the statistics and rows of the cell for each code (value) of the feature.
 
-The bins are in the scratch arrays ``scan.stats`` (leaf statistics), ``scan.rows`` (numbers of rows) and
-``codes.distinct`` (codes). Those by code, between two steps, are ``scan.by_code`` and ``codes.rows``, and are 0
-otherwise.
+The scratch arrays ``scan.stats`` (leaf statistics), ``scan.rows`` (numbers of rows) and ``codes.distinct`` (codes) have
+an entry for each bin. Sums by code, in ``scan.by_code`` and ``codes.rows``, are 0 between two uses.
 """
 
 import numpy as np
@@ -67,7 +66,7 @@ def _sides_into(model: Lowered, state: ChainState, node: int, k: int) -> None:
 
 @jit
 def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
-    """Add the statistics and the number of rows of each merged row of a node to those of its code in
+    """Add the statistics and row numbers of a node's merged rows to the sums of their codes, which are in
     ``codes.of_unit``.
     """
     merged_rows, order = model.units, state.order
@@ -97,10 +96,9 @@ def _move_sums_to_bins(state: ChainState, n_bins: int) -> None:
 
 @jit
 def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
-    """Replace the codes of bins outside the node's box on feature ``k`` by the first or last code of the box. Return
-    the number of bins.
+    """Clip the codes of bins to the node's box on feature ``k``. Return the number of bins.
 
-    Only rows with a missing value can have such a code. Two bins that get the same code become one.
+    Codes of missing values may be outside. Two bins that get the same code become one.
     """
     codes, bins = state.scratch.codes.distinct, state.scratch.scan
     low, high = box_range(model, state, node, k)

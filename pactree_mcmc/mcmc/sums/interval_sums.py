@@ -47,8 +47,8 @@ MIN_SUM = 1e-250
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
     """Return the only feature that is admissible in a cell, if it is ordered, else -1.
 
-    The cells below then have the same feature. Return -1 if cuts have weights, too, since the sums take cuts to be
-    equally likely.
+    The cells below then have the same feature. Return -1 if cuts have weights, since the sums take them as equally
+    likely.
     """
     rule, only_feature = model.split_prior, np.int64(NONE)
     if not has_free_cuts(rule) or is_weighted(rule):
@@ -156,7 +156,7 @@ def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) ->
 
 @jit
 def z_fraction(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return Z of codes i to j at a level as a fraction of the largest over levels, whose log is at the level after the
+    """Return Z of codes i to j at a level, relative to the largest over levels, whose log is at the level after the
     last.
     """
     return state.stored.line.sums[table_start(state, level, False) + i * state.stored.line.header[0].n_codes + j]
@@ -179,8 +179,8 @@ def rows_of_run(state: ChainState, i: int, j: int) -> int:
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``: cuts of codes i to j behind codes ``first`` to ``last - 1`` leave each side enough
-    rows.
+    """Return ``first`` and ``last``: cuts of codes i to j behind codes ``first`` to ``last - 1`` leave enough rows to
+    each side.
     """
     first, last, min_rows = i, j, least_rows(model.split_prior)
     if min_rows > 1:
@@ -193,8 +193,7 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 
 @jit
 def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
-    """Compute Z, the sum over all subtrees, of codes i to j at all levels that they can have, and write it into the
-    table.
+    """Write Z, the sum over all subtrees, of codes i to j at all levels that they can have into the table.
 
     ``log_leaf`` is beta times their score as a leaf. The entries of all shorter runs within must be in the table.
     """
@@ -220,26 +219,24 @@ def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def left_runs(state: ChainState, i: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the table entries at a level of the left sides, codes i to k, of the cuts k = ``first``, ..., ``last -
-    1``.
-    """
+    """Return the table entries at a level of the left sides i..k of the cuts k = ``first``, ..., ``last - 1``."""
     start = table_start(state, level, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the table entries at a level of the right sides, codes k + 1 to j, of the cuts k = ``first``, ..., ``last
-    - 1``.
-    """
+    """Return the table entries at a level of the right sides k + 1..j of the cuts k = ``first``, ..., ``last - 1``."""
     start = table_start(state, level, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write the products ``M(i, k) M(k + 1, j)`` of the cuts k from ``first`` to ``last - 1``, divided by the largest
-    product, into ``line.weight``, with M the largest Z of a run. Return the log of the largest product.
+    """Write the products ``M(i, k) M(k + 1, j)`` of the cuts k from ``first`` on into ``line.weight``, divided by the
+    largest.
+
+    M(i, j) is the largest Z over the levels of codes i to j. Return the log of the largest product.
     """
     product, largest, max_level = state.scratch.line.weight, -inf, state.stored.line.header[0].n_levels
     left_max, right_max = left_runs(state, i, first, last, max_level), right_runs(state, j, first, last, max_level)
@@ -272,8 +269,8 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, lev
 
 @jit
 def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, level: int) -> float:
-    """Write the probabilities of the cuts of codes i to j at a level, up to a factor, into ``line.weight``. Return
-    their sum.
+    """Write the probabilities of cuts of codes i to j at a level, not normalised, into ``line.weight``. Return their
+    sum.
     """
     products_into(state, i, j, first, last)
     weight, total = state.scratch.line.weight, 0.0
@@ -290,7 +287,5 @@ def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, l
 
 @jit
 def log_term_of_cut(state: ChainState, i: int, j: int, k: int, level: int) -> float:
-    """Return the log of the product of Z of both sides of the cut of codes i to j behind code k, one level below
-    ``level``.
-    """
+    """Return the log of the product of Z of both sides of the cut of codes i to j behind code k, one level below."""
     return log_z(state, i, k, level + 1) + log_z(state, k + 1, j, level + 1)

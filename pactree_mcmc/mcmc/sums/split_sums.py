@@ -65,17 +65,15 @@ LOG_SMALLEST_TERM = -60.0
 
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log W of a splittable node: the log of the sum over its splits q of R(q) exp(gain of q in
-    tempered score).
-    """
+    """Return log W of a splittable node, the log of the sum over its splits q of R(q) exp(gain in tempered score)."""
     return state.stored.cell[scan_cell(model, state, node)].log_w
 
 
 @jit
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
-    """Return ``log(stop + split W)``: the log sum of prior times exp(score) over the subtrees of a node with at most
-    one split, minus the score of the node as a leaf. ``stop`` and ``split`` are the prior probabilities of a leaf and
-    of a split.
+    """Return ``log(stop + split W)``, by the prior probabilities of a leaf and of a split at a node.
+
+    It is the log sum of prior times exp(score) over the subtrees with at most one split, minus the score as a leaf.
     """
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
@@ -85,8 +83,8 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute log W of a node's cell and each feature's part of W, unless stored. Return the cell's index in
-    `Stored`.
+    """Compute log W of a node's cell and each feature's part of W, unless stored. Return the index of the
+    cell's entry.
     """
     cell_index, rule, stored = claim_cell_entry(model, state, node), model.split_prior, state.stored
     if stored.cell[cell_index].scan == state.count[STORED_VERSION]:
@@ -150,8 +148,7 @@ def draw_scanned_on_feature(rng: np.random.Generator, model: Lowered, state: Cha
 
 @jit
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the prior weight of feature ``k`` in a node, not normalised, or 0 if box, depth or fixed tree exclude it
-    there.
+    """Return the prior weight of feature ``k`` in a node, not normalised, 0 if box, depth or fixed tree exclude it.
 
     Under local cuts a feature that is constant in the cell has its weight nevertheless, since rows are not visited.
     """
@@ -256,9 +253,7 @@ def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int,
 def draw_alike_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, n_alike: int
 ) -> int:
-    """Draw one of ``n_alike`` cuts from ``cut`` on, which separate the rows alike, by the prior. Return its number,
-    from 0.
-    """
+    """Draw one of ``n_alike`` cuts from ``cut`` on, which separate the rows alike, by the prior. Return its index."""
     if not is_weighted(model.split_prior):
         return pick(rng, n_alike)
     first, total = cut - box_range(model, state, node, k)[0], 0.0
@@ -270,10 +265,9 @@ def draw_alike_cut(
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
     """Write the gain in score of each split on feature ``k``, not tempered, into ``scan.gain``, after `fill_bins`.
-    Return the number of splits without those with an empty side.
 
-    The statistics of the sides are in ``scan.left`` and ``scan.right`` then, and the rows to the left in
-    ``scan.rows_left``.
+    Return their number, without splits with an empty side. ``scan.left``, ``right`` and ``rows_left`` describe the
+    sides.
     """
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
@@ -290,8 +284,7 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int
 
 @jit
 def _sum_sides_of_cuts(state: ChainState, n_splits: int) -> None:
-    """Compute the statistics of both sides, and the rows to the left, of each of the ``n_splits`` cuts between ordered
-    bins.
+    """Compute the statistics of both sides, and the rows to the left, of the ``n_splits`` cuts between ordered bins.
 
     Both sides are sums, since a difference would contain the rounding error of the whole. Each partial sum waits for
     the one before, so several are computed at a time: many statistics side by side, few statistics two at a time.
@@ -346,9 +339,7 @@ def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> 
 
 @jit
 def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> None:
-    """Write the numbered split on feature ``k``, the first of the splits alike, and their number into
-    ``scan.drawn_split``.
-    """
+    """Write the numbered split on feature ``k``, and the number of splits alike, into ``scan.drawn_split``."""
     rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, n_alike = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
@@ -380,8 +371,8 @@ def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: in
 
 @jit
 def _sum_bins_into(state: ChainState, stats_of_side: np.ndarray, row: int, n_bins: int, bin_bits: int) -> int:
-    """Write the summed statistics of the bins with a bit in ``bin_bits`` into ``stats_of_side[row]``. Return their
-    rows.
+    """Write the summed statistics of the bins with a bit in ``bin_bits`` into ``stats_of_side[row]``. Return
+    the rows.
     """
     rows, bins = np.int64(0), state.scratch.scan
     for i in range(stats_of_side.shape[1]):
@@ -415,10 +406,10 @@ def next_bin_by_mean(model: Lowered, state: ChainState, n_bins: int, excluded: i
 
 @jit
 def prefix_number(model: Lowered, state: ChainState, n_bins: int, left_categories: int, present: int) -> int:
-    """Return the number of the split that sends ``left_categories``, or the other ``present`` categories of the cell,
-    left.
+    """Return the number of the split that sends ``left_categories`` (or the other ``present`` ones) left, -3 if none
+    does.
 
-    The candidates are the prefixes of the ``n_bins`` categories in the order of their means. Return -3 if none fits.
+    The candidates are the prefixes of the ``n_bins`` categories in the order of their means.
     """
     prefix, prefix_bins = np.int64(0), np.int64(0)
     for number in range(n_bins - 1):
@@ -435,10 +426,7 @@ def empty_sided_splits(
     model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int
 ) -> tuple[int, int, int]:
     """Return the number of splits on feature ``k`` that send all rows right (``split`` -2) or left (-1), the cut of the
-    first of them, and its categories (-1 for an ordered feature).
-
-    There are none under local cuts without empty sides. Under grid cuts these are the cuts of the box below the first
-    code, or above the last one, of the rows.
+    first of them, and its categories (-1 for an ordered feature). Only under grid cuts there can be several.
     """
     rule = model.split_prior
     n_codes = rule.feature[k].n_codes

@@ -24,7 +24,7 @@ from ..state.records import N_PIECES
 from ..state.stored import Graph, new_graph
 from ..state.tree import initial_density
 from ..sums.bins import ROWS_PER_CODE
-from .density.decisions import Decisions, joined_decisions
+from .density.decisions import Decisions, join_decisions
 from .density.density import MAX_REDRAWN_VALUES
 from .density.fit import fit_density
 from .density.graph import MIN_FREE_ENTRIES, merge_graphs
@@ -71,7 +71,7 @@ class Team(NamedTuple):
         if not results:
             return self
         decisions = (*self.decisions, *(result.decisions for result in results))
-        return self._replace(decisions=decisions, density=fit_density(joined_decisions(decisions)))
+        return self._replace(decisions=decisions, density=fit_density(join_decisions(decisions)))
 
 
 class Tuning:

@@ -15,7 +15,7 @@ from ..run.stop import Signal, is_set
 from ..run.task import Plan, Run
 from ..state.records import IS_GROWING, N_LINKS, N_PIECES, N_VISITED_ROWS, NONE
 from ..state.stored import Graph, new_graph
-from .density.decisions import Decisions, joined_decisions, new_decisions, record_decisions
+from .density.decisions import Decisions, join_decisions, new_decisions, record_decisions
 from .density.graph import with_capacity
 
 MAX_RECORDED_CELLS = 1500
@@ -77,7 +77,7 @@ def run_round(
     set_density(run.chain, None, 1.0)
     run.chain.use_graph(new_graph())
     rows = int(run.chain.state.count[N_VISITED_ROWS]) - rows_before
-    return RoundResult(run.snapshot, rows, run.chain.cost, joined_decisions([decisions]), graph)
+    return RoundResult(run.snapshot, rows, run.chain.cost, join_decisions([decisions]), graph)
 
 
 def add_draws(

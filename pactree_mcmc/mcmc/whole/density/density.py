@@ -1,12 +1,17 @@
-"""A density of trees, drawn from the top down, whose parameters are fitted in tuning (formulas, section 12.3).
+"""A density g of trees, drawn from the top down, whose parameters are fitted in tuning (formulas, section 12.3).
 
     P(split | u) = logistic(a_k . x(u)),      P(q | u) proportional to R(q | u) exp(b_k . f(q, u))
 
-at a cell u of depth class ``k = min(depth, N_DEPTH_CLASSES - 1)``. Each is mixed with a *defensive* part, so that every
-tree has a positive probability: splitting by a power of the lookahead odds, and a split by the learned part within a
-feature that is drawn by the prior, since a rarely used feature has a good split too. The probabilities of a cell are
-computed in one pass over its rows, feature by feature, and stored with the cell. A nominal feature of many categories
-has the same candidates as in `split_sums`.
+at a cell u of depth class ``k = min(depth, N_DEPTH_CLASSES - 1)``, with terms x of the cell and f of its split q. Each
+is mixed with a *defensive* part of weight e (`DEFENSIVE_WEIGHT`), so that every tree has a positive probability. With
+the lookahead odds o, those of splitting once against stopping by prior and score, and the prior weights w of features,
+
+    P(split | u) = (1 - e) logistic(a_k . x) + e logistic(o / 2)
+    P(q | u) = (1 - e) P_b(q) + e w_feature(q) / sum w  P_b(q | feature)
+
+with P_b the learned probability above, since a rarely used feature has a good split too. The probabilities of a cell
+are computed in one pass over its rows, feature by feature, and stored with the cell, in the table ``stored.guide``. A
+nominal feature of many categories has the same candidates as in `split_sums`, whose numbers of splits are used here.
 """
 
 from math import exp, inf, log
@@ -52,35 +57,35 @@ no density is fitted by default: local moves predict as well in less time (bench
 
 @jit
 def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute the probability that the cell of a splittable node is split, unless it is stored.
+    """Compute the log probabilities g that the cell of a splittable node is split or not, unless they are stored.
 
-    Return the index of the cell in ``stored.guide``.
+    Return the index of the cell's entry in the table ``stored.guide``.
     """
     here = state.node[node]
-    at = hash_integer(here.hash + state.count[STORED_VERSION] * np.int64(0x9E3779B1) + here.depth * 64)
-    place = (at ^ (at >> 32)) & (len(state.stored.guide) - 1)
-    guide = state.stored.guide[place]
+    hash_value = hash_integer(here.hash + state.count[STORED_VERSION] * np.int64(0x9E3779B1) + here.depth * 64)
+    guide_index = (hash_value ^ (hash_value >> 32)) & (len(state.stored.guide) - 1)
+    guide = state.stored.guide[guide_index]
     if guide.hash == here.hash and guide.depth == here.depth and guide.scan == state.count[STORED_VERSION]:
-        return place
+        return guide_index
     guide.hash, guide.depth, guide.scan = here.hash, here.depth, state.count[STORED_VERSION]
     guide.asked = 0
     if _has_one_class(model, state, node):
         log_w = _log_mean_of_one_feature(model, state, node)
     else:
-        _evaluate_features(model, state, node, place)
+        _evaluate_features(model, state, node, guide_index)
         log_w = log_sum(state.scratch.density.log_sum[GAIN], len(model.split_prior.feature)) - log(guide.weight)
     guide.odds = lookahead_odds(model, state, node, log_w)
-    _split_probability_into(model, state, node, place)
-    return place
+    _split_probability_into(model, state, node, guide_index)
+    return guide_index
 
 
 @jit
 def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> int:
-    """Do the same as `evaluate_cell`, and compute the probabilities of the features given a split as well."""
-    place = evaluate_cell(model, state, node)
-    if state.stored.guide[place].asked == 0:
-        _evaluate_features(model, state, node, place)
-    return place
+    """Do the same as `evaluate_cell`, and compute the probability of each feature given a split, unless stored."""
+    guide_index = evaluate_cell(model, state, node)
+    if state.stored.guide[guide_index].asked == 0:
+        _evaluate_features(model, state, node, guide_index)
+    return guide_index
 
 
 @jit
@@ -91,54 +96,59 @@ def _has_one_class(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log of the mean of exp(gain) over the splits of one admissible feature, that with most codes."""
-    most, log_w = np.int64(0), -inf
+    """Return the log of the mean of exp(gain) over the splits of one admissible feature, that with most codes.
+
+    It stands for log W, the mean over all features, in a cell of one class, where other features gain about as much.
+    """
+    most_codes, log_w = np.int64(0), -inf
     for k in range(len(model.split_prior.feature)):
         n_codes = model.split_prior.feature[k].n_codes
-        if n_codes > most and feature_weight(model, state, node, k) > 0.0:
-            n = fill_bins(model, state, node, k)
-            n_splits = n_splits_of_codes(model, state, node, k, n)
+        if n_codes > most_codes and feature_weight(model, state, node, k) > 0.0:
+            n_bins = fill_bins(model, state, node, k)
+            n_splits = n_splits_of_codes(model, state, node, k, n_bins)
             if n_splits > 0.0:
-                most = np.int64(n_codes)
-                log_w = sum_or_draw_splits(model, state, node, k, n, False, 0.0, 0.0) - log(n_splits)
+                most_codes = np.int64(n_codes)
+                log_w = sum_or_draw_splits(model, state, node, k, n_bins, False, 0.0, 0.0) - log(n_splits)
     return log_w
 
 
 @jit
-def _evaluate_features(model: Lowered, state: ChainState, node: int, place: int) -> None:
+def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
     """Compute the probability of each feature given a split, and the normalisers of the parts of the mixture.
 
-    The log sums of the features remain in ``density.log_sum``.
+    ``guide_index`` is the index of the node's cell in ``stored.guide``. For each feature ``density.log_sum`` gets the
+    log of the sum over its splits of R exp(gain) and of R exp(logit).
     """
-    stored, guide, work = state.stored, state.stored.guide[place], state.scratch.density
-    p, weights = len(model.split_prior.feature), 0.0
-    for k in range(p):
+    stored, guide, work = state.stored, state.stored.guide[guide_index], state.scratch.density
+    n_features, total_weight = len(model.split_prior.feature), 0.0
+    for k in range(n_features):
         work.log_sum[GAIN, k] = work.log_sum[LEARNED, k] = -inf
         weight = feature_weight(model, state, node, k)
         if weight > 0.0:
-            n = fill_bins(model, state, node, k)
-            n_splits = n_splits_of_codes(model, state, node, k, n)
+            n_bins = fill_bins(model, state, node, k)
+            n_splits = n_splits_of_codes(model, state, node, k, n_bins)
             if n_splits > 0.0:
-                weights += weight
-                n_entries, log_rule = evaluate_splits(model, state, node, k, n) + 2, log(weight / n_splits)
+                total_weight += weight
+                n_entries, log_rule = evaluate_splits(model, state, node, k, n_bins) + 2, log(weight / n_splits)
                 for part in (GAIN, LEARNED):
                     log_total = log_sum_of_splits(work.exponent[part], work.n_alike, np.int64(n_entries))
                     work.log_sum[part, k] = log_rule + log_total
-    guide.weight, guide.asked = weights, 1
-    guide.log_learned = log_sum(work.log_sum[LEARNED], p)
-    for k in range(p):
-        stored.fraction[place, k] = stored.log_learned[place, k] = 0.0
+    guide.weight, guide.asked = total_weight, 1
+    guide.log_learned = log_sum(work.log_sum[LEARNED], n_features)
+    for k in range(n_features):
+        stored.fraction[guide_index, k] = stored.log_learned[guide_index, k] = 0.0
         learned = work.log_sum[LEARNED, k]
         if learned > -inf:
-            stored.log_learned[place, k] = learned
-            stored.fraction[place, k] = (1.0 - DEFENSIVE_WEIGHT) * exp(learned - guide.log_learned)
-            stored.fraction[place, k] += DEFENSIVE_WEIGHT * feature_weight(model, state, node, k) / guide.weight
+            stored.log_learned[guide_index, k] = learned
+            stored.fraction[guide_index, k] = (1.0 - DEFENSIVE_WEIGHT) * exp(learned - guide.log_learned)
+            stored.fraction[guide_index, k] += DEFENSIVE_WEIGHT * feature_weight(model, state, node, k) / guide.weight
 
 
 @jit
 def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
-    """Return the log odds of splitting once against stopping, by prior and score, with ``log_w`` the log sum over
-    splits.
+    """Return the log odds of splitting a node once against stopping, by prior and score.
+
+    ``log_w`` is log W, the log of the mean over the splits, by R, of exp(gain in tempered score).
     """
     split = node_log_split(model, state, node)
     if split == -inf or log_w == -inf:
@@ -147,19 +157,19 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 
 @jit
-def _split_probability_into(model: Lowered, state: ChainState, node: int, place: int) -> None:
-    """Write the log probabilities by the density of splitting and of stopping, given a cell's lookahead odds."""
-    guide = state.stored.guide[place]
+def _split_probability_into(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
+    """Write log g of splitting and of stopping at a node into entry ``guide_index`` of ``stored.guide``."""
+    guide = state.stored.guide[guide_index]
     if guide.odds == -inf or guide.odds == inf:
         guide.log_split, guide.log_stop = (0.0, -inf) if guide.odds > 0.0 else (-inf, 0.0)
         return
     cell_terms_into(model, state, node, guide.odds)
-    z, row = 0.0, depth_class(state, node)
+    log_odds, row = 0.0, depth_class(state, node)
     for j in range(N_CELL_TERMS):
-        z += state.density[row, j] * state.scratch.density.cell_terms[j]
-    flat = min(max(DEFENSIVE_POWER * guide.odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
-    guide.log_split = log((1.0 - DEFENSIVE_WEIGHT) * _logistic(z) + DEFENSIVE_WEIGHT * _logistic(flat))
-    guide.log_stop = log((1.0 - DEFENSIVE_WEIGHT) * _logistic(-z) + DEFENSIVE_WEIGHT * _logistic(-flat))
+        log_odds += state.density[row, j] * state.scratch.density.cell_terms[j]
+    flat_odds = min(max(DEFENSIVE_POWER * guide.odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+    guide.log_split = log((1.0 - DEFENSIVE_WEIGHT) * _logistic(log_odds) + DEFENSIVE_WEIGHT * _logistic(flat_odds))
+    guide.log_stop = log((1.0 - DEFENSIVE_WEIGHT) * _logistic(-log_odds) + DEFENSIVE_WEIGHT * _logistic(-flat_odds))
 
 
 @jit
@@ -170,89 +180,95 @@ def _logistic(z: float) -> float:
 
 @jit
 def split_probability(
-    model: Lowered, state: ChainState, node: int, place: int, k: int, rule: float, learned: float
+    model: Lowered, state: ChainState, node: int, guide_index: int, k: int, rule_weight: float, split_logit: float
 ) -> float:
-    """Return the probability of a split on feature ``k`` whose logit is ``learned``.
+    """Return the probability g of one split on feature ``k``, given that its node is split.
 
-    ``place`` is the index of the cell, and ``rule`` the prior weight of one split of the feature.
+    ``split_logit`` is b . f of the split, ``rule_weight`` its R but for the normaliser of the weights of features, and
+    ``guide_index`` the index of the cell in ``stored.guide``.
     """
-    guide = state.stored.guide[place]
-    defence = feature_weight(model, state, node, k) / guide.weight
-    defence *= exp(max(learned - state.stored.log_learned[place, k], -MAX_LOG_ODDS))
-    return rule * ((1.0 - DEFENSIVE_WEIGHT) * exp(learned - guide.log_learned) + DEFENSIVE_WEIGHT * defence)
+    guide = state.stored.guide[guide_index]
+    # the learned part is normalised over all splits, the defensive one over those of the feature
+    defensive = feature_weight(model, state, node, k) / guide.weight
+    defensive *= exp(max(split_logit - state.stored.log_learned[guide_index, k], -MAX_LOG_ODDS))
+    learned = exp(split_logit - guide.log_learned)
+    return rule_weight * ((1.0 - DEFENSIVE_WEIGHT) * learned + DEFENSIVE_WEIGHT * defensive)
 
 
 @jit
 def log_split_probability(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability of an internal node's split, given that its cell is split.
-
-    The split must be one of the candidates of `split_sums`.
+    """Return log g of an internal node's split, given that its cell is split. It must be a candidate of
+    `split_sums`.
     """
     if follows_design(model.split_prior):
         return 0.0
-    place, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
+    guide_index, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
     gain = state.beta[0] * (state.node[here.left].guess + state.node[here.right].guess - here.guess)
     left = impurity(model, work.logs, state.stats, here.left)
     right = impurity(model, work.logs, state.stats, here.right)
-    last, n_left = work.split_terms.shape[1] - 1, state.node[here.left].rows
-    split_terms_into(work.split_terms, last, work.logs, gain, left, right, n_left, here.rows)
-    learned = logit(state.density, depth_class(state, node), work.split_terms, last)
-    rule = exp(here.log_rule) * state.stored.guide[place].weight
-    return log(split_probability(model, state, node, place, here.feature, rule, learned))
+    spare, n_left = work.split_terms.shape[1] - 1, state.node[here.left].rows
+    split_terms_into(work.split_terms, spare, work.logs, gain, left, right, n_left, here.rows)
+    split_logit = logit(state.density, depth_class(state, node), work.split_terms, spare)
+    rule_weight = exp(here.log_rule) * state.stored.guide[guide_index].weight
+    return log(split_probability(model, state, node, guide_index, here.feature, rule_weight, split_logit))
 
 
 @jit
 def draw_guided_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node from the density. Return the split and its log probability, given splitting."""
+    """Draw a split of a splittable node from g. Return the split and its log probability, given a split."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
-    place, weight, total = evaluate_cell_and_splits(model, state, node), state.scratch.feature_weight, 0.0
+    guide_index, weight, total = evaluate_cell_and_splits(model, state, node), state.scratch.feature_weight, 0.0
     for k in range(len(weight)):
-        weight[k] = state.stored.fraction[place, k]
+        weight[k] = state.stored.fraction[guide_index, k]
         total += weight[k]
     k, work = np.int64(pick_weighted(rng, weight, total)), state.scratch.density
-    n = fill_bins(model, state, node, k)
-    rule = model.split_prior.feature[k].weight / n_splits_of_codes(model, state, node, k, n)
-    n_splits, drawn, g = evaluate_splits(model, state, node, k, n), np.int64(-3), 0.0
-    remaining = rng.random() * state.stored.fraction[place, k]
+    n_bins = fill_bins(model, state, node, k)
+    rule_weight = model.split_prior.feature[k].weight / n_splits_of_codes(model, state, node, k, n_bins)
+    n_splits, number, g = evaluate_splits(model, state, node, k, n_bins), np.int64(-3), 0.0
+    remaining = rng.random() * state.stored.fraction[guide_index, k]
     for i in range(-2, n_splits):
         if work.n_alike[i + 2] > 0:
-            drawn = np.int64(i)
-            g = split_probability(model, state, node, place, k, rule, work.exponent[LEARNED, i + 2])
+            number = np.int64(i)
+            g = split_probability(model, state, node, guide_index, k, rule_weight, work.exponent[LEARNED, i + 2])
             remaining -= work.n_alike[i + 2] * g
             if remaining < 0.0:
                 break
-    n_alike, log_rule = work.n_alike[drawn + 2], log(rule / state.stored.guide[place].weight)
-    number = np.int64(pick(rng, n_alike) if n_alike > 1 else 0)
-    return split_at(model, state, node, k, n, drawn, number, log_rule), log(g)
+    n_alike, log_rule = work.n_alike[number + 2], log(rule_weight / state.stored.guide[guide_index].weight)
+    alike_index = np.int64(pick(rng, n_alike) if n_alike > 1 else 0)
+    return numbered_split(model, state, node, k, n_bins, number, alike_index, log_rule), log(g)
 
 
 @jit
-def split_at(
-    model: Lowered, state: ChainState, node: int, k: int, n: int, i: int, number: int, log_rule: float
+def numbered_split(
+    model: Lowered, state: ChainState, node: int, k: int, n_bins: int, number: int, alike_index: int, log_rule: float
 ) -> Split:
-    """Return split i of feature ``k``, in ``n`` bins. ``number`` is its index among cuts that part the rows alike."""
-    write_split(model, state, node, k, n, i)
+    """Return split number ``number`` (`split_sums`) on feature ``k``, in ``n_bins`` bins, as a `Split`.
+
+    ``alike_index`` is its index among the cuts that separate the rows alike, ``log_rule`` its log R.
+    """
+    write_split(model, state, node, k, n_bins, number)
     entry = state.scratch.scan.drawn_split[0]
-    cut = entry.cut + number
+    cut = entry.cut + alike_index
     upper = cut + 1 if entry.n_alike > 1 else entry.upper
     return Split(k, cut, upper, entry.categories, log_rule)
 
 
 @jit
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
-    """Draw a unit, and return a node on its path, a random number of levels below the first cell that is not too large.
+    """Return a random node whose subtree is to be redrawn, or NONE.
 
-    The levels are uniform below the number in the density's last row. Return NONE if the path ends before. Another
-    subtree below the node would not change the probability of picking it.
+    The node is on the path of a random merged row, a number of levels below the first cell that is not too large, or
+    NONE if the path ends before. The number is uniform below that in the density's last row. Another subtree below the
+    node would not change the probability of picking it.
     """
-    tops = np.int64(state.density[len(state.density) - 1, 0])
+    n_depths = np.int64(state.density[len(state.density) - 1, 0])
     # the number may come from a file, and be too small
-    unit, levels = pick(rng, len(state.order)), pick(rng, max(tops, np.int64(MIN_TOP_DEPTHS)))
-    node, p = np.int64(0), len(model.split_prior.feature)
+    unit, levels = pick(rng, len(state.order)), pick(rng, max(n_depths, np.int64(MIN_TOP_DEPTHS)))
+    node, n_features = np.int64(0), len(model.split_prior.feature)
     while True:
         here = state.node[node]
-        is_large = (here.stop - here.start) * p > MAX_REDRAWN_VALUES
+        is_large = (here.stop - here.start) * n_features > MAX_REDRAWN_VALUES
         if not is_large and levels == 0:
             return node
         if is_leaf(state, node):

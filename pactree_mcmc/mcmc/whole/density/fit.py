@@ -9,7 +9,7 @@ import numpy as np
 from ....core.special import expit
 from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES
 from ...state.tree import MIN_TOP_DEPTHS, initial_density
-from .decisions import Decisions, add_likelihood
+from .decisions import Decisions, conditional_logit_loss
 from .terms import ROWS_TERM
 
 RIDGE = 1.0
@@ -22,7 +22,7 @@ MIN_NEWTON_GAIN = 1e-3
 
 
 def fit_density(decisions: Decisions) -> np.ndarray:
-    """Return the parameters of a density (see `ChainState.density`) under which the decisions are most likely."""
+    """Return the parameters of a density (`ChainState.density`) that are most probable given the decisions."""
     out = initial_density()
     out[-1, 0] = max(MIN_TOP_DEPTHS, round(mean_depth(decisions)))
     has_choice = decisions.choice >= 0
@@ -43,21 +43,23 @@ def fit_density(decisions: Decisions) -> np.ndarray:
 def mean_depth(decisions: Decisions) -> float:
     """Return the depth of a row's leaf, averaged over rows and over the trees of the decisions, 0 without trees."""
     rows = np.expm1(decisions.cell_terms[:, ROWS_TERM])
-    whole = float(rows[decisions.level == 0].sum())
-    return float((rows * decisions.is_split).sum()) / whole if whole > 0.0 else 0.0
+    root_rows = float(rows[decisions.level == 0].sum())
+    return float((rows * decisions.is_split).sum()) / root_rows if root_rows > 0.0 else 0.0
 
 
-def _split_loss(theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """Return minus the log likelihood of a logistic regression of y (m,) on x (m, terms).
+def _split_loss(
+    theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, terms: np.ndarray, is_split: np.ndarray
+) -> float:
+    """Return minus the log likelihood of a logistic regression of ``is_split`` (m,) on ``terms`` (m, n_terms).
 
-    Add its derivatives to ``gradient`` and ``hessian``.
+    ``theta`` (n_terms,) are its parameters. Add the derivatives to ``gradient`` and ``hessian``.
     """
     # einsum instead of BLAS, whose threads would compete with those of the chains
-    z = np.einsum("ij,j->i", x, theta)
-    p = expit(z)
-    gradient += np.einsum("ij,i->j", x, p - y)
-    hessian += np.einsum("ij,i,ik->jk", x, p * (1.0 - p), x)
-    return float((np.logaddexp(0.0, z) - y * z).sum())
+    logits = np.einsum("ij,j->i", terms, theta)
+    probability = expit(logits)
+    gradient += np.einsum("ij,i->j", terms, probability - is_split)
+    hessian += np.einsum("ij,i,ik->jk", terms, probability * (1.0 - probability), terms)
+    return float((np.logaddexp(0.0, logits) - is_split * logits).sum())
 
 
 def _choice_loss(
@@ -70,44 +72,46 @@ def _choice_loss(
     last: np.ndarray,
     choice: np.ndarray,
 ) -> float:
-    """Return minus the log likelihood of a conditional logit (`add_likelihood`).
+    """Return minus the log likelihood of the choices of splits, a conditional logit, and add its derivatives.
 
-    Add its derivatives to ``gradient`` and ``hessian``.
+    The arguments are those of `conditional_logit_loss`, which this calls with working arrays.
     """
     z = np.empty((last - first).max())
-    return add_likelihood(theta, terms, offset, first, last, choice, gradient, hessian, z, np.empty_like(theta))
+    mean = np.empty_like(theta)
+    return conditional_logit_loss(theta, terms, offset, first, last, choice, gradient, hessian, z, mean)
 
 
 def _maximize_posterior(
-    add_loss: Callable[..., float], sample: np.ndarray, start: np.ndarray, terms: np.ndarray, *data: np.ndarray
+    add_loss: Callable[..., float], terms_of_scale: np.ndarray, start: np.ndarray, terms: np.ndarray, *data: np.ndarray
 ) -> np.ndarray:
-    """Return the parameters with the largest posterior density, under a normal prior about ``start``.
+    """Return the parameters that maximize the posterior density, under a normal prior about ``start``.
 
-    The prior is for terms divided by their standard deviations in ``sample``. Use Newton's method on the convex loss.
-    Halve each step until the loss decreases by at least a quarter of what its slope predicts.
+    ``add_loss(theta, gradient, hessian, terms, *data)`` returns minus the log likelihood. The prior is for terms
+    divided by their standard deviations in ``terms_of_scale``. Use Newton's method on the convex loss, and halve each
+    step until the loss decreases by at least a quarter of what its slope predicts.
     """
-    if len(sample) == 0:
+    if len(terms_of_scale) == 0:
         return start
-    scale = term_scales(sample)
-    first, terms = start * scale, terms / scale
+    scale = term_scales(terms_of_scale)
+    scaled_start, terms = start * scale, terms / scale
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        shift = theta - first
+        shift = theta - scaled_start
         gradient, hessian = RIDGE * shift, RIDGE * np.eye(len(theta))
         value = add_loss(theta, gradient, hessian, terms, *data)
         return value + 0.5 * RIDGE * float((shift**2).sum()), gradient, hessian
 
-    theta, (value, gradient, hessian) = first, loss(first)
+    theta, (value, gradient, hessian) = scaled_start, loss(scaled_start)
     while True:
         step = np.linalg.solve(hessian, gradient)
         descent = float((step * gradient).sum())
-        size, new = 1.0, loss(theta - step)
-        while not new[0] <= value - 0.25 * size * descent and size > 1e-4:
+        size, candidate = 1.0, loss(theta - step)
+        while not candidate[0] <= value - 0.25 * size * descent and size > 1e-4:
             size /= 2.0
-            new = loss(theta - size * step)
-        if not new[0] < value:
+            candidate = loss(theta - size * step)
+        if not candidate[0] < value:
             return theta / scale
-        theta, (value, gradient, hessian) = theta - size * step, new
+        theta, (value, gradient, hessian) = theta - size * step, candidate
         if descent < MIN_NEWTON_GAIN:
             return theta / scale
 

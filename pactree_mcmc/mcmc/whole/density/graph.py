@@ -1,22 +1,22 @@
 """The graph of visited cells, and estimates of the sums over all subtrees of each.
 
-A piece is a cell at a depth. It has a link for each split that some tree had there, with the pieces of both children.
-With ``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the stored splits, the
-log sum of prior times likelihood over all subtrees of u is estimated from the bottom up by importance sampling:
+A *piece* is a cell at a depth. It has a *link* for each split that some tree had there, with the pieces of both
+children. With ``s_0 = log p(stop) + score`` and ``s_q = log p(split) + log R(q | u) + V(u0) + V(u1)`` for the stored
+splits, the log sum of prior times likelihood over all subtrees of u is estimated from the bottom up by importance
+sampling:
 
     V(u) = log sum_stored e^s - log G,      G = sum_stored g
 
-with g the density (`density`). A decision at u is proposed from g. If the graph contains it, one of the stored
-decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kept, with probability k
-(`KEEP_PROBABILITY`). So
+with g the density (`density`). A *decision* at u is to stop or to take one of the splits. It is proposed from g. If the
+graph contains it, one of the stored decisions is drawn instead, in proportion to ``e^s``, unless the proposal is kept,
+with probability k (`KEEP_PROBABILITY`). So
 
     P(q | u) = k g(q) + (1 - k) e^(s_q - V(u))   if q is stored,      P(q | u) = g(q)   otherwise.
 
-Outside the graph g decides. For a tree all of whose links are stored, ``log pi(T) - log P(T)`` is V of the root but
-for the part k, whatever the errors of the density. That part bounds the errors of V: a split with which only
-poor subtrees were found is still drawn by g. While the graph grows, it is larger. The sums are those of section 6 of
-the formulas on the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and
-is then frozen.
+Outside the graph g decides. For a tree all of whose links are stored, ``log pi(T) - log P(T)`` is V of the root but for
+the part k, whatever the errors of the density. That part bounds the errors of V: a split with which only poor subtrees
+were found is still drawn by g. While the graph grows, it is larger. The sums are those of section 6 of the formulas on
+the graph of section 12.4. The graph grows with every tree drawn in the last rounds of tuning, and is then frozen.
 """
 
 from math import exp, inf, log
@@ -50,44 +50,42 @@ MIN_FREE_ENTRIES = 4 * MAX_DRAWN_INTERNAL
 
 
 @jit
-def find_piece(graph: Any, cell: int, depth: int) -> int:
-    """Return the index of the piece with this cell hash and depth, or ``-1 - slot`` if it would go into a free slot."""
-    slots, at = graph.slot, hash_integer(cell + depth * np.int64(0x9E3779B1))
-    at = (at ^ (at >> 32)) & (len(slots) - 1)
-    while slots[at] >= 0:
-        piece = graph.piece[slots[at]]
-        if piece.hash == cell and piece.depth == depth:
-            return np.int64(slots[at])
-        at = (at + 1) & (len(slots) - 1)
-    return -1 - at
+def find_piece(graph: Any, cell_hash: int, depth: int) -> int:
+    """Return the index of the piece (cell at a depth) with this hash and depth, or ``-1 - slot`` for a free slot."""
+    slots, slot = graph.slot, hash_integer(cell_hash + depth * np.int64(0x9E3779B1))
+    slot = (slot ^ (slot >> 32)) & (len(slots) - 1)
+    while slots[slot] >= 0:
+        piece = graph.piece[slots[slot]]
+        if piece.hash == cell_hash and piece.depth == depth:
+            return np.int64(slots[slot])
+        slot = (slot + 1) & (len(slots) - 1)
+    return -1 - slot
 
 
 @jit
 def piece_of_node(state: ChainState, node: int) -> int:
-    """Return the index of a splittable node's piece (its cell at its depth), negative if there is none with a value."""
-    at = find_piece(state.graph, state.node[node].hash, state.node[node].depth)
-    return np.int64(NONE) if at < 0 or state.graph.piece[at].value == -inf else at
+    """Return the index of the piece of a node, its cell at its depth, or -1 if the graph has none with a value V."""
+    index = find_piece(state.graph, state.node[node].hash, state.node[node].depth)
+    return np.int64(NONE) if index < 0 or state.graph.piece[index].value == -inf else index
 
 
 @jit
-def find_link(graph: Any, at: int, feature: int, cut: int, categories: int) -> int:
-    """Return the index of the link of piece ``at`` for a split, or -1 if there is none. ``categories`` is from
-    `canonical_categories`.
-    """
-    e = np.int64(graph.piece[at].first)
-    while e >= 0:
-        link = graph.link[e]
+def find_link(graph: Any, piece_index: int, feature: int, cut: int, categories: int) -> int:
+    """Return the index of a piece's link for a split, or -1. ``categories`` is from `canonical_categories`."""
+    link_index = np.int64(graph.piece[piece_index].first)
+    while link_index >= 0:
+        link = graph.link[link_index]
         if link.feature == feature and link.categories == categories and (categories >= 0 or link.cut == cut):
-            return e
-        e = np.int64(link.next)
-    return e
+            return link_index
+        link_index = np.int64(link.next)
+    return link_index
 
 
 @jit
 def canonical_categories(model: Lowered, state: ChainState, node: int, feature: int, categories: int) -> int:
-    """Return the categories of a node's cell on the same side as its first category, so that a partition has one name.
+    """Return the categories of a node's cell on the same side as its first one, so that a partition has one name.
 
-    Return 0 if all categories go right, and -1 for an ordered feature.
+    ``categories`` are the bits going left. Return 0 if all categories go right, and -1 for an ordered feature.
     """
     if categories < 0:
         return categories
@@ -97,18 +95,21 @@ def canonical_categories(model: Lowered, state: ChainState, node: int, feature: 
 
 
 @jit
-def find_link_of_node(model: Lowered, state: ChainState, at: int, node: int) -> int:
-    """Return the index of the link of piece ``at`` for the split of an internal node, or -1 if there is none."""
+def find_link_of_node(model: Lowered, state: ChainState, piece_index: int, node: int) -> int:
+    """Return the index of a piece's link for the split of an internal node of the same cell, or -1 if there is none."""
     here = state.node[node]
-    return find_link(
-        state.graph, at, here.feature, here.cut, canonical_categories(model, state, node, here.feature, here.categories)
-    )
+    categories = canonical_categories(model, state, node, here.feature, here.categories)
+    return find_link(state.graph, piece_index, here.feature, here.cut, categories)
 
 
 @jit
-def evaluate_piece(graph: Any, at: int) -> None:
-    """Compute V of piece ``at`` (a cell at a depth), and the weights of its links, from V of the child pieces."""
-    piece, links, pieces = graph.piece[at], graph.link, graph.piece
+def evaluate_piece(graph: Any, piece_index: int) -> None:
+    """Compute the value V of a piece (the log sum over subtrees of a cell at a depth) from those of the pieces of
+    children.
+
+    V of a link's children gives the weight of the link, its log term in the sum.
+    """
+    piece, links, pieces = graph.piece[piece_index], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
         link = links[e]
@@ -119,63 +120,66 @@ def evaluate_piece(graph: Any, at: int) -> None:
             link.weight += pieces[link.right].value
         largest = max(largest, link.weight)
         e = np.int64(link.next)
-    total, g, e = exp(piece.stop - largest) if piece.stop > -inf else 0.0, exp(piece.g_stop), np.int64(piece.first)
+    total, e = exp(piece.stop - largest) if piece.stop > -inf else 0.0, np.int64(piece.first)
+    total_g = exp(piece.g_stop)
     while e >= 0:
         total += exp(links[e].weight - largest)
-        g += exp(links[e].g)
+        total_g += exp(links[e].g)
         e = np.int64(links[e].next)
-    # V = log sum_stored e^s - log G, with G = sum_stored g
-    piece.value = largest + log(total) - log(min(g, 1.0)) if total > 0.0 and g > 0.0 else -inf
+    # V = log sum_stored e^s - log G, with G = sum_stored g, at most 1 but for rounding
+    piece.value = largest + log(total) - log(min(total_g, 1.0)) if total > 0.0 and total_g > 0.0 else -inf
 
 
 @jit
 def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
-    """Compute V of all pieces in an order in which children come before parents."""
+    """Compute the value V of all pieces, given an order of their indices in which children come before parents."""
     for at in order:
         evaluate_piece(graph, at)
 
 
 @jit
-def log_proposal(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log g of the decision at an internal node: to split, and by its split."""
+def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
+    """Return log g of the decision at an internal node, to split and by its split, without the graph."""
     return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split_probability(model, state, node)
 
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw the decision at a splittable node. Return the split, with feature NONE to stop, and its log probability."""
-    split, log_g = _propose(rng, model, state, node)
-    at, e = piece_of_node(state, node), np.int64(NONE)
-    if at < 0:
+    """Draw a split of a splittable node, or feature NONE to stop there, by graph and density. Return its log
+    probability, too.
+    """
+    split, log_g = _propose_decision(rng, model, state, node)
+    piece_index, link_index = piece_of_node(state, node), np.int64(NONE)
+    if piece_index < 0:
         return split, log_g
     if split.feature != NONE:
         sides = canonical_categories(model, state, node, split.feature, split.categories)
-        e = find_link(state.graph, at, split.feature, split.cut, sides)
-        if e < 0:
+        link_index = find_link(state.graph, piece_index, split.feature, split.cut, sides)
+        if link_index < 0:
             return split, log_g
     if not flip(rng, keep_probability(state.graph)):
-        split, e = _draw_stored(rng, state, at)
-    return split, _log_stored(state.graph, at, e)
+        split, link_index = _draw_stored_decision(rng, state, piece_index)
+    return split, _log_stored_probability(state.graph, piece_index, link_index)
 
 
 @jit
 def keep_probability(graph: Any) -> float:
-    """Return the probability that a proposed decision is kept although the graph contains it."""
+    """Return the probability that a decision proposed from g is kept although the graph contains it."""
     return KEEP_PROBABILITY_GROWING if graph.used[IS_GROWING] else KEEP_PROBABILITY
 
 
 @jit
-def _log_stored(graph: Any, at: int, e: int) -> float:
-    """Return the log probability that `draw_decision` draws link ``e`` of piece ``at``, or stops if ``e`` is -1."""
-    piece, keep = graph.piece[at], keep_probability(graph)
+def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
+    """Return the log probability that `draw_decision` draws link ``e`` of a piece, or stops there if ``e`` is -1."""
+    piece, keep_p = graph.piece[piece_index], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
-    # P = keep g + (1 - keep) e^(s - V)
-    return log_add(log(keep) + log_g, log(1.0 - keep) + weight - piece.value)
+    # P = k g + (1 - k) e^(s - V), with k = keep_p
+    return log_add(log(keep_p) + log_g, log(1.0 - keep_p) + weight - piece.value)
 
 
 @jit
-def _propose(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a decision at a node from g (a split, or NONE to stop), and return it with its log probability."""
+def _propose_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
+    """Draw a split of a node from g, or feature NONE to stop. Return it with its log probability by g."""
     guide = state.stored.guide[evaluate_cell(model, state, node)]
     log_p, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_p)):
@@ -185,14 +189,13 @@ def _propose(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 
 
 @jit
-def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[Split, int]:
-    """Draw one of the decisions that piece ``at`` contains, in proportion to its weight.
+def _draw_stored_decision(rng: np.random.Generator, state: ChainState, piece_index: int) -> tuple[Split, int]:
+    """Draw one of the decisions that a piece stores, in proportion to its weight.
 
-    Return the split, with feature NONE for stopping, and its link, -1 for stopping.
-
-    ``e^(weight - V)`` adds up to G, or to 1 if G is larger, so that no exponential overflows.
+    Return the split, with feature NONE for stopping, and the index of its link, -1 for stopping.
     """
-    piece, links = state.graph.piece[at], state.graph.link
+    piece, links = state.graph.piece[piece_index], state.graph.link
+    # sum_stored e^(s - V) = G, or 1 if G is larger, so that no exponential overflows
     stop = exp(piece.stop - piece.value)
     total, e = stop, np.int64(piece.first)
     while e >= 0:
@@ -211,32 +214,32 @@ def _draw_stored(rng: np.random.Generator, state: ChainState, at: int) -> tuple[
 
 
 @jit
-def log_decision(model: Lowered, state: ChainState, node: int) -> float:
+def log_decision_probability(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log probability that `draw_decision` draws the split of a node, or stops if the node is a leaf."""
-    at, e = piece_of_node(state, node), np.int64(NONE)
+    piece_index, link_index = piece_of_node(state, node), np.int64(NONE)
     if not is_leaf(state, node):
-        e = find_link_of_node(model, state, at, node) if at >= 0 else e
-        if e < 0:
-            return log_proposal(model, state, node)
-    if at < 0:
+        link_index = find_link_of_node(model, state, piece_index, node) if piece_index >= 0 else link_index
+        if link_index < 0:
+            return log_g_of_split(model, state, node)
+    if piece_index < 0:
         return state.stored.guide[evaluate_cell(model, state, node)].log_stop
-    return _log_stored(state.graph, at, e)
+    return _log_stored_probability(state.graph, piece_index, link_index)
 
 
 @jit
 def log_density(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the log probability that `draw_decision`, from cell to cell, draws the subtree at ``top``."""
+    """Return the log probability that `draw_decision`, from cell to cell, draws the subtree at node ``top``."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
-            total += log_decision(model, state, node)
+            total += log_decision_probability(model, state, node)
         node = next_node(state, node, top)
     return total
 
 
 @jit
 def add_tree(model: Lowered, state: ChainState, top: int) -> None:
-    """Add the subtree at ``top``, which the density must be able to draw, to a growing graph if there is room."""
+    """Add the subtree at node ``top``, which the density must be able to draw, to a growing graph, if there is room."""
     graph, note = state.graph, state.scratch.note
     if graph.used[IS_GROWING] == 0 or state.beta[0] != 1.0:
         return
@@ -248,10 +251,10 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
     while node != NONE:
         note[n].preorder, note[node].piece = node, NONE
         if state.node[node].splittable:
-            at = find_piece(graph, state.node[node].hash, state.node[node].depth)
-            if at < 0:
-                at = _add_piece(model, state, node, -1 - at)
-            note[node].piece = at
+            piece_index = find_piece(graph, state.node[node].hash, state.node[node].depth)
+            if piece_index < 0:
+                piece_index = _add_piece(model, state, node, -1 - piece_index)
+            note[node].piece = piece_index
         n += 1
         node = next_node(state, node, top)
     for i in range(n - 1, -1, -1):
@@ -264,97 +267,95 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
 
 @jit
 def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
-    """Add a piece for the cell of a node, without links and value. Return its index."""
+    """Add a piece for the cell of a node, without links and value, at a free slot. Return its index."""
     graph, here = state.graph, state.node[node]
-    at = graph.used[N_PIECES]
+    piece_index = graph.used[N_PIECES]
     graph.used[N_PIECES] += 1
-    graph.slot[slot] = at
-    piece = graph.piece[at]
+    graph.slot[slot] = piece_index
+    piece = graph.piece[piece_index]
     piece.hash, piece.depth, piece.first = here.hash, here.depth, NONE
     piece.stop = node_log_stop(model, state, node) + here.score
     piece.g_stop = state.stored.guide[evaluate_cell(model, state, node)].log_stop
-    return at
+    return piece_index
 
 
 @jit
-def _add_link(model: Lowered, state: ChainState, node: int, at: int) -> None:
-    """Add the link of an internal node's split to its piece, if the piece has none. The children must have their
-    pieces.
-    """
+def _add_link(model: Lowered, state: ChainState, node: int, piece_index: int) -> None:
+    """Add the link of an internal node's split to its piece, unless it exists. The children must have their pieces."""
     graph, here, note = state.graph, state.node[node], state.scratch.note
     sides = canonical_categories(model, state, node, here.feature, here.categories)
-    if find_link(graph, at, here.feature, here.cut, sides) >= 0:
+    if find_link(graph, piece_index, here.feature, here.cut, sides) >= 0:
         return
-    e, piece = graph.used[N_LINKS], graph.piece[at]
+    link_index, piece = graph.used[N_LINKS], graph.piece[piece_index]
     graph.used[N_LINKS] += 1
-    link = graph.link[e]
+    link = graph.link[link_index]
     link.feature, link.cut, link.upper, link.categories = here.feature, here.cut, here.upper, sides
-    link.log_rule, link.g = here.log_rule, log_proposal(model, state, node)
+    link.log_rule, link.g = here.log_rule, log_g_of_split(model, state, node)
     link.left, link.right = note[here.left].piece, note[here.right].piece
     link.fixed = here.log_rule + node_log_split(model, state, node)
     for child in (here.left, here.right):
         if note[child].piece < 0:
             link.fixed += node_log_stop(model, state, child) + state.node[child].score
-    link.next, piece.first = piece.first, e
+    link.next, piece.first = piece.first, link_index
 
 
 @jit
 def add_graph(graph: Any, other: Any) -> None:
-    """Add the pieces and links of another graph, as far as there is room. Values must be computed again."""
-    number = np.empty(other.used[N_PIECES], dtype=np.int64)
-    for i in range(len(number)):
+    """Add the pieces and links of another graph, as far as there is room. `evaluate_pieces` must follow."""
+    index_in_graph = np.empty(other.used[N_PIECES], dtype=np.int64)
+    for i in range(len(index_in_graph)):
         piece = other.piece[i]
-        at = find_piece(graph, piece.hash, np.int64(piece.depth))
-        if at < 0 and graph.used[N_PIECES] < len(graph.piece):
-            slot, at = -1 - at, graph.used[N_PIECES]
+        piece_index = find_piece(graph, piece.hash, np.int64(piece.depth))
+        if piece_index < 0 and graph.used[N_PIECES] < len(graph.piece):
+            slot, piece_index = -1 - piece_index, graph.used[N_PIECES]
             graph.used[N_PIECES] += 1
-            graph.slot[slot] = at
-            graph.piece[at] = piece
-            graph.piece[at].first = NONE
-        number[i] = at
-    for i in range(len(number)):
-        at, e = number[i], np.int64(other.piece[i].first)
-        while at >= 0 and e >= 0:
-            link, new = other.link[e], graph.used[N_LINKS]
-            left = number[link.left] if link.left >= 0 else np.int64(NONE)
-            right = number[link.right] if link.right >= 0 else np.int64(NONE)
+            graph.slot[slot] = piece_index
+            graph.piece[piece_index] = piece
+            graph.piece[piece_index].first = NONE
+        index_in_graph[i] = piece_index
+    for i in range(len(index_in_graph)):
+        piece_index, link_index = index_in_graph[i], np.int64(other.piece[i].first)
+        while piece_index >= 0 and link_index >= 0:
+            link, new_link = other.link[link_index], graph.used[N_LINKS]
+            left = index_in_graph[link.left] if link.left >= 0 else np.int64(NONE)
+            right = index_in_graph[link.right] if link.right >= 0 else np.int64(NONE)
             has_children = (left >= 0 or link.left < 0) and (right >= 0 or link.right < 0)
-            is_new = find_link(graph, at, link.feature, link.cut, link.categories) < 0
-            if is_new and has_children and new < len(graph.link):
+            is_new = find_link(graph, piece_index, link.feature, link.cut, link.categories) < 0
+            if is_new and has_children and new_link < len(graph.link):
                 graph.used[N_LINKS] += 1
-                graph.link[new] = link
-                graph.link[new].left, graph.link[new].right = left, right
-                graph.link[new].next = graph.piece[at].first
-                graph.piece[at].first = new
-            e = np.int64(link.next)
+                graph.link[new_link] = link
+                graph.link[new_link].left, graph.link[new_link].right = left, right
+                graph.link[new_link].next = graph.piece[piece_index].first
+                graph.piece[piece_index].first = new_link
+            link_index = np.int64(link.next)
 
 
 def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
-    """Return a copy of a graph with room for these numbers of pieces and links in all."""
-    out = new_graph(n_pieces, n_links)
-    out.used[:] = graph.used
-    m, n = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
-    out.piece[:m], out.link[:n] = graph.piece[:m], graph.link[:n]
-    fill_slots(pack(out), m)
-    return out
+    """Return a copy of a graph with room for ``n_pieces`` pieces and ``n_links`` links in all."""
+    copy = new_graph(n_pieces, n_links)
+    copy.used[:] = graph.used
+    n_used_pieces, n_used_links = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
+    copy.piece[:n_used_pieces], copy.link[:n_used_links] = graph.piece[:n_used_pieces], graph.link[:n_used_links]
+    fill_slots(pack(copy), n_used_pieces)
+    return copy
 
 
 @jit
-def fill_slots(graph: Any, n: int) -> None:
-    """Enter the first ``n`` pieces into the hash table ``slot``, which must be empty."""
-    for i in range(n):
+def fill_slots(graph: Any, n_pieces: int) -> None:
+    """Enter the first ``n_pieces`` pieces into the hash table ``slot``, which must be empty."""
+    for i in range(n_pieces):
         graph.slot[-1 - find_piece(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i
 
 
 def merge_graphs(graphs: list[Graph]) -> Graph:
-    """Return a frozen graph with all pieces and links of several graphs and new values, without spare room."""
+    """Return a frozen graph with all pieces and links of several graphs and new values V, without spare entries."""
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
-    whole = with_capacity(graphs[0], max(n_pieces, 1), max(n_links, 1))
-    packed = pack(whole)
+    merged = with_capacity(graphs[0], max(n_pieces, 1), max(n_links, 1))
+    packed = pack(merged)
     for other in graphs[1:]:
         add_graph(packed, pack(other))
-    out = with_capacity(whole, max(int(whole.used[N_PIECES]), 1), max(int(whole.used[N_LINKS]), 1))
-    out.used[IS_GROWING] = 0
-    order = np.argsort(-out.piece.depth[: out.used[N_PIECES]], kind="stable")
-    evaluate_pieces(pack(out), order)
-    return out
+    trimmed_graph = with_capacity(merged, max(int(merged.used[N_PIECES]), 1), max(int(merged.used[N_LINKS]), 1))
+    trimmed_graph.used[IS_GROWING] = 0
+    order = np.argsort(-trimmed_graph.piece.depth[: trimmed_graph.used[N_PIECES]], kind="stable")
+    evaluate_pieces(pack(trimmed_graph), order)
+    return trimmed_graph

@@ -1,4 +1,10 @@
-"""Terms of a cell and of its splits in the learned density, and the logits of the splits."""
+"""Terms (covariates) of a cell and of its splits in the learned density, and the logits of the splits.
+
+The terms x of a cell are a constant, the lookahead log odds, their negative part, impurity and its root, log(1 + weight
+outside the largest class), log(1 + rows) and the depth. The terms f of a split are its gain in tempered score, sum,
+maximum and sum of roots of the impurities of its sides, and two log products of their weights and rows
+(`split_terms_into`).
+"""
 
 from math import exp, inf, log, log1p, sqrt
 from typing import NamedTuple
@@ -15,7 +21,8 @@ from ...state.tree import ChainState
 from ...sums.split_sums import empty_sided_splits, gains_into
 
 GAIN, LEARNED = range(2)
-"""Rows of `Density.exponent` and of `Density.log_sum`: gain in score of a split, and logit of its learned part."""
+"""Rows of the scratch arrays ``density.exponent`` and ``density.log_sum``: gain in score of a split, and its logit b .
+f."""
 ROWS_TERM = 6
 """Index of log(1 + rows) among the terms of a cell."""
 LOG_NEGLIGIBLE = -30.0
@@ -32,61 +39,63 @@ class Impurity(NamedTuple):
 
 
 @jit
-def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Return the impurity of the cell with statistics ``stats[row]``, 0 if the cell has no weight.
+def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
+    """Return the impurity of the cell with statistics ``stats[stats_row]``, 0 if the cell has no weight.
 
-    ``logs`` is `Density.logs`.
+    ``logs`` is the scratch array ``density.logs`` of stored logarithms.
     """
     rule = model.guess
     if not model.units.counts:
-        return _impurity_of_numbers(rule.kind, rule.params, stats, row)
+        return _impurity_of_numbers(rule.kind, rule.params, stats, stats_row)
     if logs.shape[1] > 1:
-        return _impurity_of_counts(logs, stats, row)
+        return _impurity_of_counts(logs, stats, stats_row)
     n_classes = stats.shape[1]
     if rule.kind == LAPLACE or rule.kind == LOSS:
         n_classes = stats.shape[1] // 2 if rule.kind == LAPLACE else np.int64(rule.params[2])
-    total, nats, most = 0.0, 0.0, 0.0
+    total, nats, largest = 0.0, 0.0, 0.0
     for i in range(n_classes):
         n = 0.0
         for j in range(i, stats.shape[1], n_classes):
-            n += stats[row, j]
+            n += stats[stats_row, j]
         total += n
-        most = max(most, n)
+        largest = max(largest, n)
         if n > 0.0:
             nats -= n * log(n)
     if total > 0.0:
         nats += total * log(total)
-    return Impurity(max(nats, 0.0), max(total - most, 0.0))
+    return Impurity(max(nats, 0.0), max(total - largest, 0.0))
 
 
 @jit
-def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Return the impurity of whole counts, ``sum n log n - sum_k n_k log n_k``, from stored values of x log x."""
-    total, most, nats = np.int64(0), np.int64(0), 0.0
+def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
+    """Return the impurity of whole counts, ``n log n - sum_k n_k log n_k``, from stored values of x log x in
+    ``logs[0]``.
+    """
+    total, largest, nats = np.int64(0), np.int64(0), 0.0
     for i in range(stats.shape[1]):
-        n = np.int64(stats[row, i])
+        n = np.int64(stats[stats_row, i])
         total += n
-        most = max(most, n)
+        largest = max(largest, n)
         nats -= logs[0, n]
-    return Impurity(max(nats + logs[0, total], 0.0), float(total - most))
+    return Impurity(max(nats + logs[0, total], 0.0), float(total - largest))
 
 
 @jit
-def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: int) -> Impurity:
-    """Return the impurity of a cell of numbers, the scale of the gain that its splits can make; both fields are equal.
+def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
+    """Return the impurity of a cell of numbers, the scale of the gain that its splits can make. Both fields are equal.
 
     By leaf model it is a function of the squares about the mean, the sum (Poisson) or the weight (`BY_ADDRESS`).
     """
-    n = stats[row, 0]
+    n = stats[stats_row, 0]
     if n <= 0.0:
         return Impurity(0.0, 0.0)
     if kind == POISSON:
-        nats = stats[row, 1]
+        nats = stats[stats_row, 1]
     elif kind == BY_ADDRESS:
         # the meaning of the statistics is private to the score, and a cell of more weight may gain more
         nats = n
     else:
-        squares = squares_about_mean(stats[row, 1], stats[row, 2], stats[row, 1] / n)
+        squares = squares_about_mean(stats[stats_row, 1], stats[stats_row, 2], stats[stats_row, 1] / n)
         if kind == NORMAL:
             nats = (params[2] + 0.5 * n) * log1p(squares / (2.0 * params[3]))
         else:
@@ -96,133 +105,139 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, row: 
 
 @jit
 def _impurities_into(
-    nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n: int
+    nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n_cells: int
 ) -> None:
-    """Write `impurity` of ``n`` cells. The commonest leaf models have their own loops, a sixth faster."""
+    """Write the fields of `impurity` of ``n_cells`` cells. The commonest leaf models have their own loops, a sixth
+    faster.
+    """
     if logs.shape[1] > 1 and stats.shape[1] == 2:
         x_log_x = logs[0]
-        for row in range(n):
+        for row in range(n_cells):
             first, second = np.int64(stats[row, 0]), np.int64(stats[row, 1])
             nats[row] = max(-x_log_x[first] - x_log_x[second] + x_log_x[first + second], 0.0)
             minority[row] = min(first, second)
     elif model.units.counts:
-        for row in range(n):
+        for row in range(n_cells):
             nats[row], minority[row] = impurity(model, logs, stats, row)
     else:
         kind, params = model.guess.kind, model.guess.params
-        for row in range(n):
+        for row in range(n_cells):
             nats[row], minority[row] = _impurity_of_numbers(kind, params, stats, row)
 
 
 @jit
 def _stored_log1p(logs: np.ndarray, x: float) -> float:
-    """Return log(1 + x), from the stored values if weights are whole numbers."""
+    """Return log(1 + x), from the stored values ``logs[1]`` if weights are whole numbers."""
     return logs[1, np.int64(x)] if logs.shape[1] > 1 else log1p(x)
 
 
 @jit
 def split_terms_into(
-    out: np.ndarray, at: int, logs: np.ndarray, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
+    terms: np.ndarray, column: int, logs: np.ndarray, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
 ) -> None:
-    """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``out[:, at]``."""
-    out[0, at] = gain
-    out[1, at], out[2, at], out[3, at], out[4, at] = left.nats, right.nats, left.minority, right.minority
-    _finish_split_terms(out, at, logs, n_left, n, 2.0 * _stored_log1p(logs, n + 1.0))
+    """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``terms[:, column]``.
 
-
-@jit
-def _finish_split_terms(out: np.ndarray, at: int, logs: np.ndarray, n_left: int, n: int, log_square: float) -> None:
-    """Compute terms 1 to 5 of a split in place, from the impurities of its sides, which are in ``out[1:5, at]``.
-
-    The split sends ``n_left`` of ``n`` rows left, and ``log_square`` is ``2 log(2 + n)``.
+    ``gain`` is its gain in tempered score, and ``left`` and ``right`` are the impurities of its sides.
     """
-    left, right, minority, other = out[1, at], out[2, at], out[3, at], out[4, at]
-    out[1, at] = left + right
-    out[2, at] = max(left, right)
-    out[3, at] = sqrt(left) + sqrt(right)
-    out[4, at] = _stored_log1p(logs, minority) + _stored_log1p(logs, other)
-    out[5, at] = _stored_log1p(logs, float(n_left)) + _stored_log1p(logs, float(n - n_left)) - log_square
+    terms[0, column] = gain
+    terms[1, column], terms[2, column] = left.nats, right.nats
+    terms[3, column], terms[4, column] = left.minority, right.minority
+    _finish_split_terms(terms, column, logs, n_left, n, 2.0 * _stored_log1p(logs, n + 1.0))
 
 
 @jit
-def cell_terms_into(model: Lowered, state: ChainState, node: int, odds: float) -> None:
-    """Write the terms x of a cell, with log odds ``odds`` of splitting by lookahead, into ``density.cell_terms``."""
+def _finish_split_terms(terms: np.ndarray, column: int, logs: np.ndarray, n_left: int, rows: int, twice: float) -> None:
+    """Compute terms 1 to 5 of a split in place, from the impurities of its sides, which are in ``terms[1:5, column]``.
+
+    The split sends ``n_left`` of ``rows`` rows left, and ``twice`` is ``2 log(2 + rows)``.
+    """
+    left, right, minority, other = terms[1, column], terms[2, column], terms[3, column], terms[4, column]
+    terms[1, column] = left + right
+    terms[2, column] = max(left, right)
+    terms[3, column] = sqrt(left) + sqrt(right)
+    terms[4, column] = _stored_log1p(logs, minority) + _stored_log1p(logs, other)
+    terms[5, column] = _stored_log1p(logs, float(n_left)) + _stored_log1p(logs, float(rows - n_left)) - twice
+
+
+@jit
+def cell_terms_into(model: Lowered, state: ChainState, node: int, log_odds: float) -> None:
+    """Write the terms x of a node's cell, with lookahead log odds ``log_odds``, into ``density.cell_terms``."""
     work = state.scratch.density
-    out, here = work.cell_terms, impurity(model, work.logs, state.stats, node)
-    odds = min(max(odds, -1e6), 1e6)
-    out[0], out[1], out[2] = 1.0, odds, min(odds, 0.0)
-    out[3], out[4], out[5] = here.nats, sqrt(here.nats), log1p(here.minority)
-    out[6], out[7] = log1p(float(state.node[node].rows)), float(state.node[node].depth)
+    terms, cell_impurity = work.cell_terms, impurity(model, work.logs, state.stats, node)
+    log_odds = min(max(log_odds, -1e6), 1e6)
+    terms[0], terms[1], terms[2] = 1.0, log_odds, min(log_odds, 0.0)
+    terms[3], terms[4], terms[5] = cell_impurity.nats, sqrt(cell_impurity.nats), log1p(cell_impurity.minority)
+    terms[6], terms[7] = log1p(float(state.node[node].rows)), float(state.node[node].depth)
 
 
 @jit
 def depth_class(state: ChainState, node: int) -> int:
-    """Return the depth class of a node, which is its row in ``state.density``."""
+    """Return the depth class of a node (its depth, or the last class), its row in the parameters ``state.density``."""
     return min(state.node[node].depth, np.int64(N_DEPTH_CLASSES - 1))
 
 
 @jit
-def logit(density: np.ndarray, row: int, terms: np.ndarray, at: int) -> float:
-    """Return the logit ``b . f`` of the split with the terms f = ``terms[:, at]``, by the parameters b of a depth
-    class.
-    """
+def logit(density: np.ndarray, density_row: int, terms: np.ndarray, column: int) -> float:
+    """Return b . f of the split with terms f = ``terms[:, column]``, by row ``density_row`` of the parameters."""
     total = 0.0
     for j in range(N_SPLIT_TERMS):
-        total += density[row, N_CELL_TERMS + j] * terms[j, at]
+        total += density[density_row, N_CELL_TERMS + j] * terms[j, column]
     return total
 
 
 @jit
-def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n: int) -> int:
-    """Compute the terms and logits of the splits of feature ``k``, in ``n`` bins, and return the number of splits.
+def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
+    """Compute gain, terms f and logit b . f of the splits of a node on feature ``k``, after `fill_bins`. Return their
+    number.
 
-    Entry ``i + 2`` belongs to split i, and entries 0 and 1 to splits with an empty side. ``n_alike`` gets the number of
-    splits that separate the rows alike, ``exponent`` the gain and the logit, ``split_terms`` the terms f.
+    Split i of `split_sums` has entry i + 2 in ``density.exponent``, ``split_terms`` and ``n_alike``, the number of
+    splits that separate the rows alike. Entries 0 and 1 are the splits with an empty side, which do not count.
     """
-    n_splits, row, rule = gains_into(model, state, node, k, n), depth_class(state, node), model.split_prior
+    n_splits, row, rule = gains_into(model, state, node, k, n_bins), depth_class(state, node), model.split_prior
     work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
-    terms, alike, logs, exponent = work.split_terms, work.n_alike, work.logs, work.exponent
-    rows, whole, empty = state.node[node].rows, impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
+    terms, n_alike, logs, exponent = work.split_terms, work.n_alike, work.logs, work.exponent
+    cell_impurity, empty = impurity(model, logs, state.stats, node), Impurity(0.0, 0.0)
+    rows = state.node[node].rows
     for i in range(-2, 0):
-        alike[i + 2] = empty_sided_splits(model, state, node, k, n, i)[0]
-    if alike[0] > 0:
-        split_terms_into(terms, 0, logs, 0.0, empty, whole, np.int64(0), rows)
-    if alike[1] > 0:
-        split_terms_into(terms, 1, logs, 0.0, whole, empty, rows, rows)
-    least, beta, end = least_rows(rule), state.beta[0], n_splits + 2
+        n_alike[i + 2] = empty_sided_splits(model, state, node, k, n_bins, i)[0]
+    if n_alike[0] > 0:
+        split_terms_into(terms, 0, logs, 0.0, empty, cell_impurity, np.int64(0), rows)
+    if n_alike[1] > 0:
+        split_terms_into(terms, 1, logs, 0.0, cell_impurity, empty, rows, rows)
+    min_rows, beta, end = least_rows(rule), state.beta[0], n_splits + 2
     has_gaps = parts_box(rule) and not rule.feature[k].nominal
     for i in range(n_splits):
         n_left = scan.rows_left[i]
         count = codes[i + 1] - codes[i] if has_gaps else np.int64(1)
-        alike[i + 2] = count if n_left >= least and rows - n_left >= least else np.int64(0)
+        n_alike[i + 2] = count if n_left >= min_rows and rows - n_left >= min_rows else np.int64(0)
         terms[0, i + 2] = beta * scan.gain[i]
     _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, scan.left, n_splits)
     _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, scan.right, n_splits)
     log_square = 2.0 * _stored_log1p(logs, rows + 1.0)
-    for at in range(2, end):
-        _finish_split_terms(terms, at, logs, scan.rows_left[at - 2], rows, log_square)
+    for column in range(2, end):
+        _finish_split_terms(terms, column, logs, scan.rows_left[column - 2], rows, log_square)
     # the `logit` of each entry, term by term, since this runs through the memory in order
     gains, logits = exponent[GAIN], exponent[LEARNED]
-    for at in range(end):
-        gains[at], logits[at] = terms[0, at], 0.0
+    for column in range(end):
+        gains[column], logits[column] = terms[0, column], 0.0
     for j in range(N_SPLIT_TERMS):
         b, f = state.density[row, N_CELL_TERMS + j], terms[j]
-        for at in range(end):
-            logits[at] += b * f[at]
+        for column in range(end):
+            logits[column] += b * f[column]
     return n_splits
 
 
 @jit
-def log_sum_of_splits(exponent: np.ndarray, n_alike: np.ndarray, n: int) -> float:
-    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n`` entries."""
+def log_sum_of_splits(exponent: np.ndarray, n_alike: np.ndarray, n_entries: int) -> float:
+    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n_entries`` entries."""
     largest, total = -inf, 0.0
-    for at in range(n):
-        if n_alike[at] > 0:
-            largest = max(largest, exponent[at])
+    for i in range(n_entries):
+        if n_alike[i] > 0:
+            largest = max(largest, exponent[i])
     if largest == -inf:
         return -inf
-    for at in range(n):
-        apart = exponent[at] - largest
-        if n_alike[at] > 0 and apart > LOG_NEGLIGIBLE:
-            total += n_alike[at] * exp(apart)
+    for i in range(n_entries):
+        difference = exponent[i] - largest
+        if n_alike[i] > 0 and difference > LOG_NEGLIGIBLE:
+            total += n_alike[i] * exp(difference)
     return largest + log(total)

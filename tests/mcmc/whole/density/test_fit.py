@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from pactree_mcmc.mcmc.state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS
 from pactree_mcmc.mcmc.state.tree import initial_density
-from pactree_mcmc.mcmc.whole.density.decisions import Decisions, add_likelihood, joined_decisions
+from pactree_mcmc.mcmc.whole.density.decisions import Decisions, conditional_logit_loss, join_decisions
 from pactree_mcmc.mcmc.whole.density.fit import fit_density
 
 TRUE = np.array([1.5, -0.7, 0.4, 0.0, -1.0, 0.6])
@@ -84,7 +84,7 @@ def test_derivatives_are_finite_differences():
         gradient, hessian = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
         rest = (d.first[split], d.first[split + 1], d.choice[split], gradient, hessian)
         rest = (*rest, np.empty(len(d.offset)), np.empty(N_SPLIT_TERMS))
-        return add_likelihood(theta, d.split_terms, d.offset, *rest), gradient, hessian
+        return conditional_logit_loss(theta, d.split_terms, d.offset, *rest), gradient, hessian
 
     value, gradient, hessian = at(theta)
     distribution = 0.0
@@ -112,7 +112,7 @@ def test_constant_terms(constant):
 
 
 def test_few_decisions_change_little_and_none_change_nothing():
-    none, one = (joined_decisions([simulated(n, 4, level=level) for level in range(N_DEPTH_CLASSES)]) for n in (0, 1))
+    none, one = (join_decisions([simulated(n, 4, level=level) for level in range(N_DEPTH_CLASSES)]) for n in (0, 1))
     assert np.array_equal(fit_density(none), initial_density())
     assert 0.0 < np.abs(fit_density(one) - initial_density())[:-1].max() < 3.0
 
@@ -139,7 +139,7 @@ def test_terms_of_rounding_errors_have_no_parameter(size):
 
 def test_decisions_are_joined_as_they_are():
     parts = [simulated(30, 4, seed=s) for s in (1, 2, 3)]
-    whole = joined_decisions(parts)
+    whole = join_decisions(parts)
     at = 0
     for part in parts:
         for i in range(len(part.level)):

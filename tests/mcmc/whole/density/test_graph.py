@@ -208,8 +208,8 @@ def stops_count_more(right, model, state, node):
 
 
 BUGS = {
-    "kept proposals forgotten": (("weighted_line", "chipman", "nig"), 4, "_log_stored", kept_for_certain),
-    "stop counted twice": (("box", "chipman", "dirichlet"), 1, "log_decision", stops_count_more),
+    "kept proposals forgotten": (("weighted_line", "chipman", "nig"), 4, "_log_stored_probability", kept_for_certain),
+    "stop counted twice": (("box", "chipman", "dirichlet"), 1, "log_decision_probability", stops_count_more),
     "absent categories": (("three_letters", "chipman", "nig"), 4, "canonical_categories", as_they_come),
 }
 """The space, how many trees the graph has met, the function, and what stands in for it."""
