@@ -155,7 +155,7 @@ def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Mo
 
 def _result_of_chain(post: SampledPosterior, c: int) -> Result:
     """Return the result of chain ``c`` of a posterior: its draws, and its state after them."""
-    numbers, first, number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
+    numbers, first, tree_number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
     # trees are numbered by first occurrence, as chains do
     order = np.argsort(first)
     numbers, rank = numbers[order], np.argsort(order)
@@ -167,7 +167,7 @@ def _result_of_chain(post: SampledPosterior, c: int) -> Result:
     moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
     used = np.array([post.n_draws, len(numbers), len(trees.feature)], dtype=np.int64)
     stats = post.node_stats[post.coded_trees.nodes_of(numbers)]
-    saved = Saved(rank[number], post.noise_variance[c], moves, tree, trees.records(), stats, used)
+    saved = Saved(rank[tree_number], post.noise_variance[c], moves, tree, trees.records(), stats, used)
     if post.weights_of_draw is not None:
         saved = saved._replace(weights=post.weights_of_draw[c])
     ladder, tempering = None, post.tempering

@@ -168,21 +168,21 @@ def sample(
     length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
     is_line = betas is None and n_line_sums(model.lowered) > 0
     names = [name for name in (kernel if isinstance(kernel, Mapping) else [kernel]) if isinstance(name, str)]
-    best = "local"
+    default_kernel = "local"
     may_fit = betas is None and not is_line and model.split_prior.is_even
     if length is not None and "default" in names and may_fit:
-        most = work_by_default(model) if work is None else length.work
-        best = "whole" if has_work_to_tune(most, model, chains) else "local"
-    is_whole = "whole" in names or (best == "whole" and "default" in names)
+        max_work = work_by_default(model) if work is None else length.work
+        default_kernel = "whole" if has_work_to_tune(max_work, model, chains) else "local"
+    is_guided = "whole" in names or (default_kernel == "whole" and "default" in names)
     if proposals is None:
-        proposals = WHOLE_PROPOSALS_PER_DRAW if is_whole else PROPOSALS_PER_DRAW
-    adapts = length is not None and is_whole
-    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, best=best)
+        proposals = WHOLE_PROPOSALS_PER_DRAW if is_guided else PROPOSALS_PER_DRAW
+    adapts = length is not None and is_guided
+    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, best=default_kernel)
     check_even_splits(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)
     if length is not None:
-        if is_whole and work is None:
+        if is_guided and work is None:
             length = length._replace(work=work_by_default(model))
         if betas is not None and length.steps == 0:
             length = length._replace(steps=MAX_RELATIVE_LENGTH * draws)
@@ -202,49 +202,49 @@ def sample(
     return run_plans(RunState(plans, list(none), executor, progress, file), 0.0)
 
 
-def run_plans(work: RunState, seconds: float) -> SampledPosterior:
+def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
     """Run the chains, return the posterior of their draws, and replace the checkpoint by its file.
 
     ``seconds`` is the wall time that the run took before.
     """
-    began, first = time.perf_counter(), work.plans[0]
+    began, first = time.perf_counter(), run_state.plans[0]
     limit = None if first.length is None else first.length.seconds
     stop = Stop() if limit is None else Stop(limit)
-    work = work._replace(executor=with_model_sent_once(work.executor, first.model), stop=stop)
-    if first.betas is None and len(work.drawn) < len(work.plans):
+    run_state = run_state._replace(executor=with_model_sent_once(run_state.executor, first.model), stop=stop)
+    if first.betas is None and len(run_state.present_results) < len(run_state.plans):
         if first.kernel.is_guided:
-            work = tune_teams(work)
-        elif first.length is not None and not work.drawn:
-            work = fit_steps(work)
-        if work.checkpoint is not None:
-            work.checkpoint.follow(work.plans)
-    work, evidences = make_draws(work), None
-    steps = work.drawn[0].n_draws * first.thin
+            run_state = tune_teams(run_state)
+        elif first.length is not None and not run_state.present_results:
+            run_state = fit_steps(run_state)
+        if run_state.checkpoint is not None:
+            run_state.checkpoint.update_plans(run_state.plans)
+    run_state, evidences = make_draws(run_state), None
+    steps = run_state.present_results[0].n_draws * first.thin
     if first.length is not None:
-        work, steps, evidences = Schedule(work, stop.began if stop.is_timed else began).run()
+        run_state, steps, evidences = Schedule(run_state, stop.began if stop.is_timed else began).run()
     seconds += time.perf_counter() - began
     try:
-        post = _join_posterior(work, seconds, steps)
+        post = _join_posterior(run_state, seconds, steps)
     except KeyboardInterrupt:
         # joining the draws takes a moment, and without it all of them would be lost
-        post = _join_posterior(work, seconds, steps)
+        post = _join_posterior(run_state, seconds, steps)
     if stop.cuts:
-        warn(_early_end_warning(stop, post, work.plans[0]))
+        warn(_early_end_warning(stop, post, run_state.plans[0]))
     try:
         if post.course is not None:
             evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
             post.course = post.course._replace(evidences=evidences)
-        if work.is_complete and work.checkpoint is not None:
-            post.save(work.checkpoint.path)
+        if run_state.is_complete and run_state.checkpoint is not None:
+            post.save(run_state.checkpoint.path)
         warn_if_unconverged(post, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
     except KeyboardInterrupt:
         warn("interrupted: all draws are returned, but not checked; post.summary() checks them.")
     return post
 
 
-def _join_posterior(work: RunState, seconds: float, steps: int) -> SampledPosterior:
+def _join_posterior(run_state: RunState, seconds: float, steps: int) -> SampledPosterior:
     """Return the posterior of the draws of all chains, after ``steps`` steps each."""
-    first, results, tempering, course = work.plans[0], work.drawn, None, None
+    first, results, tempering, course = run_state.plans[0], run_state.present_results, None, None
     if results[0].ladder is not None:
         tempering = gather([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
@@ -269,11 +269,11 @@ def _read_length(
     draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
 ) -> Length | None:
     """Check the arguments that determine the length. Return the limits of an adaptive run, None for a fixed length."""
-    given = {"tune": tune, "thin": thin, "proposals": proposals, "steps": steps, "seconds": seconds, "work": work}
-    fixed = [name for name in ("tune", "thin", "proposals") if given[name] is not None]
-    adaptive = [name for name in ("steps", "seconds", "work") if given[name] is not None]
+    arguments = {"tune": tune, "thin": thin, "proposals": proposals, "steps": steps, "seconds": seconds, "work": work}
+    fixed = [name for name in ("tune", "thin", "proposals") if arguments[name] is not None]
+    adaptive = [name for name in ("steps", "seconds", "work") if arguments[name] is not None]
     for name in fixed:
-        check_count(name, given[name], 0 if name == "tune" else 1)
+        check_count(name, arguments[name], 0 if name == "tune" else 1)
     if fixed and adaptive:
         raise ValueError(
             f"{', '.join(adaptive)} is for an adaptive run; leave out {', '.join(fixed)}, which fix the length."
@@ -289,9 +289,9 @@ def _read_length(
     if fixed:
         return None
     # 0 means that the number of steps follows from the work
-    most = int(steps) if steps is not None else MAX_COUNT if seconds is not None and work is None else 0
+    max_steps = int(steps) if steps is not None else MAX_COUNT if seconds is not None and work is None else 0
     limit = None if seconds is None else float(seconds)
-    return Length(draws, most, limit, work=DEFAULT_WORK if work is None else float(work))
+    return Length(draws, max_steps, limit, work=DEFAULT_WORK if work is None else float(work))
 
 
 def check_reachable(model: TreeModel) -> None:

@@ -58,12 +58,11 @@ class State(Enum):
 class Schedule:
     """Progress of an adaptive run, and the transitions between its states.
 
-    ``work`` has the plans of the chains and their first draws. ``began`` is the time of ``time.perf_counter`` at which
-    the run began.
+    ``run_state`` has the plans of the chains and their first draws. ``began`` is the start by ``time.perf_counter``.
     """
 
-    def __init__(self, work: RunState, began: float) -> None:
-        self.work, self.began, self.stretch_began = work, began, began
+    def __init__(self, run_state: RunState, began: float) -> None:
+        self.run_state, self.began, self.stretch_began = run_state, began, began
         self.evidences: np.ndarray | None = None
         """`Course.evidences` of the draws judged last, or None if they were not computed."""
         self.next_thin = 0
@@ -72,7 +71,7 @@ class Schedule:
     @property
     def plan(self) -> Plan:
         """Plan of the first chain. Those of the others differ in generator and start."""
-        return self.work.plans[0]
+        return self.run_state.plans[0]
 
     @property
     def length(self) -> Length:
@@ -83,7 +82,7 @@ class Schedule:
     @property
     def n_draws(self) -> int:
         """Number of draws of each chain in the present stretch."""
-        return self.work.drawn[0].n_draws
+        return self.run_state.present_results[0].n_draws
 
     @property
     def steps(self) -> int:
@@ -91,8 +90,8 @@ class Schedule:
         return self.length.before + self.n_draws * self.plan.thin
 
     def run(self) -> tuple[RunState, int, np.ndarray | None]:
-        """Run to the end. Return the chains with the requested number of draws, the number of steps that each has made
-        since tuning, and the evidences of the last draws, or None if they were not computed.
+        """Run to the end. Return the state of the run with the requested number of draws, the number of steps that each
+        chain has made since tuning, and the evidences of the last draws, or None if they were not computed.
         """
         actions: dict[State, Callable[[], State]] = {
             State.JUDGE: self._judge,
@@ -105,28 +104,28 @@ class Schedule:
             while state is not State.END:
                 state = actions[state]()
         except KeyboardInterrupt:
-            self.work = self.work._replace(is_complete=False)
+            self.run_state = self.run_state._replace(is_complete=False)
             warn(f"interrupted: the {self.n_draws} draws a chain made so far are returned.")
         steps = self.steps
         self._thin_out(self.length.draws)
-        return self.work, steps, self.evidences
+        return self.run_state, steps, self.evidences
 
     def _judge(self) -> State:
         """Judge the draws, if there are as many as requested, and choose the next state."""
         if self.n_draws >= 2 * self.length.draws:
             self._thin_out(self.n_draws // 2)
-            self.work = _change_plans(self.work, draws=self.n_draws, thin=2 * self.plan.thin)
+            self.run_state = _change_plans(self.run_state, draws=self.n_draws, thin=2 * self.plan.thin)
         self.evidences = None
-        is_cut = self.work.stop.is_timed and self.n_draws < self.plan.draws
-        if not self.work.is_complete or is_cut or self._n_further() < 1:
+        is_cut = self.run_state.stop.is_timed and self.n_draws < self.plan.draws
+        if not self.run_state.is_complete or is_cut or self._n_further() < 1:
             return State.END
         if self.n_draws < self.length.draws:
             return State.EXTEND
-        is_good, self.evidences = judge_draws(self.plan, self.work.drawn)
+        is_good, self.evidences = judge_draws(self.plan, self.run_state.present_results)
         if is_good:
             self.next_thin = self._next_thin(confirms=True) if self._needs_confirmation else 0
             return State.END if self.next_thin == 0 else State.CONFIRM
-        self.next_thin = self._next_thin(confirms=False) if can_add_draws(self.work) else 0
+        self.next_thin = self._next_thin(confirms=False) if can_add_draws(self.run_state) else 0
         return State.EXTEND if self.next_thin == 0 else State.RENEW
 
     @property
@@ -140,7 +139,7 @@ class Schedule:
         n = self._n_further()
         if n == 0:
             return State.END
-        self.work = _draw_with_checkpoint(_change_plans(self.work, draws=self.n_draws + n))
+        self.run_state = _draw_with_checkpoint(_change_plans(self.run_state, draws=self.n_draws + n))
         return State.JUDGE
 
     def _confirm(self) -> State:
@@ -153,21 +152,19 @@ class Schedule:
         return self._begin_stretch(add_draws_to_graphs, length)
 
     def _begin_stretch(self, begin: Callable[[RunState], list[Result]], length: Length) -> State:
-        """Make a new stretch from the chains that ``begin`` returns. Keep the present stretch if the new one is cut
-        short.
-        """
-        now, n = time.perf_counter(), length.draws
+        """Make a new stretch from the results of ``begin``, but keep the present one if the new one is cut short."""
+        start_time, n = time.perf_counter(), length.draws
         try:
-            work = self.work._replace(results=list(begin(self.work)))
-            work = _draw_with_checkpoint(_change_plans(work, draws=n, thin=self.next_thin, length=length))
-            is_interrupted = not work.is_complete
+            run_state = self.run_state._replace(results=list(begin(self.run_state)))
+            run_state = _draw_with_checkpoint(_change_plans(run_state, draws=n, thin=self.next_thin, length=length))
+            is_interrupted = not run_state.is_complete
         except KeyboardInterrupt:
-            work, is_interrupted = self.work, True
-        if not is_interrupted and work.drawn[0].n_draws == n:
-            self.work, self.stretch_began = work, now
+            run_state, is_interrupted = self.run_state, True
+        if not is_interrupted and run_state.present_results[0].n_draws == n:
+            self.run_state, self.stretch_began = run_state, start_time
             return State.JUDGE
         if is_interrupted:
-            self.work = self.work._replace(is_complete=False)
+            self.run_state = self.run_state._replace(is_complete=False)
             warn(f"interrupted: instead of a new stretch the {self.n_draws} draws a chain before it are returned.")
         return State.END
 
@@ -175,12 +172,13 @@ class Schedule:
         """Keep ``n`` evenly spaced draws of each chain if there are more."""
         if self.n_draws > n:
             indices = even_indices(self.n_draws, n)
-            self.work = self.work._replace(results=[result.select(indices) for result in self.work.drawn])
+            results = [result.select(indices) for result in self.run_state.present_results]
+            self.run_state = self.run_state._replace(results=results)
 
     def _n_further(self) -> int:
         """Return the number of draws to be made in this stretch before the next judgement, 0 or less at the end."""
         length, n = self.length, self.n_draws
-        if n >= length.draws and self.work.stop.is_set():
+        if n >= length.draws and self.run_state.stop.is_set():
             return 0
         missing = (length.draws if n < length.draws else 2 * length.draws) - n
         return min(missing, (length.steps - length.before) // self.plan.thin - n)
@@ -200,7 +198,8 @@ class Schedule:
                 continue
             if self._has_time(next_thin / thin):
                 return next_thin
-            self.work = _change_plans(self.work, length=self.length._replace(steps=min(self.length.steps, end - 1)))
+            length = self.length._replace(steps=min(self.length.steps, end - 1))
+            self.run_state = _change_plans(self.run_state, length=length)
         return 0
 
     def _has_time(self, longer: float) -> bool:
@@ -237,13 +236,13 @@ def even_indices(n: int, m: int) -> np.ndarray:
     return (np.arange(1, m + 1) * n) // m - 1
 
 
-def _change_plans(work: RunState, **changes: object) -> RunState:
-    """Return the work with these fields of the plans of all chains changed."""
-    return work._replace(plans=[plan._replace(**changes) for plan in work.plans])
+def _change_plans(run_state: RunState, **changes: object) -> RunState:
+    """Return the run with these fields of the plans of all chains changed."""
+    return run_state._replace(plans=[plan._replace(**changes) for plan in run_state.plans])
 
 
-def _draw_with_checkpoint(work: RunState) -> RunState:
+def _draw_with_checkpoint(run_state: RunState) -> RunState:
     """Make the draws of the plans, and let the checkpoint follow them."""
-    if work.checkpoint is not None:
-        work.checkpoint.follow(work.plans)
-    return make_draws(work)
+    if run_state.checkpoint is not None:
+        run_state.checkpoint.update_plans(run_state.plans)
+    return make_draws(run_state)

@@ -312,7 +312,7 @@ class Stages:
     def _save(self, chain: Chain) -> None:
         """Append the current tree of a chain to the draws of the repetition."""
         chain.saved, chain.packed_saved = self.saved, self.packed_saved
-        chain.save(anew=True)
+        chain.save(as_new=True)
         self.saved, self.packed_saved = chain.saved, chain.packed_saved
 
     def _best(self) -> Saved:
@@ -323,7 +323,7 @@ class Stages:
         ]
         chain = self.chains[int(np.argmax(values))]
         chain.reserve(1)
-        chain.save(anew=True)
+        chain.save(as_new=True)
         return trim_draws(chain.saved)
 
 

@@ -233,7 +233,7 @@ def ladder_run(draws, tune=6):
 def test_exchanges_and_round_trips_are_counted_after_tuning():
     """Followed by itself, a replica makes a trip when it comes to the first level having been at the last."""
     ladder = ladder_run(60).chain
-    assert ladder.tried.sum() == ladder.acceptance.sum() == ladder.trips == 0
+    assert ladder.n_proposed.sum() == ladder.acceptance.sum() == ladder.n_round_trips == 0
     been, trips = {ladder.replicas[-1]}, 0
     for _ in range(60):
         ladder.proceed(1)
@@ -242,7 +242,7 @@ def test_exchanges_and_round_trips_are_counted_after_tuning():
             been.remove(ladder.replicas[0])
             trips += 1
         been.add(ladder.replicas[-1])
-    assert ladder.tried.tolist() == [30, 30]
+    assert ladder.n_proposed.tolist() == [30, 30]
     assert ladder.report.round_trips == trips > 3
 
 

@@ -30,7 +30,7 @@ FIRST_NODES = 64
 
 
 class PackedChain(NamedTuple):
-    """Arguments of a step: a source of randomness, the model and the state."""
+    """A chain as compiled functions take it: a source of randomness, the packed model and the packed `ChainState`."""
 
     rng: Any
     model: Any
@@ -40,8 +40,8 @@ class PackedChain(NamedTuple):
 class Chain:
     """Markov chain of trees, with its arrays, and the same arrays packed for compiled code.
 
-    ``has_grown_start`` is True if the start is a grown tree, which needs more arrays. The chain calls ``prepare`` with
-    itself before the first compiled function, to compile or load the functions of a run together.
+    With ``has_grown_start``, the start is a tree grown on the data, which needs more arrays. The chain calls
+    ``prepare`` with itself before the first compiled function, to compile or load the functions of a run together.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class Chain:
         prepare: Callable[[Chain], None] = lambda chain: None,
     ) -> None:
         if not model.leaf.is_fixed:
-            leaf, guess = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
-            model = model._replace(leaf=leaf, guess=guess)
+            leaf, guessed_leaf = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
+            model = model._replace(leaf=leaf, guess=guessed_leaf)
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack(model)
         scratch = kernel.scratch | {"scan"} if has_grown_start else kernel.scratch
@@ -95,32 +95,32 @@ class Chain:
         self._pack()
 
     def grow_by_split(self, node: int, feature: int, cut: int, categories: int) -> None:
-        """Grow a splittable leaf by the split of its cell that separates the rows as the given one does."""
+        """Grow a splittable leaf by the split of its cell that separates the rows as this one does."""
         if self.state.count[N_FREE] < 2:
             self.enlarge()
         grow_by_split(self.model, self.packed_state, node, feature, cut, categories)
 
-    def propose(self, step: int, n: int) -> None:
-        """Make ``n`` proposals of the kernel's move with index ``step``. Add them and the rows visited to ``cost``."""
-        before, left = int(self.state.count[N_VISITED_ROWS]), n
-        run, first = self.steps[step].run, self.first_counts[step]
-        while left > 0:
-            left -= run(self.packed_chain, left, first)
-            if left > 0:
+    def propose(self, move_index: int, n: int) -> None:
+        """Make ``n`` proposals of the kernel's move ``move_index``. Add ``n`` and the rows visited to ``cost``."""
+        rows_before, remaining = int(self.state.count[N_VISITED_ROWS]), n
+        run, first_count = self.steps[move_index].run, self.first_counts[move_index]
+        while remaining > 0:
+            remaining -= run(self.packed_chain, remaining, first_count)
+            if remaining > 0:
                 self.enlarge()
-        self.cost[:, step] += n, int(self.state.count[N_VISITED_ROWS]) - before
+        self.cost[:, move_index] += n, int(self.state.count[N_VISITED_ROWS]) - rows_before
 
     def proceed(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals, divided among the moves by the kernel, and draw unknown weights and
         variance.
         """
-        weighed = not self.lowered.split_prior.is_fixed
-        if self.kernel.is_single and self.lowered.leaf.is_fixed and not weighed:
+        draws_weights = not self.lowered.split_prior.is_fixed
+        if self.kernel.is_single and self.lowered.leaf.is_fixed and not draws_weights:
             self.propose(0, n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
         for _ in range(n_blocks):
-            if weighed:
+            if draws_weights:
                 # first, so that the tilts are those of the present tree, also after a start or in a restored chain
                 redraw_weights(self.packed_chain)
             for step, n in enumerate(self.kernel.proposals_of_block(self.blocks)):
@@ -132,7 +132,7 @@ class Chain:
                 if self.tuning:
                     update_noise_guess(self.model, self.packed_state)
 
-    def tune(self, n_blocks: int, done: int, planned: int) -> None:
+    def tune(self, n_blocks: int, n_done: int, n_planned: int) -> None:
         """Make ``n_blocks`` blocks of tuning, whose proposals are not counted. A `Ladder` uses the other arguments."""
         self.tuning = True
         self.proceed(n_blocks)
@@ -149,16 +149,16 @@ class Chain:
         """None, since a chain without tempering has no ladder of temperatures."""
         return
 
-    def save(self, anew: bool = False) -> None:
+    def save(self, as_new: bool = False) -> None:
         """Save the present tree as the next draw.
 
-        With ``anew`` store a new copy of the tree even if it is the same as at the last draw.
+        With ``as_new`` store a new copy of the tree even if it is the same as at the last draw.
         """
-        if anew:
+        if as_new:
             self.state.count[TREE_CHANGED] = 1
-        missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)
-        if missing > 0:
-            self.saved = with_more_nodes(self.saved, missing)
+        n_missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)
+        if n_missing > 0:
+            self.saved = with_more_nodes(self.saved, n_missing)
             self.packed_saved = pack(self.saved)
         save_draw(self.model, self.packed_state, self.packed_saved)
 
@@ -166,21 +166,21 @@ class Chain:
 @jit
 def plant_root(model: Lowered, state: ChainState) -> None:
     """Make a new state the stump, a tree of one leaf that contains all rows."""
-    cap = len(state.node)
-    for i in range(cap - 1):
-        state.node[i].free = cap - 1 - i
+    n_nodes = len(state.node)
+    for i in range(n_nodes - 1):
+        state.node[i].free = n_nodes - 1 - i
     for i in range(len(state.count)):
         state.count[i] = 0
-    state.count[N_FREE], state.count[N_NODES], state.count[TREE_CHANGED] = cap - 1, 1, 1
+    state.count[N_FREE], state.count[N_NODES], state.count[TREE_CHANGED] = n_nodes - 1, 1, 1
     root = np.int64(0)
     init_leaf(state, root, np.int64(NONE), root, root, len(state.order))
     state.node[0].hash, state.node[0].open = 0, -1
-    units, rule = model.units, model.split_prior
-    for u in range(len(state.order)):
-        state.node[0].rows += units.rows[u & units.rows_all]
+    merged_rows, rule = model.units, model.split_prior
+    for row in range(len(state.order)):
+        state.node[0].rows += merged_rows.rows[row & merged_rows.rows_all]
         if parts_rows(rule):
-            state.node[0].hash += hash_integer(np.int64(u))
-        add_unit(state.stats, np.int64(0), units, np.int64(u))
+            state.node[0].hash += hash_integer(np.int64(row))
+        add_unit(state.stats, np.int64(0), merged_rows, np.int64(row))
     for k in range(state.box.shape[1]):
         if rule.feature[k].nominal:
             state.box[0, k, 0] = full_mask(rule.feature[k].n_codes)

@@ -37,13 +37,13 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> S
 
 
 def _node_records(copied: np.ndarray) -> np.recarray:
-    """Return nodes that were copied as bytes as a record array."""
+    """Return ``copied``, nodes that were copied as bytes, as a record array."""
     return copied.view(CODED_NODE).view(np.recarray)
 
 
-def with_more_nodes(saved: Saved, needed: int) -> Saved:
-    """Return a copy of the draws with room for at least ``needed`` more nodes."""
-    extra = max(needed, len(saved.node))
+def with_more_nodes(saved: Saved, n_needed: int) -> Saved:
+    """Return a copy of the draws with room for at least ``n_needed`` more nodes."""
+    extra = max(n_needed, len(saved.node))
     node = _node_records(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
 
@@ -82,9 +82,9 @@ def join_draws(first: Saved, second: Saved) -> Saved:
     )
 
 
-def select_draws(saved: Saved, which: np.ndarray) -> Saved:
-    """Return the draws with the increasing indices ``which``. Each has the proposal counts since the one before."""
-    trees, number = np.unique(saved.tree_of_draw[which], return_inverse=True)
+def select_draws(saved: Saved, indices: np.ndarray) -> Saved:
+    """Return the draws with these increasing indices. Proposals are counted since the selected draw before."""
+    trees, tree_index = np.unique(saved.tree_of_draw[indices], return_inverse=True)
     start = np.asarray(saved.tree)["start"]
     sizes = start[trees + 1] - start[trees]
     ends = np.cumsum(sizes)
@@ -92,27 +92,27 @@ def select_draws(saved: Saved, which: np.ndarray) -> Saved:
     tree = np.zeros(len(trees) + 1, dtype=SAVED_TREE).view(np.recarray)
     tree[:-1] = saved.tree[trees]
     tree.start = np.concatenate([[0], ends])
-    first = np.concatenate([[0], which[:-1] + 1])
+    first = np.concatenate([[0], indices[:-1] + 1])
     return Saved(
-        number.astype(np.int64),
-        saved.noise[which],
-        np.add.reduceat(saved.moves[: which[-1] + 1], first, axis=0),
+        tree_index.astype(np.int64),
+        saved.noise[indices],
+        np.add.reduceat(saved.moves[: indices[-1] + 1], first, axis=0),
         tree,
         _node_records(whole(saved.node)[nodes]),
         saved.stats[nodes],
-        np.array([len(which), len(trees), len(nodes)], dtype=np.int64),
-        saved.weights[which] if saved.weights.shape[1] else saved.weights,
+        np.array([len(indices), len(trees), len(nodes)], dtype=np.int64),
+        saved.weights[indices] if saved.weights.shape[1] else saved.weights,
     )
 
 
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0."""
-    used = saved.used
-    draw = used[DRAWS]
-    if state.count[TREE_CHANGED] == 1 or used[TREES] == 0:
+    counts = saved.used
+    draw = counts[DRAWS]
+    if state.count[TREE_CHANGED] == 1 or counts[TREES] == 0:
         save_tree(model, state, saved)
-    saved.tree_of_draw[draw] = used[TREES] - 1
+    saved.tree_of_draw[draw] = counts[TREES] - 1
     saved.noise[draw] = model.leaf.params[0] if model.leaf.kind == SHARED_NORMAL else np.nan
     if has_drawn_weights(state):
         p = len(state.weights) - 1
@@ -124,7 +124,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
         for i in range(2):
             saved.moves[draw, i, j] = state.moves[i, j]
             state.moves[i, j] = 0
-    used[DRAWS] += 1
+    counts[DRAWS] += 1
 
 
 @jit
@@ -138,16 +138,16 @@ def log_prior_of(model: Lowered, state: ChainState) -> float:
 
 @jit
 def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Append a copy of the present tree, its nodes in preorder, with log prior and log score."""
-    used = saved.used
-    base = used[NODES]
+    """Append a copy of the present tree, its nodes in preorder, with log prior and log score, to ``saved``."""
+    counts = saved.used
+    first_node = counts[NODES]
     root = np.int64(0)
-    at, node = base, root
+    saved_index, node = first_node, root
     while node != NONE:
-        here, copy = state.node[node], saved.node[at]
-        here.saved_at = at - base
+        here, copy = state.node[node], saved.node[saved_index]
+        here.saved_at = saved_index - first_node
         if node != 0 and state.node[here.parent].right == node:
-            saved.node[base + state.node[here.parent].saved_at].right = at - base
+            saved.node[first_node + state.node[here.parent].saved_at].right = saved_index - first_node
         copy.feature, copy.right = here.feature, 0
         if is_leaf(state, node):
             copy.cut, copy.upper, copy.categories, copy.default_left = 0, 0, NONE, False
@@ -155,14 +155,14 @@ def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
             copy.cut, copy.upper, copy.categories = here.cut, here.upper, here.categories
             copy.default_left = here.default_left
         for j in range(state.stats.shape[1]):
-            saved.stats[at, j] = state.stats[node, j]
-        at += 1
+            saved.stats[saved_index, j] = state.stats[node, j]
+        saved_index += 1
         node = next_node(state, node, root)
-    used[NODES] = at
-    tree = saved.tree[used[TREES]]
+    counts[NODES] = saved_index
+    tree = saved.tree[counts[TREES]]
     tree.log_prior, tree.log_score = log_prior_of(model, state), tree_log_score(model, state)
     if not isfinite(tree.log_score):
         raise_not_finite(state, root, False)
-    used[TREES] += 1
-    saved.tree[used[TREES]].start = at
+    counts[TREES] += 1
+    saved.tree[counts[TREES]].start = saved_index
     state.count[TREE_CHANGED] = 0

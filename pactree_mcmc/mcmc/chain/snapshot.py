@@ -16,7 +16,9 @@ from .chain import Chain
 from .tempering import Ladder
 
 ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
-"""Names of the arrays of a state that are stored, without scratch and without the stored values of cells."""
+"""Names of the arrays of `ChainState` that a snapshot stores, without scratch and without the stored values
+of cells.
+"""
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 """Names of the bit generators whose state can be stored."""
 
@@ -57,7 +59,7 @@ Params = Annotated[np.ndarray, np.float64, "params"]
 
 @register_class
 class Replica(NamedTuple):
-    """State of one chain of trees between two draws. A ladder has a replica at each level."""
+    """State of one chain of trees between two draws. A temperature ladder has a replica at each level."""
 
     state: tuple[np.ndarray, ...]
     """Arrays of the state, in the order of ARRAYS."""
@@ -134,13 +136,13 @@ def snapshot_of(chain: Any, tuned: int) -> Snapshot:
             chain.betas.copy(),
             chain.adapts,
             chain.generation,
-            chain.odd,
-            chain.tried.copy(),
+            chain.next_is_odd,
+            chain.n_proposed.copy(),
             chain.acceptance.copy(),
-            int(chain.trips),
-            [bool(step) for step in chain.journey],
+            int(chain.n_round_trips),
+            [bool(step) for step in chain.has_been_last],
         )
-    return Snapshot(generator_state(chain.rng), tuple(_replica(one) for one in chain.all_chains), rungs, tuned)
+    return Snapshot(generator_state(chain.rng), tuple(_replica(replica) for replica in chain.all_chains), rungs, tuned)
 
 
 def restore_chain(
@@ -154,11 +156,12 @@ def restore_chain(
     else:
         rungs = snapshot.rungs
         chain = Ladder(model, kernel, rng, (rungs.betas.copy(), rungs.adapts), has_grown_start, prepare)
-        chain.generation, chain.odd, chain.trips = rungs.generation, rungs.odd, rungs.trips
-        chain.tried, chain.acceptance, chain.journey = rungs.tried.copy(), rungs.acceptance.copy(), list(rungs.journey)
+        chain.generation, chain.next_is_odd, chain.n_round_trips = rungs.generation, rungs.odd, rungs.trips
+        chain.n_proposed, chain.acceptance = rungs.tried.copy(), rungs.acceptance.copy()
+        chain.has_been_last = list(rungs.journey)
     try:
-        for one, replica in zip(chain.all_chains, snapshot.replicas, strict=True):
-            _restore(one, replica)
+        for replica_chain, replica in zip(chain.all_chains, snapshot.replicas, strict=True):
+            _restore(replica_chain, replica)
     except (IndexError, TypeError) as error:
         raise ValueError(f"the chain is not one of this model and release: {error}.") from error
     return chain
@@ -188,15 +191,15 @@ def _replica(chain: Chain) -> Replica:
 
 
 def _restore(chain: Chain, replica: Replica) -> None:
-    """Give a new chain the state of a replica."""
+    """Give a new chain the state of a replica. Raise ValueError if its arrays have other shapes."""
     arrays = dict(zip(ARRAYS, replica.state, strict=True))
     while len(chain.state.node) < len(arrays["node"]):
         chain.enlarge()
     for name, array in arrays.items():
-        own = getattr(chain.state, name)
-        if name != "node" and own.shape[1:] != array.shape[1:]:
-            raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {own.shape}.")
-        own[...] = array
+        present = getattr(chain.state, name)
+        if name != "node" and present.shape[1:] != array.shape[1:]:
+            raise ValueError(f"the chain's {name} has shape {array.shape}, this model's and kernel's {present.shape}.")
+        present[...] = array
     cells, state = replica.cells, chain.state
     if cells.n_cells != len(state.stored.cell):
         raise ValueError(f"the chain stores {cells.n_cells} cells, and this release {len(state.stored.cell)}.")

@@ -62,26 +62,26 @@ class Dispersed(NamedTuple):
 
 
 def move_to_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator) -> None:
-    """Bring a chain, or each replica of a ladder, from the stump to its start."""
-    for one in chain.all_chains:
+    """Bring a chain, or each replica of a ladder, from the stump to its start (the argument ``start`` of `sample`)."""
+    for replica in chain.all_chains:
         tree = draw_prior_tree(model, rng) if isinstance(start, str) and start == "prior" else start
         if isinstance(tree, Tree):
-            load_tree(model, one, tree)
+            load_tree(model, replica, tree)
         elif isinstance(tree, Dispersed):
-            grow_dispersed(one, tree)
+            grow_dispersed(replica, tree)
         elif tree == "grown":
-            grow_tree(one)
+            grow_tree(replica)
 
 
-def has_grown_start(start: Any) -> bool:
+def is_grown_start(start: Any) -> bool:
     """Return True if a start grows a tree on the data, for which a chain needs more arrays."""
     return isinstance(start, Dispersed) or (isinstance(start, str) and start == "grown")
 
 
 def grow_dispersed(chain: Chain, start: Dispersed) -> None:
-    """Grow a tree by the likelihood to the power ``start.power``, with the root feature at ``start.place``."""
+    """Grow the tree of a chain by the likelihood to a power, with the root feature at ``start.place``."""
     state = chain.state
-    beta, number = float(state.beta[0]), int(state.count[STORED_VERSION])
+    beta, version = float(state.beta[0]), int(state.count[STORED_VERSION])
     state.beta[0], state.count[STORED_VERSION] = start.power * beta, TEMPORARY_VERSION
     sums = np.full(len(state.scratch.feature_weight), -np.inf)
     if root_sums_into(sums, chain.packed_chain):
@@ -89,50 +89,51 @@ def grow_dispersed(chain: Chain, start: Dispersed) -> None:
     grow_tree(chain)
     # growing may have replaced the arrays
     state = chain.state
-    state.beta[0], state.count[STORED_VERSION] = beta, number
+    state.beta[0], state.count[STORED_VERSION] = beta, version
     state.stored.cell.scan[:] = NONE
 
 
-def feature_at(sums: np.ndarray, place: float) -> int:
+def feature_at(log_weights: np.ndarray, place: float) -> int:
     """Return the feature at a point of [0, 1), divided among the features by probability, likely ones first.
 
-    ``sums`` (q,) are the log weights of the features. They are divided by 2 until no feature has a larger probability
-    than ``MAX_FEATURE_PROBABILITY``, or all are equally probable.
+    The log weights (q,) are divided by 2 until no probability is above `MAX_FEATURE_PROBABILITY`, or all are equal.
     """
-    features = np.flatnonzero(sums > -np.inf)
-    below = sums[features] - sums[features].max()
+    features = np.flatnonzero(log_weights > -np.inf)
+    log_ratios = log_weights[features] - log_weights[features].max()
     power = 1.0
-    weight = np.exp(below)
-    while weight.max() > MAX_FEATURE_PROBABILITY * weight.sum() and -power * below.min() > 1e-3:
+    weight = np.exp(log_ratios)
+    while weight.max() > MAX_FEATURE_PROBABILITY * weight.sum() and -power * log_ratios.min() > 1e-3:
         power /= 2.0
-        weight = np.exp(power * below)
+        weight = np.exp(power * log_ratios)
     order = np.argsort(-weight, kind="stable")
     ends = np.cumsum(weight[order])
     return int(features[order[np.searchsorted(ends, place * ends[-1], side="right")]])
 
 
 @jit
-def root_sums_into(sums: np.ndarray, walk: Any) -> bool:
-    """Write each feature's part of log W at the root into ``sums`` (q,). Return True if the root can be split."""
-    model, state, root = walk.model, walk.state, np.int64(0)
+def root_sums_into(sums: np.ndarray, chain: Any) -> bool:
+    """Write each feature's part of log W (`split_sums`) at the root into ``sums`` (q,). Return True if it can
+    be split.
+    """
+    model, state, root = chain.model, chain.state, np.int64(0)
     if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False
-    place = scan_cell(model, state, root)
+    cell_index = scan_cell(model, state, root)
     for k in range(len(sums)):
-        sums[k] = state.stored.log_part[place, k]
-    return state.stored.cell[place].log_w > -inf
+        sums[k] = state.stored.log_part[cell_index, k]
+    return state.stored.cell[cell_index].log_w > -inf
 
 
 @jit
-def split_root(walk: Any, k: int) -> None:
-    """Split the root of a stump by a split on feature ``k``, drawn in proportion to R exp(gain in score)."""
-    model, state, root = walk.model, walk.state, np.int64(0)
-    attach_children(model, state, root, draw_scanned_on_feature(walk.rng, model, state, root, k))
+def split_root(chain: Any, k: int) -> None:
+    """Split the stump of a packed chain by a split on feature ``k``, drawn in proportion to R exp(gain in score)."""
+    model, state, root = chain.model, chain.state, np.int64(0)
+    attach_children(model, state, root, draw_scanned_on_feature(chain.rng, model, state, root, k))
     accept_growth(model, state, root)
 
 
 def grow_tree(chain: Chain) -> None:
-    """Grow the tree of a chain. Split each leaf with its probability by the sum over subtrees of at most one split."""
+    """Grow the tree of a chain: split each leaf with the probability split W / (stop + split W) (`log_lookahead`)."""
     node = 0
     while node != NONE:
         node = grow_from(chain.packed_chain, np.int64(node))
@@ -141,9 +142,9 @@ def grow_tree(chain: Chain) -> None:
 
 
 @jit
-def grow_from(walk: Any, node: int) -> int:
-    """Grow the tree from ``node`` on in preorder. Return -1 at the end, or the node at which there was no room."""
-    model, state, root = walk.model, walk.state, np.int64(0)
+def grow_from(chain: Any, node: int) -> int:
+    """Do what `grow_tree` does from ``node`` on in preorder. Return -1 at the end, or the node without room to grow."""
+    model, state, root = chain.model, chain.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
             if 0 < len(model.prior.by_leaves) <= state.count[N_INTERNAL] + 2:
@@ -151,8 +152,8 @@ def grow_from(walk: Any, node: int) -> int:
             if state.count[N_FREE] < 2:
                 return node
             stop = node_log_stop(model, state, node) - log_lookahead(model, state, node)
-            if not flip(walk.rng, exp(min(stop, 0.0))):
-                attach_children(model, state, node, draw_scanned(walk.rng, model, state, node))
+            if not flip(chain.rng, exp(min(stop, 0.0))):
+                attach_children(model, state, node, draw_scanned(chain.rng, model, state, node))
                 accept_growth(model, state, node)
         node = next_node(state, node, root)
     return NONE
@@ -168,20 +169,20 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
         left, right = int(tree.left[number]), int(tree.right[number])
         k, categories = split.feature, split.categories
         if categories >= 0:
-            inside = model.categories_in(cell, k)
-            if categories & inside and not categories & inside & -inside:
+            present = model.categories_in(cell, k)
+            if categories & present and not categories & present & -present:
                 raise ValueError(
                     f"node {number} of the start tree sends its smallest category right; swap its children."
                 )
         chain.grow_by_split(node, k, split.cut, categories)
-        grown = chain.state.node[node]
-        todo += [(right, int(grown.right)), (left, int(grown.left))]
+        grown_node = chain.state.node[node]
+        todo += [(right, int(grown_node.right)), (left, int(grown_node.left))]
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
     """Draw a tree from the prior, directly if possible, else (`LeafPenalty`) by a long chain without data."""
-    grown = draw_prior(model, rng)
-    return grown.tree if grown is not None else _prior_by_chain(model, rng)
+    prior_draw = draw_prior(model, rng)
+    return prior_draw.tree if prior_draw is not None else _prior_by_chain(model, rng)
 
 
 def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:

@@ -22,9 +22,9 @@ def name_cell_in_errors(model: TreeModel, chains: Iterable[Any]) -> Iterator[Non
         yield
     except FloatingPointError as error:
         for chain in chains:
-            stopped = _error_of_chain(model, chain)
-            if stopped is not None:
-                raise stopped from error
+            cell_error = _error_of_chain(model, chain)
+            if cell_error is not None:
+                raise cell_error from error
         # the chain does not exist yet, or the score is not a sum over cells
         root = model.root_cell()
         stats = root.stats(model.leaf.n_stats(model.target))
@@ -35,22 +35,26 @@ def name_cell_in_errors(model: TreeModel, chains: Iterable[Any]) -> Iterator[Non
 def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
     """Return the error about the cell that stopped this chain, or None if no cell did."""
     state = chain.state
-    node, below = int(state.scratch.failed_node[0]), bool(state.scratch.failed_node[1])
+    node, is_side = int(state.scratch.failed_node[0]), bool(state.scratch.failed_node[1])
     if not 0 <= node < len(state.node):
         return None
     here = state.node[node]
     if not np.isfinite(here.score + here.guess):
         return not_finite(model, _splits_above(state, node), "a cell", here.rows, state.stats[node], here.score)
     scan = state.scratch.scan
-    if below and np.isnan(scan.gain).any():
-        way = int(np.argmax(np.isnan(scan.gain)))
-        scores = [float(leaf_score(chain.lowered.guess, side, way)) for side in (scan.left, scan.right)]
-        rows = int(scan.rows_left[way])
+    if is_side and np.isnan(scan.gain).any():
+        split = int(np.argmax(np.isnan(scan.gain)))
+        scores = [float(leaf_score(chain.lowered.guess, side, split)) for side in (scan.left, scan.right)]
+        rows = int(scan.rows_left[split])
         path = _splits_above(state, node)
         if not np.isfinite(scores[0]):
-            return not_finite(model, path, "the left side of a way to part a cell", rows, scan.left[way], scores[0])
+            return not_finite(
+                model, path, "the left side of a possible split of a cell", rows, scan.left[split], scores[0]
+            )
         rows = int(here.rows) - rows
-        return not_finite(model, path, "the right side of a way to part a cell", rows, scan.right[way], scores[1])
+        return not_finite(
+            model, path, "the right side of a possible split of a cell", rows, scan.right[split], scores[1]
+        )
     return None
 
 

@@ -45,11 +45,11 @@ class LadderReport(NamedTuple):
     round_trips: int
     """Number of times that a replica came from the last level to the first, after tuning."""
 
-    def with_earlier_draws(self, before: LadderReport) -> LadderReport:
+    def with_earlier_draws(self, earlier: LadderReport) -> LadderReport:
         """Return the report with the draws of an earlier report put first. Rates and trips count all draws already."""
         return self._replace(
-            scores=np.concatenate([before.scores, self.scores]),
-            is_stump=np.concatenate([before.is_stump, self.is_stump]),
+            scores=np.concatenate([earlier.scores, self.scores]),
+            is_stump=np.concatenate([earlier.is_stump, self.is_stump]),
         )
 
 
@@ -59,11 +59,14 @@ def first_ladder(n: int) -> np.ndarray:
 
 
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
-    """Check ``betas``. Return the first ladder, and True if tuning may adapt it: ``betas`` is a number of levels."""
+    """Check the argument ``betas`` of `sample`. Return the first ladder, and True if tuning may adapt it.
+
+    A ladder that is given is used as it is. A number of levels means the ladder of `first_ladder`, to be adapted.
+    """
     if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
         if not MIN_LADDER_LEVELS <= int(betas) <= MAX_LADDER_LEVELS:
-            allowed = f"{MIN_LADDER_LEVELS} to {MAX_LADDER_LEVELS:,} levels, or a ladder"
-            raise ValueError(f"betas={repr_of(betas)} is too few or too many; give {allowed}.")
+            limits = f"{MIN_LADDER_LEVELS} to {MAX_LADDER_LEVELS:,} levels, or a ladder"
+            raise ValueError(f"betas={repr_of(betas)} is too few or too many; give {limits}.")
         return first_ladder(int(betas)), True
     try:
         ladder = read_numbers("betas", betas)
@@ -94,7 +97,7 @@ class Ladder:
         self.rng = rng
         self.replicas = [Chain(model, kernel, rng, has_grown_start, prepare) for _ in self.betas]
         self.generation = 0
-        self.odd = False
+        self.next_is_odd = False
         self._set_levels()
         self._reset_counts()
         self.reserve(0)
@@ -121,19 +124,19 @@ class Ladder:
         self.scores = np.zeros((n_draws, len(self.betas)))
         self.is_stump = np.zeros(n_draws, dtype=bool)
 
-    def tune(self, n_blocks: int, done: int, planned: int) -> None:
-        """Make ``n_blocks`` blocks of tuning, after which ``done`` of the ``planned`` blocks are made.
+    def tune(self, n_blocks: int, n_done: int, n_planned: int) -> None:
+        """Make ``n_blocks`` blocks of tuning, after which ``n_done`` of the ``n_planned`` blocks are made.
 
         Adapt the ladder whenever another eighth of the planned blocks is made.
         """
         self._set_tuning(True)
-        for block in range(done - n_blocks, done):
+        for block in range(n_done - n_blocks, n_done):
             self.proceed(1)
-            if self.adapts and (block + 1) * ADAPTATIONS // planned > block * ADAPTATIONS // planned:
+            if self.adapts and (block + 1) * ADAPTATIONS // n_planned > block * ADAPTATIONS // n_planned:
                 self._adapt()
                 self._reset_counts()
         self._set_tuning(False)
-        if done == planned:
+        if n_done == n_planned:
             self._reset_counts()
         for chain in self.replicas:
             chain.state.moves[:] = 0
@@ -152,20 +155,21 @@ class Ladder:
 
     def save(self) -> None:
         """Save the tree of the first level as the next draw, and the scores of all levels."""
-        cold = self.replicas[0]
-        cold.saved, cold.packed_saved = self.saved, self.packed_saved
+        first_replica = self.replicas[0]
+        first_replica.saved, first_replica.packed_saved = self.saved, self.packed_saved
         draw = self.n_saved
         self.scores[draw] = self._scores()
         self.is_stump[draw] = self.replicas[-1].state.count[N_NODES] == 1
-        cold.save(anew=True)
-        self.saved, self.packed_saved = cold.saved, cold.packed_saved
+        first_replica.save(as_new=True)
+        self.saved, self.packed_saved = first_replica.saved, first_replica.packed_saved
 
     @property
     def report(self) -> LadderReport:
         """Exchanges and scores since tuning."""
         n = self.n_saved
-        rates = self.acceptance / np.maximum(self.tried, 1)
-        return LadderReport(self.betas.copy(), self.scores[:n].copy(), self.is_stump[:n].copy(), rates, self.trips)
+        rates = self.acceptance / np.maximum(self.n_proposed, 1)
+        scores, is_stump = self.scores[:n].copy(), self.is_stump[:n].copy()
+        return LadderReport(self.betas.copy(), scores, is_stump, rates, self.n_round_trips)
 
     def _scores(self) -> np.ndarray:
         """Return the log score of the tree at each level, not tempered, (n,)."""
@@ -174,33 +178,33 @@ class Ladder:
     def _exchange(self) -> None:
         """Propose to exchange each pair (i, i + 1) with i even, or odd the next time."""
         scores = self._scores()
-        for i in range(int(self.odd), len(self.betas) - 1, 2):
+        for i in range(int(self.next_is_odd), len(self.betas) - 1, 2):
             log_ratio = (self.betas[i] - self.betas[i + 1]) * (scores[i + 1] - scores[i])
             chance = math.exp(min(log_ratio, 0.0))
-            self.tried[i] += 1
+            self.n_proposed[i] += 1
             self.acceptance[i] += chance
             if self.rng.random() < chance:
                 self._swap(i)
-        self.odd = not self.odd
+        self.next_is_odd = not self.next_is_odd
 
     def _swap(self, i: int) -> None:
         """Exchange the replicas at levels i and i + 1, and count round trips."""
-        replicas, journey = self.replicas, self.journey
+        replicas, has_been_last = self.replicas, self.has_been_last
         replicas[i], replicas[i + 1] = replicas[i + 1], replicas[i]
         if not replicas[i].lowered.leaf.is_fixed:
             exchange_guesses(replicas[i], replicas[i + 1])
-        journey[i], journey[i + 1] = journey[i + 1], journey[i]
+        has_been_last[i], has_been_last[i + 1] = has_been_last[i + 1], has_been_last[i]
         self._set_level(i)
         self._set_level(i + 1)
         if i == 0:
             replicas[0].state.moves[:] = 0
-            self.trips += journey[0]
-            journey[0] = False
+            self.n_round_trips += has_been_last[0]
+            has_been_last[0] = False
         if i + 2 == len(replicas):
-            journey[-1] = True
+            has_been_last[-1] = True
 
     def _set_level(self, i: int) -> None:
-        """Give the replica at level i its beta, and the number that its stored values must have."""
+        """Give the replica at level i its beta, and the version by which its stored values are valid or not."""
         state = self.replicas[i].state
         state.beta[0] = self.betas[i]
         if self.replicas[i].lowered.leaf.is_fixed:
@@ -217,14 +221,14 @@ class Ladder:
     def _reset_counts(self) -> None:
         """Start the counts of exchanges and round trips again from 0."""
         n = len(self.betas)
-        self.tried, self.acceptance = np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1)
-        self.trips = 0
-        self.journey = [False] * (n - 1) + [True]
+        self.n_proposed, self.acceptance = np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1)
+        self.n_round_trips = 0
+        self.has_been_last = [False] * (n - 1) + [True]
 
     def _adapt(self) -> None:
         """Place the betas at equal steps of the barrier, the sum of the rejection rates from the last level up."""
-        refused = np.maximum(1.0 - self.acceptance / np.maximum(self.tried, 1), 1e-3)
-        barrier = np.concatenate([[0.0], np.cumsum(refused[::-1])])
+        rejection = np.maximum(1.0 - self.acceptance / np.maximum(self.n_proposed, 1), 1e-3)
+        barrier = np.concatenate([[0.0], np.cumsum(rejection[::-1])])
         inner = np.linspace(0.0, barrier[-1], len(self.betas))[1:-1]
         self.betas[1:-1] = np.interp(inner, barrier, self.betas[::-1])[::-1]
         self.generation += 1
@@ -233,6 +237,6 @@ class Ladder:
 
 def exchange_guesses(a: Chain, b: Chain) -> None:
     """Exchange the guesses of the noise variance of two chains that have exchanged their levels."""
-    guesses = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
-    for chain, guess in zip((a, b), guesses, strict=True):
-        set_noise_guess(chain.model, chain.packed_state, guess)
+    variances = [float(chain.lowered.guess.params[SIGMA2]) for chain in (b, a)]
+    for chain, variance in zip((a, b), variances, strict=True):
+        set_noise_guess(chain.model, chain.packed_state, variance)

@@ -34,17 +34,17 @@ class Checkpoint:
     """File of a run, and the time of the next writing.
 
     ``path`` is that of a netCDF file, since a single operation replaces a file, but not the folder of a Zarr store.
-    ``every`` is the interval in seconds, and ``seconds`` the wall time that the run took before.
+    ``interval`` is the time between two writings in seconds, and ``seconds`` the wall time that the run took before.
     """
 
-    def __init__(self, path: Path, every: float, plans: Sequence[Plan], seconds: float = 0.0) -> None:
-        self.path, self.every, self.seconds = path, every, seconds
+    def __init__(self, path: Path, interval: float, plans: Sequence[Plan], seconds: float = 0.0) -> None:
+        self.path, self.every, self.seconds = path, interval, seconds
         self.model = plans[0].model
         # a chain that has not begun when the file is written begins with this generator
         self.plans = tuple(plan._replace(seed=generator_state(generator_from(plan.seed))) for plan in plans)
         self.began = self.written = time.perf_counter()
 
-    def follow(self, plans: Sequence[Plan]) -> None:
+    def update_plans(self, plans: Sequence[Plan]) -> None:
         """Write these plans from now on, with the generators that the first plans had."""
         self.plans = tuple(new._replace(seed=old.seed) for old, new in zip(self.plans, plans, strict=True))
 

@@ -29,18 +29,18 @@ ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUID
 """Compiled functions that chains of all kernels call: those of starts, of moves, and of a density."""
 
 
-def compile_for_chain(chain: Chain, grown: bool) -> None:
-    """Compile or load the functions of a chain together, before it moves.
+def compile_for_chain(chain: Chain, has_grown_start: bool) -> None:
+    """Compile or load the compiled functions of a chain together, before it makes its first proposal.
 
-    If the moves of its kernel are not those of a named one, only load what is stored, and compile the rest when called.
+    If the moves of its kernel are not those of a named one, only load what is stored. The rest compiles when called.
     """
     if not HAS_PRIVATE_PARTS:
         return
-    everything = typed_functions(chain, ALL_FUNCTIONS)
+    all_members = typed_functions(chain, ALL_FUNCTIONS)
     if any(set(chain.kernel.names) == set(names) for names in (*KERNEL_WEIGHTS.values(), LINE_KERNEL_WEIGHTS)):
-        compile_together(typed_functions(chain, functions_of_run(chain.kernel, grown)), everything)
+        compile_together(typed_functions(chain, functions_of_run(chain.kernel, has_grown_start)), all_members)
     else:
-        load_together(everything)
+        load_together(all_members)
 
 
 def compile_all(chain: Chain) -> None:
@@ -48,35 +48,35 @@ def compile_all(chain: Chain) -> None:
     compile_together(typed_functions(chain, ALL_FUNCTIONS))
 
 
-def functions_of_run(kernel: Kernel, grown: bool) -> list[Any]:
-    """Return the functions called in a run of chains, in the order of their first calls.
+def functions_of_run(kernel: Kernel, has_grown_start: bool) -> list[Any]:
+    """Return the compiled functions that chains of this kernel call, in the order of their first calls.
 
-    ``grown`` is True if starts are grown trees.
+    ``has_grown_start`` is True if starts are grown trees.
     """
-    starts = GROWN_STARTS if grown or kernel.is_guided else GIVEN_STARTS
-    learning = GUIDED if kernel.is_guided else ()
-    return [plant_root, *starts, *(step.run for step in kernel.steps), *learning, save_draw]
+    starts = GROWN_STARTS if has_grown_start or kernel.is_guided else GIVEN_STARTS
+    guided = GUIDED if kernel.is_guided else ()
+    return [plant_root, *starts, *(step.run for step in kernel.steps), *guided, save_draw]
 
 
 def typed_functions(chain: Chain, functions: Iterable[Any]) -> list[Member]:
     """Return each function with the types of its arguments in this chain, for compilation."""
-    walk = numba.typeof(chain.packed_chain)
-    model, state = walk.kind_of("model"), walk.kind_of("state")
+    packed_chain = numba.typeof(chain.packed_chain)
+    model, state = packed_chain.kind_of("model"), packed_chain.kind_of("state")
     graph, decisions = state.kind_of("graph"), numba.typeof(pack(new_decisions(1)))
     args = {
-        root_sums_into: (FLOATS, walk),
-        split_root: (walk, INT),
-        grow_from: (walk, INT),
+        root_sums_into: (FLOATS, packed_chain),
+        split_root: (packed_chain, INT),
+        grow_from: (packed_chain, INT),
         grow_by_split: (model, state, INT, INT, INT, INT),
         plant_root: (model, state),
-        record_decisions: (walk, decisions),
+        record_decisions: (packed_chain, decisions),
         conditional_logit_loss: (FLOATS, FLOAT_TABLE, FLOATS, INTS, INTS, INTS, FLOATS, FLOAT_TABLE, FLOATS, FLOATS),
         fill_slots: (graph, INT),
-        sample_trees: (walk, FLOATS, INT),
+        sample_trees: (packed_chain, FLOATS, INT),
         add_graph: (graph, graph),
         evaluate_pieces: (graph, INTS),
-        add_saved_trees: (walk, numba.typeof(chain.saved.node), INTS, INTS, INT),
-        saved_log_weights_into: (walk, numba.typeof(chain.saved.node), INTS, INTS, FLOATS, INT),
+        add_saved_trees: (packed_chain, numba.typeof(chain.saved.node), INTS, INTS, INT),
+        saved_log_weights_into: (packed_chain, numba.typeof(chain.saved.node), INTS, INTS, FLOATS, INT),
         save_draw: (model, state, numba.typeof(chain.packed_saved)),
     }
-    return [Member(function, args.get(function, (walk, INT, INT))) for function in functions]
+    return [Member(function, args.get(function, (packed_chain, INT, INT))) for function in functions]

@@ -19,15 +19,15 @@ class Progress:
     ``total`` is the number of draws of all chains, and ``tune`` the number of tuning steps of all chains before them.
     """
 
-    def __init__(self, total: int, shown: bool, *, tune: int = 0) -> None:
+    def __init__(self, total: int, is_shown: bool, *, tune: int = 0) -> None:
         from tqdm.auto import tqdm
 
         terminal = sys.stderr.isatty()
-        self.total, self.tune, self.shown, self.lines = total, tune, shown, shown and not terminal
+        self.total, self.tune, self.is_shown, self.lines = total, tune, is_shown, is_shown and not terminal
         self.bar = tqdm(
             total=tune or total,
             unit=" steps" if tune else " draws",
-            disable=not (shown and terminal),
+            disable=not (is_shown and terminal),
             dynamic_ncols=True,
             mininterval=0.2,
         )
@@ -35,7 +35,7 @@ class Progress:
         self.n_compiled, self.compiling, self._watching = 0, "", ExitStack()
 
     def __enter__(self) -> Self:
-        if self.shown:
+        if self.is_shown:
             self._watching.enter_context(watch_compilation(self._compile))
         return self
 

@@ -53,9 +53,7 @@ class Stop:
             self.until = self.began + self.seconds
 
     def at_fraction(self, fraction: float) -> Stop:
-        """Return another signal, given after this fraction of the time limit since `start`, never if the clock is not
-        started.
-        """
+        """Return another signal, given after this fraction of the time limit since `start`, or never before `start`."""
         other = Stop(self.seconds)
         other.began = self.began
         other.until = self.until if self.until == inf else self.began + fraction * self.seconds
@@ -78,15 +76,15 @@ Signal = Stop | Event | None
 """Signal that ends a task early, or None if nothing ends it early."""
 
 
-def is_set(stopped: Signal) -> bool:
-    """Return True if ``stopped`` is not None and the signal was given."""
-    return stopped is not None and stopped.is_set()
+def is_set(signal: Signal) -> bool:
+    """Return True if ``signal`` is not None and the signal was given."""
+    return signal is not None and signal.is_set()
 
 
-def _stop_at_time(until: float) -> Stop:
-    """Return the signal of a task in another process, given at the time of day ``until``, in seconds."""
+def _stop_at_time(end_time: float) -> Stop:
+    """Return the signal of a task in another process, given at the time of day ``end_time``, in seconds."""
     stop = Stop()
-    stop.until = time.perf_counter() + until - time.time()
+    stop.until = time.perf_counter() + end_time - time.time()
     return stop
 
 
@@ -110,43 +108,43 @@ class Pace:
         self.goal = self.piece = 0
         self.looked = time.perf_counter()
 
-    def skips_tuning(self, done: list[int]) -> bool:
-        """Return True if the remaining steps of tuning are to be left out, if chains have made ``done`` steps."""
-        if min(done) >= self.tune or not self.stop.is_timed or not self._is_over(self.tuning):
+    def skips_tuning(self, steps: list[int]) -> bool:
+        """Return True if chains that have made ``steps`` steps are to leave out the rest of tuning for lack of time."""
+        if min(steps) >= self.tune or not self.stop.is_timed or not self._is_over(self.tuning):
             return False
-        self.stop.cuts.append(f"the last {self.tune - min(done)} of {self.tune} steps of tuning of each chain")
+        self.stop.cuts.append(f"the last {self.tune - min(steps)} of {self.tune} steps of tuning of each chain")
         self.goal = self.piece = 0
         return True
 
-    def next_goal(self, done: list[int]) -> int:
-        """Return the number of steps that all chains are to reach, ``max(done)`` if the run is to end there.
+    def next_goal(self, steps: list[int]) -> int:
+        """Return the number of steps that all chains are to reach next, if they have made ``steps`` steps.
 
-        Without a time limit no chain waits for others.
+        The run is to end there if this is ``max(steps)``. Without a time limit no chain waits for others.
         """
         if not self.stop.is_timed:
             return MAX_COUNT
-        most = max(done)
-        if min(done) < most or most < self.goal:
+        max_steps = max(steps)
+        if min(steps) < max_steps or max_steps < self.goal:
             # some chain is behind the others
-            self.goal, self.piece = max(most, self.goal), 0
+            self.goal, self.piece = max(max_steps, self.goal), 0
             return self.goal
-        limit = self.tuning if most < self.tune else self.stop
-        if most > self.tune and self._is_over(limit):
-            return most
+        limit = self.tuning if max_steps < self.tune else self.stop
+        if max_steps > self.tune and self._is_over(limit):
+            return max_steps
         now = time.perf_counter()
-        piece, took, self.looked = self.piece, now - self.looked, now
+        piece, elapsed, self.looked = self.piece, now - self.looked, now
         self.piece = 1
         if piece > 0:
             # by the speed of the last piece this many steps take half of the time that remains
-            half = (limit.until - now) / 2.0 * piece / max(took, 1e-9)
-            self.piece = int(min(max(half, 1.0), MAX_SPEED_UP * piece))
-        self.goal = min(most + self.piece, self.tune if most < self.tune else self.total)
-        self.piece = self.goal - most
+            piece_of_half_time = (limit.until - now) / 2.0 * piece / max(elapsed, 1e-9)
+            self.piece = int(min(max(piece_of_half_time, 1.0), MAX_SPEED_UP * piece))
+        self.goal = min(max_steps + self.piece, self.tune if max_steps < self.tune else self.total)
+        self.piece = self.goal - max_steps
         return self.goal
 
     def _is_over(self, limit: Stop) -> bool:
         """Return True if the time of ``limit`` is over, or would be over after one more step at the present speed."""
         if self.piece == 0:
             return limit.is_set()
-        took = time.perf_counter() - self.looked
-        return time.perf_counter() + took / self.piece >= limit.until
+        elapsed = time.perf_counter() - self.looked
+        return time.perf_counter() + elapsed / self.piece >= limit.until

@@ -16,7 +16,7 @@ from ...tree.drawn import Saved
 from ..chain.chain import Chain
 from ..chain.draw_store import join_draws, select_draws, trim_draws
 from ..chain.snapshot import Snapshot, generator_from, restore_chain, snapshot_of
-from ..chain.start import has_grown_start, move_to_start
+from ..chain.start import is_grown_start, move_to_start
 from ..chain.stopped import name_cell_in_errors
 from ..chain.tempering import Ladder, read_ladder
 from ..kernel import Kernel
@@ -56,7 +56,7 @@ class Length(NamedTuple):
 
 @register_class
 class Plan(NamedTuple):
-    """Plan of one chain: model, numbers of draws and steps, kernel, seed and start."""
+    """Plan of one chain, by the arguments of `sample`: its draws, tuning steps, kernel, seed, start and ladder."""
 
     model: TreeModel
     draws: int
@@ -87,12 +87,12 @@ class Result(NamedTuple):
         """Number of draws."""
         return len(self.saved.tree_of_draw)
 
-    def with_earlier_draws(self, before: Result | None) -> Result:
-        """Return the result with the draws of the earlier result ``before`` put first."""
-        if before is None:
+    def with_earlier_draws(self, earlier: Result | None) -> Result:
+        """Return the result with the draws of an earlier result, or none, put first."""
+        if earlier is None:
             return self
-        ladder = None if self.ladder is None else self.ladder.with_earlier_draws(before.ladder)
-        return Result(join_draws(before.saved, self.saved), ladder, self.end)
+        ladder = None if self.ladder is None else self.ladder.with_earlier_draws(earlier.ladder)
+        return Result(join_draws(earlier.saved, self.saved), ladder, self.end)
 
     def select(self, indices: np.ndarray) -> Result:
         """Return the result with the draws of these increasing indices only. They must contain the last draw."""
@@ -119,33 +119,31 @@ def first_draws(saved: Saved, n_draws: int) -> Saved:
 
 
 class Run:
-    """Chain that advances block by block, so that it can be read and stopped between two blocks.
+    """A chain that advances block by block, so that it can be read and stopped between two blocks.
 
     The chain begins anew, or goes on from the state ``end``, to make the draws of the plan.
     """
 
     def __init__(self, plan: Plan, end: Snapshot | None = None) -> None:
         self.plan, self.block = plan, 1
-        lowered, is_grown = plan.model.lowered, has_grown_start(plan.start)
-        prepare = functools.partial(compile_for_chain, grown=is_grown)
+        lowered, is_grown = plan.model.lowered, is_grown_start(plan.start)
+        prepare = functools.partial(compile_for_chain, has_grown_start=is_grown)
         with name_cell_in_errors(plan.model, []):
             if end is not None:
                 self.chain: Any = restore_chain(end, lowered, plan.kernel, prepare)
             else:
-                begun = lowered, plan.kernel, generator_from(plan.seed)
+                arguments = lowered, plan.kernel, generator_from(plan.seed)
                 if plan.betas is None:
-                    self.chain = Chain(*begun, is_grown, prepare)
+                    self.chain = Chain(*arguments, is_grown, prepare)
                 else:
-                    self.chain = Ladder(*begun, read_ladder(plan.betas), is_grown, prepare)
+                    self.chain = Ladder(*arguments, read_ladder(plan.betas), is_grown, prepare)
         self.chain.reserve(plan.draws)
         self.tuned = self.tuned_before = 0 if end is None else end.tuned
         self.has_begun = end is not None
         self.team = 0 if end is None else end.team
 
     def advance(self, block: int | None = None) -> Run:
-        """Make ``block`` steps, or as many as take about ``BLOCK_SECONDS``: of tuning until it is complete, then of
-        draws.
-        """
+        """Make ``block`` steps of tuning or, after it, of draws, or as many as take about `BLOCK_SECONDS`."""
         self.begin()
         block, began = self.block if block is None else block, time.perf_counter()
         with name_cell_in_errors(self.plan.model, self.chain.all_chains):
@@ -210,14 +208,14 @@ def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf
 
     The chain begins anew, or continues from the state ``end``. Any executor can call the function.
     """
-    run, until = Run(plan, end), time.perf_counter() + seconds
+    run, end_time = Run(plan, end), time.perf_counter() + seconds
     while not run.is_finished and run.n_done < steps:
         run.advance(int(min(run.block, steps - run.n_done)))
-        if time.perf_counter() >= until:
+        if time.perf_counter() >= end_time:
             break
     return run.result
 
 
-def remaining_plan(plan: Plan, before: Result | None) -> Plan:
-    """Return the plan of the draws that are still to be made after the result ``before``."""
-    return plan if before is None else plan._replace(draws=plan.draws - before.n_draws)
+def remaining_plan(plan: Plan, earlier: Result | None) -> Plan:
+    """Return the plan of the draws that are still to be made after the result ``earlier``."""
+    return plan if earlier is None else plan._replace(draws=plan.draws - earlier.n_draws)

@@ -41,7 +41,7 @@ class RunState(NamedTuple):
     """True if the progress is shown."""
     checkpoint: Checkpoint | None
     """File to which the run is written at intervals, or None."""
-    lost: Mapping[int, Exception] = {}
+    lost_chains: Mapping[int, Exception] = {}
     """Errors of the chains whose worker died, by number of the chain."""
     stop: Stop = Stop()
     """Time limit of the run. The default has none."""
@@ -49,31 +49,30 @@ class RunState(NamedTuple):
     """True unless the run was interrupted or has lost chains."""
 
     @property
-    def drawn(self) -> list[Result]:
-        """Results of the chains that have a result."""
+    def present_results(self) -> list[Result]:
+        """Results without None, in the order of the chains."""
         return [result for result in self.results if result is not None]
 
 
 class Pool:
     """Executor of a run, or threads, for the tasks of its chains.
 
-    Tasks end by the signal ``stopped``. The end of the ``with`` block gives it, since an interruption leaves unfinished
-    tasks.
+    Tasks end by ``signal``. The end of the ``with`` block gives it, since an interruption leaves unfinished tasks.
     """
 
-    def __init__(self, work: RunState, stopped: Stop) -> None:
-        self.stopped, self.is_local = stopped, work.executor is None
+    def __init__(self, run_state: RunState, signal: Stop) -> None:
+        self.signal, self.is_local = signal, run_state.executor is None
         self.executor: Executor
-        if work.executor is None:
-            self.executor = ThreadPoolExecutor(min(len(work.plans), n_cores()))
+        if run_state.executor is None:
+            self.executor = ThreadPoolExecutor(min(len(run_state.plans), n_cores()))
         else:
-            self.executor = work.executor
+            self.executor = run_state.executor
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stopped.set()
+        self.signal.set()
         if self.is_local:
             self.executor.shutdown(cancel_futures=True)
 
@@ -82,12 +81,12 @@ class Pool:
         chains: Iterable[int],
         next_task: Callable[[int], tuple | None],
         store: Callable[[int, Any], None],
-        lost: dict[int, Exception],
+        lost_chains: dict[int, Exception],
     ) -> None:
-        """Run the tasks of each chain one after another, until ``next_task`` returns None for it.
+        """Run the tasks of each chain one after another, until ``next_task(chain)`` returns None.
 
-        A task is a function and its arguments. ``store`` gets the number of the chain and the result of each task, and
-        ``lost`` the errors of chains whose worker died. Errors in threads are raised.
+        A task is a function and its arguments. Call ``store`` with the number of the chain and the result of each task.
+        Add errors of chains whose worker died to ``lost_chains``, by number. Errors in threads are raised.
         """
         pending: dict[Future, int] = {}
 
@@ -101,22 +100,22 @@ class Pool:
                 # a pool whose worker died takes no more tasks
                 if self.is_local:
                     raise
-                lost[c] = error
+                lost_chains[c] = error
 
         try:
             for c in chains:
                 submit(c)
             while pending:
-                done = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]
+                finished = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)[0]
                 # in order, so that an executor gets the tasks of a run always in the same order
-                for future in sorted(done, key=lambda future: pending[future]):
+                for future in sorted(finished, key=lambda future: pending[future]):
                     c = pending.pop(future)
                     try:
                         result = future.result()
                     except Exception as error:
                         if self.is_local or isinstance(error, NotFinite):
                             raise
-                        lost[c] = error
+                        lost_chains[c] = error
                     else:
                         store(c, result)
                         submit(c)
@@ -124,7 +123,7 @@ class Pool:
             for future in pending:
                 future.cancel()
             if self.is_local:
-                self.stopped.set()
+                self.signal.set()
                 wait(pending)
             for future, c in pending.items():
                 if future.done() and not future.cancelled() and future.exception() is None:
@@ -132,53 +131,53 @@ class Pool:
             raise
 
     def map(
-        self, function: Callable[..., Any], arguments: Mapping[int, tuple], lost: dict[int, Exception]
+        self, function: Callable[..., Any], arguments: Mapping[int, tuple], lost_chains: dict[int, Exception]
     ) -> dict[int, Any]:
-        """Call ``function(*arguments[c], stopped)`` for each chain c, and return the results by chain, without lost
+        """Call ``function(*arguments[c], signal)`` for each chain c. Return the results by chain but for lost
         chains.
         """
         results: dict[int, Any] = {}
-        tasks = {c: (function, *args, self.stopped) for c, args in arguments.items()}
-        self.run(arguments, lambda c: tasks.pop(c, None), results.__setitem__, lost)
+        tasks = {c: (function, *args, self.signal) for c, args in arguments.items()}
+        self.run(arguments, lambda c: tasks.pop(c, None), results.__setitem__, lost_chains)
         return results
 
 
 @contextmanager
-def tuning_pool(work: RunState, steps: int) -> Iterator[tuple[Pool, Progress]]:
-    """Start the clock of a run. Yield a pool for its tuning, and a progress display for ``steps`` steps in all."""
-    first = work.plans[0]
+def tuning_pool(run_state: RunState, n_steps: int) -> Iterator[tuple[Pool, Progress]]:
+    """Start the clock of a run. Yield a pool for its tuning, and a progress display for ``n_steps`` steps in all."""
+    first = run_state.plans[0]
     try:
-        with Progress(0, work.progress, tune=steps) as progress:
-            if work.executor is None:
+        with Progress(0, run_state.progress, tune=n_steps) as progress:
+            if run_state.executor is None:
                 # compile in the main thread, which an interruption ends at once: a pool would wait for its threads
                 Run(first)
-            work.stop.start()
-            with Pool(work, work.stop.at_fraction(ROUNDS_FRACTION)) as pool:
+            run_state.stop.start()
+            with Pool(run_state, run_state.stop.at_fraction(ROUNDS_FRACTION)) as pool:
                 yield pool, progress
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_interrupted_early(work)) from None
+        raise KeyboardInterrupt(_interrupted_early(run_state)) from None
 
 
-def run_first_steps(plan: Plan, stopped: Signal = None) -> tuple[Snapshot, float]:
-    """Run the first steps of a chain. Return its state, and the mean cost of a step, in rows visited."""
+def run_first_steps(plan: Plan, signal: Signal = None) -> tuple[Snapshot, float]:
+    """Run the first steps of a chain. Return its state, and the mean cost of a step in rows visited."""
     run = Run(plan._replace(tune=min(PILOT_STEPS, plan.tune), draws=0))
     run.begin()
-    while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(stopped)):
+    while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(signal)):
         run.advance(1)
     proposals, rows = run.chain.cost.sum(axis=1)
     return run.snapshot, float(rows + STEP_ROWS * proposals) / max(run.tuned, 1)
 
 
-def fit_steps(work: RunState) -> RunState:
-    """Run the first steps of all chains, and set the length of the run by their cost.
+def fit_steps(run_state: RunState) -> RunState:
+    """Run the first steps of all chains, and set the length of the run by their cost. Return the new state of the run.
 
     A step gets fewer proposals if the usual number would exceed the work. Chains that an executor loses begin anew.
     """
-    first, chains = work.plans[0], len(work.plans)
-    with tuning_pool(work, chains * min(PILOT_STEPS, first.tune)) as (pool, _):
-        measured = pool.map(run_first_steps, {c: (plan,) for c, plan in enumerate(work.plans)}, {})
+    first, chains = run_state.plans[0], len(run_state.plans)
+    with tuning_pool(run_state, chains * min(PILOT_STEPS, first.tune)) as (pool, _):
+        measured = pool.map(run_first_steps, {c: (plan,) for c, plan in enumerate(run_state.plans)}, {})
     if not measured or first.length is None:
-        return work
+        return run_state
     rows, length, kernel = chains * np.mean([rows for _, rows in measured.values()]), first.length, first.kernel
     # the first draws, tuning included, get at most a part of the work: otherwise a step has fewer proposals
     part = min(1.0, MAX_PILOT_FRACTION * length.work / (rows * (first.tune + length.draws)))
@@ -187,9 +186,9 @@ def fit_steps(work: RunState) -> RunState:
     length = length._replace(
         steps=length.steps or int(min(max(steps, length.draws), MAX_RELATIVE_LENGTH * length.draws))
     )
-    plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in work.plans]
+    plans = [plan._replace(kernel=kernel._replace(block=block), length=length) for plan in run_state.plans]
     results = [result_without_draws(first, measured[c][0]) if c in measured else None for c in range(chains)]
-    return work._replace(plans=plans, results=results)
+    return run_state._replace(plans=plans, results=results)
 
 
 def result_without_draws(plan: Plan, end: Snapshot) -> Result:
@@ -210,9 +209,9 @@ class _ChainInThread:
 
     has_begun = True
 
-    def __init__(self, plan: Plan, before: Result | None) -> None:
-        self.before = before
-        self.run = Run(remaining_plan(plan, before), None if before is None else before.end)
+    def __init__(self, plan: Plan, earlier: Result | None) -> None:
+        self.before = earlier
+        self.run = Run(remaining_plan(plan, earlier), None if earlier is None else earlier.end)
         self.is_finished = self.run.is_finished
         """True if all draws are made, as seen between two blocks."""
 
@@ -246,8 +245,8 @@ class _ChainOnExecutor:
     Its methods are those of `_ChainInThread`.
     """
 
-    def __init__(self, plan: Plan, before: Result | None, seconds: float) -> None:
-        self.plan, self.result, self.seconds = plan, before, seconds
+    def __init__(self, plan: Plan, earlier: Result | None, seconds: float) -> None:
+        self.plan, self.result, self.seconds = plan, earlier, seconds
 
     @property
     def has_begun(self) -> bool:
@@ -277,29 +276,29 @@ class _ChainOnExecutor:
 class _DrawingRun:
     """Implementation of `make_draws`, with the state of all chains of a run while they make their draws."""
 
-    def __init__(self, work: RunState) -> None:
-        self.work, self.lost = work, dict(work.lost)
+    def __init__(self, run_state: RunState) -> None:
+        self.run_state, self.lost_chains = run_state, dict(run_state.lost_chains)
         self.chains: list[Any] = []
         self.at_checkpoint: dict[int, Result | None] = {}
         """Results for the checkpoint that is due, by chain. A chain in threads has one between two blocks only."""
-        first, self.n_before, tune = work.plans[0], sum(result.n_draws for result in work.drawn), 0
-        if work.executor is None:
-            tune = len(work.plans) * first.tune - sum(result.end.tuned for result in work.drawn)
-        n_draws = sum(plan.draws for plan in work.plans) - self.n_before
-        self.progress = Progress(n_draws, work.progress, tune=tune)
+        first, self.n_before, tune = run_state.plans[0], sum(result.n_draws for result in run_state.present_results), 0
+        if run_state.executor is None:
+            tune = len(run_state.plans) * first.tune - sum(result.end.tuned for result in run_state.present_results)
+        n_draws = sum(plan.draws for plan in run_state.plans) - self.n_before
+        self.progress = Progress(n_draws, run_state.progress, tune=tune)
 
     def run(self) -> RunState:
         """Make the draws, until the chains are finished, lost, interrupted or out of time."""
-        work, pairs = self.work, zip(self.work.plans, self.work.results, strict=True)
+        run_state, pairs = self.run_state, zip(self.run_state.plans, self.run_state.results, strict=True)
         with self.progress:
-            if work.executor is None:
+            if run_state.executor is None:
                 self.chains = [_ChainInThread(plan, result) for plan, result in pairs]
             else:
-                seconds = math.inf if work.checkpoint is None else work.checkpoint.every
+                seconds = math.inf if run_state.checkpoint is None else run_state.checkpoint.every
                 self.chains = [_ChainOnExecutor(plan, result, seconds) for plan, result in pairs]
-            work.stop.start()
+            run_state.stop.start()
             try:
-                with Pool(work, work.stop.at_fraction(1.0)) as pool:
+                with Pool(run_state, run_state.stop.at_fraction(1.0)) as pool:
                     self._advance(pool)
             except KeyboardInterrupt:
                 return self._interrupted()
@@ -307,8 +306,8 @@ class _DrawingRun:
 
     def _advance(self, pool: Pool) -> None:
         """Advance all chains to one goal of `Pace` after another, until they are finished or out of time."""
-        first = self.work.plans[0]
-        pace = Pace(self.work.stop, first.tune, first.tune + first.draws)
+        first = self.run_state.plans[0]
+        pace = Pace(self.run_state.stop, first.tune, first.tune + first.draws)
         while self.todo:
             chains = [self.chains[c] for c in self.remaining]
             steps = [chain.steps for chain in chains]
@@ -319,12 +318,12 @@ class _DrawingRun:
             goal = pace.next_goal(steps)
             if all(self.chains[c].steps >= goal for c in self.todo):
                 return
-            pool.run(self.todo, lambda c, goal=goal: self.chains[c].next_task(goal), self._store, self.lost)
+            pool.run(self.todo, lambda c, goal=goal: self.chains[c].next_task(goal), self._store, self.lost_chains)
 
     @property
     def remaining(self) -> list[int]:
         """Chains that are not lost."""
-        return [c for c in range(len(self.chains)) if c not in self.lost]
+        return [c for c in range(len(self.chains)) if c not in self.lost_chains]
 
     @property
     def todo(self) -> list[int]:
@@ -334,9 +333,9 @@ class _DrawingRun:
     def _store(self, c: int, result: Any) -> None:
         """Store the result of a task, show the progress, and write the checkpoint if it is due."""
         self.chains[c].store(result)
-        if self.progress.shown:
+        if self.progress.is_shown:
             self._show_progress()
-        checkpoint = self.work.checkpoint
+        checkpoint = self.run_state.checkpoint
         if checkpoint is None or not (self.at_checkpoint or checkpoint.is_due):
             return
         self.at_checkpoint[c] = self.chains[c].result
@@ -347,7 +346,7 @@ class _DrawingRun:
 
     def _show_progress(self) -> None:
         """Show the number of draws, in threads also of tuning steps, the acceptance and the mean number of leaves."""
-        if self.work.executor is not None:
+        if self.run_state.executor is not None:
             n_draws = sum(chain.result.n_draws for chain in self.chains if chain.has_begun)
             self.progress.update(n_draws - self.n_before)
             return
@@ -359,24 +358,26 @@ class _DrawingRun:
 
     def _finished(self) -> RunState:
         """Return the chains that were not lost. Warn about lost ones, and note draws that the time limit left out."""
-        lost, work = self.lost, self.work
-        if lost:
-            if work.checkpoint is not None:
-                work.checkpoint.write([chain.result for chain in self.chains])
-            errors = "; ".join(f"chain {c}: {type(error).__name__}: {error}" for c, error in sorted(lost.items()))
+        lost_chains, run_state = self.lost_chains, self.run_state
+        if lost_chains:
+            if run_state.checkpoint is not None:
+                run_state.checkpoint.write([chain.result for chain in self.chains])
+            messages = [f"chain {c}: {type(error).__name__}: {error}" for c, error in sorted(lost_chains.items())]
+            errors = "; ".join(messages)
             if not self.remaining:
-                error = lost[min(lost)]
+                error = lost_chains[min(lost_chains)]
                 error.add_note(f"every chain was lost: {errors}")
                 raise error
-            path = None if work.checkpoint is None else str(work.checkpoint.path)
+            path = None if run_state.checkpoint is None else str(run_state.checkpoint.path)
             rest = "" if path is None else f", and pt.resume({path!r}) finishes the lost"
-            warn(f"{len(lost)} of {len(self.chains)} chains were lost ({errors}); the others are returned{rest}.")
-        out = self._only(self.remaining)._replace(is_complete=not lost)
+            n_lost, n = len(lost_chains), len(self.chains)
+            warn(f"{n_lost} of {n} chains were lost ({errors}); the others are returned{rest}.")
+        out = self._only(self.remaining)._replace(is_complete=not lost_chains)
         if self.todo:
-            length, n_made = work.plans[0].length, out.drawn[0].n_draws
+            length, n_made = run_state.plans[0].length, out.present_results[0].n_draws
             # the requested number of draws is promised for the first stretch alone
             if length is not None and n_made < length.draws and length.before == 0:
-                work.stop.cuts.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
+                run_state.stop.cuts.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
         return out
 
     def _interrupted(self) -> RunState:
@@ -385,38 +386,38 @@ class _DrawingRun:
         In threads chains advance side by side, and as many draws as every chain has are returned. On an executor this
         is so if no chain has finished. Otherwise the finished chains are returned.
         """
-        work, results = self.work, [chain.result for chain in self.chains]
-        if work.checkpoint is not None:
-            work.checkpoint.write(results)
+        run_state, results = self.run_state, [chain.result for chain in self.chains]
+        if run_state.checkpoint is not None:
+            run_state.checkpoint.write(results)
         finished = [c for c, chain in enumerate(self.chains) if chain.is_finished]
-        if finished and work.executor is not None:
+        if finished and run_state.executor is not None:
             warn(f"interrupted: {len(finished)} of {len(results)} chains had finished and are returned.")
             return self._only(finished)._replace(is_complete=False)
         n = min(0 if result is None else result.n_draws for result in results)
         if n == 0:
-            raise KeyboardInterrupt(_interrupted_early(work))
-        warn(f"interrupted: {n} of {work.plans[0].draws} draws a chain are returned.")
+            raise KeyboardInterrupt(_interrupted_early(run_state))
+        warn(f"interrupted: {n} of {run_state.plans[0].draws} draws a chain are returned.")
         shortened = [result.first_draws(n) for result in results if result is not None]
-        return work._replace(results=shortened, is_complete=False)
+        return run_state._replace(results=shortened, is_complete=False)
 
     def _only(self, chains: list[int]) -> RunState:
         """Return the work with these chains alone, and their present results."""
-        plans, results = [self.work.plans[c] for c in chains], [self.chains[c].result for c in chains]
-        return self.work._replace(plans=plans, results=results)
+        plans, results = [self.run_state.plans[c] for c in chains], [self.chains[c].result for c in chains]
+        return self.run_state._replace(plans=plans, results=results)
 
 
-def make_draws(work: RunState) -> RunState:
-    """Make the draws of the plans, and return the chains with their results.
+def make_draws(run_state: RunState) -> RunState:
+    """Make the draws of the plans, and return the state of the run with the results.
 
     Chains that were lost are left out. All chains have equally many draws.
     """
-    return _DrawingRun(work).run()
+    return _DrawingRun(run_state).run()
 
 
-def _interrupted_early(work: RunState) -> str:
+def _interrupted_early(run_state: RunState) -> str:
     """Return the message of the KeyboardInterrupt that leaves no draws."""
-    until = "every chain had a draw" if work.executor is None else "a chain had finished"
+    until = "every chain had a draw" if run_state.executor is None else "a chain had finished"
     rest = "nothing to return"
-    if work.checkpoint is not None:
-        rest = f"pt.resume({str(work.checkpoint.path)!r}) goes on from what is written there"
+    if run_state.checkpoint is not None:
+        rest = f"pt.resume({str(run_state.checkpoint.path)!r}) goes on from what is written there"
     return f"interrupted before {until}; {rest}"

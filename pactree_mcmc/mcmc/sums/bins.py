@@ -48,8 +48,8 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _sides_into(model: Lowered, state: ChainState, node: int, k: int) -> None:
-    """Write the side, 0 (left) or 1, of each merged row of a node at its only split on feature ``k`` into
-    ``codes.of_unit``, in the place of the code. The codes are then 0 and 1.
+    """Write the side, 0 (left) or 1, of each merged row of a node at its only split on feature ``k`` in place of its
+    code.
     """
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
@@ -66,9 +66,7 @@ def _sides_into(model: Lowered, state: ChainState, node: int, k: int) -> None:
 
 @jit
 def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
-    """Add the statistics and row numbers of a node's merged rows to the sums of their codes, which are in
-    ``codes.of_unit``.
-    """
+    """Add the statistics and rows of a node to the sums by code. ``codes.of_unit`` has the code of each merged row."""
     merged_rows, order = model.units, state.order
     rows_by_code, code_of_row = state.scratch.codes.rows, state.scratch.codes.of_unit
     start, stop = state.node[node].start, state.node[node].stop
@@ -80,9 +78,7 @@ def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def _move_sums_to_bins(state: ChainState, n_bins: int) -> None:
-    """Move the statistics and rows of the ``n_bins`` codes in ``codes.distinct`` to the bins, in the order of the
-    codes, and set the sums by code to 0.
-    """
+    """Move the sums of the ``n_bins`` codes in ``codes.distinct`` to the bins, in this order, and set the sums to 0."""
     codes, bins = state.scratch.codes, state.scratch.scan
     stats, rows, by_code, code_of, rows_by_code = bins.stats, bins.rows, bins.by_code, codes.distinct, codes.rows
     for j in range(n_bins):

@@ -1,22 +1,16 @@
 """Sums over all subtrees of a *line*, a cell of n codes in which only one ordered feature is admissible.
 
-Every cell below is a *run* i..j of the codes. With d the number of levels between it and the top of the line, its
-*level*,
+Every cell below is a run i..j of the codes, with cuts k behind code k. With d the levels between it and the top,
 
     Z(i, j, d) = stop e^(beta score(i..j)) + split(d) / cuts(i..j) sum_k Z(i, k, d + 1) Z(k + 1, j, d + 1)
 
-is the sum over all subtrees on the run of prior times likelihood, with the sum over the admissible cuts k of the run.
-It is computed from the short runs to the long, in O(n^3) per level (formulas, section 4, with a lookahead over all
-levels).
-
-With M(i, j) the largest Z(i, j, d) over the levels d, the table contains ``log M(i, j)`` and the *fractions* ``z(i, j,
-d) = Z(i, j, d) / M(i, j)``, so that the products of a level need no exponential. All numbers are there twice, by the
-first and by the last code of a run, so that the factors of a product are next to each other. The table belongs to one
-cell at one depth, until sums of another one are needed. Its sums are those over the subtrees all of whose nodes have a
-fraction in the table. Subtrees with more levels have none, and neither have those with a run whose Z is far below its
-largest one.
-
-Indices of codes are from 0 in ascending order. The cut k is the one behind code k.
+is the sum over all subtrees on the run of prior times likelihood, computed from the short runs to the long, in O(n^3)
+per level (formulas, section 4, with a lookahead over all levels). The table contains the log of the largest Z of each
+run over the levels, log M(i, j), and the fractions z(i, j, d) = Z(i, j, d) / M(i, j), so that products of a level need
+no exponential. All numbers are there twice, by the first and by the last code of a run, so that the factors of a
+product are next to each other. The table belongs to one cell at one depth, until sums of another one are needed. Its
+sums are those over the subtrees all of whose nodes have a fraction in the table. Subtrees with more levels have none,
+and neither have those with a run whose Z is far below its largest one.
 """
 
 from math import exp, inf, log
@@ -45,10 +39,9 @@ MIN_SUM = 1e-250
 
 @jit
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the only feature that is admissible in a cell, if it is ordered, else -1.
+    """Return the only feature that is admissible in a cell, if it is ordered and its cuts are equally likely, else -1.
 
-    The cells below then have the same feature. Return -1 if cuts have weights, since the sums take them as equally
-    likely.
+    The cells below then have the same feature.
     """
     rule, only_feature = model.split_prior, np.int64(NONE)
     if not has_free_cuts(rule) or is_weighted(rule):
@@ -156,8 +149,8 @@ def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) ->
 
 @jit
 def z_fraction(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return Z of codes i to j at a level, relative to the largest over levels, whose log is at the level after the
-    last.
+    """Return Z of codes i to j at a level over their largest Z, or at the level after the last the log of the
+    latter.
     """
     return state.stored.line.sums[table_start(state, level, False) + i * state.stored.line.header[0].n_codes + j]
 
@@ -179,9 +172,7 @@ def rows_of_run(state: ChainState, i: int, j: int) -> int:
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``: cuts of codes i to j behind codes ``first`` to ``last - 1`` leave enough rows to
-    each side.
-    """
+    """Return ``first`` and ``last``. Cuts of codes i to j behind codes ``first`` to ``last - 1`` are admissible."""
     first, last, min_rows = i, j, least_rows(model.split_prior)
     if min_rows > 1:
         while first < j and rows_of_run(state, i, first) < min_rows:
@@ -233,8 +224,8 @@ def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> 
 
 @jit
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write the products ``M(i, k) M(k + 1, j)`` of the cuts k from ``first`` on into ``line.weight``, divided by the
-    largest.
+    """Write the products ``M(i, k) M(k + 1, j)`` of the cuts k from ``first`` on over their largest into
+    ``line.weight``.
 
     M(i, j) is the largest Z over the levels of codes i to j. Return the log of the largest product.
     """
@@ -269,9 +260,7 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, lev
 
 @jit
 def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, level: int) -> float:
-    """Write the probabilities of cuts of codes i to j at a level, not normalised, into ``line.weight``. Return their
-    sum.
-    """
+    """Write the unnormalised probabilities of the cuts of codes i to j into ``line.weight``. Return their sum."""
     products_into(state, i, j, first, last)
     weight, total = state.scratch.line.weight, 0.0
     left_z, right_z = left_runs(state, i, first, last, level + 1), right_runs(state, j, first, last, level + 1)

@@ -83,9 +83,7 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute log W of a node's cell and each feature's part of W, unless stored. Return the index of the
-    cell's entry.
-    """
+    """Compute log W of a node's cell and each feature's part of W, unless stored. Return the cell's index."""
     cell_index, rule, stored = claim_cell_entry(model, state, node), model.split_prior, state.stored
     if stored.cell[cell_index].scan == state.count[STORED_VERSION]:
         return cell_index
@@ -162,8 +160,8 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if the split of an internal node is among the candidates, over which W sums: all splits but those of
-    many categories that separate no prefix of the categories, in the order of their means.
+    """Return True if W sums over the split of an internal node: not if it parts many categories, and no
+    prefix of them.
     """
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
@@ -266,8 +264,7 @@ def draw_alike_cut(
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
     """Write the gain in score of each split on feature ``k``, not tempered, into ``scan.gain``, after `fill_bins`.
 
-    Return their number, without splits with an empty side. ``scan.left``, ``right`` and ``rows_left`` describe the
-    sides.
+    Return their number, without splits with an empty side. ``scan.left``, ``right`` and ``rows_left`` get the sides.
     """
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
@@ -314,7 +311,8 @@ def _sum_sides_of_cuts(state: ChainState, n_splits: int) -> None:
 
 @jit
 def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> int:
-    """Compute the statistics of both sides, and the rows to the left, of each candidate split of a nominal feature.
+    """Compute the statistics of both sides, and the rows to the left, of each split of a nominal feature.
+
     Return the number of splits: all partitions of few categories, or the prefixes of many in the order of their means.
     """
     bins = state.scratch.scan
@@ -371,9 +369,7 @@ def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: in
 
 @jit
 def _sum_bins_into(state: ChainState, stats_of_side: np.ndarray, row: int, n_bins: int, bin_bits: int) -> int:
-    """Write the summed statistics of the bins with a bit in ``bin_bits`` into ``stats_of_side[row]``. Return
-    the rows.
-    """
+    """Write the summed statistics of the bins with a bit in ``bin_bits`` into ``stats_of_side[row]``. Return rows."""
     rows, bins = np.int64(0), state.scratch.scan
     for i in range(stats_of_side.shape[1]):
         stats_of_side[row, i] = 0.0
@@ -406,8 +402,7 @@ def next_bin_by_mean(model: Lowered, state: ChainState, n_bins: int, excluded: i
 
 @jit
 def prefix_number(model: Lowered, state: ChainState, n_bins: int, left_categories: int, present: int) -> int:
-    """Return the number of the split that sends ``left_categories`` (or the other ``present`` ones) left, -3 if none
-    does.
+    """Return the number of the split with ``left_categories``, or the other ``present`` ones, on the left, or -3.
 
     The candidates are the prefixes of the ``n_bins`` categories in the order of their means.
     """

@@ -31,7 +31,8 @@ from .density.density import MAX_REDRAWN_VALUES
 from .tasks import TREES_PER_CALL, density_of, sample_independent, set_density
 
 N_WEIGHTED_DRAWS = 400
-"""Number of draws of all chains that are weighed. Twice as many trees are drawn from the densities of all teams."""
+"""Number of draws of all chains whose weights are computed. Twice as many trees are drawn from the densities of all
+teams."""
 MAX_COST_FRACTION = 0.1
 """Largest part of the usual work, and of a time limit that has ended, that drawing these trees may take. The weights of
 larger trees would say little about the evidence."""
@@ -63,7 +64,7 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         or model.units.n_units * len(model.lowered.split_prior.feature) > MAX_REDRAWN_VALUES
     ):
         return None
-    teams, out = course.teams, []
+    teams, evidences = course.teams, []
     for team in teams:
         end = course.ends[team[0]]
         chain = Chain(model.lowered, course.kernel, generator_from(end.generator))
@@ -71,49 +72,50 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         chain.use_graph(end.replicas[0].graph)
         if not chain.state.node[0].splittable:
             return None
-        part = MAX_COST_FRACTION / len(teams)
-        of_trees = log_weights_of_trees(chain, 2 * N_WEIGHTED_DRAWS // len(teams), part * DEFAULT_WORK, part * limit)
+        fraction = MAX_COST_FRACTION / len(teams)
+        n_trees = 2 * N_WEIGHTED_DRAWS // len(teams)
+        of_trees = log_weights_of_trees(chain, n_trees, fraction * DEFAULT_WORK, fraction * limit)
         if of_trees is None:
             return None
         of_draws = log_weights_of_draws(chain, post, team)
         if not (np.isfinite(of_draws).any() and np.isfinite(of_trees).any()):
             return None
         log_z, se = bridge_evidence(of_draws, of_trees)
-        out.append((log_z + evidence_constant(model), se))
-    return np.array(out)
+        evidences.append((log_z + evidence_constant(model), se))
+    return np.array(evidences)
 
 
-def log_weights_of_trees(chain: Chain, n: int, rows: float, seconds: float) -> np.ndarray | None:
-    """Return the log weights (n,) of ``n`` independent trees from the density.
+def log_weights_of_trees(chain: Chain, n_trees: int, rows: float, seconds: float) -> np.ndarray | None:
+    """Return log pi(T) - log g(T) (n_trees,) of independent trees from the density g of a chain.
 
-    Return None if, by the cost of the first few trees, all would visit more than ``rows`` rows or take more than
-    ``seconds``.
+    Return None if, by the cost of the first few, all would visit more than ``rows`` rows or take more than ``seconds``.
     """
     before, began = int(chain.state.count[N_VISITED_ROWS]), time.perf_counter()
     first = sample_independent(chain, TREES_PER_CALL)
-    cost = np.array([int(chain.state.count[N_VISITED_ROWS]) - before, time.perf_counter() - began]) * n / len(first)
+    cost = np.array([int(chain.state.count[N_VISITED_ROWS]) - before, time.perf_counter() - began])
+    cost = cost * n_trees / len(first)
     if cost[0] > rows or cost[1] > seconds:
         return None
-    return np.concatenate([first, sample_independent(chain, n - len(first))])
+    return np.concatenate([first, sample_independent(chain, n_trees - len(first))])
 
 
 def log_weights_of_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
-    """Return the log weights (chains, k) of evenly spaced draws of a team, inf if the density cannot draw the tree."""
+    """Return log pi(T) - log g(T) (chains, k) of evenly spaced draws of a team, inf if g cannot draw T."""
     n = min(max(N_WEIGHTED_DRAWS // post.n_chains, 1), post.n_draws)
     indices = np.unique(np.linspace(0, post.n_draws - 1, n).astype(np.int64))
     draws = post.tree_of_draw[np.ix_(team, indices)]
-    trees, number = np.unique(draws, return_inverse=True)
-    coded, weights, done = post.coded_trees.take(trees), np.empty(len(trees)), 0
+    trees, draw_index = np.unique(draws, return_inverse=True)
+    coded, weights, n_done = post.coded_trees.take(trees), np.empty(len(trees)), 0
     nodes, offset = coded.records().view(np.recarray), coded.offset.astype(np.int64)
     while (
-        done := int(saved_log_weights_into(chain.packed_chain, nodes, offset[:-1], offset[1:], weights, done))
+        n_done := int(saved_log_weights_into(chain.packed_chain, nodes, offset[:-1], offset[1:], weights, n_done))
     ) < len(trees):
         chain.enlarge()
-    return weights[number.reshape(draws.shape)]
+    return weights[draw_index.reshape(draws.shape)]
 
 
 def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:
-    """Return the log of the evidence and its standard error, NaN if unknown.
+    """Return the bridge estimate of the log evidence and its standard error, NaN if unknown.
 
     ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights, some of each finite.
     """
@@ -122,28 +124,30 @@ def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, 
     effective = of_draws.size
     if of_draws.shape[1] >= FEWEST_PER_CHAIN and np.isfinite(of_draws).all():
         effective = of_draws.size / float(autocorrelation_times(of_draws[None])[0])
-    s, r = (np.log(n / (effective + len(of_trees))) for n in (effective, len(of_trees)))
+    log_s, log_r = (np.log(n / (effective + len(of_trees))) for n in (effective, len(of_trees)))
 
     def terms(log_z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return log w / (s w + r Z) of the trees, and log 1 / (s w + r Z) of the draws."""
-        return of_trees - np.logaddexp(s + of_trees, r + log_z), -np.logaddexp(s + of_draws, r + log_z)
+        log_r_z = log_r + log_z
+        return of_trees - np.logaddexp(log_s + of_trees, log_r_z), -np.logaddexp(log_s + of_draws, log_r_z)
 
     def excess(log_z: float) -> float:
         """Return the log of Z over the right side of its equation, which increases with Z."""
-        above, below = terms(log_z)
-        return float(log_z + log_mean(below) - log_mean(above))
+        numerator, denominator = terms(log_z)
+        return float(log_z + log_mean(denominator) - log_mean(numerator))
 
     finite = np.concatenate([weights[np.isfinite(weights)] for weights in (of_draws, of_trees)])
     # the range of the weights contains Z if all are finite; 50 nats more cover samples of all but one infinite weight
     log_z = float(brentq(excess, finite.min() - 50.0, finite.max() + 50.0))
-    above, below = terms(log_z)
-    above, below = np.exp(above - above.max()), np.exp(below - below.max())
-    if below.shape[1] < FEWEST_PER_CHAIN:
+    numerator, denominator = terms(log_z)
+    numerator, denominator = np.exp(numerator - numerator.max()), np.exp(denominator - denominator.max())
+    if denominator.shape[1] < FEWEST_PER_CHAIN:
         return log_z, np.nan
-    variance = above.var(ddof=1) / (len(above) * above.mean() ** 2)
-    correlation = float(autocorrelation_times(below[None])[0])
+    # relative variance of Z: that of the mean over trees plus that of the mean over draws, which are correlated
+    variance = numerator.var(ddof=1) / (len(numerator) * numerator.mean() ** 2)
+    correlation = float(autocorrelation_times(denominator[None])[0])
     # the variance of the draws is estimated from few effective ones, so its error covers a t distribution
-    wider = float(stdtrit(max(below.size / correlation, 1.0), 0.5 + COVERED / 2.0)) / 2.0
-    variance += correlation * below.var() / (below.size * below.mean() ** 2) * wider**2
+    inflation = float(stdtrit(max(denominator.size / correlation, 1.0), 0.5 + COVERED / 2.0)) / 2.0
+    variance += correlation * denominator.var() / (denominator.size * denominator.mean() ** 2) * inflation**2
     # trees of another weight may have a probability of about 1 / n even if none of n trees has this weight
     return log_z, max(float(np.sqrt(variance)), 1.0 / len(of_trees))

@@ -1,9 +1,9 @@
 """Tuning of the default run: chains draw trees in rounds, and each team of chains fits a density to its own trees.
 
-A round is one task for each chain. Between two rounds the decisions of a team's chains are fitted together. The first
-rounds temper the score, so that chains move between modes which the posterior separates. In the last rounds a graph of
-the cells and splits that were visited grows. Then density and graph are frozen. Nothing passes between teams, so that
-each is an independent witness of what the other has found; only the costs of proposals are pooled.
+A round is one task for each chain. After it the decisions (to split, and by which split) in the trees of a team are
+fitted together. The first rounds temper the score, so that chains move between modes which the posterior separates. In
+the last rounds a graph of the cells and splits that were visited grows. Then density and graph are frozen. Nothing
+passes between teams, so that each is an independent witness of the other. Only costs of proposals are pooled.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ class Team(NamedTuple):
 
 
 class Tuning:
-    """State of a run during tuning."""
+    """State of a run during tuning. ``pool`` runs the rounds of all chains."""
 
-    def __init__(self, work: RunState, pool: Pool) -> None:
-        self.work, self.pool, self.lost = work, pool, dict(work.lost)
-        self.plan, self.n_chains = work.plans[0], len(work.plans)
+    def __init__(self, run_state: RunState, pool: Pool) -> None:
+        self.run_state, self.pool, self.lost_chains = run_state, pool, dict(run_state.lost_chains)
+        self.plan, self.n_chains = run_state.plans[0], len(run_state.plans)
         """Plan of the first chain. Those of the others differ in seed and start."""
         self.ends: list[Snapshot | None] = [None] * self.n_chains
         self.cost, self.rows = np.zeros((2, len(self.plan.kernel.names))), 0.0
@@ -88,30 +88,30 @@ class Tuning:
         self.teams = [Team(tuple(chains[t::n_teams]), initial_density(), new_graph()) for t in range(n_teams)]
 
     def run(self, progress: Progress) -> RunState:
-        """Run all rounds, or fewer if time or chains run out, and return the chains ready for their first draws."""
-        rounds, stopped = rounds_of(self.plan, self.n_chains), self.pool.stopped
+        """Run all rounds, or fewer if time or chains run out. Return the state of the run before the first draws."""
+        rounds, signal = rounds_of(self.plan, self.n_chains), self.pool.signal
         for number, (beta, last_step) in enumerate(rounds):
             progress.update(self.plan.tune * self.n_chains if number > 0 else 0, f"round {number + 1} of {len(rounds)}")
             self.plan = self.plan._replace(tune=last_step)
             self._run_round(beta, number >= len(ROUND_BETAS))
-            ends = [end for c, end in enumerate(self.ends) if c not in self.lost and end is not None]
+            ends = [end for c, end in enumerate(self.ends) if c not in self.lost_chains and end is not None]
             is_cut = number + 1 < len(rounds) or any(end.tuned < last_step for end in ends)
-            if ends and stopped.is_set() and is_cut:
-                self.work.stop.cuts.append(f"tuning from round {number + 1} of {len(rounds)} on")
-            if not ends or stopped.is_set():
+            if ends and signal.is_set() and is_cut:
+                self.run_state.stop.cuts.append(f"tuning from round {number + 1} of {len(rounds)} on")
+            if not ends or signal.is_set():
                 break
         self.plan = self.plan._replace(tune=rounds[-1][1])
-        return self._work_at_first_draw()
+        return self._state_at_first_draw()
 
     def _run_round(self, beta: float, grows: bool) -> None:
         """Run one round of all chains at inverse temperature ``beta``, and fit the density or graph of each team."""
         tasks = {}
         for team in self.teams:
             graph = team.graph if grows else None
-            room = (MAX_GRAPH_PIECES - int(team.graph.used.max())) // len(team.chains)
-            shared = team.density, beta, graph, room, n_round_trees(self.plan, self.n_chains)
-            tasks |= {c: (self._plan_of(c), self.ends[c], *shared) for c in team.chains if c not in self.lost}
-        results: dict[int, RoundResult] = self.pool.map(run_round, tasks, self.lost)
+            n_free = (MAX_GRAPH_PIECES - int(team.graph.used.max())) // len(team.chains)
+            shared = team.density, beta, graph, n_free, n_round_trees(self.plan, self.n_chains)
+            tasks |= {c: (self._plan_of(c), self.ends[c], *shared) for c in team.chains if c not in self.lost_chains}
+        results: dict[int, RoundResult] = self.pool.map(run_round, tasks, self.lost_chains)
         for c, result in results.items():
             self.ends[c] = result.end
         self._set_weights(list(results.values()))
@@ -119,7 +119,7 @@ class Tuning:
 
     def _plan_of(self, c: int) -> Plan:
         """Return the present plan with the seed and start of chain ``c``."""
-        return self.plan._replace(seed=self.work.plans[c].seed, start=self.work.plans[c].start)
+        return self.plan._replace(seed=self.run_state.plans[c].seed, start=self.run_state.plans[c].start)
 
     def _set_weights(self, results: list[RoundResult]) -> None:
         """Set the weights of the moves, and the number of proposals in a step, by the cost of proposals so far."""
@@ -133,38 +133,37 @@ class Tuning:
             rows_of_step = length.work / (MAX_RELATIVE_LENGTH * length.draws * self.n_chains)
             self.plan = self.plan._replace(kernel=self.plan.kernel.with_weights_by_cost(self.cost, rows_of_step))
 
-    def _work_at_first_draw(self) -> RunState:
-        """Return the chains ready for their first draws, each with its team's density and graph."""
+    def _state_at_first_draw(self) -> RunState:
+        """Return the state of the run before the first draws, in which each chain has its team's density and graph."""
         length, results = self.plan.length, list[Result | None]([None] * self.n_chains)
-        if length is not None and len(self.lost) < self.n_chains:
+        if length is not None and len(self.lost_chains) < self.n_chains:
             rows_of_step = self.plan.kernel.rows_per_block(self.cost) * self.n_chains
             steps = max(int((length.work - self.rows) / rows_of_step), length.draws)
             self.plan = self.plan._replace(length=length._replace(steps=length.steps or steps))
         plans = [self._plan_of(c) for c in range(self.n_chains)]
         for number, team in enumerate(self.teams):
             for c in team.chains:
-                if c not in self.lost:
+                if c not in self.lost_chains:
                     results[c] = _at_first_draw(plans[c], self.ends[c], team.density, team.graph, number)
-        return self.work._replace(plans=plans, results=results, lost=self.lost)
+        return self.run_state._replace(plans=plans, results=results, lost_chains=self.lost_chains)
 
 
-def tune_teams(work: RunState) -> RunState:
-    """Tune chains in teams and return them ready for their first draws.
+def tune_teams(run_state: RunState) -> RunState:
+    """Tune chains in teams, and return the state of the run before their first draws.
 
     Chains lost on an executor are named in the result, and the others go on. If a run that lost chains is resumed, they
     begin with the density and graph of their team, or of the other team if all of theirs were lost.
     """
-    if work.drawn:
-        results = [result or _lost_chain_at_start(work, c) for c, result in enumerate(work.results)]
-        return work._replace(results=results)
-    chains = len(work.plans)
-    with tuning_pool(work, chains * rounds_of(work.plans[0], chains)[-1][1]) as (pool, progress):
-        return Tuning(work, pool).run(progress)
+    if run_state.present_results:
+        results = [result or _lost_chain_at_start(run_state, c) for c, result in enumerate(run_state.results)]
+        return run_state._replace(results=results)
+    chains = len(run_state.plans)
+    with tuning_pool(run_state, chains * rounds_of(run_state.plans[0], chains)[-1][1]) as (pool, progress):
+        return Tuning(run_state, pool).run(progress)
 
 
 def rounds_of(plan: Plan, chains: int) -> list[tuple[float, int]]:
-    """Return, for each round, the inverse temperature and the number of tuning steps of a chain at the end of the
-    round.
+    """Return inverse temperature and number of tuning steps of a chain at the end of each round.
 
     An adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
     not grow if the variance of the leaves or feature weights are drawn, since the sums it stores change with them.
@@ -190,7 +189,7 @@ def round_length(plan: Plan, chains: int) -> float:
 
 
 def pass_rows(model: TreeModel) -> int:
-    """Return the cost of scoring the splits of all features at the root, in rows visited."""
+    """Return the cost of a pass, the scores of the splits of all features at the root, in rows visited."""
     features = model.lowered.split_prior.feature
     return model.units.codes.shape[1] * len(features) + ROWS_PER_CODE * int(features.n_codes.sum())
 
@@ -204,48 +203,48 @@ def work_by_default(model: TreeModel) -> float:
 
 
 def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:
-    """Return True if fitting a density pays on this table and the rounds, if need be short ones, fit into the work."""
+    """Return True if fitting a density pays on this table and its rounds, which may be short, fit into the work."""
     rows = pass_rows(model)
     return rows <= MAX_REDRAWN_VALUES and MIN_ROUND_LENGTH * PASSES_FOR_FULL_ROUNDS * rows * chains <= work
 
 
-def can_add_draws(work: RunState) -> bool:
+def can_add_draws(run_state: RunState) -> bool:
     """Return True if all chains have graphs of visited cells, with room for their draws."""
-    ends = [result.end for result in work.drawn]
-    if work.plans[0].betas is not None or any(end is None for end in ends):
+    ends = [result.end for result in run_state.present_results]
+    if run_state.plans[0].betas is not None or any(end is None for end in ends):
         return False
-    used = [end.replicas[0].graph.used for end in ends]
-    return all(bool(n[N_PIECES] > 0 and n.max() + len(ends) * MIN_FREE_ENTRIES <= 2 * MAX_GRAPH_PIECES) for n in used)
+    counts = [end.replicas[0].graph.used for end in ends]
+    return all(bool(n[N_PIECES] > 0 and n.max() + len(ends) * MIN_FREE_ENTRIES <= 2 * MAX_GRAPH_PIECES) for n in counts)
 
 
-def add_draws_to_graphs(work: RunState) -> list[Result]:
-    """Add the draws of all chains to the graph of every team, and return the chains without draws.
+def add_draws_to_graphs(run_state: RunState) -> list[Result]:
+    """Add the draws of all chains to the graph of every team, and return the results of the chains without draws.
 
     So each team gets the trees that the other has found. The graphs also get as many independent trees as in a growth
     round. The chains keep their present trees. A team keeps its graph if an executor lost one of its tasks.
     """
-    results, chains = work.drawn, len(work.plans)
-    teams = Course(work.plans[0].kernel, 1, tuple(result.end for result in results), 1).teams
+    results, chains = run_state.present_results, len(run_state.plans)
+    teams = Course(run_state.plans[0].kernel, 1, tuple(result.end for result in results), 1).teams
     tasks = {}
     for team in teams:
         others = [c for c in range(chains) if c not in team]
-        room = (2 * MAX_GRAPH_PIECES - int(results[team[0]].end.replicas[0].graph.used.max())) // len(team)
+        n_free = (2 * MAX_GRAPH_PIECES - int(results[team[0]].end.replicas[0].graph.used.max())) // len(team)
         for i, c in enumerate(team):
             draws = tuple(results[d].saved for d in (c, *others[i :: len(team)]))
-            tasks[c] = (work.plans[c], results[c].end, room, n_round_trees(work.plans[c], chains), draws)
-    with Pool(work, work.stop.at_fraction(1.0)) as pool:
-        grown: dict[int, Graph] = pool.map(add_draws, tasks, {})
+            tasks[c] = (run_state.plans[c], results[c].end, n_free, n_round_trees(run_state.plans[c], chains), draws)
+    with Pool(run_state, run_state.stop.at_fraction(1.0)) as pool:
+        new_graphs: dict[int, Graph] = pool.map(add_draws, tasks, {})
     graphs = {}
     for team in teams:
-        if all(c in grown for c in team):
-            graphs |= dict.fromkeys(team, merge_graphs([grown[c] for c in team]))
-    return drop_draws(work, graphs)
+        if all(c in new_graphs for c in team):
+            graphs |= dict.fromkeys(team, merge_graphs([new_graphs[c] for c in team]))
+    return drop_draws(run_state, graphs)
 
 
-def drop_draws(work: RunState, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
-    """Return the chains at their present trees, without draws, with the new graphs in ``graphs``, by chain number."""
+def drop_draws(run_state: RunState, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
+    """Return all chains at their present trees, without draws, with the new graphs in ``graphs``, by chain."""
     out, graphs = [], graphs or {}
-    for c, (plan, result) in enumerate(zip(work.plans, work.drawn, strict=True)):
+    for c, (plan, result) in enumerate(zip(run_state.plans, run_state.present_results, strict=True)):
         end = result.end
         out.append(_at_first_draw(plan, end, density_of(end), graphs.get(c, end.replicas[0].graph), end.team))
     return out
@@ -259,11 +258,11 @@ def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph,
     return result_without_draws(plan, end)
 
 
-def _lost_chain_at_start(work: RunState, c: int) -> Result:
+def _lost_chain_at_start(run_state: RunState, c: int) -> Result:
     """Return a lost chain at its start, with the density and graph of its team, or of the other if that is lost."""
-    ends = [result.end for result in work.drawn]
-    team = c % min(MAX_TEAMS, len(work.plans))
+    ends = [result.end for result in run_state.present_results]
+    team = c % min(MAX_TEAMS, len(run_state.plans))
     end = next((end for end in ends if end.team == team), ends[0])
-    run = Run(work.plans[c]._replace(draws=0))
+    run = Run(run_state.plans[c]._replace(draws=0))
     run.begin()
-    return _at_first_draw(work.plans[c], run.snapshot, density_of(end), end.replicas[0].graph, end.team)
+    return _at_first_draw(run_state.plans[c], run.snapshot, density_of(end), end.replicas[0].graph, end.team)

@@ -25,7 +25,7 @@ N_RECORDED_TREES = 100
 MAX_ADDED_DRAWS = 500
 """Largest number of draws of one chain added to the graph between two stretches (series) of draws, at even steps."""
 TREES_PER_CALL = 8
-"""Number of trees drawn between two looks at the signal. One tree takes up to 50 ms."""
+"""Number of trees drawn between two checks of the signal to stop. One tree takes up to 50 ms."""
 
 
 class RoundResult(NamedTuple):
@@ -47,31 +47,30 @@ def run_round(
     density: np.ndarray,
     beta: float,
     graph: Graph | None = None,
-    room: int = 0,
+    n_free: int = 0,
     n_trees: int = 0,
-    stopped: Signal = None,
+    signal: Signal = None,
 ) -> RoundResult:
     """Run one chain from ``end``, or from its start, up to the steps of tuning of the plan, or until it is stopped.
 
-    The chain draws from the density at inverse temperature ``beta``. Its trees, and ``n_trees`` independent ones,
-    are added to a copy of the graph with room for ``room`` more pieces and links. Without a graph the decisions of its
-    trees are recorded.
+    The chain draws from the density at inverse temperature ``beta``. Its trees, and ``n_trees`` independent ones, are
+    added to a copy of the graph with ``n_free`` more pieces and links, or without a graph, their decisions recorded.
     """
     run = Run(plan, end)
     rows_before = int(run.chain.state.count[N_VISITED_ROWS])
     run.begin()
     set_density(run.chain, density, beta)
     if graph is not None:
-        graph = set_growing(run.chain, graph, room)
+        graph = set_growing(run.chain, graph, n_free)
     decisions = new_decisions(MAX_RECORDED_CELLS)
     packed, first, last = pack(decisions), run.tuned, plan.tune
-    every = max(3 * (last - first) // (4 * N_RECORDED_TREES), 1)
-    while run.tuned < last and not is_set(stopped):
-        look = min(run.tuned + every, last)
-        while run.tuned < look and not is_set(stopped):
-            run.advance(min(run.block, look - run.tuned))
+    interval = max(3 * (last - first) // (4 * N_RECORDED_TREES), 1)
+    while run.tuned < last and not is_set(signal):
+        next_record = min(run.tuned + interval, last)
+        while run.tuned < next_record and not is_set(signal):
+            run.advance(min(run.block, next_record - run.tuned))
         if graph is not None:
-            sample_independent(run.chain, round(n_trees * every / (last - first)), stopped)
+            sample_independent(run.chain, round(n_trees * interval / (last - first)), signal)
         elif 4 * (run.tuned - first) > last - first:
             record_decisions(run.chain.packed_chain, packed)
     set_density(run.chain, None, 1.0)
@@ -81,44 +80,44 @@ def run_round(
 
 
 def add_draws(
-    plan: Plan, end: Snapshot, room: int, n_trees: int, draws: tuple[Saved, ...], stopped: Signal = None
+    plan: Plan, end: Snapshot, n_free: int, n_trees: int, draws: tuple[Saved, ...], signal: Signal = None
 ) -> Graph:
-    """Return a copy of a chain's graph to which draws of several chains and independent trees were added.
+    """Return a copy of a chain's graph to which draws of several chains and ``n_trees`` independent trees were added.
 
-    The chain keeps its present tree.
+    The copy has room for ``n_free`` more pieces and links. The chain keeps its present tree.
     """
     # a generator of its own, so that the chain goes on with the numbers it would have had
     seed = generator_from(end.generator).integers(1 << 62)
     chain = Chain(plan.model.lowered, plan.kernel, np.random.default_rng(seed))
     set_density(chain, density_of(end), 1.0)
-    graph = set_growing(chain, end.replicas[0].graph, room)
+    graph = set_growing(chain, end.replicas[0].graph, n_free)
     for saved in draws:
         n = len(saved.tree_of_draw)
         indices = np.unique(np.linspace(0, n - 1, min(MAX_ADDED_DRAWS, n)).astype(np.int64))
         trees, start = np.unique(saved.tree_of_draw[indices]), np.asarray(saved.tree)["start"]
         for i in range(0, len(trees), TREES_PER_CALL):
-            part = trees[i : i + TREES_PER_CALL]
-            first, last, done = start[part], start[part + 1], 0
-            while done < len(part) and not is_set(stopped):
-                done = int(add_saved_trees(chain.packed_chain, saved.node, first, last, done))
-                if done < len(part):
+            trees_of_call = trees[i : i + TREES_PER_CALL]
+            first, last, n_added = start[trees_of_call], start[trees_of_call + 1], 0
+            while n_added < len(trees_of_call) and not is_set(signal):
+                n_added = int(add_saved_trees(chain.packed_chain, saved.node, first, last, n_added))
+                if n_added < len(trees_of_call):
                     chain.enlarge()
-    sample_independent(chain, n_trees, stopped)
+    sample_independent(chain, n_trees, signal)
     graph.used[IS_GROWING] = 0
     return graph
 
 
-def sample_independent(chain: Chain, n: int, stopped: Signal = None) -> np.ndarray:
+def sample_independent(chain: Chain, n: int, signal: Signal = None) -> np.ndarray:
     """Draw ``n`` trees from the density and return their log weights ``log pi(T) - log g(T)``.
 
     A growing graph gets the trees. Trees that a signal leaves undrawn have the log weight ``-inf``.
     """
     out = np.full(n, -np.inf)
     for i in range(0, n, TREES_PER_CALL):
-        if is_set(stopped):
+        if is_set(signal):
             break
-        part, done = out[i : i + TREES_PER_CALL], 0
-        while (done := int(sample_trees(chain.packed_chain, part, done))) < len(part):
+        call_out, n_drawn = out[i : i + TREES_PER_CALL], 0
+        while (n_drawn := int(sample_trees(chain.packed_chain, call_out, n_drawn))) < len(call_out):
             chain.enlarge()
     return out
 
@@ -138,9 +137,9 @@ def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
     state.stored.cell.scan[:] = NONE
 
 
-def set_growing(chain: Chain, graph: Graph, room: int) -> Graph:
-    """Let the chain add trees to a copy of ``graph`` with room for ``room`` more pieces and links; return the copy."""
-    n_pieces, n_links = (int(graph.used[i]) + room for i in (N_PIECES, N_LINKS))
+def set_growing(chain: Chain, graph: Graph, n_free: int) -> Graph:
+    """Let the chain add its trees to a copy of ``graph`` with ``n_free`` more pieces and links. Return the copy."""
+    n_pieces, n_links = (int(graph.used[i]) + n_free for i in (N_PIECES, N_LINKS))
     copy = with_capacity(graph, n_pieces, n_links)
     copy.used[IS_GROWING] = 1
     chain.use_graph(copy)

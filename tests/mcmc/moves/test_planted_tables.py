@@ -101,7 +101,7 @@ def go_down(ladder):
 
 def adapt(ladder):
     """The level in the middle moves."""
-    ladder.tried[:], ladder.acceptance[:] = 10, [9.0, 2.0]
+    ladder.n_proposed[:], ladder.acceptance[:] = 10, [9.0, 2.0]
     ladder._adapt()
 
 

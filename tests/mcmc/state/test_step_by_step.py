@@ -145,7 +145,7 @@ def check_noisy_contents(model, chain):
         model.leaf.given(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.guess)
     )
     chain.reserve(1)
-    chain.save(anew=True)
+    chain.save(as_new=True)
     post = join_chains(model, [_saving.trim_draws(chain.saved)], (), 0.0)
     tree = post.distinct_tree(0)
     assert isclose(post.log_score_of_tree[0], model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)

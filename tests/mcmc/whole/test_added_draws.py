@@ -99,7 +99,7 @@ def rebuilt(model, saved):
         while not restore_saved_tree(chain.model, chain.packed_state, saved.node, first, last):
             chain.enlarge()
         assert chain.state.count[N_NODES] == last - first
-        chain.save(anew=True)
+        chain.save(as_new=True)
     return trim_draws(chain.saved)
 
 

@@ -117,14 +117,14 @@ def pruned(graph):
 @pytest.fixture
 def collapsed(monkeypatch):
     """At the end of tuning the graph of one team lacks the mode."""
-    real = _rounds.Tuning._work_at_first_draw
+    real = _rounds.Tuning._state_at_first_draw
 
     def finished(tuning):
         one, other = tuning.teams
         tuning.teams = [one, other._replace(graph=pruned(other.graph))]
         return real(tuning)
 
-    monkeypatch.setattr(_rounds.Tuning, "_work_at_first_draw", finished)
+    monkeypatch.setattr(_rounds.Tuning, "_state_at_first_draw", finished)
 
 
 @pytest.mark.parametrize("rest", [{}, {"steps": 250}])

@@ -106,7 +106,7 @@ def test_drawing_leaves_the_chain_where_it_was():
     before = {name: getattr(chain.state, name).copy() for name in ("order", "moves", "beta", "density")}
     free, tree = int(chain.state.count[3]), chain.saved.node.copy()
     sample_independent(chain, 50)
-    chain.save(anew=True)
+    chain.save(as_new=True)
     for name, array in before.items():
         assert np.array_equal(getattr(chain.state, name), array), name
     assert chain.state.count[3] >= free

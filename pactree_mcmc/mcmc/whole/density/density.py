@@ -197,9 +197,7 @@ def split_probability(
 
 @jit
 def log_split_probability(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log g of an internal node's split, given that its cell is split. It must be a candidate of
-    `split_sums`.
-    """
+    """Return log g of the split of an internal node, a candidate of `split_sums`, given that its cell is split."""
     if follows_design(model.split_prior):
         return 0.0
     guide_index, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
@@ -258,9 +256,8 @@ def numbered_split(
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
     """Return a random node whose subtree is to be redrawn, or NONE.
 
-    The node is on the path of a random merged row, a number of levels below the first cell that is not too large, or
-    NONE if the path ends before. The number is uniform below that in the density's last row. Another subtree below the
-    node would not change the probability of picking it.
+    It is on the path of a random merged row, a number of levels below the first cell that is not too large. The number
+    is uniform below that in the density's last row. Another subtree there would not change the probability of a node.
     """
     n_depths = np.int64(state.density[len(state.density) - 1, 0])
     # the number may come from a file, and be too small

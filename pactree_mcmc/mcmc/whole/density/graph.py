@@ -104,10 +104,8 @@ def find_link_of_node(model: Lowered, state: ChainState, piece_index: int, node:
 
 @jit
 def evaluate_piece(graph: Any, piece_index: int) -> None:
-    """Compute the value V of a piece (the log sum over subtrees of a cell at a depth) from those of the pieces of
+    """Compute V of a piece (the log sum over subtrees of a cell at a depth) and its links' weights from V of
     children.
-
-    V of a link's children gives the weight of the link, its log term in the sum.
     """
     piece, links, pieces = graph.piece[piece_index], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
@@ -145,8 +143,8 @@ def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node, or feature NONE to stop there, by graph and density. Return its log
-    probability, too.
+    """Draw a split of a splittable node, or feature NONE to stop, by graph and density. Return it and its log
+    probability.
     """
     split, log_g = _propose_decision(rng, model, state, node)
     piece_index, link_index = piece_of_node(state, node), np.int64(NONE)

@@ -1,9 +1,8 @@
 """Terms (covariates) of a cell and of its splits in the learned density, and the logits of the splits.
 
-The terms x of a cell are a constant, the lookahead log odds, their negative part, impurity and its root, log(1 + weight
-outside the largest class), log(1 + rows) and the depth. The terms f of a split are its gain in tempered score, sum,
-maximum and sum of roots of the impurities of its sides, and two log products of their weights and rows
-(`split_terms_into`).
+The terms x of a cell are a constant, the lookahead log odds, their negative part, impurity, its root, log weight
+outside the largest class, log rows and depth. The terms f of a split are its gain in tempered score, sum, maximum and
+sum of roots of its sides' impurities, and two log products of their weights and rows.
 """
 
 from math import exp, inf, log, log1p, sqrt
@@ -68,9 +67,7 @@ def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, stats_row: int
 
 @jit
 def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
-    """Return the impurity of whole counts, ``n log n - sum_k n_k log n_k``, from stored values of x log x in
-    ``logs[0]``.
-    """
+    """Return the impurity of whole counts, ``n log n - sum_k n_k log n_k``. ``logs[0]`` has the values of x log x."""
     total, largest, nats = np.int64(0), np.int64(0), 0.0
     for i in range(stats.shape[1]):
         n = np.int64(stats[stats_row, i])
@@ -107,9 +104,7 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, stats
 def _impurities_into(
     nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n_cells: int
 ) -> None:
-    """Write the fields of `impurity` of ``n_cells`` cells. The commonest leaf models have their own loops, a sixth
-    faster.
-    """
+    """Write the fields of `impurity` of ``n_cells`` cells. The commonest leaf models have their own, faster loops."""
     if logs.shape[1] > 1 and stats.shape[1] == 2:
         x_log_x = logs[0]
         for row in range(n_cells):
@@ -137,7 +132,7 @@ def split_terms_into(
 ) -> None:
     """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``terms[:, column]``.
 
-    ``gain`` is its gain in tempered score, and ``left`` and ``right`` are the impurities of its sides.
+    ``left`` and ``right`` are the impurities of its sides, and ``gain`` is its gain in tempered score.
     """
     terms[0, column] = gain
     terms[1, column], terms[2, column] = left.nats, right.nats
@@ -187,8 +182,7 @@ def logit(density: np.ndarray, density_row: int, terms: np.ndarray, column: int)
 
 @jit
 def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
-    """Compute gain, terms f and logit b . f of the splits of a node on feature ``k``, after `fill_bins`. Return their
-    number.
+    """Compute gain, terms f and logit b . f of the splits of a node on feature ``k``. Return their number.
 
     Split i of `split_sums` has entry i + 2 in ``density.exponent``, ``split_terms`` and ``n_alike``, the number of
     splits that separate the rows alike. Entries 0 and 1 are the splits with an empty side, which do not count.
