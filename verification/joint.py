@@ -93,11 +93,11 @@ def step(sampler, model, tree, rng):
     )
 
 
-def data_given(code, template, tree, noise, rng):
+def draw_y_given_tree(code, template, tree, noise, rng):
     """Data with all classes given tree and noise variance."""
     leaf = template.leaf if template.leaf.separates else template.leaf.given(noise)
     while True:
-        y = code.module("mcmc.simulation").data_given(template, tree, leaf, rng)
+        y = code.module("mcmc.simulation").draw_y_given_tree(template, tree, leaf, rng)
         if has_all_classes(template, y):
             return y
 
@@ -151,7 +151,7 @@ def successive(sampler, names, starts, n, seed):
         for c, (tree, _, noise) in enumerate(starts):
             rng = np.random.default_rng((*seed, c))
             for i in range(n):
-                y = data_given(code, template, tree, noise, rng)
+                y = draw_y_given_tree(code, template, tree, noise, rng)
                 model = model_for(code, names, y, sampler.weight)
                 tree, log_prior, log_score, drawn_noise = step(sampler, model, tree, rng)
                 if sampler.weight is not None:  # the score as independent draws have it

@@ -30,7 +30,7 @@ from .moves.base import AbsentMove, Move
 
 PROPOSALS_PER_DRAW = 100
 """Default number of proposals between two draws."""
-STEP_ROWS = 50.0
+PROPOSAL_ROWS = 50.0
 """Cost of a proposal in rows, beside the rows that it visits."""
 MIN_PROPOSALS = 10
 """Smallest number of proposals between two draws if the run sets this number by cost."""
@@ -107,7 +107,7 @@ class Kernel(NamedTuple):
     """Weight of each move by the argument ``kernel``, not normalised, before weights were set by cost."""
 
     @property
-    def steps(self) -> list[Move | AbsentMove]:
+    def move_objects(self) -> list[Move | AbsentMove]:
         """Moves of the kernel, in the order of ``names``."""
         own = {move.name: move for move in self.own}
         return [LIBRARY_MOVES[name] if name in LIBRARY_MOVES else own[name] for name in self.names]
@@ -120,7 +120,7 @@ class Kernel(NamedTuple):
     @property
     def scratch(self) -> frozenset[str]:
         """Names of the scratch arrays that the moves need."""
-        return frozenset(name for step in self.steps for name in step.scratch)
+        return frozenset(name for step in self.move_objects for name in step.scratch)
 
     @property
     def is_guided(self) -> bool:
@@ -129,14 +129,14 @@ class Kernel(NamedTuple):
 
     @property
     def count_names(self) -> tuple[str, ...]:
-        """Names of the proposal counts of all moves, those of the library first, in the order of STEPS."""
+        """Names of the proposal counts of all moves, those of the library first, in the order of `LIBRARY_MOVES`."""
         ordered = [LIBRARY_MOVES[name] for name in LIBRARY_MOVES if name in self.names]
         return tuple(dict.fromkeys(count for step in (*ordered, *self.own) for count in step.counts))
 
     @property
     def first_counts(self) -> list[int]:
-        """Index in ``moves`` of the first count of each move."""
-        return [self.count_names.index(step.counts[0]) for step in self.steps]
+        """Index in ``count_names`` of the first count of each move."""
+        return [self.count_names.index(step.counts[0]) for step in self.move_objects]
 
     def for_file(self) -> Kernel:
         """Return the kernel as a file holds it, without code."""
@@ -147,38 +147,41 @@ class Kernel(NamedTuple):
 
         ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited.
         """
-        each = _rows_per_proposal(cost)
-        given = np.array(self.given)
-        others = np.array([name not in WORK_FRACTIONS for name in self.names])
+        rows_each = _rows_per_proposal(cost)
+        given_weights = np.array(self.given)
+        by_weight = np.array([name not in WORK_FRACTIONS for name in self.names])
         # a step of weight w_k and cost c_k does the fraction w_k c_k / sum_j w_j c_j of the work. Steps with a fraction
         # f_k of their own get w_k = f_k / c_k, the others w_k = r g_k / sum_j g_j c_j: given weights g, work r in all
-        weights = np.array([WORK_FRACTIONS.get(name, 0.0) for name in self.names]) / each
+        weights = np.array([WORK_FRACTIONS.get(name, 0.0) for name in self.names]) / rows_each
         rest = 1.0 - sum(WORK_FRACTIONS.values())
-        weights[others] = rest * given[others] / (given[others] * each[others]).sum()
+        weights[by_weight] = rest * given_weights[by_weight] / (given_weights[by_weight] * rows_each[by_weight]).sum()
         weights /= weights.sum()
         # proposals of a block that visit so many rows, with a limit on its expected proposals of "learned"
-        most = MAX_LEARNED_PROPOSALS / weights[self.names.index("learned")]
-        block = int(min(max(rows / (weights * each).sum(), MIN_PROPOSALS), most))
+        max_block = MAX_LEARNED_PROPOSALS / weights[self.names.index("learned")]
+        block = int(min(max(rows / (weights * rows_each).sum(), MIN_PROPOSALS), max_block))
         return self._replace(weights=tuple(weights.tolist()), block=block, adapts=True)
 
     def rows_per_block(self, cost: np.ndarray) -> float:
         """Return the cost of a block of proposals in rows, given the ``cost`` (2, moves) of earlier proposals."""
-        each = _rows_per_proposal(cost)
-        return float((np.array(self.weights) * each).sum() * self.block)
+        rows_each = _rows_per_proposal(cost)
+        return float((np.array(self.weights) * rows_each).sum() * self.block)
 
     def proposals_of_block(self, block: int) -> list[int]:
         """Return the number of proposals of each move in block number ``block``, from 0."""
         return self.next_proposals(block * self.block, self.block)
 
-    def next_proposals(self, done: int, n: int) -> list[int]:
-        """Return the number of proposals of each move among the next ``n``, after the first ``done``."""
-        return (_first_proposals(self.weights, done + n) - _first_proposals(self.weights, done)).tolist()
+    def next_proposals(self, n_done: int, n: int) -> list[int]:
+        """Return the number of proposals of each move among the next ``n``, after the first ``n_done``."""
+        return (_first_proposals(self.weights, n_done + n) - _first_proposals(self.weights, n_done)).tolist()
 
 
 def _rows_per_proposal(cost: np.ndarray) -> np.ndarray:
-    """Return the cost of a proposal of each move in rows, (moves,). A move without proposals gets the largest cost."""
-    each = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
-    return np.where(cost[0] > 0.0, each, each.max()) + STEP_ROWS
+    """Return the cost of a proposal of each move in rows, (moves,), by the numbers of proposals and rows in ``cost``.
+
+    A move without proposals gets the largest cost.
+    """
+    rows = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
+    return np.where(cost[0] > 0.0, rows, rows.max()) + PROPOSAL_ROWS
 
 
 @lru_cache(maxsize=4096)
@@ -197,12 +200,12 @@ def _first_proposals(weights: tuple[float, ...], n: int) -> np.ndarray:
 
 
 def read_kernel(
-    kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False, best: str = "local"
+    kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False, default: str = "local"
 ) -> Kernel:
     """Check the argument ``kernel`` of `sample`, a name or weights of moves and kernels, and return the `Kernel`.
 
     ``is_line`` is True if the model splits on one ordered feature only and there is room for its sums. ``adapts`` is
-    True if weights and block may be set by cost. ``best`` is the name of the kernel that "default" means.
+    True if weights and block may be set by cost. ``default`` is the name of the kernel that "default" means.
     """
     if isinstance(kernel, str) and (kernel == "default" or kernel in KERNEL_WEIGHTS):
         kernel = {kernel: 1.0}
@@ -210,16 +213,16 @@ def read_kernel(
         names = ["default", *sorted(KERNEL_WEIGHTS)]
         raise ValueError(f"kernel={repr_of(kernel)} is unknown; give one of {names}, or {{move: weight}}.")
     weights: dict[str, float] = {}
-    own: list[Move] = []
+    own_moves: list[Move] = []
     for key, weight in kernel.items():
         number = as_number(weight)
-        parts = _move_weights(key, is_line, best)
+        parts = _move_weights(key, is_line, default)
         if number is None or not 0.0 <= number < np.inf:
             name = key.name if isinstance(key, Move) else key
             raise ValueError(f"the weight of {name!r} is {repr_of(weight)}; give a finite number >= 0.")
         if isinstance(key, Move) and number > 0.0:
-            _check_names(key, weights, own)
-            own.append(key)
+            _check_names(key, weights, own_moves)
+            own_moves.append(key)
         for name, part in parts.items():
             weights[name] = weights.get(name, 0.0) + float(number) * part
     total = math.fsum(weights.values())
@@ -227,21 +230,21 @@ def read_kernel(
         raise ValueError(f"the weights of the kernel add up to {total}; give at least one positive weight.")
     positive = {name: weight for name, weight in weights.items() if weight > 0.0}
     fractions = tuple(weight / total for weight in positive.values())
-    return Kernel(tuple(positive), fractions, block, adapts, tuple(own), tuple(positive.values()))
+    return Kernel(tuple(positive), fractions, block, adapts, tuple(own_moves), tuple(positive.values()))
 
 
 def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
     """Raise ValueError if splits have weights and a move takes the splits of a feature to be equally likely."""
-    wrong = [step.name for step in kernel.steps if "density" in step.scratch]
-    if wrong and not split_prior.is_even:
+    names = [move.name for move in kernel.move_objects if "density" in move.scratch]
+    if names and not split_prior.is_even:
         raise ValueError(
-            f"the move {wrong[0]!r} needs splits of a feature that are equally likely, and {split_prior!r} weighs "
+            f"the move {names[0]!r} needs splits of a feature that are equally likely, and {split_prior!r} weighs "
             'them; give kernel="local", or a mixture without "learned" and "subgraph".'
         )
 
 
-def _move_weights(key: Any, is_line: bool, best: str) -> dict[str, float]:
-    """Return the weights of moves, by name, that the key of a kernel's entry (move or named kernel) means."""
+def _move_weights(key: Any, is_line: bool, default: str) -> dict[str, float]:
+    """Return the weights of moves by name that a key of the argument ``kernel``, a move or named kernel, means."""
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
@@ -250,7 +253,7 @@ def _move_weights(key: Any, is_line: bool, best: str) -> dict[str, float]:
         if key in LIBRARY_MOVES:
             return {key: 1.0}
         if key == "default" or key in KERNEL_WEIGHTS:
-            return KERNEL_WEIGHTS[best if key == "default" else key]
+            return KERNEL_WEIGHTS[default if key == "default" else key]
     moves = f"the moves are {', '.join(LIBRARY_MOVES)}, and pt.Move of your own"
     if isinstance(key, str) and key in REMOVED_MOVES:
         raise ValueError(f"the move {key!r} was removed, since kernels mix as well without it; {moves}.")
@@ -270,14 +273,14 @@ def restore_own_moves(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
     """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name."""
     by_name = {move.name: move for move in moves}
     own = []
-    for known in kernel.own:
-        move = by_name.get(known.name, known)
+    for file_move in kernel.own:
+        move = by_name.get(file_move.name, file_move)
         if isinstance(move, AbsentMove):
             raise ValueError(
                 f"the kernel of this run has a move {move.name!r} that is not the library's, and files hold no code; "
                 "give it: pt.resume(run, draws, moves=[...])."
             )
-        old, new = known.record, move.record
+        old, new = file_move.record, move.record
         if old[:-1] != new[:-1]:
             raise ValueError(f"{move!r} is not the move of that name in this run: {new[:-1]}, and it was {old[:-1]}.")
         if old.key and new.key and old.key != new.key and old.key.split()[0] == new.key.split()[0]:

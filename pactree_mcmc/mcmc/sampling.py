@@ -177,7 +177,7 @@ def sample(
     if proposals is None:
         proposals = WHOLE_PROPOSALS_PER_DRAW if is_guided else PROPOSALS_PER_DRAW
     adapts = length is not None and is_guided
-    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, best=default_kernel)
+    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, default=default_kernel)
     check_even_splits(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)
@@ -359,7 +359,7 @@ def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")
     for c, tree in enumerate(trees):
-        equal = None if model.split_prior.drawn_weights is None else np.ones(model.n_features)
-        if model.log_prior(tree, feature_weights=equal) == -np.inf:
+        equal_weights = None if model.split_prior.drawn_weights is None else np.ones(model.n_features)
+        if model.log_prior(tree, feature_weights=equal_weights) == -np.inf:
             raise ValueError(f"the start tree of chain {c} cannot occur under the model: its prior is 0.")
     return trees

@@ -54,10 +54,10 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
         )
     rng = read_generator(rng)
     tree = draw_prior_tree(model, rng)
-    return tree, data_given(model, tree, model.leaf.for_one_tree(rng), rng)
+    return tree, draw_y_given_tree(model, tree, model.leaf.for_one_tree(rng), rng)
 
 
-def data_given(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
+def draw_y_given_tree(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
     """Draw y (n,) given the tree and ``leaf``, the model's leaf with the parameters that all leaves share, if any."""
     target = model.target
     y = target.values.copy()

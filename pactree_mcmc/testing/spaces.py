@@ -241,7 +241,7 @@ class Stepper:
             raise StepError(
                 f"returned {what}; return a Proposal in every case, moves.nothing() if the step proposes nothing"
             )
-        n_counts = len(chain.kernel.steps[chain.kernel.names.index(self.name)].counts)
+        n_counts = len(chain.kernel.move_objects[chain.kernel.names.index(self.name)].counts)
         if not 0 <= proposal.which < n_counts:
             counted = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
             raise StepError(

@@ -14,7 +14,7 @@ from pactree_mcmc.mcmc import schedule as _schedule
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
 from pactree_mcmc.mcmc.chain.start import load_tree
-from pactree_mcmc.mcmc.kernel import MAX_LEARNED_PROPOSALS, MIN_PROPOSALS, STEP_ROWS, WHOLE_WEIGHTS, read_kernel
+from pactree_mcmc.mcmc.kernel import MAX_LEARNED_PROPOSALS, MIN_PROPOSALS, PROPOSAL_ROWS, WHOLE_WEIGHTS, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.schedule import even_indices
 from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE
@@ -371,7 +371,7 @@ COST = np.array([[100.0, 10.0, 400.0, 200.0, 80.0, 30.0, 90.0], [5e4, 2e5, 1e4, 
 @pytest.mark.parametrize("rows", [1.0, 1e5, 1e12])
 def test_work_is_shared_as_said(rows):
     kernel = read_kernel("whole").with_weights_by_cost(COST, rows)
-    weights, each = np.array(kernel.weights), COST[1] / COST[0] + STEP_ROWS
+    weights, each = np.array(kernel.weights), COST[1] / COST[0] + PROPOSAL_ROWS
     assert kernel.names == tuple(WHOLE_WEIGHTS) and kernel.adapts
     assert weights.sum() == pytest.approx(1.0) and weights.min() > 0.0
     fractions = weights * each / (weights * each).sum()

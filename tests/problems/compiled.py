@@ -9,7 +9,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.core.compile.jit import HAS_PRIVATE_PARTS
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.run import entries
+from pactree_mcmc.mcmc.run import compiled
 
 done = not HAS_PRIVATE_PARTS
 
@@ -22,4 +22,4 @@ def compile_all():
     # the chain made here is the first
     done = True
     model = pt.TreeModel([[0.0], [1.0]], [0, 1])
-    Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0), prepare=entries.compile_all)
+    Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0), prepare=compiled.compile_all)

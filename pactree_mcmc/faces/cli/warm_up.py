@@ -26,7 +26,7 @@ from ...core.compile.folders import SHARED_VARIABLE, use_folder, writable_folder
 from ...core.extras import is_installed
 from ...mcmc.chain.chain import Chain
 from ...mcmc.kernel import read_kernel
-from ...mcmc.run.entries import compile_all
+from ...mcmc.run.compiled import compile_all
 from ...mcmc.run.workers import n_cores
 
 MIN_FOUR_BYTE_VALUES = 1 << 16

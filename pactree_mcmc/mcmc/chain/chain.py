@@ -60,7 +60,7 @@ class Chain:
         scratch = kernel.scratch | {"scan"} if has_grown_start else kernel.scratch
         self.state = new_state(model, FIRST_NODES, len(kernel.count_names), scratch)
         # computed once, since every call of compiled code reads them
-        self.steps, self.first_counts = kernel.steps, kernel.first_counts
+        self.move_objects, self.first_counts = kernel.move_objects, kernel.first_counts
         self._pack()
         self.reserve(0)
         prepare(self)
@@ -103,7 +103,7 @@ class Chain:
     def propose(self, move_index: int, n: int) -> None:
         """Make ``n`` proposals of the kernel's move ``move_index``. Add ``n`` and the rows visited to ``cost``."""
         rows_before, remaining = int(self.state.count[N_VISITED_ROWS]), n
-        run, first_count = self.steps[move_index].run, self.first_counts[move_index]
+        run, first_count = self.move_objects[move_index].run, self.first_counts[move_index]
         while remaining > 0:
             remaining -= run(self.packed_chain, remaining, first_count)
             if remaining > 0:

@@ -22,7 +22,7 @@ from ..chain.tempering import Ladder, read_ladder
 from ..kernel import Kernel
 from ..state.records import N_NODES
 from ..state.tree import ACCEPTED, PROPOSED
-from .entries import compile_for_chain
+from .compiled import compile_for_chain
 
 BLOCK_SECONDS = 0.1
 """Smallest time of a block of steps in seconds. After a shorter block the next one gets twice as many steps."""

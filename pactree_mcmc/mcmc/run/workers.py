@@ -19,7 +19,7 @@ from ...core.warn import warn
 from ...model.words import NotFinite
 from ..chain.draw_store import new_saved, trim_draws
 from ..chain.snapshot import Snapshot
-from ..kernel import STEP_ROWS
+from ..kernel import PROPOSAL_ROWS
 from .checkpoint import Checkpoint
 from .progress import Progress
 from .stop import ROUNDS_FRACTION, Pace, Signal, Stop, is_set
@@ -165,7 +165,7 @@ def run_first_steps(plan: Plan, signal: Signal = None) -> tuple[Snapshot, float]
     while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(signal)):
         run.advance(1)
     proposals, rows = run.chain.cost.sum(axis=1)
-    return run.snapshot, float(rows + STEP_ROWS * proposals) / max(run.tuned, 1)
+    return run.snapshot, float(rows + PROPOSAL_ROWS * proposals) / max(run.tuned, 1)
 
 
 def fit_steps(run_state: RunState) -> RunState:

@@ -16,7 +16,7 @@ import numpy as np
 from ...model import TreeModel
 from ...tree.drawn import Course
 from ..chain.snapshot import ARRAYS, Snapshot
-from ..kernel import STEP_ROWS
+from ..kernel import PROPOSAL_ROWS
 from ..run.progress import Progress
 from ..run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Plan, Result, Run
 from ..run.workers import Pool, RunState, result_without_draws, tuning_pool
@@ -128,7 +128,7 @@ class Tuning:
             return
         cost = sum(result.cost for result in results)
         self.cost = self.cost + cost
-        self.rows += sum(result.rows for result in results) + STEP_ROWS * float(cost[0].sum())
+        self.rows += sum(result.rows for result in results) + PROPOSAL_ROWS * float(cost[0].sum())
         if self.plan.kernel.adapts:
             rows_of_step = length.work / (MAX_RELATIVE_LENGTH * length.draws * self.n_chains)
             self.plan = self.plan._replace(kernel=self.plan.kernel.with_weights_by_cost(self.cost, rows_of_step))

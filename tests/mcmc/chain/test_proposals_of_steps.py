@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.chain.chain import Chain
-from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, STEP_ROWS, Kernel, read_kernel
+from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, PROPOSAL_ROWS, Kernel, read_kernel
 from tests.problems.runs import MODELS
 
 MIXTURES = {
@@ -118,7 +118,7 @@ def test_a_proposal_costs_the_same_however_long_ago_it_was_made():
 def test_a_step_that_made_no_proposals_is_as_dear_as_the_dearest():
     kernel = read_kernel({"learned": 0.5, "collapsed": 0.3, "swap": 0.2}, 10)
     cost = np.array([[4.0, 0.0, 10.0], [400.0, 0.0, 50.0]])
-    assert kernel.rows_per_block(cost) == pytest.approx(10 * (0.8 * 100.0 + 0.2 * 5.0 + STEP_ROWS))
+    assert kernel.rows_per_block(cost) == pytest.approx(10 * (0.8 * 100.0 + 0.2 * 5.0 + PROPOSAL_ROWS))
 
 
 def rounded(kernel, done, n):

@@ -79,8 +79,8 @@ def test_default_in_a_mixture():
     assert kernel.weights[-1] == pytest.approx(0.1)
     assert kernel.own == (move,)
     assert kernel.count_names[-1] == "another cut"
-    assert kernel.first_counts == [kernel.count_names.index(step.counts[0]) for step in kernel.steps]
-    whole_kernel = read_kernel({"default": 0.9, move: 0.1}, best="whole", adapts=True)
+    assert kernel.first_counts == [kernel.count_names.index(step.counts[0]) for step in kernel.move_objects]
+    whole_kernel = read_kernel({"default": 0.9, move: 0.1}, default="whole", adapts=True)
     cost = np.vstack([np.ones(len(whole_kernel.names)), np.arange(1.0, 1 + len(whole_kernel.names))])
     tuned = whole_kernel.with_weights_by_cost(cost, 5000.0)
     assert tuned.names == whole_kernel.names

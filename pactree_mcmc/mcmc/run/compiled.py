@@ -55,7 +55,7 @@ def functions_of_run(kernel: Kernel, has_grown_start: bool) -> list[Any]:
     """
     starts = GROWN_STARTS if has_grown_start or kernel.is_guided else GIVEN_STARTS
     guided = GUIDED if kernel.is_guided else ()
-    return [plant_root, *starts, *(step.run for step in kernel.steps), *guided, save_draw]
+    return [plant_root, *starts, *(move.run for move in kernel.move_objects), *guided, save_draw]
 
 
 def typed_functions(chain: Chain, functions: Iterable[Any]) -> list[Member]:
