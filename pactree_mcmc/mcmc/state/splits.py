@@ -452,8 +452,8 @@ def _draw_local_partition(
 
 
 @jit
-def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, least: int) -> int:
-    """Return the number of ways to place the categories j, j + 1, ... so that both sides get at least ``least`` rows.
+def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, min_rows: int) -> int:
+    """Return the number of ways to place the categories j, j + 1, ... with at least ``min_rows`` rows on both sides.
 
     ``rows`` are the rows of each category, ``right`` and ``left`` the rows placed so far, ``sums`` the result of
     `count_light_subsets`.
@@ -461,10 +461,11 @@ def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: 
     total = 0
     for r in rows:
         total += r
-    if total < 2 * least:
+    if total < 2 * min_rows:
         return 0
-    short_right = sums[j, least - right] if right < least else 0
-    short_left = sums[j, least - left] if left < least else 0
+    # all 2^m placements but those with too few rows on one side, which exclude each other
+    short_right = sums[j, min_rows - right] if right < min_rows else 0
+    short_left = sums[j, min_rows - left] if left < min_rows else 0
     return (1 << (len(rows) - j)) - short_right - short_left
 
 
