@@ -228,7 +228,7 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
     except KeyboardInterrupt:
         # joining the draws takes a moment, and without it all of them would be lost
         post = _join_posterior(run_state, seconds, steps)
-    if stop.cuts:
+    if stop.omissions:
         warn(_early_end_warning(stop, post, run_state.plans[0]))
     try:
         if post.course is not None:
@@ -260,7 +260,7 @@ def _early_end_warning(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
     missing = plan.length.draws - post.n_draws if plan.length is not None else 0
     advice = f" pt.resume(post, {missing}) makes the other draws." if missing > 0 else ""
     return (
-        f"seconds={stop.seconds:g} ended the run early. Left out: {'; '.join(stop.cuts)}.{advice} "
+        f"seconds={stop.seconds:g} ended the run early. Left out: {'; '.join(stop.omissions)}.{advice} "
         "Give more seconds= for a run that is tuned as usual."
     )
 

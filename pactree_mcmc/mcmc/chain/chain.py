@@ -111,9 +111,7 @@ class Chain:
         self.cost[:, move_index] += n, int(self.state.count[N_VISITED_ROWS]) - rows_before
 
     def proceed(self, n_blocks: int) -> None:
-        """Make ``n_blocks`` blocks of proposals, divided among the moves by the kernel, and draw unknown weights and
-        variance.
-        """
+        """Make ``n_blocks`` blocks of proposals, divided among moves by the kernel, and draw unknown parameters."""
         draws_weights = not self.lowered.split_prior.is_fixed
         if self.kernel.is_single and self.lowered.leaf.is_fixed and not draws_weights:
             self.propose(0, n_blocks * self.kernel.block)

@@ -112,9 +112,7 @@ def feature_at(log_weights: np.ndarray, place: float) -> int:
 
 @jit
 def root_sums_into(sums: np.ndarray, chain: Any) -> bool:
-    """Write each feature's part of log W (`split_sums`) at the root into ``sums`` (q,). Return True if it can
-    be split.
-    """
+    """Write each feature's part of log W (`split_sums`) at the root into ``sums`` (q,). Return True if W > 0."""
     model, state, root = chain.model, chain.state, np.int64(0)
     if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False

@@ -37,7 +37,7 @@ class Stop:
     def __init__(self, seconds: float = inf) -> None:
         self.seconds = max(seconds, MIN_SECONDS)
         self.began, self.until = 0.0, inf
-        self.cuts: list[str] = []
+        self.omissions: list[str] = []
         """Descriptions of what the clock left out, for a warning."""
         self._event = Event()
 
@@ -106,13 +106,13 @@ class Pace:
         self.stop, self.tune, self.total = stop, tune, total
         self.tuning = stop.at_fraction(TUNING_FRACTION)
         self.goal = self.piece = 0
-        self.looked = time.perf_counter()
+        self.last_check = time.perf_counter()
 
     def skips_tuning(self, steps: list[int]) -> bool:
         """Return True if chains that have made ``steps`` steps are to leave out the rest of tuning for lack of time."""
         if min(steps) >= self.tune or not self.stop.is_timed or not self._is_over(self.tuning):
             return False
-        self.stop.cuts.append(f"the last {self.tune - min(steps)} of {self.tune} steps of tuning of each chain")
+        self.stop.omissions.append(f"the last {self.tune - min(steps)} of {self.tune} steps of tuning of each chain")
         self.goal = self.piece = 0
         return True
 
@@ -132,7 +132,7 @@ class Pace:
         if max_steps > self.tune and self._is_over(limit):
             return max_steps
         now = time.perf_counter()
-        piece, elapsed, self.looked = self.piece, now - self.looked, now
+        piece, elapsed, self.last_check = self.piece, now - self.last_check, now
         self.piece = 1
         if piece > 0:
             # by the speed of the last piece this many steps take half of the time that remains
@@ -146,5 +146,5 @@ class Pace:
         """Return True if the time of ``limit`` is over, or would be over after one more step at the present speed."""
         if self.piece == 0:
             return limit.is_set()
-        elapsed = time.perf_counter() - self.looked
+        elapsed = time.perf_counter() - self.last_check
         return time.perf_counter() + elapsed / self.piece >= limit.until

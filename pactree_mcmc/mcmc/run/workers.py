@@ -133,9 +133,7 @@ class Pool:
     def map(
         self, function: Callable[..., Any], arguments: Mapping[int, tuple], lost_chains: dict[int, Exception]
     ) -> dict[int, Any]:
-        """Call ``function(*arguments[c], signal)`` for each chain c. Return the results by chain but for lost
-        chains.
-        """
+        """Call ``function(*arguments[c], signal)`` for each chain c. Return the results by chain, if not lost."""
         results: dict[int, Any] = {}
         tasks = {c: (function, *args, self.signal) for c, args in arguments.items()}
         self.run(arguments, lambda c: tasks.pop(c, None), results.__setitem__, lost_chains)
@@ -308,27 +306,32 @@ class _DrawingRun:
         """Advance all chains to one goal of `Pace` after another, until they are finished or out of time."""
         first = self.run_state.plans[0]
         pace = Pace(self.run_state.stop, first.tune, first.tune + first.draws)
-        while self.todo:
-            chains = [self.chains[c] for c in self.remaining]
+        while self.unfinished_chains:
+            chains = [self.chains[c] for c in self.surviving_chains]
             steps = [chain.steps for chain in chains]
             if all(chain.has_begun for chain in chains) and pace.skips_tuning(steps):
                 for chain in chains:
                     chain.skip_tuning()
                 continue
             goal = pace.next_goal(steps)
-            if all(self.chains[c].steps >= goal for c in self.todo):
+            if all(self.chains[c].steps >= goal for c in self.unfinished_chains):
                 return
-            pool.run(self.todo, lambda c, goal=goal: self.chains[c].next_task(goal), self._store, self.lost_chains)
+            pool.run(
+                self.unfinished_chains,
+                lambda c, goal=goal: self.chains[c].next_task(goal),
+                self._store,
+                self.lost_chains,
+            )
 
     @property
-    def remaining(self) -> list[int]:
-        """Chains that are not lost."""
+    def surviving_chains(self) -> list[int]:
+        """Numbers of the chains that are not lost."""
         return [c for c in range(len(self.chains)) if c not in self.lost_chains]
 
     @property
-    def todo(self) -> list[int]:
-        """Chains that are neither lost nor finished."""
-        return [c for c in self.remaining if not self.chains[c].is_finished]
+    def unfinished_chains(self) -> list[int]:
+        """Numbers of the chains that are neither lost nor finished."""
+        return [c for c in self.surviving_chains if not self.chains[c].is_finished]
 
     def _store(self, c: int, result: Any) -> None:
         """Store the result of a task, show the progress, and write the checkpoint if it is due."""
@@ -339,7 +342,7 @@ class _DrawingRun:
         if checkpoint is None or not (self.at_checkpoint or checkpoint.is_due):
             return
         self.at_checkpoint[c] = self.chains[c].result
-        if all(other in self.at_checkpoint for other in self.todo):
+        if all(other in self.at_checkpoint for other in self.unfinished_chains):
             # chains that are lost or finished run no task, so that their results may be read at once
             checkpoint.write([self.at_checkpoint.get(i) or chain.result for i, chain in enumerate(self.chains)])
             self.at_checkpoint = {}
@@ -364,7 +367,7 @@ class _DrawingRun:
                 run_state.checkpoint.write([chain.result for chain in self.chains])
             messages = [f"chain {c}: {type(error).__name__}: {error}" for c, error in sorted(lost_chains.items())]
             errors = "; ".join(messages)
-            if not self.remaining:
+            if not self.surviving_chains:
                 error = lost_chains[min(lost_chains)]
                 error.add_note(f"every chain was lost: {errors}")
                 raise error
@@ -372,12 +375,12 @@ class _DrawingRun:
             rest = "" if path is None else f", and pt.resume({path!r}) finishes the lost"
             n_lost, n = len(lost_chains), len(self.chains)
             warn(f"{n_lost} of {n} chains were lost ({errors}); the others are returned{rest}.")
-        out = self._only(self.remaining)._replace(is_complete=not lost_chains)
-        if self.todo:
+        out = self._state_of_chains(self.surviving_chains)._replace(is_complete=not lost_chains)
+        if self.unfinished_chains:
             length, n_made = run_state.plans[0].length, out.present_results[0].n_draws
             # the requested number of draws is promised for the first stretch alone
             if length is not None and n_made < length.draws and length.before == 0:
-                run_state.stop.cuts.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
+                run_state.stop.omissions.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
         return out
 
     def _interrupted(self) -> RunState:
@@ -392,7 +395,7 @@ class _DrawingRun:
         finished = [c for c, chain in enumerate(self.chains) if chain.is_finished]
         if finished and run_state.executor is not None:
             warn(f"interrupted: {len(finished)} of {len(results)} chains had finished and are returned.")
-            return self._only(finished)._replace(is_complete=False)
+            return self._state_of_chains(finished)._replace(is_complete=False)
         n = min(0 if result is None else result.n_draws for result in results)
         if n == 0:
             raise KeyboardInterrupt(_interrupted_early(run_state))
@@ -400,8 +403,8 @@ class _DrawingRun:
         shortened = [result.first_draws(n) for result in results if result is not None]
         return run_state._replace(results=shortened, is_complete=False)
 
-    def _only(self, chains: list[int]) -> RunState:
-        """Return the work with these chains alone, and their present results."""
+    def _state_of_chains(self, chains: list[int]) -> RunState:
+        """Return the state of the run with these chains alone, and their present results."""
         plans, results = [self.run_state.plans[c] for c in chains], [self.chains[c].result for c in chains]
         return self.run_state._replace(plans=plans, results=results)
 

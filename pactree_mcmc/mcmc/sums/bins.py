@@ -22,7 +22,7 @@ ROWS_PER_CODE = 10
 
 @jit
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Compute the bins of a node on feature ``k``, codes ascending. Return the number of bins.
+    """Compute the bins (statistics and rows by code) of a node on feature ``k``, codes ascending. Return their number.
 
     Under dyadic and fixed splits the bins are the two sides of the only split. Under grid cuts a nominal feature has a
     bin for each category of the box, empty ones included. Add the cost to the number of rows visited.
@@ -48,9 +48,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _sides_into(model: Lowered, state: ChainState, node: int, k: int) -> None:
-    """Write the side, 0 (left) or 1, of each merged row of a node at its only split on feature ``k`` in place of its
-    code.
-    """
+    """Write the side, 0 (left) or 1, of merged rows at a node's only split on feature ``k`` in place of the code."""
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
         design = rule.design[state.node[node].design]
@@ -78,7 +76,7 @@ def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def _move_sums_to_bins(state: ChainState, n_bins: int) -> None:
-    """Move the sums of the ``n_bins`` codes in ``codes.distinct`` to the bins, in this order, and set the sums to 0."""
+    """Move the sums of the ``n_bins`` codes in ``codes.distinct`` to bins, in this order, and set the sums to 0."""
     codes, bins = state.scratch.codes, state.scratch.scan
     stats, rows, by_code, code_of, rows_by_code = bins.stats, bins.rows, bins.by_code, codes.distinct, codes.rows
     for j in range(n_bins):

@@ -111,7 +111,7 @@ def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
-    """Compute Z of all runs of the node's codes at all levels. Runs are ordered by their last code, then by length."""
+    """Compute Z, the sum over subtrees, of all runs of codes of a node at all levels, by last code and length."""
     n_codes, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
     stats, scores = work.run_stats, work.run_score
     for j in range(n_codes):
@@ -149,9 +149,7 @@ def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) ->
 
 @jit
 def z_fraction(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return Z of codes i to j at a level over their largest Z, or at the level after the last the log of the
-    latter.
-    """
+    """Return Z of codes i to j at a level, over their largest Z, whose log is at the level after the last."""
     return state.stored.line.sums[table_start(state, level, False) + i * state.stored.line.header[0].n_codes + j]
 
 
@@ -210,24 +208,23 @@ def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def left_runs(state: ChainState, i: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the table entries at a level of the left sides i..k of the cuts k = ``first``, ..., ``last - 1``."""
+    """Return the table entries at a level of the left sides, codes i to k, of the cuts ``first`` to ``last - 1``."""
     start = table_start(state, level, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the table entries at a level of the right sides k + 1..j of the cuts k = ``first``, ..., ``last - 1``."""
+    """Return the table entries at a level of the right sides, codes k + 1 to j, of cuts ``first`` to ``last - 1``."""
     start = table_start(state, level, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write the products ``M(i, k) M(k + 1, j)`` of the cuts k from ``first`` on over their largest into
-    ``line.weight``.
+    """Write the products ``M(i, k) M(k + 1, j)`` of cuts k from ``first`` on, over the largest, into ``line.weight``.
 
-    M(i, j) is the largest Z over the levels of codes i to j. Return the log of the largest product.
+    M(i, j) is the largest sum over subtrees of codes i to j of all levels. Return the log of the largest product.
     """
     product, largest, max_level = state.scratch.line.weight, -inf, state.stored.line.header[0].n_levels
     left_max, right_max = left_runs(state, i, first, last, max_level), right_runs(state, j, first, last, max_level)

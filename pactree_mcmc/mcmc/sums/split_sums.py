@@ -83,7 +83,7 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute log W of a node's cell and each feature's part of W, unless stored. Return the cell's index."""
+    """Compute log W (see `scan`) of a node's cell, by feature, unless stored. Return the index of the cell."""
     cell_index, rule, stored = claim_cell_entry(model, state, node), model.split_prior, state.stored
     if stored.cell[cell_index].scan == state.count[STORED_VERSION]:
         return cell_index
@@ -160,9 +160,7 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if W sums over the split of an internal node: not if it parts many categories, and no
-    prefix of them.
-    """
+    """Return True if W sums over the split of a node: not over all partitions of many categories, but prefixes."""
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
         return True
@@ -232,7 +230,7 @@ def sum_or_draw_splits(
 
 @jit
 def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> float:
-    """Return the prior weight of a numbered split on feature ``k`` and all splits alike, after `fill_cut_weights`."""
+    """Return the prior weight of split number ``split`` on feature ``k``, and of all that separate the rows alike."""
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
@@ -337,7 +335,7 @@ def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> 
 
 @jit
 def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> None:
-    """Write the numbered split on feature ``k``, and the number of splits alike, into ``scan.drawn_split``."""
+    """Write split number ``split`` on feature ``k``, and the number of splits alike, into ``scan.drawn_split``."""
     rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, n_alike = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)

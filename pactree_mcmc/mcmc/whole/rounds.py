@@ -97,7 +97,7 @@ class Tuning:
             ends = [end for c, end in enumerate(self.ends) if c not in self.lost_chains and end is not None]
             is_cut = number + 1 < len(rounds) or any(end.tuned < last_step for end in ends)
             if ends and signal.is_set() and is_cut:
-                self.run_state.stop.cuts.append(f"tuning from round {number + 1} of {len(rounds)} on")
+                self.run_state.stop.omissions.append(f"tuning from round {number + 1} of {len(rounds)} on")
             if not ends or signal.is_set():
                 break
         self.plan = self.plan._replace(tune=rounds[-1][1])

@@ -57,7 +57,7 @@ no density is fitted by default: local moves predict as well in less time (bench
 
 @jit
 def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute the log probabilities g that the cell of a splittable node is split or not, unless they are stored.
+    """Compute the log probabilities by the density g that the cell of a splittable node is split or not, unless stored.
 
     Return the index of the cell's entry in the table ``stored.guide``.
     """
@@ -158,7 +158,9 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 @jit
 def _split_probability_into(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
-    """Write log g of splitting and of stopping at a node into entry ``guide_index`` of ``stored.guide``."""
+    """Write the log probabilities by the density g of splitting and stopping at a node into its entry of
+    ``stored.guide``.
+    """
     guide = state.stored.guide[guide_index]
     if guide.odds == -inf or guide.odds == inf:
         guide.log_split, guide.log_stop = (0.0, -inf) if guide.odds > 0.0 else (-inf, 0.0)
@@ -182,7 +184,7 @@ def _logistic(z: float) -> float:
 def split_probability(
     model: Lowered, state: ChainState, node: int, guide_index: int, k: int, rule_weight: float, split_logit: float
 ) -> float:
-    """Return the probability g of one split on feature ``k``, given that its node is split.
+    """Return the probability by the density g of one split on feature ``k``, given that its node is split.
 
     ``split_logit`` is b . f of the split, ``rule_weight`` its R but for the normaliser of the weights of features, and
     ``guide_index`` the index of the cell in ``stored.guide``.
@@ -197,7 +199,7 @@ def split_probability(
 
 @jit
 def log_split_probability(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log g of the split of an internal node, a candidate of `split_sums`, given that its cell is split."""
+    """Return the log probability of a node's split by the density g, given a split. It must be one of `split_sums`."""
     if follows_design(model.split_prior):
         return 0.0
     guide_index, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
@@ -213,7 +215,7 @@ def log_split_probability(model: Lowered, state: ChainState, node: int) -> float
 
 @jit
 def draw_guided_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node from g. Return the split and its log probability, given a split."""
+    """Draw a split of a splittable node from the density g. Return it and its log probability, given a split."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
     guide_index, weight, total = evaluate_cell_and_splits(model, state, node), state.scratch.feature_weight, 0.0

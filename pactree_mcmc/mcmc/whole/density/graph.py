@@ -71,7 +71,7 @@ def piece_of_node(state: ChainState, node: int) -> int:
 
 @jit
 def find_link(graph: Any, piece_index: int, feature: int, cut: int, categories: int) -> int:
-    """Return the index of a piece's link for a split, or -1. ``categories`` is from `canonical_categories`."""
+    """Return the index of a piece's link (a stored split), or -1. ``categories`` is from `canonical_categories`."""
     link_index = np.int64(graph.piece[piece_index].first)
     while link_index >= 0:
         link = graph.link[link_index]
@@ -104,9 +104,7 @@ def find_link_of_node(model: Lowered, state: ChainState, piece_index: int, node:
 
 @jit
 def evaluate_piece(graph: Any, piece_index: int) -> None:
-    """Compute V of a piece (the log sum over subtrees of a cell at a depth) and its links' weights from V of
-    children.
-    """
+    """Compute V of a piece, the log sum over subtrees of a cell at a depth, and its links' weights, from children."""
     piece, links, pieces = graph.piece[piece_index], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
@@ -137,15 +135,13 @@ def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
 
 @jit
 def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log g of the decision at an internal node, to split and by its split, without the graph."""
+    """Return the log probability by the density g, without graph, to split an internal node and by its split."""
     return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split_probability(model, state, node)
 
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node, or feature NONE to stop, by graph and density. Return it and its log
-    probability.
-    """
+    """Draw a split of a splittable node, or feature NONE to stop, by graph and density, with its log probability."""
     split, log_g = _propose_decision(rng, model, state, node)
     piece_index, link_index = piece_of_node(state, node), np.int64(NONE)
     if piece_index < 0:
@@ -177,7 +173,7 @@ def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
 
 @jit
 def _propose_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a node from g, or feature NONE to stop. Return it with its log probability by g."""
+    """Draw a split of a node from the density g, or feature NONE to stop. Return it with its log probability."""
     guide = state.stored.guide[evaluate_cell(model, state, node)]
     log_p, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_p)):
