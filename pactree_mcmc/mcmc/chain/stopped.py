@@ -48,13 +48,9 @@ def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
         rows = int(scan.rows_left[split])
         path = _splits_above(state, node)
         if not np.isfinite(scores[0]):
-            return not_finite(
-                model, path, "the left side of a possible split of a cell", rows, scan.left[split], scores[0]
-            )
+            return not_finite(model, path, "the left side of a possible split", rows, scan.left[split], scores[0])
         rows = int(here.rows) - rows
-        return not_finite(
-            model, path, "the right side of a possible split of a cell", rows, scan.right[split], scores[1]
-        )
+        return not_finite(model, path, "the right side of a possible split", rows, scan.right[split], scores[1])
     return None
 
 
