@@ -50,7 +50,7 @@ def check_cell(message):
     rows, first, second = (float(v) for v in re.search(r"(\d+) rows, statistics \[(\d+), (\d+)\]", message).groups())
     assert first == COUNT and rows == first + second
     inside = rows_named(message)
-    if "side of a way" in message:
+    if "side of a possible split" in message:
         assert inside.sum() > rows
     else:
         assert [(Y[inside] == label).sum() for label in (0, 1)] == [first, second]
