@@ -14,7 +14,7 @@ from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
 from pactree_mcmc.posterior.trees.paths import Condition, conditions_in_words
-from pactree_mcmc.posterior.trees.support import CELL, SPLIT, Support, likely, split_keys, with_split
+from pactree_mcmc.posterior.trees.support import CELL, SPLIT, Support, indices_by_probability, split_keys, split_text
 from pactree_mcmc.tree.arrays import LEAF, Routes
 from pactree_mcmc.tree.tree import Tree
 
@@ -176,8 +176,8 @@ class ExploresGraph(AnswersAboutTrees):
         """
         min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
         sets, parts, model = self._row_sets, self._row_set_probabilities, self.model
-        cells = likely(parts.of_cell, min_probability, 1)
-        splits = likely(parts.of_split, min_probability, 0)
+        cells = indices_by_probability(parts.of_cell, min_probability, 1)
+        splits = indices_by_probability(parts.of_split, min_probability, 0)
         parent = self._parent_of_edge[parts.edge[splits]]
         words = [
             conditions_in_words(model.columns, self._conditions_above(int(cell))) for cell in sets.first[cells].tolist()
@@ -185,7 +185,7 @@ class ExploresGraph(AnswersAboutTrees):
         for cell, edge in zip(parent.tolist(), parts.edge[splits].tolist(), strict=True):
             above = self._conditions_above(cell)
             split = conditions_in_words(model.columns, [self._condition(edge, True)], above)
-            words.append(with_split(conditions_in_words(model.columns, above), split))
+            words.append(split_text(conditions_in_words(model.columns, above), split))
         probability = np.concatenate([parts.of_cell[cells], parts.of_split[splits]])
         m = len(probability)
         return Support(

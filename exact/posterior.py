@@ -13,7 +13,7 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.reweighting import check_same_data
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.posterior.trees.cells import as_divergence
+from pactree_mcmc.posterior.trees.cells import checked_divergence
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
@@ -351,7 +351,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         """
         gain = float(self.cell_probabilities().leaf @ self.graph.score)
         log_ratio = float(self.log_inside[0]) - self._log_prior_mass()
-        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
+        return checked_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _log_prior_mass(self) -> float:
         """Return the log of the sum of the prior over the trees of the graph, without the prior's constant."""

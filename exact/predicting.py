@@ -21,7 +21,12 @@ from pactree_mcmc.model.leaf.distributions import Mixture
 from pactree_mcmc.model.split_prior.geometry import parts_rows, told
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.draws import refuse_by_row
-from pactree_mcmc.posterior.rows.predictive import BLOCK, ROUNDING, mean_and_square_by_row, std_over_trees
+from pactree_mcmc.posterior.rows.predictive import (
+    MAX_LEAVES_PER_BLOCK,
+    SUM_TOLERANCE,
+    mean_and_square_by_row,
+    std_over_trees,
+)
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
 from .graph.cells import CellGraph
@@ -194,7 +199,7 @@ class PredictsFromGraph(Posterior):
             yield uncertain[first : first + n], as_mixture(leaves, n)
 
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
-        """Yield slices of consecutive rows with certain cells, of about `BLOCK` (row, cell) pairs, or of one row.
+        """Yield slices of rows with certain cells, of about `MAX_LEAVES_PER_BLOCK` (row, cell) pairs, or of one row.
 
         ``codes`` (n, c) are those of the coordinates that splits use. Slices limit the memory of each block.
         """
@@ -204,7 +209,7 @@ class PredictsFromGraph(Posterior):
         total, first = np.cumsum(n_cells), 0
         while first < len(codes):
             before = total[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(total, before + BLOCK, side="right")))
+            last = max(first + 1, int(np.searchsorted(total, before + MAX_LEAVES_PER_BLOCK, side="right")))
             yield slice(first, last)
             first = last
 
@@ -221,7 +226,7 @@ class PredictsFromGraph(Posterior):
             rows.append(chunk.row[leaf[cell] > 0.0])
         if self._empty_cell is not None:
             total = np.bincount(np.concatenate(rows), leaf[np.concatenate(cells)], len(codes))
-            rows.append(np.flatnonzero(1.0 - total > ROUNDING))
+            rows.append(np.flatnonzero(1.0 - total > SUM_TOLERANCE))
             cells.append(np.full(len(rows[-1]), self._empty_cell))
             weight = np.concatenate([leaf[np.concatenate(cells[:-1])], (1.0 - total)[rows[-1]]])
             return RowLeaves(np.concatenate(cells), np.concatenate(rows), weight)

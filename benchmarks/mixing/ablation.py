@@ -29,7 +29,7 @@ from pactree_mcmc.mcmc.chain.snapshot import generator_state
 from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, read_kernel
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.schedule import even_indices
-from pactree_mcmc.posterior.convergence import MOST_RHAT, _figures
+from pactree_mcmc.posterior.convergence import MAX_RHAT, _compute_diagnostics
 from pactree_mcmc.posterior.joining import join_chains
 
 ADDED = {"restructure": 0.02, "regrow-1": 0.02, "shift": 0.06, "swap": 0.05, "grow-prune": 0.2}
@@ -87,7 +87,7 @@ def _rate(learned, weights, seconds, repeat):
     results = [run_chain(plan, end, seconds / len(ends)) for end in ends]
     spent, n = time.process_time() - began, min(result.n_draws for result in results)
     saved = [result.select(even_indices(n, min(n, JUDGED))).saved for result in results]
-    figures = _figures(join_chains(model, saved, kernel.count_names, 0.0), 50)
+    figures = _compute_diagnostics(join_chains(model, saved, kernel.count_names, 0.0), 50)
     return float(figures.ess.min()) / spent, float(figures.rhat.max())
 
 
@@ -96,7 +96,7 @@ def _generator(repeat, chain):
 
 
 def _mark(found):
-    return "*" * sum(rhat > MOST_RHAT for _, rhat in found)
+    return "*" * sum(rhat > MAX_RHAT for _, rhat in found)
 
 
 def _without(weights, move):

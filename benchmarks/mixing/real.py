@@ -16,7 +16,7 @@ from measures import Check
 from timing import cores
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.convergence import MOST_POINTS, RARE, SCALARS, Figures, _figures
+from pactree_mcmc.posterior.convergence import MAX_POINTS, RARE_PROBABILITY, SCALARS, Diagnostics, _compute_diagnostics
 
 ASKED = (*SCALARS, "root features", "predictions")
 HEADER = ("table", "n x p", "limit, s", "median s", "median CPU s", "worst R-hat", "least effective draws", "passed")
@@ -29,7 +29,7 @@ class Run(NamedTuple):
     seconds: float
     """Wall time of the call, its convergence check included."""
     cpu_seconds: float
-    figures: Figures
+    figures: Diagnostics
     warned: bool
     """True if the run gave a ConvergenceWarning."""
 
@@ -72,7 +72,7 @@ def compile_for(model, kernel="default"):
     how = {} if kernel == "default" else {"kernel": kernel, "tune": 2}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
-        _figures(pt.sample(model, 2, rng=0, progress=False, **how), 1)
+        _compute_diagnostics(pt.sample(model, 2, rng=0, progress=False, **how), 1)
 
 
 def sampled(model, seed, kernel="default"):
@@ -87,7 +87,7 @@ def sampled(model, seed, kernel="default"):
             warned = True
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return Run(post, seconds, cpu, _figures(post, MOST_POINTS), warned)
+    return Run(post, seconds, cpu, _compute_diagnostics(post, MAX_POINTS), warned)
 
 
 def real(options):
@@ -141,4 +141,4 @@ def root_pmf(post):
     """Probability of each feature at the root that is not rare there."""
     distribution = np.bincount(post.root_feature_of_tree + 1, post.weight_of_tree)
     names = ["no split", *post.model.columns.names]
-    return {names[k]: float(distribution[k]) for k in np.flatnonzero(distribution > RARE)}
+    return {names[k]: float(distribution[k]) for k in np.flatnonzero(distribution > RARE_PROBABILITY)}

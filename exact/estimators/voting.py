@@ -15,7 +15,7 @@ from pactree_mcmc.core.checks import check_choice, check_count, check_number, re
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior import DEPTH_CEILING
-from pactree_mcmc.posterior.trees.cells import as_divergence
+from pactree_mcmc.posterior.trees.cells import checked_divergence
 from pactree_mcmc.tree.tree import Tree
 
 from ..systems import pac_bayes
@@ -109,7 +109,7 @@ class VotingTree(ClassifierOfTree):
         """
         log_mass = node_weights(self._base.graph, prior).log_total
         gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
-        return as_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
+        return checked_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
         """Return the weighted votes (n_leaves, K) for a row whose path in the base tree ends in each of its leaves."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.posterior.trees.cells import number_words, rows_looked_at
+from pactree_mcmc.posterior.trees.cells import identifying_rows, number_distinct_pairs
 
 from ..graph.boxes import sends_left
 
@@ -70,13 +70,13 @@ def distinct_row_sets(model: TreeModel, graph: CellGraph, paths: CellPaths) -> R
     Cells with equal rows have the same set, such as boxes that differ in empty parts. Sets are identified by the
     exclusive or of random 128-bit keys of their rows. Time: the total number of rows of the parents of all cells.
     """
-    compared_rows, key = rows_looked_at(model)
+    compared_rows, key = identifying_rows(model)
     hash_words = np.zeros((graph.n_cells, 2), dtype=np.uint64)
     codes = np.ascontiguousarray(model.units.codes[:, compared_rows], dtype=np.int64)
     nominal = model.columns.is_nominal[model.columns.source]
     for chunk in rows_of_cells(graph, paths, codes, nominal):
         hash_words[chunk.cell] = np.bitwise_xor.reduceat(key[chunk.row], chunk.first[:-1], axis=0)
-    of_cell, first = number_words(hash_words)
+    of_cell, first = number_distinct_pairs(hash_words)
     return RowSets(of_cell, hash_words[first], first, len(compared_rows), model.units.n_units)
 
 

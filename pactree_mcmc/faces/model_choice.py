@@ -15,7 +15,7 @@ from ..core.warn import warn
 from ..mcmc.sampling import sample
 from ..model import TreeModel
 from ..posterior.base import Posterior
-from ..posterior.convergence import one_line
+from ..posterior.convergence import worst_quantity_phrase
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import prior_mass
 from ..posterior.reweighting import data_difference
@@ -181,7 +181,7 @@ def _sample_with_warning(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         post = sample(model, draws, work=work, rng=source, progress=progress)
-    reason = one_line(post)
+    reason = worst_quantity_phrase(post)
     if reason:
         warn(f"model {name!r}: {reason.rstrip('.')}. Sample it longer, and give its posterior.", ConvergenceWarning)
     return post

@@ -16,7 +16,7 @@ from ..files.calls import call_record, seed_of
 from ..files.store import AnyPath
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
-from ..posterior.evidence import gather, prior_mass
+from ..posterior.evidence import join_ladder_reports, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.drawn import Course
@@ -246,7 +246,7 @@ def _join_posterior(run_state: RunState, seconds: float, steps: int) -> SampledP
     """Return the posterior of the draws of all chains, after ``steps`` steps each."""
     first, results, tempering, course = run_state.plans[0], run_state.present_results, None, None
     if results[0].ladder is not None:
-        tempering = gather([result.ladder for result in results], prior_mass(first.model))
+        tempering = join_ladder_reports([result.ladder for result in results], prior_mass(first.model))
     if all(result.end is not None for result in results):
         course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps)
     saved = [result.saved for result in results]

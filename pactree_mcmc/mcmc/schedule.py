@@ -30,8 +30,8 @@ from math import inf
 import numpy as np
 
 from ..core.warn import warn
-from ..posterior.convergence import agrees, converged
-from ..posterior.evidence import evidences_differ
+from ..posterior.convergence import has_converged, log_posterior_converged
+from ..posterior.evidence import evidence_difference_lines
 from ..posterior.joining import join_chains
 from ..tree.drawn import Course
 from .run.task import Length, Plan, Result
@@ -215,15 +215,15 @@ def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | N
     # log prior of a tree differs from draw to draw, and this step is left out.
     if plan.model.split_prior.drawn_weights is None:
         log_posterior = [(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved]
-        if not agrees(np.array(log_posterior)):
+        if not log_posterior_converged(np.array(log_posterior)):
             return False, None
     course = Course(plan.kernel, plan.thin, tuple(result.end for result in results), results[0].n_draws * plan.thin)
     post = join_chains(plan.model, saved, plan.kernel.count_names, 0.0, course=course)
-    if not converged(post):
+    if not has_converged(post):
         return False, None
     limit = inf if plan.length is None or plan.length.seconds is None else plan.length.seconds
     evidences = team_evidences(post, limit)
-    return not evidences_differ(evidences), evidences
+    return not evidence_difference_lines(evidences), evidences
 
 
 def thin_of_stretch(stretch: int) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..files.store import AnyPath
     from ..model import TreeModel
 
-NEW_MODEL = "compute the posterior of the new model, by pt.sample, exact.solve or a progressive mixture."
+NEW_MODEL_ADVICE = "compute the posterior of the new model, by pt.sample, exact.solve or a progressive mixture."
 """Advice in the errors of posteriors that cannot be updated or reweighted."""
 
 
@@ -112,7 +112,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         ValueError
             If the rows do not fit the model, or the posterior is one of stages or of visited trees alone.
         """
-        raise ValueError(f"a {type(self).__name__} cannot be updated: {NEW_MODEL}")
+        raise ValueError(f"a {type(self).__name__} cannot be updated: {NEW_MODEL_ADVICE}")
 
     def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> Posterior:
         """Return the posterior of the same rows under ``model``, with another prior or leaf.
@@ -126,7 +126,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
             If the model has other rows, y or columns, fewer than ``least_ess`` effective draws remain, or the posterior
             is one of stages or of visited trees alone.
         """
-        raise ValueError(f"a {type(self).__name__} cannot be reweighted: {NEW_MODEL}")
+        raise ValueError(f"a {type(self).__name__} cannot be reweighted: {NEW_MODEL_ADVICE}")
 
     @abstractmethod
     def summary(self) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from ..model.plain import can_start
 from ..tree.tree import Tree
 from .convergence import diagnosis_of
 from .draws import DrawnTrees
-from .reweighting import Reweighting, reweighted
+from .reweighting import Reweighting, reweight_draws
 from .trees.distances import TreeEss, tree_ess_of
 from .trees.support import SplitFrequencies, check_drawn, split_frequencies
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..model import TreeModel
 
 
-MOST_TRIED = 10
-"""Number of the last trees of a chain among which `update` looks for one to start at."""
+MAX_START_CANDIDATES = 10
+"""Number of the last draws of a chain among which `update` searches for a tree to start at."""
 
 
 class AnswersAboutChains(DrawnTrees):
@@ -86,7 +86,7 @@ class AnswersAboutChains(DrawnTrees):
         >>> bool(post.reweight(strict).n_leaves.mean() <= post.n_leaves.mean())
         True
         """
-        return reweighted(self, model, least_ess, rng)
+        return reweight_draws(self, model, least_ess, rng)
 
     def asdsf(self, min_probability: float = 0.1) -> SplitFrequencies:
         """Return the average standard deviation, between chains, of the frequencies of cells, and its expected value.
@@ -222,20 +222,21 @@ class AnswersAboutChains(DrawnTrees):
         check_drawn(self)
         model = self.model.with_rows(X, y, sample_weight=sample_weight)
         chains = check_count("chains", options.get("chains", self.n_chains))
-        given = {"draws": self.n_draws, "chains": chains, "rng": rng, "start": self._starts(model, chains)}
-        return self._sample(model, **(given | options))
+        defaults = {"draws": self.n_draws, "chains": chains, "rng": rng, "start": self._start_trees(model, chains)}
+        return self._sample(model, **(defaults | options))
 
-    def _starts(self, model: TreeModel, chains: int) -> Any:
-        """Return a start tree for each of ``chains`` new chains: the last drawn tree of a chain that ``model`` allows.
+    def _start_trees(self, model: TreeModel, n_chains: int) -> Any:
+        """Return trees at which ``n_chains`` chains of a run on ``model`` can start, for `update`.
 
-        "dispersed" if the model allows none of the last 10 trees of any chain, or feature weights are drawn.
+        They are the last drawn trees of the chains of this posterior that the model allows, or the option "dispersed"
+        of `sample` if it allows none of the last 10 trees of any chain, or feature weights are drawn.
         """
-        last = self.tree_of_draw[:, ::-1][:, :MOST_TRIED]
-        allowed: dict[int, Tree | None] = {}
-        for t in np.unique(last).tolist():
+        last_trees = self.tree_of_draw[:, ::-1][:, :MAX_START_CANDIDATES]
+        start_of_tree: dict[int, Tree | None] = {}
+        for t in np.unique(last_trees).tolist():
             tree = self.distinct_tree(t)
             is_allowed = self.model.split_prior.drawn_weights is None and can_start(model, tree)
-            allowed[t] = tree if is_allowed else None
-        usable = [[allowed[t] for t in row if allowed[t] is not None] for row in last.tolist()]
-        found = [trees[0] for trees in usable if trees]
-        return [found[c % len(found)] for c in range(chains)] if found else "dispersed"
+            start_of_tree[t] = tree if is_allowed else None
+        usable = [[start_of_tree[t] for t in row if start_of_tree[t] is not None] for row in last_trees.tolist()]
+        starts = [trees[0] for trees in usable if trees]
+        return [starts[c % len(starts)] for c in range(n_chains)] if starts else "dispersed"

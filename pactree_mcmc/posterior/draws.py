@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from ..model import TreeModel
 
-BY_TREE = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
-BY_TREE |= {"trees": "coded_trees", "stats": "node_stats"}
+ATTRIBUTE_OF_FIELD = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
+ATTRIBUTE_OF_FIELD |= {"trees": "coded_trees", "stats": "node_stats"}
 """Names of attributes of `DrawnTrees` by name of the field in `Draws`, where the two differ."""
 
 
@@ -73,17 +73,19 @@ class DrawnTrees:
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
-        none = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
-        self.proposed: np.ndarray = none if proposed is None else proposed
-        self.accepted: np.ndarray = none if accepted is None else accepted
+        no_moves = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
+        self.proposed: np.ndarray = no_moves if proposed is None else proposed
+        self.accepted: np.ndarray = no_moves if accepted is None else accepted
         self.moves, self.seconds = moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course, self.calls = tempering, course, calls
         self.weights_of_draw = weights_of_draw
         if weights_of_draw is not None:
             n_drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
-            total = np.bincount(tree_of_draw.ravel(), weights_of_draw[..., -1].ravel(), minlength=len(log_prior))
-            self.log_prior_of_tree = np.where(n_drawn > 0, total / np.maximum(n_drawn, 1), log_prior)
+            log_prior_sum = np.bincount(
+                tree_of_draw.ravel(), weights_of_draw[..., -1].ravel(), minlength=len(log_prior)
+            )
+            self.log_prior_of_tree = np.where(n_drawn > 0, log_prior_sum / np.maximum(n_drawn, 1), log_prior)
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
@@ -115,8 +117,8 @@ class DrawnTrees:
         model = self.model
         if model.leaf.weighs_rows:
             return model.leaf.weight(self.node_stats)
-        unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-        weight = np.bincount(unit, weights=model.target.weights, minlength=model.units.n_units)
+        merged_row = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+        weight = np.bincount(merged_row, weights=model.target.weights, minlength=model.units.n_units)
         return weight_of_nodes(self.coded_trees, model.units.codes, weight)
 
     @cached_property
@@ -270,12 +272,15 @@ class Draws(NamedTuple):
 
 
 def draws_of(posterior: DrawnTrees) -> Draws:
-    """Return the part of a sampled posterior that is written to a file."""
-    return Draws(**{name: getattr(posterior, BY_TREE.get(name, name)) for name in Draws._fields})
+    """Return the arrays of a sampled posterior that are written to a file."""
+    return Draws(**{name: getattr(posterior, ATTRIBUTE_OF_FIELD.get(name, name)) for name in Draws._fields})
 
 
 def code_trees(model: TreeModel, trees: Sequence[Tree]) -> tuple[CodedTrees, np.ndarray]:
-    """Return public trees in the codes of the model, and the statistics (n_nodes, s) of the training rows in nodes."""
+    """Return trees in coded form, and the statistics (n_nodes, s) of the training rows in each of their nodes.
+
+    In coded form a threshold is the largest integer code, of the values of its feature in the model, that goes left.
+    """
     coded = [coded_tree(model, tree, t) for t, tree in enumerate(trees)]
     offset = np.cumsum([0, *(len(node) for node, _ in coded)])
     return from_records(np.concatenate([node for node, _ in coded]), offset), np.concatenate([s for _, s in coded])

@@ -14,11 +14,11 @@ import numpy as np
 
 from ..core.special import fdtrc, ndtri
 
-FEWEST_PER_CHAIN = 4
+MIN_DRAWS_PER_CHAIN = 4
 """Smallest number of draws per chain for which R-hat and effective sample sizes are computed."""
-DRIFT_RHAT = 1.05
+TREND_RHAT = 1.05
 """R-hat between the first halves of all chains and the second halves above which a trend is reported."""
-APART = 10.0
+DISAGREEMENT_FACTOR = 10.0
 """Chains are apart if the variance of their means exceeds the error of their means by this factor."""
 DRAWS_PER_DEGREE = 5.0
 """Number of effective draws that give one degree of freedom to an estimated autocorrelation time.
@@ -26,7 +26,7 @@ DRAWS_PER_DEGREE = 5.0
 The relative variance of the time is about 2 (2 M + 1) / N for N draws and M lags summed (Sokal 1997), and M is about
 two to three times the time.
 """
-BLOCK = 1 << 20
+MAX_VALUES_PER_BLOCK = 1 << 20
 """Largest number of values, quantities times draws, that are diagnosed at a time."""
 
 
@@ -62,19 +62,19 @@ def rhat_and_ess(values: Any) -> tuple[np.ndarray, np.ndarray]:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 3:
         raise ValueError(f"values has shape {values.shape}; give (quantities, chains, draws).")
-    n_quantities, chains, draws = values.shape
+    n_quantities, n_chains, n_draws = values.shape
     rhat, ess = np.full(n_quantities, np.nan), np.full(n_quantities, np.nan)
-    if chains == 0 or draws < FEWEST_PER_CHAIN:
+    if n_chains == 0 or n_draws < MIN_DRAWS_PER_CHAIN:
         return rhat, ess
     finite = np.isfinite(values).all(axis=(1, 2))
-    rhat[finite], ess[finite] = 1.0, chains * draws
+    rhat[finite], ess[finite] = 1.0, n_chains * n_draws
     # if only the middle draw, which halving drops, differs, the quantity counts as a constant
     halves = split_chains(values)
-    moving = finite & (np.ptp(halves, axis=(1, 2)) > 0.0) if n_quantities else finite
-    if moving.any():
-        bulk, folded = normal_scores(halves[moving])
-        rhat[moving] = np.fmax(_rhat(bulk), _rhat(folded))
-        ess[moving] = ess_of_chains(bulk)
+    varying = finite & (np.ptp(halves, axis=(1, 2)) > 0.0) if n_quantities else finite
+    if varying.any():
+        bulk, folded = normal_scores(halves[varying])
+        rhat[varying] = np.fmax(_rhat(bulk), _rhat(folded))
+        ess[varying] = ess_of_chains(bulk)
     return rhat, ess
 
 
@@ -84,12 +84,12 @@ def rhat_and_ess_by_tree(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> tuple
     ``by_tree`` (quantities, n_distinct_trees) has their values and ``tree_of_draw`` (chains, draws) the tree of each
     draw. Equal quantities are diagnosed once; see `rhat_and_ess`.
     """
-    number, first = _distinct(by_tree)
-    rhat, ess = np.empty(len(first)), np.empty(len(first))
-    step = max(BLOCK // max(tree_of_draw.size, 1), 1)
-    for i in range(0, len(first), step):
-        here = slice(i, i + step)
-        rhat[here], ess[here] = rhat_and_ess(by_tree[first[here]][:, tree_of_draw])
+    number, first_row = _number_distinct_rows(by_tree)
+    rhat, ess = np.empty(len(first_row)), np.empty(len(first_row))
+    step = max(MAX_VALUES_PER_BLOCK // max(tree_of_draw.size, 1), 1)
+    for i in range(0, len(first_row), step):
+        block = slice(i, i + step)
+        rhat[block], ess[block] = rhat_and_ess(by_tree[first_row[block]][:, tree_of_draw])
     return rhat[number], ess[number]
 
 
@@ -126,39 +126,42 @@ def _one_quantity(values: Any) -> np.ndarray:
     return array[None]
 
 
-def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct rows of an array by first occurrence.
-
-    Returns the number of each row, and the index of the first row of each number.
+def _number_distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number the distinct ``rows`` (n, ...) by first occurrence: return the number (n,) of each row, and the index (m,)
+    of the first row with each of the m numbers.
     """
-    seen: dict[bytes, int] = {}
-    number = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
+    number_of_row: dict[bytes, int] = {}
+    number = np.array([number_of_row.setdefault(row.tobytes(), len(number_of_row)) for row in rows], dtype=np.int64)
     return number, np.unique(number, return_index=True)[1]
 
 
-def explained_by_chance(by_tree: np.ndarray, tree_of_draw: np.ndarray, which: np.ndarray, level: float) -> np.ndarray:
-    """Return a (m,) bool array: True if chance explains why R-hat of quantity ``which[i]`` of ``by_tree`` exceeds 1.
+def explained_by_chance(
+    by_tree: np.ndarray, tree_of_draw: np.ndarray, quantities: np.ndarray, level: float
+) -> np.ndarray:
+    """Return a (m,) bool array: True if chance explains why the R-hat of quantity ``quantities[i]`` exceeds 1.
 
+    ``by_tree`` (n, n_distinct_trees) are the values of all quantities, ``tree_of_draw`` (chains, draws) the draws.
     This is an analysis of variance of the halves of chains with effective numbers of draws: if all halves follow the
     same distribution, the variance of their means, over that expected from the effective sample size within halves, is
     about an F variable. R-hat is explained if this ratio or a larger one has a probability above ``level`` over the
     number of tests: two, of the ranks and of the ranks of the distance from the median, for each distinct row of
     ``by_tree`` (Bonferroni).
     """
-    out, each = np.empty(len(which), dtype=bool), level / (2.0 * max(len(_distinct(by_tree)[1]), 1))
-    for i, quantity in enumerate(which.tolist()):
+    is_explained = np.empty(len(quantities), dtype=bool)
+    test_level = level / (2.0 * max(len(_number_distinct_rows(by_tree)[1]), 1))
+    for i, quantity in enumerate(quantities.tolist()):
         scores = np.concatenate(normal_scores(split_chains(by_tree[quantity][tree_of_draw][None])))
-        moving = scores[np.ptp(scores, axis=(1, 2)) > 0.0]
-        halves, within = moving.shape[1], moving - moving.mean(axis=2, keepdims=True)
+        varying = scores[np.ptp(scores, axis=(1, 2)) > 0.0]
+        halves, within = varying.shape[1], varying - varying.mean(axis=2, keepdims=True)
         if (np.ptp(within, axis=(1, 2)) == 0.0).any():
-            out[i] = False
+            is_explained[i] = False
             continue
         size = ess_of_chains(within)
         error = within.var(axis=2, ddof=1).mean(axis=1) * halves / size
-        ratio = moving.mean(axis=2).var(axis=1, ddof=1) / error
+        ratio = varying.mean(axis=2).var(axis=1, ddof=1) / error
         freedom = np.maximum(size / DRAWS_PER_DEGREE, 1.0)
-        out[i] = bool((fdtrc(halves - 1, freedom, ratio) > each).all())
-    return out
+        is_explained[i] = bool((fdtrc(halves - 1, freedom, ratio) > test_level).all())
+    return is_explained
 
 
 def split_chains(values: np.ndarray) -> np.ndarray:
@@ -177,107 +180,112 @@ def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     bulk, folded = np.empty(flat.shape), np.empty(flat.shape)
     n = flat.shape[1]
     # normal scores of the average ranks r = 0, 1/2, 1, ..., n: ndtri((r - 3/8) / (n + 1/4)) (Blom 1958); all r are >= 1
-    score = ndtri(np.maximum(np.arange(2 * n + 1) / 2.0 - 0.375, 0.0) / (n + 0.25))
+    score_of_rank = ndtri(np.maximum(np.arange(2 * n + 1) / 2.0 - 0.375, 0.0) / (n + 0.25))
     for i, draws in enumerate(flat):
-        distinct, which, count = np.unique(draws, return_inverse=True, return_counts=True)
-        middle = np.searchsorted(np.cumsum(count), [(n - 1) // 2, n // 2], side="right")
-        _, distance = np.unique(np.abs(distinct - distinct[middle].mean()), return_inverse=True)
-        bulk[i] = score[_twice_ranks(count)][which]
-        folded[i] = score[_twice_ranks(np.bincount(distance, count).astype(np.int64))][distance][which]
+        distinct_values, value_of_draw, count = np.unique(draws, return_inverse=True, return_counts=True)
+        median_values = np.searchsorted(np.cumsum(count), [(n - 1) // 2, n // 2], side="right")
+        _, distance = np.unique(np.abs(distinct_values - distinct_values[median_values].mean()), return_inverse=True)
+        bulk[i] = score_of_rank[_twice_ranks(count)][value_of_draw]
+        folded[i] = score_of_rank[_twice_ranks(np.bincount(distance, count).astype(np.int64))][distance][value_of_draw]
     return bulk.reshape(values.shape), folded.reshape(values.shape)
 
 
 def _twice_ranks(count: np.ndarray) -> np.ndarray:
-    """Return twice the average rank, an integer, of each of increasing values, where value i occurs count[i] times."""
+    """Return twice the average rank (m,), an integer, of each of m increasing values; value i occurs count[i] times."""
     return 2 * np.cumsum(count) - count + 1
 
 
-def _rhat(z: np.ndarray) -> np.ndarray:
-    """Return the R-hat of chains (quantities, chains, draws), without splitting or ranking; NaN for a constant."""
-    n = z.shape[2]
-    within = z.var(axis=2, ddof=1).mean(axis=1)
-    between = z.mean(axis=2).var(axis=1, ddof=1)
+def _rhat(scores: np.ndarray) -> np.ndarray:
+    """Return the R-hat (quantities,) of chains of ``scores`` (quantities, chains, draws), without splitting or ranking.
+
+    NaN for a constant.
+    """
+    n_draws = scores.shape[2]
+    within = scores.var(axis=2, ddof=1).mean(axis=1)
+    between = scores.mean(axis=2).var(axis=1, ddof=1)
     # the scores of one value repeated vary by rounding only
     within[within < 1e-24] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        out = np.sqrt(between / within + (n - 1.0) / n)
-    out[np.ptp(z, axis=(1, 2)) == 0.0] = np.nan
+        out = np.sqrt(between / within + (n_draws - 1.0) / n_draws)
+    out[np.ptp(scores, axis=(1, 2)) == 0.0] = np.nan
     return out
 
 
-def ess_of_chains(z: np.ndarray) -> np.ndarray:
-    """Return the effective sample size of chains (quantities, chains, draws), without splitting or ranking.
+def ess_of_chains(scores: np.ndarray) -> np.ndarray:
+    """Return the effective sample size (quantities,) of ``scores`` (quantities, chains, draws), all chains together.
 
-    No quantity may be constant in all chains.
+    Chains are not split and draws not ranked. No quantity may be constant in all chains.
     """
-    _, chains, n = z.shape
-    padded = 1 << (2 * n - 1).bit_length()
-    spectrum = np.fft.rfft(z - z.mean(axis=2, keepdims=True), padded, axis=2)
+    _, n_chains, n_draws = scores.shape
+    n_padded = 1 << (2 * n_draws - 1).bit_length()
+    spectrum = np.fft.rfft(scores - scores.mean(axis=2, keepdims=True), n_padded, axis=2)
     power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
-    autocovariance = np.fft.irfft(power, padded, axis=1)[:, :n] / n
-    return ess_from(autocovariance, z.mean(axis=2).var(axis=1, ddof=1) if chains > 1 else np.zeros(len(z)), chains)
+    autocovariance = np.fft.irfft(power, n_padded, axis=1)[:, :n_draws] / n_draws
+    return ess_from_autocovariances(
+        autocovariance, scores.mean(axis=2).var(axis=1, ddof=1) if n_chains > 1 else np.zeros(len(scores)), n_chains
+    )
 
 
-def ess_from(autocovariance: np.ndarray, between: np.ndarray, chains: int) -> np.ndarray:
+def ess_from_autocovariances(autocovariance: np.ndarray, between: np.ndarray, n_chains: int) -> np.ndarray:
     """Return the effective sample size (quantities,) from autocovariances, by Geyer's initial monotone sequence.
 
     ``autocovariance`` (quantities, draws) has the mean over chains at each lag, ``between`` (quantities,) is the
-    variance of the means of chains, and ``chains`` the number of chains.
+    variance of the means of chains, and ``n_chains`` the number of chains.
     """
-    n = autocovariance.shape[1]
+    n_draws = autocovariance.shape[1]
     # autocorrelation at lag t: 1 - (W - autocovariance_t) / V with V = (n - 1) W / n + B (Vehtari et al., equation 10)
-    within = autocovariance[:, :1] * n / (n - 1.0)
+    within = autocovariance[:, :1] * n_draws / (n_draws - 1.0)
     total = autocovariance[:, :1] + between[:, None]
     rho = 1.0 - (within - autocovariance) / total
     rho[:, 0] = 1.0
 
     # Geyer: pairs of lags up to the first sum that is not positive, each sum at most the one before
-    last = max((n - 3) // 2, 0)
-    pair = rho[:, : 2 * last + 1 : 2] + rho[:, 1 : 2 * last + 2 : 2]
-    stop = np.where((pair <= 0.0).any(axis=1), np.argmax(pair <= 0.0, axis=1), last)
-    before_stop = np.arange(last + 1) < stop[:, None]
+    last_pair = max((n_draws - 3) // 2, 0)
+    pair = rho[:, : 2 * last_pair + 1 : 2] + rho[:, 1 : 2 * last_pair + 2 : 2]
+    stop_pair = np.where((pair <= 0.0).any(axis=1), np.argmax(pair <= 0.0, axis=1), last_pair)
+    before_stop = np.arange(last_pair + 1) < stop_pair[:, None]
     # time = -1 + 2 (sum of the pairs before the stop) + the even lag of the stop, at least 1 / log10(draws)
     summed = np.where(before_stop, np.minimum.accumulate(pair, axis=1), 0.0).sum(axis=1)
     quantity = np.arange(len(rho))
-    even = rho[quantity, 2 * stop]
-    tail = np.where((even > 0.0) | (pair[quantity, stop] >= 0.0), even, 0.0)
-    size = chains * n
+    rho_at_stop = rho[quantity, 2 * stop_pair]
+    tail = np.where((rho_at_stop > 0.0) | (pair[quantity, stop_pair] >= 0.0), rho_at_stop, 0.0)
+    size = n_chains * n_draws
     return size / np.maximum(-1.0 + 2.0 * summed + tail, 1.0 / math.log10(size))
 
 
 def autocorrelation_times(values: np.ndarray) -> np.ndarray:
     """Return the integrated autocorrelation time (quantities,), in draws, of ``values`` (quantities, chains, draws).
 
-    Each chain is centred at its own mean. A constant has time 1. There must be at least ``FEWEST_PER_CHAIN`` draws.
+    Each chain is centred at its own mean. A constant has time 1. There must be at least ``MIN_DRAWS_PER_CHAIN`` draws.
     """
-    about = values - values.mean(axis=2, keepdims=True)
-    out, moving = np.ones(len(values)), np.ptp(values, axis=2).max(axis=1) > 0.0
-    if moving.any():
-        out[moving] = values.shape[1] * values.shape[2] / ess_of_chains(about[moving])
-    return out
+    centred = values - values.mean(axis=2, keepdims=True)
+    times, varying = np.ones(len(values)), np.ptp(values, axis=2).max(axis=1) > 0.0
+    if varying.any():
+        times[varying] = values.shape[1] * values.shape[2] / ess_of_chains(centred[varying])
+    return times
 
 
-def chains_apart(values: np.ndarray) -> bool:
+def chains_disagree(values: np.ndarray) -> bool:
     """Return True if the chain means of some quantity differ by much more than their Monte-Carlo errors.
 
     This happens if each chain mixes well by itself, or hardly moves, in a part of the space that the others do not
     visit. ``values`` has shape (quantities, chains, draws).
     """
     quantities, chains, draws = values.shape
-    z = normal_scores(values)[0]
+    scores = normal_scores(values)[0]
     _, ess = rhat_and_ess(values.reshape(-1, 1, draws))
-    error = z.var(axis=2) / ess.reshape(quantities, chains)
-    return bool(np.any(z.mean(axis=2).var(axis=1, ddof=1) > APART * error.mean(axis=1) + 1e-24))
+    error = scores.var(axis=2) / ess.reshape(quantities, chains)
+    return bool(np.any(scores.mean(axis=2).var(axis=1, ddof=1) > DISAGREEMENT_FACTOR * error.mean(axis=1) + 1e-24))
 
 
-def chains_drift(values: np.ndarray) -> bool:
+def chains_have_trend(values: np.ndarray) -> bool:
     """Return True if some quantity rises in all chains from their first half to the second, or falls in all chains.
 
-    The R-hat between first and second halves must also exceed ``DRIFT_RHAT``. ``values`` has shape (quantities, chains,
+    The R-hat between first and second halves must also exceed ``TREND_RHAT``. ``values`` has shape (quantities, chains,
     draws).
     """
     halves = split_chains(values)
-    z = normal_scores(halves)[0].reshape(len(values), 2, -1)
-    rise = np.diff(z.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]
+    scores = normal_scores(halves)[0].reshape(len(values), 2, -1)
+    rise = np.diff(scores.reshape(len(values), 2, values.shape[1], -1).mean(axis=3), axis=1)[:, 0]
     is_common = (rise > 0.0).all(axis=1) | (rise < 0.0).all(axis=1)
-    return bool(np.any(is_common & (_rhat(z) > DRIFT_RHAT)))
+    return bool(np.any(is_common & (_rhat(scores) > TREND_RHAT)))

@@ -19,26 +19,26 @@ from ..core.warn import warn
 from ..files.encoding import register_class
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .ess import FEWEST_PER_CHAIN, ConvergenceWarning, autocorrelation_times
+from .ess import MIN_DRAWS_PER_CHAIN, ConvergenceWarning, autocorrelation_times
 
 if TYPE_CHECKING:
     from ..model import TreeModel
 
 BLOCK_TIMES = 2.0
 """Smallest length of a block of draws, in autocorrelation times."""
-FEWEST_BLOCKS = 10
-"""Number of blocks of all chains below which no error is reported."""
-MOST_BLOCKS = 100
+MIN_BLOCKS = 10
+"""Number of blocks of draws, in all chains, below which no error is reported."""
+MAX_BLOCKS = 100
 """Largest number of blocks of all chains. In longer blocks an underestimated autocorrelation time matters less."""
-FEWEST_STUMPS = 10.0
+MIN_EFFECTIVE_STUMPS = 10.0
 """Effective number of stumps among draws at inverse temperature 0 below which no error is reported."""
-APART = 0.05
+CHAIN_TEST_LEVEL = 0.05
 """Level of the F test for a difference between chains, given the errors within chains."""
-COVERED = 0.95
+ERROR_COVERAGE = 0.95
 """Coverage that an interval of plus or minus two reported standard errors is to have."""
-LEAST_ERROR = 1e-6
+MIN_TEAM_ERROR = 1e-6
 """Smallest standard error of the log evidence of a team, in nats."""
-DIFFERENCE_ERRORS, SMALLEST_DIFFERENCE = 4.0, 0.1
+MIN_ERRORS_APART, MIN_NATS_APART = 4.0, 0.1
 """Number of standard errors, and of nats, by which the log evidences of two teams must differ to be reported."""
 
 
@@ -73,10 +73,10 @@ class PriorMass(NamedTuple):
     log_stump: float
     """Log prior of the stump, the tree of one leaf."""
 
-    def log_from(self, stump_fraction: float) -> float | None:
-        """Return the log mass. If it is unknown, estimate it by log prior(stump) - log(fraction of stumps).
+    def log_mass_from(self, stump_fraction: float) -> float | None:
+        """Return the log mass, nats. If it is unknown, estimate it by log prior(stump) - log(fraction of stumps).
 
-        ``stump_fraction`` is the fraction of stumps among draws of the prior. None if it is needed and 0.
+        ``stump_fraction`` is the fraction of stumps among draws of the prior. Return None if it is needed and is 0.
         """
         if self.log_mass is not None:
             return self.log_mass
@@ -98,11 +98,11 @@ def evidence_constant(model: TreeModel) -> float:
     return float(model.lowered.prior.log_constant) - (prior_mass(model).log_mass or 0.0)
 
 
-def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
-    """Join the reports of tempered chains, ``LadderReport`` each, with equal numbers of draws and levels.
+def join_ladder_reports(reports: Sequence[Any], mass: PriorMass) -> Tempering:
+    """Return the diagnostics and the evidence of a tempered run, from the ``LadderReport`` of each of its chains.
 
-    ``mass`` is that of the prior, the distribution at inverse temperature 0. Warn if the evidence is known but the
-    draws are too few to estimate its error.
+    The ``reports`` have equal numbers of draws and levels. ``mass`` is that of the prior, the distribution at inverse
+    temperature 0. Warn if the evidence is known but the draws are too few to estimate its error.
 
     The evidence is the mean over chains. To first order its log is a mean over draws of a number, the sum of the
     effects of the draw on the ratios of all levels. The error of that mean comes from blocks of draws, each at least
@@ -114,15 +114,15 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     scores = np.array([report.scores for report in reports])
     is_stump = np.array([report.is_stump for report in reports])
     log_evidence = se = None
-    log_mass = mass.log_from(float(is_stump.mean())) if is_stump.size else None
+    log_mass = mass.log_mass_from(float(is_stump.mean())) if is_stump.size else None
     if log_mass is not None and all(report.betas[-1] == 0.0 for report in reports):
-        by_chain = [_ratio_and_gain(report) for report in reports]
-        each, gain, overlap = (np.array(part) for part in zip(*by_chain, strict=True))
-        log_evidence = float(log_mean(each)) + log_mass
+        by_chain = [_log_ratio_and_effects(report) for report in reports]
+        ratios, effects, overlap = (np.array(part) for part in zip(*by_chain, strict=True))
+        log_evidence = float(log_mean(ratios)) + log_mass
         if mass.log_mass is None:
-            away = is_stump / is_stump.mean() - 1.0
-            each, gain = each - away.mean(axis=1), gain - away
-        se = _error(each, gain, overlap.mean(), scores, is_stump if mass.log_mass is None else None)
+            stump_effects = is_stump / is_stump.mean() - 1.0
+            ratios, effects = ratios - stump_effects.mean(axis=1), effects - stump_effects
+        se = _evidence_error(ratios, effects, overlap.mean(), scores, is_stump if mass.log_mass is None else None)
     return Tempering(
         np.array([report.betas for report in reports]),
         scores,
@@ -134,90 +134,99 @@ def gather(reports: Sequence[Any], mass: PriorMass) -> Tempering:
     )
 
 
-def _ratio_and_gain(report: Any) -> tuple[float, np.ndarray, float]:
-    """Return the log evidence of a chain less the log mass of the prior, the effect of each draw on it, and an overlap.
+def _log_ratio_and_effects(report: Any) -> tuple[float, np.ndarray, float]:
+    """Return the log evidence of a chain minus the log mass of the prior, the effects of its draws, and an overlap.
 
-    The effects (draws,) are the derivatives of the estimate by the weight of each draw. The overlap is the smallest one
-    of two neighbouring levels, in [0, 1]: 1 if both have the same distribution.
+    ``report`` is the LadderReport of the chain. The effects (draws,) are the derivatives of the estimate by the weight
+    of each draw. The overlap is the smallest one of two neighbouring levels, in [0, 1]: 1 for equal distributions.
     """
-    total, gain, least = 0.0, np.zeros(len(report.scores)), 1.0
+    log_evidence, effects, min_overlap = 0.0, np.zeros(len(report.scores)), 1.0
     for i, step in enumerate(-np.diff(report.betas)):
         high, low = step * report.scores[:, i], step * report.scores[:, i + 1]
         # the ratio r solves sum expit(low - r) = sum expit(r - high); a draw changes it by its term over the slope
         ratio = log_ratio(high, low)
         up, down = expit(low - ratio), expit(ratio - high)
-        total += ratio
+        log_evidence += ratio
         slope = float((up * (1.0 - up) + down * (1.0 - down)).mean())
-        gain += (up - down) / max(slope, 1e-300)
-        least = min(least, 2.0 * slope)
-    return total, gain, least
+        effects += (up - down) / max(slope, 1e-300)
+        min_overlap = min(min_overlap, 2.0 * slope)
+    return log_evidence, effects, min_overlap
 
 
-def _error(
-    each: np.ndarray, gain: np.ndarray, overlap: float, scores: np.ndarray, is_stump: np.ndarray | None
+def _evidence_error(
+    estimates: np.ndarray, effects: np.ndarray, overlap: float, scores: np.ndarray, is_stump: np.ndarray | None
 ) -> float | None:
-    """Return the standard error of the mean of ``each`` (chains,), or warn and return None if draws are too few.
+    """Return the standard error of the mean of ``estimates`` (chains,), or warn and return None if draws are too few.
 
-    ``each`` is the estimate of each chain, ``gain`` (chains, draws) the effect of each draw on it, ``overlap`` in
-    [0, 1] that of neighbouring levels. ``is_stump`` (chains, draws) is None if the mass of the prior is known.
+    ``estimates`` are log evidences, ``effects`` (chains, draws) the effect of each draw on that of its chain, and
+    ``overlap`` in [0, 1] is that of neighbouring levels. ``scores`` (chains, draws, levels) are log likelihoods.
+    ``is_stump`` (chains, draws), True if the tree at inverse temperature 0 has one leaf, is None if the mass of the
+    prior is known.
     """
-    chains, draws = gain.shape
-    if draws < FEWEST_PER_CHAIN:
-        _not_stated(draws, f"{draws} draws a chain are too few to see how they depend on each other", 10.0)
+    n_chains, n_draws = effects.shape
+    if n_draws < MIN_DRAWS_PER_CHAIN:
+        reason = f"{n_draws} draws a chain are too few to see how they depend on each other"
+        _warn_of_unknown_error(n_draws, reason, 10.0)
         return None
-    times = autocorrelation_times(np.concatenate([gain[None], np.moveaxis(scores, 2, 0)]))
+    times = autocorrelation_times(np.concatenate([effects[None], np.moveaxis(scores, 2, 0)]))
     slowest = int(np.argmax(times))
     time = float(times[slowest])
-    length = math.ceil(BLOCK_TIMES * time)
-    n_blocks = min(draws // length, math.ceil(MOST_BLOCKS / chains))
-    if chains * n_blocks < FEWEST_BLOCKS:
+    block_length = math.ceil(BLOCK_TIMES * time)
+    n_blocks = min(n_draws // block_length, math.ceil(MAX_BLOCKS / n_chains))
+    if n_chains * n_blocks < MIN_BLOCKS:
         dependent = "their terms of the evidence depend" if slowest == 0 else f"scores at level {slowest - 1} depend"
-        why = f"{dependent} on each other over {time:.0f} of {draws} draws a chain"
-        _not_stated(draws, why, FEWEST_BLOCKS * length / (chains * draws))
+        reason = f"{dependent} on each other over {time:.0f} of {n_draws} draws a chain"
+        _warn_of_unknown_error(n_draws, reason, MIN_BLOCKS * block_length / (n_chains * n_draws))
         return None
-    if gain.size * overlap < FEWEST_BLOCKS * time:
-        why = f"two neighbouring levels overlap by {overlap:.1g} only, and draws depend on each other over {time:.0f}"
-        _not_stated(draws, f"{why} draws; more betas= help most", FEWEST_BLOCKS * time / (gain.size * overlap))
+    if effects.size * overlap < MIN_BLOCKS * time:
+        reason = (
+            f"two neighbouring levels overlap by {overlap:.1g} only, and draws depend on each other over {time:.0f}"
+        )
+        factor = MIN_BLOCKS * time / (effects.size * overlap)
+        _warn_of_unknown_error(n_draws, f"{reason} draws; more betas= help most", factor)
         return None
     if is_stump is not None:
-        time_of_stumps = float(autocorrelation_times(is_stump[None].astype(float))[0])
-        worth = is_stump.sum() / time_of_stumps
-        if worth < FEWEST_STUMPS:
-            n_stumps = f"{is_stump.sum()} stumps at the last level, worth {worth:.1f} independent ones"
-            why = f"{n_stumps}, are too few to estimate the mass of the prior"
-            _not_stated(draws, why, FEWEST_STUMPS / worth)
+        stump_time = float(autocorrelation_times(is_stump[None].astype(float))[0])
+        n_effective = is_stump.sum() / stump_time
+        if n_effective < MIN_EFFECTIVE_STUMPS:
+            n_stumps = f"{is_stump.sum()} stumps at the last level, worth {n_effective:.1f} independent ones"
+            reason = f"{n_stumps}, are too few to estimate the mass of the prior"
+            _warn_of_unknown_error(n_draws, reason, MIN_EFFECTIVE_STUMPS / n_effective)
             return None
-    means = np.add.reduceat(gain, np.arange(n_blocks) * draws // n_blocks, axis=1)
-    means /= np.diff(np.append(np.arange(n_blocks) * draws // n_blocks, draws))
+    means = np.add.reduceat(effects, np.arange(n_blocks) * n_draws // n_blocks, axis=1)
+    means /= np.diff(np.append(np.arange(n_blocks) * n_draws // n_blocks, n_draws))
     # covariance of neighbouring blocks if the autocorrelation decays geometrically
-    shared = (time - 1.0 / time) * n_blocks / (2.0 * draws)
-    within = float(((means - means.mean(axis=1, keepdims=True)) ** 2).sum()) / (1.0 - max(shared, 0.0))
-    return pooled_error(each, within, n_blocks)
+    covariance = (time - 1.0 / time) * n_blocks / (2.0 * n_draws)
+    within = float(((means - means.mean(axis=1, keepdims=True)) ** 2).sum()) / (1.0 - max(covariance, 0.0))
+    return pooled_error(estimates, within, n_blocks)
 
 
-def pooled_error(each: np.ndarray, within: float, n_blocks: int) -> float:
-    """Return the standard error of the mean of ``each`` (chains,), such that plus or minus two of it cover 95 %.
+def pooled_error(estimates: np.ndarray, within: float, n_blocks: int) -> float:
+    """Return the standard error of the mean of ``estimates`` (chains,), such that plus or minus two of it cover 95 %.
 
     Each estimate is the mean of ``n_blocks`` >= 1 blocks; with one block there must be two chains. ``within`` is the
     sum of squares of the blocks about the mean of their chain.
     """
-    chains, n = len(each), len(each) * n_blocks
+    chains, n = len(estimates), len(estimates) * n_blocks
     # analysis of variance: F = (between / (chains - 1)) / (within / (n - chains))
-    between = n_blocks * float(((each - each.mean()) ** 2).sum())
-    alone = chains > 1 and n_blocks == 1
-    if chains > 1 and not alone and between > 0.0:
+    between = n_blocks * float(((estimates - estimates.mean()) ** 2).sum())
+    uses_chain_means = chains > 1 and n_blocks == 1
+    if chains > 1 and not uses_chain_means and between > 0.0:
         ratio = math.inf if within == 0.0 else (between / (chains - 1)) / (within / (n - chains))
-        alone = ratio == math.inf or float(fdtrc(chains - 1, n - chains, ratio)) < APART
-    degrees = chains - 1 if alone else n - 1
-    variance = (between if alone else within + between) / degrees / n
-    return math.sqrt(variance) * float(stdtrit(degrees, (1.0 + COVERED) / 2.0)) / 2.0
+        uses_chain_means = ratio == math.inf or float(fdtrc(chains - 1, n - chains, ratio)) < CHAIN_TEST_LEVEL
+    degrees = chains - 1 if uses_chain_means else n - 1
+    variance = (between if uses_chain_means else within + between) / degrees / n
+    return math.sqrt(variance) * float(stdtrit(degrees, (1.0 + ERROR_COVERAGE) / 2.0)) / 2.0
 
 
-def _not_stated(draws: int, why: str, times: float) -> None:
-    """Warn that the evidence has no standard error because of ``why``, and advise 1.5 * ``times`` as many draws."""
-    more = max(math.ceil(1.5 * times * draws), draws + 1)
+def _warn_of_unknown_error(n_draws: int, reason: str, factor: float) -> None:
+    """Warn that the evidence has no standard error because of ``reason``, and advise a longer run.
+
+    ``factor`` times the ``n_draws`` of each chain would be just enough; 1.5 times as many are advised.
+    """
+    n_advised = max(math.ceil(1.5 * factor * n_draws), n_draws + 1)
     warn(
-        f"log_evidence has no standard error: {why}; give about draws={more}, or a larger proposals=.",
+        f"log_evidence has no standard error: {reason}; give about draws={n_advised}, or a larger proposals=.",
         ConvergenceWarning,
     )
 
@@ -228,12 +237,12 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
     Both arguments (n,) are log densities of the first distribution relative to the second: ``high`` at draws of the
     first, ``low`` at draws of the second.
     """
-    ends = min(high.min(), low.min()), max(high.max(), low.max())
-    if ends[0] == ends[1]:
-        return float(ends[0])
+    bracket = min(high.min(), low.min()), max(high.max(), low.max())
+    if bracket[0] == bracket[1]:
+        return float(bracket[0])
     from scipy.optimize import brentq
 
-    return float(brentq(lambda c: expit(low - c).sum() - expit(c - high).sum(), *ends, xtol=1e-9))
+    return float(brentq(lambda c: expit(low - c).sum() - expit(c - high).sum(), *bracket, xtol=1e-9))
 
 
 def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
@@ -250,7 +259,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     if not np.isfinite(errors).all():
         return float(values.mean()), None
     # the error of a team is 0 if all its importance weights are equal, for instance if its density has all trees
-    errors = np.maximum(errors, LEAST_ERROR)
+    errors = np.maximum(errors, MIN_TEAM_ERROR)
     weights = errors**-2.0
     mean = (weights * values).sum() / weights.sum()
     # variance between teams: (Q - (k - 1)) / (sum w - sum w^2 / sum w) if Q, their weighted squares, exceeds k - 1
@@ -263,12 +272,15 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     return round(float(mean), 12), round(float(se), 12)
 
 
-def evidences_differ(evidences: np.ndarray | None) -> list[str]:
-    """Return a line of a warning if the evidences of two teams differ by more than their errors explain, else []."""
+def evidence_difference_lines(evidences: np.ndarray | None) -> list[str]:
+    """Return a line of a warning if the log evidences of two teams differ by more than their errors explain, else [].
+
+    ``evidences`` (teams, 2) has the log evidence of each team, nats, and its standard error; None if not estimated.
+    """
     if evidences is None or len(evidences) < 2 or not np.isfinite(evidences).all():
         return []
     low, high = evidences[[np.argmin(evidences[:, 0]), np.argmax(evidences[:, 0])]]
-    if high[0] - low[0] <= max(DIFFERENCE_ERRORS * math.hypot(low[1], high[1]), SMALLEST_DIFFERENCE):
+    if high[0] - low[0] <= max(MIN_ERRORS_APART * math.hypot(low[1], high[1]), MIN_NATS_APART):
         return []
     return [
         f"the log evidence is {low[0]:.2f} +- {low[1]:.2f} by one half of the chains and {high[0]:.2f} +- "

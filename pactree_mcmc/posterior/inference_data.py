@@ -19,7 +19,7 @@ from .draws import DrawnTrees
 from .ess import ess, rhat
 from .rows.left_out import log_densities, log_likelihoods
 from .rows.predictive import draw_new_y, draw_predictions, refuse_loss, refuse_no_expectation
-from .trees.distances import distances_from, draw_words, focal_draws, tree_ess_of
+from .trees.distances import distances_from, draw_label, focal_draws, tree_ess_of
 from .trees.support import frequency_by_chain, most_probable_nodes, split_frequencies, words_of_node
 
 if TYPE_CHECKING:
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
     from ..model import TreeModel
 
-LONGEST_ATTR = 8000
+MAX_ATTRIBUTE_LENGTH = 8000
 """Largest number of characters of an attribute; HDF5 files do not accept longer texts."""
-MOST_CELLS, MOST_FOCAL = 20, 12
+MAX_TRACED_CELLS, MAX_FOCAL_TREES = 20, 12
 """Largest numbers of cells, and of focal trees, whose indicators and distances are exported."""
-MIN_FREQUENCY = 0.1
-"""Smallest frequency, in some chain, of the cells that `summary` uses for the average standard deviation (ASDSF)."""
-NAMES_BY_DIM = {
+MIN_CELL_FREQUENCY = 0.1
+"""Smallest frequency, in some chain, of the cells whose frequencies `summary_table` compares between chains (ASDSF)."""
+VARIABLES_BY_DIM = {
     "cell": ("support",),
     "focal": ("tree_distance",),
     "feature": ("split_counts", "feature_weights"),
     "move": ("acceptance_rate", "proposals"),
     "row": ("y", "class_number", "sample_weight", "estimation"),
 }
-DIMS = {name: [dim] for dim, names in NAMES_BY_DIM.items() for name in names}
+DIMS_BY_VARIABLE = {name: [dim] for dim, names in VARIABLES_BY_DIM.items() for name in names}
 """Names of the dimensions of each variable behind chain and draw."""
 
 
@@ -105,19 +105,19 @@ def datasets(
     if rows is not None:
         refuse_no_expectation(model)
     traces, labels = tree_traces(posterior)
-    groups = _groups(posterior, traces)
+    groups = _arrays_by_group(posterior, traces)
     if posterior_predictive:
         name, new_y, observed = predictive_draws(posterior, rng)
         groups["posterior_predictive"] = {name: new_y}
         groups["observed_data"][name] = observed
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     coords |= labels
-    dims = DIMS | _dim_of_columns(model, coords)
+    dims = DIMS_BY_VARIABLE | _dim_of_columns(model, coords)
     if rows is not None:
-        drawn, more = expectation_draws(posterior, rows, rng)
-        groups["posterior"]["expectation"] = drawn
-        dims["expectation"] = ["row" if isinstance(expectation, bool) else "new_row", *more]
-        coords |= {"new_row": np.arange(len(rows)), **more}
+        expectations, last_labels = expectation_draws(posterior, rows, rng)
+        groups["posterior"]["expectation"] = expectations
+        dims["expectation"] = ["row" if isinstance(expectation, bool) else "new_row", *last_labels]
+        coords |= {"new_row": np.arange(len(rows)), **last_labels}
     attrs = {
         "inference_library": "pactree_mcmc",
         "inference_library_version": metadata.version("pactree-mcmc"),
@@ -130,15 +130,15 @@ def datasets(
     if log_likelihood:
         by_row = log_densities(posterior)[0] if isinstance(log_likelihood, str) else log_likelihoods(posterior)
         counted = {"row": model.counted_rows}
-        out["log_likelihood"] = _dataset("log_likelihood", {"y": by_row}, counted, attrs, DIMS)
+        out["log_likelihood"] = _dataset("log_likelihood", {"y": by_row}, counted, attrs, DIMS_BY_VARIABLE)
     return out
 
 
 def _dim_of_columns(model: TreeModel, coords: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the dimensions of y if it has several columns, and add the names of these to ``coords``.
+    """Return {"y": names of its dimensions} if the model predicts the columns of y, otherwise an empty dictionary.
 
-    If the columns are the outputs that the model predicts, the last dimension is "output", else, as of times and
-    events, "y_dim_1", with labels if the columns have names.
+    Add the names of the columns of y to ``coords``, the labels by dimension: as "output" if the model predicts them,
+    else, as of times and events, as "y_dim_1", the name that ArviZ gives to the second dimension of y.
     """
     values, names = model.target.values, list(model.target.names)
     if values.ndim == 1:
@@ -158,7 +158,7 @@ def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
         return {}
     versions = ", ".join(f"{name} {number}" for name, number in calls[-1].versions.items())
     attrs = {"calls": "\n".join(call.line for call in calls), "seed": str(calls[0].seed), "versions": versions}
-    return {name: text[:LONGEST_ATTR] for name, text in attrs.items()}
+    return {name: text[:MAX_ATTRIBUTE_LENGTH] for name, text in attrs.items()}
 
 
 def _dataset(
@@ -179,20 +179,20 @@ def _dataset(
     content: dict[str, Any] = {}
     labels: dict[str, Any] = {}
     for name, values in variables.items():
-        named = [*of_draws, *dims.get(name, [])][: np.ndim(values)]
-        n_unnamed = np.ndim(values) - len(named)
-        first = len(dims.get(name, []))
-        named += [f"{name}_dim_{i}" for i in range(first, first + n_unnamed)]
-        content[name] = (named, values)
-        labels |= {dim: coords.get(dim, np.arange(size)) for dim, size in zip(named, np.shape(values), strict=True)}
+        dim_names = [*of_draws, *dims.get(name, [])][: np.ndim(values)]
+        n_unnamed = np.ndim(values) - len(dim_names)
+        n_named = len(dims.get(name, []))
+        dim_names += [f"{name}_dim_{i}" for i in range(n_named, n_named + n_unnamed)]
+        content[name] = (dim_names, values)
+        labels |= {dim: coords.get(dim, np.arange(size)) for dim, size in zip(dim_names, np.shape(values), strict=True)}
     return xr.Dataset(content, coords=labels, attrs=attrs)
 
 
 def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
     """Return the traces "support" and "tree_distance", (chains, draws, m) each, and the labels of their last axes.
 
-    The first are 0/1 indicators of up to 20 cells with a probability near one half, the second the cell distances from
-    up to 12 focal trees.
+    The first are 0/1 indicators of up to 20 cells with a probability near one half, the second the numbers of cells in
+    which a draw differs from each of up to 12 focal trees, draws evenly spaced. Empty without draws.
     """
     if posterior.tree_of_draw.size == 0:
         return {}, {}
@@ -201,23 +201,23 @@ def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str,
     order = np.argsort(np.abs(probability - 0.5), kind="stable")
     order = order[(probability[order] > 0.0) & (probability[order] < 1.0)]
     indicators: list[np.ndarray] = []
-    chosen: list[int] = []
+    traced_cells: list[int] = []
     for cell in order.tolist():
-        has_cell = cells.holders(np.array([cell]))[0]
+        has_cell = cells.trees_with(np.array([cell]))[0]
         # the other side of a split has the same trace
         if not any(np.array_equal(has_cell, other) for other in indicators):
             indicators.append(has_cell)
-            chosen.append(cell)
-        if len(chosen) == MOST_CELLS:
+            traced_cells.append(cell)
+        if len(traced_cells) == MAX_TRACED_CELLS:
             break
-    draws = focal_draws(posterior, MOST_FOCAL)
-    distance = distances_from(posterior, posterior.tree_of_draw.ravel()[draws])
+    draws = focal_draws(posterior, MAX_FOCAL_TREES)
+    distances = distances_from(posterior, posterior.tree_of_draw.ravel()[draws])
     traces: dict[str, np.ndarray] = {
-        "tree_distance": np.moveaxis(distance.astype(np.int32)[:, posterior.tree_of_draw], 0, -1)
+        "tree_distance": np.moveaxis(distances.astype(np.int32)[:, posterior.tree_of_draw], 0, -1)
     }
-    labels = {"focal": [draw_words(posterior, draw) for draw in draws.tolist()]}
-    if chosen:
-        nodes = most_probable_nodes(posterior, cells.of_node)[chosen].tolist()
+    labels = {"focal": [draw_label(posterior, draw) for draw in draws.tolist()]}
+    if traced_cells:
+        nodes = most_probable_nodes(posterior, cells.of_node)[traced_cells].tolist()
         labels["cell"] = unique_labels([words_of_node(posterior, node) for node in nodes])
         traces["support"] = np.moveaxis(np.array(indicators, dtype=np.int8)[:, posterior.tree_of_draw], 0, -1)
     return traces, labels
@@ -225,20 +225,20 @@ def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str,
 
 def unique_labels(labels: list[str]) -> list[str]:
     """Return the labels made unique: the second "a" becomes "a (2)", the third "a (3)"."""
-    seen: dict[str, int] = {}
-    out = []
+    n_uses: dict[str, int] = {}
+    unique = []
     for label in labels:
-        seen[label] = seen.get(label, 0) + 1
-        out.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
-    return out
+        n_uses[label] = n_uses.get(label, 0) + 1
+        unique.append(label if n_uses[label] == 1 else f"{label} ({n_uses[label]})")
+    return unique
 
 
-def _groups(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Return the arrays of `to_arviz` by group and name, except those that are made on demand."""
+def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Return the arrays of `to_arviz` by group and name, ``traces`` among them, without those made on request only."""
     target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     groups = {
-        "posterior": by_draw(posterior) | {"split_counts": posterior.split_counts} | traces,
+        "posterior": scalars_by_draw(posterior) | {"split_counts": posterior.split_counts} | traces,
         "sample_stats": {"lp": posterior.log_prior + posterior.log_score},
         "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
@@ -263,11 +263,11 @@ def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[s
     """
     model = posterior.model
     refuse_loss(model)
-    units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-    leaf = np.empty(len(units), dtype=np.int64)
+    merged_row = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    leaf = np.empty(len(merged_row), dtype=np.int64)
 
     def leaves_in(t: int) -> np.ndarray:
-        route_into(leaf, posterior.coded_trees, t, model.units.codes, units)
+        route_into(leaf, posterior.coded_trees, t, model.units.codes, merged_row)
         return leaf
 
     y = draw_new_y(posterior, posterior.tree_of_draw.ravel(), leaves_in, rng, np.arange(model.n_rows))
@@ -287,25 +287,25 @@ def expectation_draws(
     The tree is that of the draw, and the leaf parameters are drawn. Also returns a dictionary with the name and the
     labels of the last dimension, empty if there is none.
     """
-    drawn = draw_predictions(posterior, posterior.tree_of_draw.ravel(), rows, rng)
-    drawn = drawn.reshape(*posterior.tree_of_draw.shape, *drawn.shape[1:])
+    expectations = draw_predictions(posterior, posterior.tree_of_draw.ravel(), rows, rng)
+    expectations = expectations.reshape(*posterior.tree_of_draw.shape, *expectations.shape[1:])
     if posterior.model.classes_ is not None:
-        return drawn, {"class": posterior.model.classes_.tolist()}
+        return expectations, {"class": posterior.model.classes_.tolist()}
     names = output_names(posterior.model)
-    return (drawn[..., 0], {}) if len(names) == 1 else (drawn, {"output": names})
+    return (expectations[..., 0], {}) if len(names) == 1 else (expectations, {"output": names})
 
 
-def by_draw(posterior: DrawnTrees) -> dict[str, np.ndarray]:
+def scalars_by_draw(posterior: DrawnTrees) -> dict[str, np.ndarray]:
     """Return the scalars n_leaves, depth, log_prior, log_score of each draw, each (chains, draws)."""
     names = ("n_leaves", "depth", "log_prior", "log_score")
     return {name: getattr(posterior, name) for name in names}
 
 
-def summary(posterior: DrawnTrees) -> pd.DataFrame:
+def summary_table(posterior: DrawnTrees) -> pd.DataFrame:
     """Return the table of the scalars, features and trees; see `SampledPosterior.summary`."""
     import pandas as pd
 
-    scalars = by_draw(posterior)
+    scalars = scalars_by_draw(posterior)
     scalars["lp"] = scalars["log_prior"] + scalars["log_score"]
     features = feature_indicators(posterior)
     for name, by_tree in zip(features.names, features.by_tree, strict=True):
@@ -315,7 +315,7 @@ def summary(posterior: DrawnTrees) -> pd.DataFrame:
         name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
         for name, values in scalars.items()
     }
-    trees, frequencies = tree_ess_of(posterior), split_frequencies(posterior, MIN_FREQUENCY)
+    trees, frequencies = tree_ess_of(posterior), split_frequencies(posterior, MIN_CELL_FREQUENCY)
     rows["tree distance"] = trees.mean_distance, trees.sd_distance, trees.frechet, trees.rhat
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "ess_bulk", "rhat"], dtype=np.float64)
     proposed, accepted = posterior.proposed.sum(axis=(0, 1)), posterior.accepted.sum(axis=(0, 1))

@@ -29,31 +29,32 @@ def join_chains(
     kind: type[SampledPosterior] = SampledPosterior,
     by_stats: bool = False,
 ) -> Any:
-    """Return the saved draws of several chains as one posterior of the class ``kind``.
+    """Return the saved draws of several ``chains`` as one posterior of the class ``kind``.
 
     Each distinct tree is stored once. With ``by_stats``, trees with equal splits and different node statistics are
-    stored separately.
+    stored separately. ``moves`` are the names of the moves, ``seconds`` is the time of the run; ``tempering`` and
+    ``course`` are attributes of `SampledPosterior`.
     """
     # a chain that was cut short may have saved trees after its last draw
-    sizes = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
-    ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, sizes, strict=True)]
-    node = np.concatenate([whole(saved.node[: end[-1]]) for saved, end in zip(chains, ends, strict=True)])
+    n_trees = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
+    ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, n_trees, strict=True)]
+    nodes = np.concatenate([whole(saved.node[: end[-1]]) for saved, end in zip(chains, ends, strict=True)])
     stats = np.concatenate([saved.stats[: end[-1]] for saved, end in zip(chains, ends, strict=True)])
     offset = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(end) for end in ends]))])
-    trees = from_records(node.view(CODED_NODE), offset)
-    number, first = number_trees(trees, stats if by_stats else None)
-    tree = np.concatenate([np.asarray(saved.tree)[:n] for saved, n in zip(chains, sizes, strict=True)])[first]
-    number_of_chain = np.split(number, np.cumsum(sizes)[:-1])
-    moved = np.array([saved.moves for saved in chains])
+    trees = from_records(nodes.view(CODED_NODE), offset)
+    number, first_tree = number_trees(trees, stats if by_stats else None)
+    tree = np.concatenate([np.asarray(saved.tree)[:n] for saved, n in zip(chains, n_trees, strict=True)])[first_tree]
+    number_of_chain = np.split(number, np.cumsum(n_trees)[:-1])
+    move_counts = np.array([saved.moves for saved in chains])
     return kind(
         model,
-        trees.take(first),
-        stats[trees.nodes_of(first)],
+        trees.take(first_tree),
+        stats[trees.nodes_of(first_tree)],
         np.array([n[saved.tree_of_draw] for n, saved in zip(number_of_chain, chains, strict=True)]),
         tree["log_prior"],
         tree["log_score"],
-        moved[:, :, 0],
-        moved[:, :, 1],
+        move_counts[:, :, 0],
+        move_counts[:, :, 1],
         moves,
         seconds,
         np.array([saved.noise for saved in chains]),
@@ -70,9 +71,11 @@ def join_independent(
 
     ``stats`` (n_nodes, s) are the statistics of the nodes, ``log_prior`` and ``log_score`` (n_trees,) those of trees.
     """
-    number, first = number_trees(trees)
-    nodes = trees.nodes_of(first)
-    return SampledPosterior(model, trees.take(first), stats[nodes], number[None], log_prior[first], log_score[first])
+    number, first_tree = number_trees(trees)
+    nodes = trees.nodes_of(first_tree)
+    return SampledPosterior(
+        model, trees.take(first_tree), stats[nodes], number[None], log_prior[first_tree], log_score[first_tree]
+    )
 
 
 def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: Any = None) -> SampledPosterior:
@@ -124,7 +127,8 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     if draws.ndim != 2 or draws.dtype.kind not in "iu":
         raise ValueError(f"tree_of_draw is {repr_of(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
     if draws.size and (draws.min() < 0 or draws.max() >= len(trees)):
-        raise ValueError(f"tree_of_draw names tree {draws.max()} of {len(trees)}; give numbers from 0 to one less.")
+        invalid, n = draws[(draws < 0) | (draws >= len(trees))][0], len(trees)
+        raise ValueError(f"tree_of_draw has {invalid}, but there are {n} trees; give indices from 0 to {n - 1}.")
     coded, stats = code_trees(model, trees)
     logs = np.array([(model.log_prior(tree), model.log_score(tree)) for tree in trees])
     if not np.isfinite(logs).all():

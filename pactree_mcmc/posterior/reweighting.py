@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from .draws import DrawnTrees
     from .sampled import SampledPosterior
 
-    Drawn = TypeVar("Drawn", bound=AnswersAboutChains)
+    PosteriorOfDraws = TypeVar("PosteriorOfDraws", bound=AnswersAboutChains)
     Region = tuple[np.ndarray, ...]
 
 
-ROUNDING = 1e-12
+LEAF_VALUE_TOLERANCE = 1e-12
 """Relative difference of two leaf values up to which they count as equal."""
 
 
@@ -51,38 +51,38 @@ class Reweighting(NamedTuple):
     """Standard error of ``log_evidence``, if that of the old model is known, otherwise None."""
 
 
-def data_difference(one: TreeModel, other: TreeModel) -> str:
-    """Return a name of data other than X in which two models differ, such as "y"; an empty text if there are none."""
+def data_difference(first_model: TreeModel, second_model: TreeModel) -> str:
+    """Return the name of some data, other than X, in which two models differ, such as "y"; "" if there are none."""
     parts = (
-        ("their classes", one.classes_, other.classes_),
-        ("y", one.target.values, other.target.values),
-        ("sample_weight", one.target.weights, other.target.weights),
-        ("the rows that count", one.counted_rows, other.counted_rows),
+        ("their classes", first_model.classes_, second_model.classes_),
+        ("y", first_model.target.values, second_model.target.values),
+        ("sample_weight", first_model.target.weights, second_model.target.weights),
+        ("the rows that count", first_model.counted_rows, second_model.counted_rows),
     )
-    for what, a, b in parts:
+    for name, a, b in parts:
         if a is None or b is None:
             if a is not b:
-                return what
+                return name
         elif not np.array_equal(a, b):
-            return what
+            return name
     return ""
 
 
 def check_same_data(old: TreeModel, model: Any) -> None:
     """Raise an error unless ``model`` is a TreeModel of the rows of ``old``, with its y, weights and columns."""
     check_type("model", model, TreeModel, "a TreeModel")
-    what = data_difference(old, model)
+    difference = data_difference(old, model)
     same_table = old.n_rows == model.n_rows and old.columns.names == model.columns.names
-    if same_table and not what:
-        what = difference_of_rows(old, model)
-    if what or not same_table:
+    if same_table and not difference:
+        difference = difference_of_rows(old, model)
+    if difference or not same_table:
         raise ValueError(
-            f"the model differs in {what or 'its table'} from that of the posterior; give one of the same X and y, "
-            "with another tree_prior, split_prior or leaf, or use post.update for more rows."
+            f"the model differs in {difference or 'its table'} from that of the posterior; give one of the same X and "
+            "y, with another tree_prior, split_prior or leaf, or use post.update for more rows."
         )
 
 
-def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Drawn:
+def reweight_draws(post: PosteriorOfDraws, model: TreeModel, least_ess: float, rng: Seed) -> PosteriorOfDraws:
     """Resample the draws of ``post`` by importance weights into draws of another model's posterior.
 
     Implementation of `SampledPosterior.reweight`. The weight of a draw of tree T is p'(T) p'(y | T) / (p(T) p(y | T)),
@@ -90,58 +90,58 @@ def reweighted(post: Drawn, model: TreeModel, least_ess: float, rng: Seed) -> Dr
     """
     check_number("least_ess", least_ess, "a number >= 1", 1.0)
     generator = read_generator(rng)
-    _check_pair(post, model)
+    _check_reweightable(post, model)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
     log_prior = np.array([model.log_prior(tree) for tree in trees])
-    kept = np.flatnonzero(log_prior > -math.inf)
-    coded, stats, log_score = _scored(post, model, trees, kept)
+    possible = np.flatnonzero(log_prior > -math.inf)
+    coded, stats, log_score = _score_trees(post, model, trees, possible)
     log_ratio = np.full(len(trees), -math.inf)
-    log_ratio[kept] = log_prior[kept] + log_score - (post.log_prior_of_tree + post.log_score_of_tree)[kept]
+    log_ratio[possible] = log_prior[possible] + log_score - (post.log_prior_of_tree + post.log_score_of_tree)[possible]
     log_weight = log_ratio[post.tree_of_draw]
-    info = _summary(log_weight)
-    if not info.ess >= least_ess:
+    summary = _summarise_weights(log_weight)
+    if not summary.ess >= least_ess:
         raise ValueError(
-            f"the effective size is {info.ess:.1f} of {log_weight.size} draws, less than least_ess={least_ess:g}: the "
-            "new prior prefers trees that were seldom drawn. Sample the new model, pt.sample(model); or go by models "
-            "in between; or give more draws."
+            f"the effective size is {summary.ess:.1f} of {log_weight.size} draws, less than least_ess={least_ess:g}: "
+            "the new prior prefers trees that were seldom drawn. Sample the new model, pt.sample(model); or go by "
+            "models in between; or give more draws."
         )
-    draw = _systematic(np.exp(log_weight.ravel() - logsumexp(log_weight)), generator)
+    resampled = _systematic_indices(np.exp(log_weight.ravel() - logsumexp(log_weight)), generator)
     number = np.full(len(trees), -1, dtype=np.int64)
-    number[kept] = np.arange(len(kept))
-    trees = number[post.tree_of_draw.ravel()[draw]][None]
-    noise = post.noise_variance.ravel()[draw][None]
-    out = type(post)(model, coded, stats, trees, log_prior[kept], log_score, noise_variance=noise)
-    before, error = post._evidence
-    if before is not None:
-        info = info._replace(log_evidence=before + info.log_evidence_ratio)
-    if error is not None:
-        info = info._replace(log_evidence_se=math.hypot(error, info.log_evidence_ratio_se))
-    out.reweighting = info
+    number[possible] = np.arange(len(possible))
+    trees = number[post.tree_of_draw.ravel()[resampled]][None]
+    noise = post.noise_variance.ravel()[resampled][None]
+    out = type(post)(model, coded, stats, trees, log_prior[possible], log_score, noise_variance=noise)
+    old_evidence, old_error = post._evidence
+    if old_evidence is not None:
+        summary = summary._replace(log_evidence=old_evidence + summary.log_evidence_ratio)
+    if old_error is not None:
+        summary = summary._replace(log_evidence_se=math.hypot(old_error, summary.log_evidence_ratio_se))
+    out.reweighting = summary
     return out
 
 
-def _scored(
-    post: Any, model: TreeModel, trees: list[Tree], kept: np.ndarray
+def _score_trees(
+    post: Any, model: TreeModel, trees: list[Tree], numbers: np.ndarray
 ) -> tuple[CodedTrees, np.ndarray, np.ndarray]:
-    """Return coded trees, the statistics of their nodes, and their log scores under ``model``.
+    """Return some trees in the codes of ``model``, the statistics of their nodes, and their log scores (m,) under it.
 
-    ``trees`` are the distinct trees of ``post``, and ``kept`` (m,) the numbers of the trees to return. If both models
-    have the same leaf and codes, those of ``post`` are reused, which is three times as fast.
+    ``trees`` are the distinct trees of ``post``, and ``numbers`` (m,) say which to return. If both models have the same
+    leaf and codes, the arrays of ``post`` are reused, which is three times as fast.
     """
     old = post.model
     if repr(old.leaf) == repr(model.leaf) and np.array_equal(old.units.codes, model.units.codes):
         return (
-            post.coded_trees.take(kept),
-            post.node_stats[post.coded_trees.nodes_of(kept)],
-            post.log_score_of_tree[kept],
+            post.coded_trees.take(numbers),
+            post.node_stats[post.coded_trees.nodes_of(numbers)],
+            post.log_score_of_tree[numbers],
         )
-    if not len(kept):
-        return post.coded_trees.take(kept), post.node_stats[:0], np.empty(0)
-    chosen = [trees[t] for t in kept.tolist()]
-    return *code_trees(model, chosen), np.array([model.log_score(tree) for tree in chosen])
+    if not len(numbers):
+        return post.coded_trees.take(numbers), post.node_stats[:0], np.empty(0)
+    scored = [trees[t] for t in numbers.tolist()]
+    return *code_trees(model, scored), np.array([model.log_score(tree) for tree in scored])
 
 
-def _check_pair(post: Any, model: TreeModel) -> None:
+def _check_reweightable(post: Any, model: TreeModel) -> None:
     """Raise a ValueError if the draws cannot be reweighted to the posterior of ``model``."""
     old = post.model
     if not post.sees_all_rows:
@@ -149,9 +149,9 @@ def _check_pair(post: Any, model: TreeModel) -> None:
     if post.tree_of_draw.size == 0:
         raise ValueError("there are no draws to reweight.")
     check_same_data(old, model)
-    for one in (old, model):
-        if one.split_prior.drawn_weights is not None:
-            raise ValueError(f"draws cannot be reweighted: {unknown_weights(one)}.")
+    for side in (old, model):
+        if side.split_prior.drawn_weights is not None:
+            raise ValueError(f"draws cannot be reweighted: {unknown_weights(side)}.")
     if not (old.leaf.separates and model.leaf.separates) and repr(old.leaf) != repr(model.leaf):
         raise ValueError(
             "the leaves of one model share a variance, which is drawn with the trees, and the leaf of the other model "
@@ -166,8 +166,11 @@ def _check_pair(post: Any, model: TreeModel) -> None:
         )
 
 
-def _summary(log_weight: np.ndarray) -> Reweighting:
-    """Return effective sample size and log ratio of evidences, log mean(weight), of ``log_weight`` (chains, draws)."""
+def _summarise_weights(log_weight: np.ndarray) -> Reweighting:
+    """Return effective sample size and log ratio of evidences, given log importance weights (chains, draws).
+
+    The log ratio is that of the mean weight.
+    """
     total = logsumexp(log_weight.ravel())
     if total == -math.inf:
         return Reweighting(0.0, -math.inf, math.nan)
@@ -178,12 +181,12 @@ def _summary(log_weight: np.ndarray) -> Reweighting:
     return Reweighting(float(size), float(total - math.log(weight.size)), float(se))
 
 
-def _systematic(probability: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _systematic_indices(probability: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Resample indices 0, ..., n - 1 with ``probability`` (n,) by systematic resampling; return n of them, shuffled."""
     n = len(probability)
-    at = (rng.random() + np.arange(n)) / n
-    edges = np.cumsum(probability)
-    return rng.permutation(np.searchsorted(edges / edges[-1], at, side="right").clip(max=n - 1))
+    points = (rng.random() + np.arange(n)) / n
+    cumulative = np.cumsum(probability)
+    return rng.permutation(np.searchsorted(cumulative / cumulative[-1], points, side="right").clip(max=n - 1))
 
 
 @with_short_repr
@@ -220,9 +223,9 @@ class LeafRegions(NamedTuple):
     """(m, f): lower bound of the region, not in it; -inf if there is none."""
     high: np.ndarray
     """(m, f): upper bound of the region, in it; inf if there is none."""
-    known: np.ndarray
+    has_values: np.ndarray
     """(m, f) bool: the region has values that are not missing."""
-    missing: np.ndarray
+    has_missing: np.ndarray
     """(m, f) bool: the region has missing values."""
     categories: np.ndarray
     """(m, f) int64: bits of the categories in the region; -1 for ordered features."""
@@ -236,7 +239,7 @@ def restriction_of(
     If ``independent``, the draws are independent, so that each counts as one effective draw.
     """
     min_ess = check_number("min_ess", min_ess, "a number of draws >= 1", 1.0)
-    signs, groups = read_monotone(post, monotone), read_groups(post, interactions)
+    signs, groups = read_monotone(post, monotone), read_interaction_groups(post, interactions)
     if not signs and groups is None:
         raise ValueError(
             "no constraint is given; give monotone={column: 1 or -1}, or interactions=[[column, ...], ...]."
@@ -245,44 +248,44 @@ def restriction_of(
     for t in np.flatnonzero(post.weight_of_tree).tolist():
         satisfies[t] = groups is None or has_allowed_paths(post, t, groups)
         satisfies[t] = satisfies[t] and (not signs or is_monotone(post, t, signs))
-    keep = satisfies[post.tree_of_draw]
-    n_kept, n = int(keep.sum()), keep.size
+    is_kept = satisfies[post.tree_of_draw]
+    n_kept, n = int(is_kept.sum()), is_kept.size
     probability, efficiency = n_kept / n, np.ones(2)
     if not independent:
         log_posterior = (post.log_prior_of_tree + post.log_score_of_tree)[post.tree_of_draw]
         # with fewer draws than an effective size needs it is NaN, and every draw counts as effective
-        efficiency = np.minimum(np.nan_to_num(rhat_and_ess([keep, log_posterior])[1], nan=n) / n, 1.0)
+        efficiency = np.minimum(np.nan_to_num(rhat_and_ess([is_kept, log_posterior])[1], nan=n) / n, 1.0)
     ess = n_kept * float(efficiency.min())
     error = math.sqrt(probability * (1.0 - probability) / (n * efficiency[0]))
     if ess < min_ess:
-        more = f"draw about {math.ceil(1.2 * n * min_ess / ess):,}" if ess > 0.0 else "draw many more"
+        advice = f"draw about {math.ceil(1.2 * n * min_ess / ess):,}" if ess > 0.0 else "draw many more"
         raise ValueError(
             f"{n_kept} of {n:,} draws satisfy the constraint (probability {probability:.3g}, standard error "
-            f"{error:.2g}), {ess:.1f} effective ones, and {min_ess:g} are needed; {more}, give a weaker constraint, or "
-            "a smaller min_ess."
+            f"{error:.2g}), {ess:.1f} effective ones, and {min_ess:g} are needed; {advice}, give a weaker constraint, "
+            "or a smaller min_ess."
         )
-    return Restriction(only(post, keep), probability, error, keep.mean(axis=1), ess)
+    return Restriction(keep_draws(post, is_kept), probability, error, is_kept.mean(axis=1), ess)
 
 
-def only(post: DrawnTrees, keep: np.ndarray) -> SampledPosterior:
-    """Return the posterior of one chain that has the draws selected by ``keep`` (chains, draws) bool."""
-    first, number = np.unique(post.tree_of_draw[keep], return_inverse=True)
+def keep_draws(post: DrawnTrees, is_kept: np.ndarray) -> SampledPosterior:
+    """Return the draws of ``post`` for which ``is_kept`` (chains, draws) is True, as a posterior of one chain."""
+    trees, number = np.unique(post.tree_of_draw[is_kept], return_inverse=True)
     out: Any = type(post)(
         post.model,
-        post.coded_trees.take(first),
-        post.node_stats[post.coded_trees.nodes_of(first)],
+        post.coded_trees.take(trees),
+        post.node_stats[post.coded_trees.nodes_of(trees)],
         number.reshape(1, -1),
-        post.log_prior_of_tree[first],
-        post.log_score_of_tree[first],
+        post.log_prior_of_tree[trees],
+        post.log_score_of_tree[trees],
         seconds=post.seconds,
-        noise_variance=post.noise_variance[keep][None],
-        weights_of_draw=None if post.weights_of_draw is None else post.weights_of_draw[keep][None],
+        noise_variance=post.noise_variance[is_kept][None],
+        weights_of_draw=None if post.weights_of_draw is None else post.weights_of_draw[is_kept][None],
     )
     return out
 
 
 def read_monotone(post: DrawnTrees, monotone: Any) -> dict[int, int]:
-    """Check the argument ``monotone``, and return the sign, 1 or -1, by number of each constrained feature."""
+    """Check the argument ``monotone`` of `Posterior.restrict`, and return {number of a feature: its sign, 1 or -1}."""
     if monotone is None:
         return {}
     if not isinstance(monotone, Mapping) or not all(sign in (-1, 1) for sign in monotone.values()):
@@ -299,33 +302,36 @@ def read_monotone(post: DrawnTrees, monotone: Any) -> dict[int, int]:
     return signs
 
 
-def read_groups(post: DrawnTrees, interactions: Any) -> list[int] | None:
-    """Check the argument ``interactions``, and return for each feature the bits of its groups; None if it is None."""
+def read_interaction_groups(post: DrawnTrees, interactions: Any) -> list[int] | None:
+    """Check the argument ``interactions`` of `Posterior.restrict`, and return for each feature the set of its groups.
+
+    A set of groups is an integer with bit g set for group g. None if there is no such constraint.
+    """
     if interactions is None:
         return None
     return post.model.columns.group_bits("interactions", interactions)
 
 
 def has_allowed_paths(post: DrawnTrees, t: int, groups: list[int]) -> bool:
-    """Return True if the features on each path of tree ``t`` have a group in common.
+    """Return True if the features on each path of distinct tree ``t`` have a group in common.
 
-    ``groups`` has for each feature the bits of its groups.
+    ``groups`` has for each feature the set of its groups, as bits.
     """
     feature = post.distinct_trees.feature
 
-    def below(node: int, common: int, left: int, right: int) -> list[tuple[int, int]]:
+    def with_groups(node: int, common: int, left: int, right: int) -> list[tuple[int, int]]:
         """Return both children, each with the bits of the groups that all features above it have in common."""
         common &= groups[int(feature[node])]
         return [(left, common), (right, common)]
 
-    return all(common for _, _, common in walk(post.distinct_trees, t, -1, below))
+    return all(common for _, _, common in walk(post.distinct_trees, t, -1, with_groups))
 
 
 def is_monotone(post: DrawnTrees, t: int, signs: dict[int, int]) -> bool:
-    """Return True if the prediction of tree ``t`` is monotone in each feature of ``signs``, all others held fixed.
+    """Return True if the prediction of distinct tree ``t`` is monotone in each feature of ``signs``, the others fixed.
 
-    It increases for sign 1 and decreases for sign -1. Two leaves are compared in feature j if one is above the other in
-    j and they have points in common in all other features.
+    ``signs`` has 1 for a prediction that never decreases and -1 for one that never increases, by number of the feature.
+    Two leaves are compared in feature j if one is above the other in j and they have points in common in all others.
     """
     nodes = slice(int(post.distinct_trees.offset[t]), int(post.distinct_trees.offset[t + 1]))
     features = np.unique(post.distinct_trees.feature[nodes])
@@ -334,53 +340,54 @@ def is_monotone(post: DrawnTrees, t: int, signs: dict[int, int]) -> bool:
         return True
     regions = regions_of(post, t, features)
     value = post.node_values[nodes][regions.leaf, -1]
-    slack = ROUNDING * np.abs(value).max()
-    meets = [_meets(regions, j) for j in range(len(features))]
+    tolerance = LEAF_VALUE_TOLERANCE * np.abs(value).max()
+    overlaps = [_regions_overlap(regions, j) for j in range(len(features))]
     for j, k in enumerate(features.tolist()):
         if k not in signs:
             continue
-        known = regions.known[:, j]
-        is_below = known[:, None] & known & (regions.high[:, j][:, None] <= regions.low[:, j])
-        for i, both in enumerate(meets):
-            is_below &= both if i != j else True
-        rise = signs[k] * (value - value[:, None])
-        if (rise[is_below] < -slack).any():
+        has_values = regions.has_values[:, j]
+        is_below = has_values[:, None] & has_values & (regions.high[:, j][:, None] <= regions.low[:, j])
+        for i, overlap in enumerate(overlaps):
+            is_below &= overlap if i != j else True
+        increase = signs[k] * (value - value[:, None])
+        if (increase[is_below] < -tolerance).any():
             return False
     return True
 
 
 def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
-    """Return the region of each leaf of tree ``t`` in ``features`` (f,), which are the features that it splits on."""
+    """Return the region of each leaf of distinct tree ``t`` in the features (f,) that the tree splits on."""
     trees, base, columns = post.distinct_trees, int(post.distinct_trees.offset[t]), post.model.columns
-    f, place = len(features), {k: j for j, k in enumerate(features.tolist())}
-    lacks, labels = np.isin(features, columns.twins), [columns.categories[k] for k in features]
-    every = np.array([-1 if known is None else (1 << len(known)) - 1 for known in labels], dtype=np.int64)
-    root = (np.full(f, -np.inf), np.full(f, np.inf), np.ones(f, dtype=bool), lacks, every)
+    n_features, position = len(features), {k: j for j, k in enumerate(features.tolist())}
+    can_be_missing, labels = np.isin(features, columns.twins), [columns.categories[k] for k in features]
+    all_categories = np.array([-1 if names is None else (1 << len(names)) - 1 for names in labels], dtype=np.int64)
+    bounds = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    root = (*bounds, np.ones(n_features, dtype=bool), can_be_missing, all_categories)
 
-    def below(node: int, region: Region, left: int, right: int) -> Iterator[tuple[int, Region]]:
+    def with_regions(node: int, region: Region, left: int, right: int) -> Iterator[tuple[int, Region]]:
         """Yield both children with their regions, given the region of the node."""
-        j, cut, mask = place[int(trees.feature[node])], trees.threshold[node], int(trees.categories[node])
+        j, cut, mask = position[int(trees.feature[node])], trees.threshold[node], int(trees.categories[node])
         for is_left, child in ((True, left), (False, right)):
-            low, high, known, missing, categories = (column.copy() for column in region)
+            low, high, has_values, has_missing, categories = (column.copy() for column in region)
             takes_missing = bool(trees.default_left[node]) == is_left
             if mask >= 0:
                 categories[j] &= mask if is_left else ~mask
             else:
-                missing[j] &= takes_missing
+                has_missing[j] &= takes_missing
                 if np.isnan(cut):
-                    known[j] &= not takes_missing
+                    has_values[j] &= not takes_missing
                 elif is_left:
                     high[j] = min(high[j], cut)
                 else:
                     low[j] = max(low[j], cut)
-            yield child, (low, high, known, missing, categories)
+            yield child, (low, high, has_values, has_missing, categories)
 
-    found = [(node - base, *region) for node, k, region in walk(trees, t, root, below) if k == LEAF]
-    return LeafRegions(*(np.array(column) for column in zip(*found, strict=True)))
+    leaves = [(node - base, *region) for node, k, region in walk(trees, t, root, with_regions) if k == LEAF]
+    return LeafRegions(*(np.array(column) for column in zip(*leaves, strict=True)))
 
 
-def _meets(regions: LeafRegions, j: int) -> np.ndarray:
+def _regions_overlap(regions: LeafRegions, j: int) -> np.ndarray:
     """Return a (m, m) bool array: True if the regions of two leaves have a value of feature ``j`` in common."""
-    low, high, known, missing, categories = (column[:, j] for column in regions[1:])
-    both = known[:, None] & known & (np.maximum(low[:, None], low) < np.minimum(high[:, None], high))
-    return (both | (missing[:, None] & missing)) & ((categories[:, None] & categories) != 0)
+    low, high, has_values, has_missing, categories = (column[:, j] for column in regions[1:])
+    overlap = has_values[:, None] & has_values & (np.maximum(low[:, None], low) < np.minimum(high[:, None], high))
+    return (overlap | (has_missing[:, None] & has_missing)) & ((categories[:, None] & categories) != 0)

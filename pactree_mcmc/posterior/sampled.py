@@ -19,7 +19,7 @@ from .chains import AnswersAboutChains
 from .draws import draws_of
 from .evidence import combined_evidence
 from .rows.attributions import shapley_values
-from .rows.predictive import BLOCK, mean_and_square_by_row, std_over_trees
+from .rows.predictive import MAX_LEAVES_PER_BLOCK, mean_and_square_by_row, std_over_trees
 from .trees.cells import kl_of_draws
 from .trees.distances import TreeDistances, distances_between
 from .trees.support import check_drawn
@@ -111,11 +111,11 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return out
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
-        drawn = np.flatnonzero(self.weight_of_tree)
-        weight, step = self.weight_of_tree[drawn], max(BLOCK // len(drawn), 1)
+        drawn_trees = np.flatnonzero(self.weight_of_tree)
+        weight, step = self.weight_of_tree[drawn_trees], max(MAX_LEAVES_PER_BLOCK // len(drawn_trees), 1)
         for start in range(0, len(X), step):
-            node = leaves_reached(self.distinct_trees, X[start : start + step])[:, drawn]
-            first = np.arange(len(node) + 1) * len(drawn)
+            node = leaves_reached(self.distinct_trees, X[start : start + step])[:, drawn_trees]
+            first = np.arange(len(node) + 1) * len(drawn_trees)
             yield slice(start, start + step), Mixture(node.ravel(), np.tile(weight, len(node)), first)
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
@@ -174,9 +174,9 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
-        chosen = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))
-        tree_of_number = {int(t): self.distinct_tree(int(t)) for t in np.unique(chosen)}
-        return [tree_of_number[int(t)] for t in chosen]
+        numbers = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))
+        tree_of_number = {int(t): self.distinct_tree(int(t)) for t in np.unique(numbers)}
+        return [tree_of_number[int(t)] for t in numbers]
 
     def kl_to_prior(self) -> float:
         """Return the Kullback-Leibler divergence, in nats, from the prior of the empirical distribution of the draws.
@@ -398,7 +398,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
             move; "verdict", the text of the convergence criteria that fail, or that none fails, which proves nothing;
             "asdsf" and "tree_ess", the results of these methods as dicts.
         """
-        return inference_data.summary(self)
+        return inference_data.summary_table(self)
 
     def __repr__(self) -> str:
         fraction = self.accepted.sum() / max(self.proposed.sum(), 1)

@@ -36,106 +36,116 @@ from ..model import BranchingProcess, Lowered, TreeModel
 from ..model.data import UnitStats, add_unit
 from ..tree.drawn import Saved
 
-OWN = ("order", "node", "stats", "box", "count", "beta", "moves")
-"""Arrays of a state of which each particle has its own. All others are scratch, or depend on cells and examples alone.
+PARTICLE_ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
+"""Arrays of the state of a chain of which each tree of a population has a copy. The trees share all others, which are
+scratch, or depend on cells and examples alone.
 """
-BETWEEN_MOVES = 1.5
+MOVE_GROWTH = 1.5
 """Factor by which the number of examples grows between two moves of a population that is not resampled."""
-GAP_BLOCKS = 10
+PRIOR_GAP_BLOCKS = 10
 """Number of blocks of proposals between two draws from a prior that only a chain can sample."""
 
 
-class Incoming(NamedTuple):
-    """Rows of S in the order in which they enter."""
+class EnteringRows(NamedTuple):
+    """The rows of S, those that enter one by one, in the order in which they enter."""
 
     unit: np.ndarray
     """(T,) int64: index of the merged row (unit) that contains each row."""
-    own: UnitStats
+    row_stats: UnitStats
     """Contribution of each row to the statistics of its cell, with rows in place of units."""
 
 
 @jit
-def weigh_rows(model: Any, rows: Any, first: int, last: int) -> None:
-    """Add the rows ``first`` to ``last - 1`` to the weights and moments of their merged rows, which all trees share."""
-    units, own = model.units, rows.own
-    for i in range(first, last):
-        u = rows.unit[i]
-        units.weight[u] += own.weight[i]
-        if not own.counts:
-            for j in range(own.moments.shape[0]):
-                units.moments[j, u] += own.moments[j, i]
+def add_to_merged_rows(model: Any, rows: Any, start: int, stop: int) -> None:
+    """Add ``rows[start:stop]`` to the weights and moments of their merged rows in ``model``, which all trees share.
+
+    ``rows`` are the packed EnteringRows, ``start`` and ``stop`` are indices in the order in which they enter.
+    """
+    merged, row_stats = model.units, rows.row_stats
+    for i in range(start, stop):
+        merged_row = rows.unit[i]
+        merged.weight[merged_row] += row_stats.weight[i]
+        if not row_stats.counts:
+            for j in range(row_stats.moments.shape[0]):
+                merged.moments[j, merged_row] += row_stats.moments[j, i]
 
 
 @jit
-def enter_rows(model: Any, state: Any, rows: Any, first: int, last: int) -> float:
-    """Add the rows ``first`` to ``last - 1`` to the nodes of one tree. Return the increase of its log score."""
-    units, own, gain = model.units, rows.own, 0.0
-    for i in range(first, last):
-        u, node = rows.unit[i], np.int64(0)
+def add_to_tree(model: Any, state: Any, rows: Any, start: int, stop: int) -> float:
+    """Add ``rows[start:stop]`` to the nodes of the tree of one chain with ``state``. Return the gain of its log score.
+
+    ``rows`` are the packed EnteringRows. The score of a tree is its log likelihood with leaf parameters integrated out,
+    in nats.
+    """
+    merged, row_stats, gain = model.units, rows.row_stats, 0.0
+    for i in range(start, stop):
+        merged_row, node = rows.unit[i], np.int64(0)
         while True:
-            add_unit(state.stats, node, own, np.int64(i))
-            here = state.node[node]
-            before = here.score
+            add_unit(state.stats, node, row_stats, np.int64(i))
+            record = state.node[node]
+            old_score = record.score
             score_node(model, state, node)
             if is_leaf(state, node):
-                gain += here.score - before
+                gain += record.score - old_score
                 break
-            code = np.int64(units.codes[here.feature, u])
-            node = here.left if goes_left(code, here.cut, here.categories) else here.right
+            code = np.int64(merged.codes[record.feature, merged_row])
+            node = record.left if goes_left(code, record.cut, record.categories) else record.right
     return gain
 
 
 @jit
-def enter_all(walks: Any, rows: Any, first: int, last: int, stage: int, gain: np.ndarray) -> None:
-    """Add the rows ``first`` to ``last - 1`` to all trees, and write the increase of each log score to ``gain``.
+def add_to_all_trees(chains: Any, rows: Any, start: int, stop: int, stage: int, gain: np.ndarray) -> None:
+    """Add ``rows[start:stop]`` to the trees of all chains, and write the increase of each log score, nats, to ``gain``.
 
-    ``stage`` marks stored values of cells, so that those of earlier stages are no longer used.
+    ``chains`` is a typed list of compiled chains. ``stage`` marks stored values of cells, so that those of earlier
+    stages are no longer used.
     """
-    weigh_rows(walks[0].model, rows, first, last)
-    for i in range(len(walks)):
-        walk = walks[i]
-        gain[i] = enter_rows(walk.model, walk.state, rows, first, last)
-        walk.state.count[STORED_VERSION] = stage
+    add_to_merged_rows(chains[0].model, rows, start, stop)
+    for i in range(len(chains)):
+        chain = chains[i]
+        gain[i] = add_to_tree(chain.model, chain.state, rows, start, stop)
+        chain.state.count[STORED_VERSION] = stage
 
 
 @jit
-def list_of(walk: Any) -> Any:
-    """Return a typed list with one walk, the compiled form of a chain (model, state and random numbers)."""
-    out = List()
-    out.append(walk)
-    return out
+def compiled_list(chain: Any) -> Any:
+    """Return a typed list with one compiled chain: its model, state and random numbers."""
+    chains = List()
+    chains.append(chain)
+    return chains
 
 
 @jit
-def put_walk(walks: Any, i: int, walk: Any) -> None:
-    """Replace walk ``i`` of a list, or append the walk if ``i`` is the length of the list."""
-    if i == len(walks):
-        walks.append(walk)
+def put_into_list(chains: Any, i: int, chain: Any) -> None:
+    """Replace compiled chain ``i`` of a typed list, or append the chain if ``i`` is the length of the list."""
+    if i == len(chains):
+        chains.append(chain)
     else:
-        walks[i] = walk
+        chains[i] = chain
 
 
 @jit
-def grow_prior(walk: Any, node: int) -> int:
-    """Grow a tree of a branching process in preorder, from ``node`` on.
+def grow_prior(chain: Any, node: int) -> int:
+    """Draw the rest of a chain's tree from a branching process, in preorder, from ``node`` on.
 
-    Return NONE if the tree is complete, or the node at which no free nodes were left.
+    Return NONE if the tree is complete, or the node at which the chain had no free nodes left. The caller then adds
+    some and calls again.
     """
-    model, state, root = walk.model, walk.state, np.int64(0)
+    model, state, root = chain.model, chain.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
             if state.count[N_FREE] < 2:
                 return node
             index = prior_index(model, state.node[node].depth, state.node[node].design)
-            if flip(walk.rng, exp(model.prior.table[index].log_split)):
-                attach_children(model, state, node, draw_split(walk.rng, model, state, node))
+            if flip(chain.rng, exp(model.prior.table[index].log_split)):
+                attach_children(model, state, node, draw_split(chain.rng, model, state, node))
                 accept_growth(model, state, node)
         node = next_node(state, node, root)
     return NONE
 
 
 class StagePlan(NamedTuple):
-    """Arguments of one repetition: a single chain, or a population of trees."""
+    """Arguments of one repetition of `progressive_mixture`: a single chain, or a population of trees."""
 
     model: TreeModel
     kernel: Kernel
@@ -156,7 +166,7 @@ class StagePlan(NamedTuple):
 
 
 class StageResult(NamedTuple):
-    """Result of one repetition."""
+    """Result of one repetition of `progressive_mixture`."""
 
     saved: Saved
     """Draws, evenly distributed over the stages."""
@@ -177,7 +187,7 @@ class StageResult(NamedTuple):
         )
 
 
-class Stages:
+class Repetition:
     """State of one repetition, a chain or a population, while it goes through the stages."""
 
     def __init__(self, plan: StagePlan) -> None:
@@ -185,11 +195,11 @@ class Stages:
         order = self.rng.permutation(plan.entering) if plan.shuffle else plan.entering
         lowered, rows = model_before_examples(plan.model, order)
         self.rows = pack(rows)
-        first = Chain(lowered, plan.kernel, self.rng)
-        first.reserve(plan.draws)
-        self.chains = [first] + [shared_copy(first) for _ in range(plan.particles - 1)]
+        first_chain = Chain(lowered, plan.kernel, self.rng)
+        first_chain.reserve(plan.draws)
+        self.chains = [first_chain] + [shared_copy(first_chain) for _ in range(plan.particles - 1)]
         self._draw_first_trees()
-        self.model, self.saved, self.packed_saved = first.model, first.saved, first.packed_saved
+        self.model, self.saved, self.packed_saved = first_chain.model, first_chain.saved, first_chain.packed_saved
         self.weight = np.full(len(self.chains), 1.0 / len(self.chains))
         self.n_proposed, self.n_resampled, self.evidence = 0, 0, [0.0]
         self.stage: list[int] = []
@@ -200,13 +210,13 @@ class Stages:
 
         Trees of a branching process are independent draws. Other priors are sampled by a chain, from tree to tree.
         """
-        model, before = self.plan.model, None
+        model, previous = self.plan.model, None
         for chain in self.chains:
             if not model.tree_prior.is_process:
-                if before is not None:
-                    copy_state(chain, before)
-                chain.proceed(PRIOR_BLOCKS if before is None else GAP_BLOCKS)
-                before = chain
+                if previous is not None:
+                    copy_state(chain, previous)
+                chain.proceed(PRIOR_BLOCKS if previous is None else PRIOR_GAP_BLOCKS)
+                previous = chain
             elif isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned:
                 load_tree(model, chain, draw_prior_tree(model, self.rng))
             else:
@@ -214,14 +224,14 @@ class Stages:
                 while node != NONE:
                     chain.enlarge()
                     node = grow_prior(chain.packed_chain, np.int64(node))
-        self._list_walks()
+        self._update_list()
 
-    def _list_walks(self) -> None:
-        """Update the typed list of all chains for compiled code."""
+    def _update_list(self) -> None:
+        """Update ``compiled_chains``, the typed list of all chains for compiled code."""
         if not hasattr(self, "walks"):
-            self.walks = list_of(self.chains[0].packed_chain)
+            self.compiled_chains = compiled_list(self.chains[0].packed_chain)
         for i, chain in enumerate(self.chains):
-            put_walk(self.walks, i, chain.packed_chain)
+            put_into_list(self.compiled_chains, i, chain.packed_chain)
 
     def run(self, stop: Event | None = None) -> StageResult:
         """Run all stages, or those until ``stop`` is set, and return the result."""
@@ -229,63 +239,66 @@ class Stages:
         widths = np.append(np.diff(bounds), 1)
         # stratified draws: the stages 0, ..., T are divided into equal parts, with one draw at a uniform time in each
         times = (np.arange(plan.draws) + self.rng.random(plan.draws)) * ((bounds[-1] + 1) / plan.draws)
-        due = np.searchsorted(times, np.append(bounds, bounds[-1] + 1))
-        finished = True
+        first_time = np.searchsorted(times, np.append(bounds, bounds[-1] + 1))
+        is_finished = True
         for j, width in enumerate(widths.tolist()):
             if j > 0:
                 self.enter(int(bounds[j - 1]), int(bounds[j]), j)
-            here = (times[due[j] : due[j + 1]] - bounds[j]) / width
-            self._save_while_moving(here, plan.steps * width) if plan.particles == 0 else self._save_some(len(here))
-            self.stage += [int(bounds[j])] * len(here)
-            finished = stop is None or not stop.is_set() or j + 1 == len(widths)
-            if not finished:
+            fractions = (times[first_time[j] : first_time[j + 1]] - bounds[j]) / width
+            if plan.particles == 0:
+                self._save_while_moving(fractions, plan.steps * width)
+            else:
+                self._save_some(len(fractions))
+            self.stage += [int(bounds[j])] * len(fractions)
+            is_finished = stop is None or not stop.is_set() or j + 1 == len(widths)
+            if not is_finished:
                 break
         return StageResult(
             trim_draws(self.saved),
             np.array(self.stage, dtype=np.int64),
-            self._best() if finished else None,
+            self._best() if is_finished else None,
             np.array(self.evidence if plan.particles > 0 else []),
             self.stump_fraction,
             self.n_resampled,
         )
 
-    def enter(self, first: int, last: int, stage: int) -> None:
-        """Add the examples ``first`` to ``last - 1`` to all trees.
+    def enter(self, start: int, stop: int, stage: int) -> None:
+        """Add the examples ``start`` to ``stop - 1`` to all trees.
 
         A population is then reweighted. It is resampled if its weights are too unequal, and moved if it was resampled
-        or `moves_between` is True.
+        or `is_move_due` is True.
         """
         gain = np.empty(len(self.chains))
-        enter_all(self.walks, self.rows, first, last, stage, gain)
+        add_to_all_trees(self.compiled_chains, self.rows, start, stop, stage, gain)
         if self.plan.particles == 0:
             return
         # the weights w_i of the trees T_i sum to 1, so p(new rows | rows before) is about
         # sum_i w_i p(new rows | rows before, T_i), where the log of the last factor is the gain of the score of T_i
-        largest = gain.max()
-        weight = self.weight * np.exp(gain - largest)
-        total = weight.sum()
-        self.evidence.append(self.evidence[-1] + largest + math.log(total))
-        self.weight = weight / total
+        max_gain = gain.max()
+        weights = self.weight * np.exp(gain - max_gain)
+        total = weights.sum()
+        self.evidence.append(self.evidence[-1] + max_gain + math.log(total))
+        self.weight = weights / total
         # effective sample size of the weights, (sum w)^2 / sum w^2 with sum w = 1
-        uneven = 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains)
-        if uneven:
+        is_uneven = 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains)
+        if is_uneven:
             self._resample()
-        if uneven or moves_between(first, last):
+        if is_uneven or is_move_due(start, stop):
             self._propose(self.plan.steps)
-            self._list_walks()
+            self._update_list()
 
     def _propose(self, n: int) -> None:
-        """Make ``n`` proposals in each tree, of which each move has its fraction in the long run."""
-        n_each = self.plan.kernel.next_proposals(self.n_proposed, n)
+        """Make ``n`` proposals in each tree, moves in the proportions of their weights in the long run."""
+        n_by_step = self.plan.kernel.next_proposals(self.n_proposed, n)
         for chain in self.chains:
-            for step, n_now in enumerate(n_each):
-                chain.propose(step, n_now)
+            for step, n_proposals in enumerate(n_by_step):
+                chain.propose(step, n_proposals)
         self.n_proposed += n
 
     def _resample(self) -> None:
-        """Resample the population systematically. Copies of trees replace only trees that are dropped."""
-        chosen = systematic_indices(self.rng, self.weight, len(self.chains))
-        copies = np.bincount(chosen, minlength=len(self.chains))
+        """Resample the population by systematic sampling. Copies of trees replace only trees that are dropped."""
+        indices = systematic_indices(self.rng, self.weight, len(self.chains))
+        copies = np.bincount(indices, minlength=len(self.chains))
         dropped = iter(np.flatnonzero(copies == 0).tolist())
         for i in np.flatnonzero(copies > 1).tolist():
             for _ in range(int(copies[i]) - 1):
@@ -294,17 +307,17 @@ class Stages:
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
-        """Make ``n`` proposals in the chain, and save its tree after the fractions ``times`` of them."""
-        done = 0
-        for at in (times * n).astype(int).tolist():
-            self._propose(at - done)
+        """Make ``n`` proposals in the single chain, and save its tree after each fraction of them in ``times``."""
+        n_made = 0
+        for next_save in (times * n).astype(int).tolist():
+            self._propose(next_save - n_made)
             self._save(self.chains[0])
-            done = at
-        self._propose(n - done)
-        put_walk(self.walks, 0, self.chains[0].packed_chain)
+            n_made = next_save
+        self._propose(n - n_made)
+        put_into_list(self.compiled_chains, 0, self.chains[0].packed_chain)
 
     def _save_some(self, n: int) -> None:
-        """Save ``n`` trees of the population, drawn systematically by their weights."""
+        """Save ``n`` trees of the population, drawn by systematic sampling in proportion to their weights."""
         if n > 0:
             for i in systematic_indices(self.rng, self.weight, n).tolist():
                 self._save(self.chains[i])
@@ -316,80 +329,80 @@ class Stages:
         self.saved, self.packed_saved = chain.saved, chain.packed_saved
 
     def _best(self) -> Saved:
-        """Return the most probable of the current trees."""
-        values = [
-            log_prior_of(self.model, chain.packed_state) + log_score_given_noise(chain.packed_state)
-            for chain in self.chains
-        ]
-        chain = self.chains[int(np.argmax(values))]
+        """Return the most probable of the current trees as a single draw."""
+        packed = [chain.packed_state for chain in self.chains]
+        chain = self.chains[int(np.argmax([log_prior_of(self.model, p) + log_score_given_noise(p) for p in packed]))]
         chain.reserve(1)
         chain.save(as_new=True)
         return trim_draws(chain.saved)
 
 
-def moves_between(first: int, last: int) -> bool:
-    """Return True if the number of examples added passes a power of `BETWEEN_MOVES` from ``first`` to ``last``.
+def is_move_due(n_before: int, n_after: int) -> bool:
+    """Return True if a population must be moved although it is not resampled.
 
+    This is the case if the number of examples that have entered passes a power of `MOVE_GROWTH` from ``n_before`` to
+    ``n_after``.
     If moves only followed resampling, a population with even weights would never move and stay too close to the prior,
     with a bias of the order of one over the number of particles.
     """
-    powers = [-1.0 if n == 0 else math.floor(math.log(n) / math.log(BETWEEN_MOVES)) for n in (first, last)]
+    powers = [-1.0 if n == 0 else math.floor(math.log(n) / math.log(MOVE_GROWTH)) for n in (n_before, n_after)]
     return powers[1] > powers[0]
 
 
 def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
     """Run one repetition. This is a module-level function of plain data, which any executor can send."""
-    stages = Stages(plan)
-    with name_cell_in_errors(plan.model, stages.chains):
-        return stages.run(stop)
+    repetition = Repetition(plan)
+    with name_cell_in_errors(plan.model, repetition.chains):
+        return repetition.run(stop)
 
 
-def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered, Incoming]:
-    """Return the compiled form of the model before any example has entered, and the examples in ``order`` (T,).
+def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered, EnteringRows]:
+    """Return the compiled form of the model before any example has entered, and the examples.
 
-    Weights and moments of the merged rows are copies, which the examples change.
+    ``order`` (T,) are the row numbers of the examples in the order in which they enter. Weights and moments of the
+    merged rows are copies, which the examples change.
     """
-    target, units = model.target, model.units
+    target, merged = model.target, model.units
     weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)
-    if units.counts:
+    if merged.counts:
         label = model.leaf.labels(target)[order].astype(np.uint16)
     else:
         row_weight, moments = model.leaf.moments(target)
         weight, moments = np.ones(model.n_rows) if row_weight is None else row_weight, moments[:, order]
         moments = np.ascontiguousarray(moments)
-    unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-    own = UnitStats(units.counts, label, np.array(weight[order], dtype=np.float64), -1, moments)
-    before = np.array(weight, dtype=np.float64)
-    before[order] = 0.0
-    empty = units._replace(
-        weight=np.bincount(unit, weights=before, minlength=units.n_units),
+    merged_row = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    row_stats = UnitStats(merged.counts, label, np.array(weight[order], dtype=np.float64), -1, moments)
+    weight_before = np.array(weight, dtype=np.float64)
+    weight_before[order] = 0.0
+    empty = merged._replace(
+        weight=np.bincount(merged_row, weights=weight_before, minlength=merged.n_units),
         weight_all=-1,
-        moments=np.zeros_like(units.moments),
+        moments=np.zeros_like(merged.moments),
     )
-    return model.lowered._replace(units=empty), Incoming(unit[order].astype(np.int64), own)
+    return model.lowered._replace(units=empty), EnteringRows(merged_row[order].astype(np.int64), row_stats)
 
 
 def shared_copy(chain: Chain) -> Chain:
     """Return a chain in the same state that shares the model, the stored values of cells and the scratch arrays."""
     other = copy.copy(chain)
-    other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in OWN})
+    other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in PARTICLE_ARRAYS})
     other._pack()
     return other
 
 
 def copy_state(chain: Chain, source: Chain) -> None:
-    """Copy the state of ``source`` to another chain of the same population."""
+    """Replace the state of ``chain`` by a copy of that of ``source``, a chain of the same population."""
     if len(chain.state.node) == len(source.state.node):
-        for name in OWN:
+        for name in PARTICLE_ARRAYS:
             np.copyto(getattr(chain.state, name), getattr(source.state, name))
         return
-    own = {name: getattr(source.state, name).copy() for name in OWN}
-    chain.state = chain.state._replace(**own, plan=source.state.plan, scratch=source.state.scratch)
+    arrays = {name: getattr(source.state, name).copy() for name in PARTICLE_ARRAYS}
+    chain.state = chain.state._replace(**arrays, plan=source.state.plan, scratch=source.state.scratch)
     chain._pack()
 
 
 def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
-    """Return ``n`` indices by systematic sampling: index i is expected ``n * probability[i]`` times."""
+    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times."""
     ends = np.cumsum(probability)
     places = (np.arange(n) + rng.random()) / n * ends[-1]
     return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)

@@ -27,7 +27,7 @@ from ..tree.tree import Tree
 from .population import StagePlan, StageResult, run_stages
 
 ENGINES = ("smc", "mcmc")
-MOST_STAGES = 2000
+MAX_STAGES = 2000
 """Largest number of stages unless ``block`` is given."""
 
 
@@ -123,11 +123,11 @@ def progressive_mixture(
     check_executor(executor)
     check_choice("engine", engine, ENGINES)
     check_flag("shuffle", shuffle)
-    least = {"chains": 2, "draws": 1, "steps": 1, "particles": 2, "block": 1}
-    counts = {"chains": chains, "draws": draws, "steps": steps, "particles": particles, "block": block}
-    for name, value in counts.items():
+    minima = {"chains": 2, "draws": 1, "steps": 1, "particles": 2, "block": 1}
+    values = {"chains": chains, "draws": draws, "steps": steps, "particles": particles, "block": block}
+    for name, value in values.items():
         if value is not None or name not in ("steps", "block"):
-            check_count(name, value, least[name])
+            check_count(name, value, minima[name])
     check_number("threshold", threshold, "0 < threshold <= 1", 5e-324, 1.0)
     if not model.leaf.separates:
         raise ValueError(
@@ -138,8 +138,8 @@ def progressive_mixture(
         raise ValueError(f"the progressive mixture is over trees alone, and {unknown_weights(model)}.")
     mixture, sources = read_kernel(kernel), chain_seeds(rng, int(chains))
     check_even_splits(mixture, model.split_prior)
-    entering = rows_of_s(model)
-    width = max(1, math.ceil(len(entering) / MOST_STAGES)) if block is None else int(block)
+    entering = entering_rows(model)
+    width = max(1, math.ceil(len(entering) / MAX_STAGES)) if block is None else int(block)
     is_smc = engine == "smc"
     plans = [
         StagePlan(
@@ -158,19 +158,22 @@ def progressive_mixture(
     ]
     began = time.perf_counter()
     pool = with_model_sent_once(executor, model)
-    results = _in_threads(plans) if pool is None else list(pool.map(run_stages, plans))
+    results = _run_on_threads(plans) if pool is None else list(pool.map(run_stages, plans))
     return ProgressiveSample.from_results(model, results, mixture.count_names, time.perf_counter() - began)
 
 
-def rows_of_s(model: TreeModel) -> np.ndarray:
-    """Return the indices (T,) of the rows of S, which enter one by one, in the order of the data."""
+def entering_rows(model: TreeModel) -> np.ndarray:
+    """Return the indices (T,) of the rows that enter one by one, S, in the order of the data, or raise a ValueError."""
     if len(model.counted_rows) == 0:
         raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
     return model.counted_rows
 
 
-def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
-    """Run the repetitions on threads. If interrupted, return the draws that every repetition has, with a warning."""
+def _run_on_threads(plans: list[StagePlan]) -> list[StageResult]:
+    """Run the repetitions on threads, and return their results in the order of ``plans``.
+
+    If interrupted, return as many draws of each as every repetition has, with a warning.
+    """
     stop = Event()
     with ThreadPoolExecutor(min(len(plans), n_cores())) as pool:
         futures = pending = [pool.submit(run_stages, plan, stop) for plan in plans]
@@ -184,12 +187,12 @@ def _in_threads(plans: list[StagePlan]) -> list[StageResult]:
         except KeyboardInterrupt:
             stop.set()
             results = [future.result() for future in futures]
-    least = min(len(result.stage) for result in results)
-    if least == 0:
+    n_common = min(len(result.stage) for result in results)
+    if n_common == 0:
         raise KeyboardInterrupt("interrupted before every repetition had a draw; nothing to return")
-    reached = min(int(result.stage[least - 1]) for result in results)
-    warn(f"interrupted: the mean is over the first {reached + 1} stages only.")
-    return [result.first_draws(least) for result in results]
+    last_stage = min(int(result.stage[n_common - 1]) for result in results)
+    warn(f"interrupted: the mean is over the first {last_stage + 1} stages only.")
+    return [result.first_draws(n_common) for result in results]
 
 
 class ProgressiveSample(SampledPosterior):
@@ -230,8 +233,8 @@ class ProgressiveSample(SampledPosterior):
         post._best = join_chains(model, best, moves, 0.0, by_stats=True) if best else None
         by_stage = np.array([result.log_evidence for result in results])
         fractions = np.array([result.stump_fraction for result in results])
-        post._log_evidence, post._log_evidence_se = _joined_evidence(model, by_stage, fractions)
-        log_mass = prior_mass(model).log_from(float(fractions.mean()))
+        post._log_evidence, post._log_evidence_se = _mean_evidence(model, by_stage, fractions)
+        log_mass = prior_mass(model).log_mass_from(float(fractions.mean()))
         post.stage_log_evidence = by_stage + (np.nan if log_mass is None else log_mass)
         return post
 
@@ -292,22 +295,23 @@ class ProgressiveSample(SampledPosterior):
         )
 
 
-def _joined_evidence(
+def _mean_evidence(
     model: TreeModel, by_stage: np.ndarray, stump_fraction: np.ndarray
 ) -> tuple[float | None, float | None]:
-    """Return the log of the mean evidence of the repetitions, with the mass of the prior, and its standard error.
+    """Return the log of the mean evidence of the repetitions, nats, with the mass of the prior, and its standard error.
 
-    ``by_stage`` (chains, stages) are log evidences, ``stump_fraction`` (chains,) the fractions of stumps at the first
-    stage, which estimate an unknown mass. Both results are None if the evidence is unknown.
+    ``by_stage`` (chains, stages) are log evidences under the prior divided by its mass, ``stump_fraction`` (chains,)
+    the fractions of trees of one leaf at the first stage, which estimate an unknown mass. Both results are None if the
+    evidence is unknown.
     """
     if by_stage.shape[1] == 0:
         return None, None
     mass, fraction = prior_mass(model), float(stump_fraction.mean())
-    log_mass = mass.log_from(fraction)
+    log_mass = mass.log_mass_from(fraction)
     if log_mass is None:
         return None, None
-    each = by_stage[:, -1]
-    mean = float(log_mean(each))
+    log_evidences = by_stage[:, -1]
+    mean = float(log_mean(log_evidences))
     if mass.log_mass is None:
-        each = each - stump_fraction / fraction
-    return mean + log_mass, pooled_error(each, 0.0, 1)
+        log_evidences = log_evidences - stump_fraction / fraction
+    return mean + log_mass, pooled_error(log_evidences, 0.0, 1)

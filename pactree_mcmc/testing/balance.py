@@ -17,20 +17,20 @@ from ..tree.export import to_text
 from ..tree.tree import Tree
 from .plain import plain_package
 from .spaces import (
-    MOST_TREES,
+    MAX_TREES,
     ReachedTrees,
-    Snapshot,
+    StateSnapshot,
     StepError,
     Stepper,
-    TooMany,
+    TooManyTrees,
     new_chain,
     posterior_of,
-    row_of_numbers,
+    row_as_array,
 )
 
-MOST_BY_FAR = 20_000
+LARGEST_MAX_TREES = 20_000
 """Largest value allowed for ``most_trees``."""
-SLIVERS = 1e-15
+MAX_ROUNDING_FLOW = 1e-15
 """Largest flow that is attributed to rounding: to ends of intervals that should be equal."""
 
 
@@ -58,7 +58,7 @@ class BalanceReport(NamedTuple):
 
 
 def check_balance(
-    move: Move | str, model: TreeModel, *, beta: float = 1.0, most_trees: int = MOST_TREES, tolerance: float = 1e-10
+    move: Move | str, model: TreeModel, *, beta: float = 1.0, most_trees: int = MAX_TREES, tolerance: float = 1e-10
 ) -> BalanceReport:
     """Prove on a small model that a move is reversible with respect to the posterior.
 
@@ -127,7 +127,7 @@ def check_balance(
         )
     if model.split_prior.drawn_weights is not None:
         raise ValueError(f"the move is checked given the weights, and {unknown_weights(model)}.")
-    check_count("most_trees", most_trees, 1, MOST_BY_FAR)
+    check_count("most_trees", most_trees, 1, LARGEST_MAX_TREES)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     report = _BalanceCheck(move, model, float(beta), int(most_trees), float(tolerance)).report()
@@ -139,15 +139,16 @@ def check_balance(
 class _BalanceCheck:
     """Check of a move on one model: all trees of the model, and the steps of the move from each."""
 
-    def __init__(self, move: Move | str, model: TreeModel, beta: float, most: int, tolerance: float) -> None:
+    def __init__(self, move: Move | str, model: TreeModel, beta: float, max_trees: int, tolerance: float) -> None:
         self.model, self.tolerance, self.beta = model, tolerance, beta
         self.stepper = Stepper(move)
-        self.chain = new_chain(model, beta, only=move)
+        self.chain = new_chain(model, beta, move=move)
         try:
-            self.reached = ReachedTrees(model, Stepper("grow-prune"), self.chain, most)
-        except TooMany:
+            self.reached = ReachedTrees(model, Stepper("grow-prune"), self.chain, max_trees)
+        except TooManyTrees:
             raise ValueError(
-                f"the model has more than most_trees={most} trees; give fewer rows or features, or a smaller max_depth."
+                f"the model has more than most_trees={max_trees} trees; give fewer rows or features, or a smaller "
+                "max_depth."
             ) from None
         trees = self.reached.trees
         self.log_prior = np.array([model.log_prior(tree) for tree in trees])
@@ -164,30 +165,32 @@ class _BalanceCheck:
     def report(self) -> BalanceReport:
         """Return the report, or raise a BalanceError."""
         rows = [self._row(i, snapshot) for i, snapshot in enumerate(self.reached.snapshots)]
-        transition = np.array([row_of_numbers(row, self.reached.number) for row in rows])
+        transition = np.array([row_as_array(row, self.reached.number) for row in rows])
         for terms in self.proposals.items():
             self._check_terms(*terms)
         flow = self.distribution[:, None] * transition
         larger = np.maximum(flow, flow.T)
-        apart = np.where(larger > SLIVERS, np.abs(flow - flow.T) / np.maximum(larger, SLIVERS), 0.0)
-        if apart.max(initial=0.0) > self.tolerance:
-            self._refuse(flow, apart)
+        difference = np.abs(flow - flow.T) / np.maximum(larger, MAX_ROUNDING_FLOW)
+        relative = np.where(larger > MAX_ROUNDING_FLOW, difference, 0.0)
+        if relative.max(initial=0.0) > self.tolerance:
+            self._refuse(flow, relative)
         moving = float(self.distribution @ (1.0 - np.diag(transition)))
         return BalanceReport(
             self.stepper.name,
             len(self.distribution),
             moving,
             connected_components(transition > 0.0, connection="strong", return_labels=False) == 1,
-            float(apart.max(initial=0.0)),
+            float(relative.max(initial=0.0)),
             self.reached.trees,
             self.distribution,
             transition,
         )
 
-    def _row(self, i: int, snapshot: Snapshot) -> dict:
-        """Return the distribution of the next tree from tree ``i``, {key: probability}.
+    def _row(self, i: int, snapshot: StateSnapshot) -> dict:
+        """Return the distribution of the next tree from tree ``i``, {key: probability}, keys as of `tree_key`.
 
-        Raise a BalanceError if a step is invalid, or leaves arrays that do not match the tree.
+        ``snapshot`` is the state of the chain at tree ``i``. Raise a BalanceError if a step is invalid, or leaves
+        arrays that do not match the tree.
         """
 
         def check(key: tuple) -> None:
@@ -198,51 +201,57 @@ class _BalanceCheck:
                 )
             proposal = self.stepper.proposal
             if "replace" not in self.needs.scratch and proposal.edit not in self.without_replacing:
-                raise BalanceError(f"{self.stepper.name!r} replaces subtrees, and said replaces=False.")
+                raise BalanceError(
+                    f"{self.stepper.name!r} replaces a subtree, but was made with replaces=False; give replaces=True."
+                )
             if j != i:
                 self.proposals.setdefault((i, j), proposal)
             self._check_arrays(i, j)
 
         try:
-            return self.stepper.row(self.chain, snapshot, check)
+            return self.stepper.transition_row(self.chain, snapshot, check)
         except StepError as error:
             raise BalanceError(
                 f"the step of {self.stepper.name!r} {error}. It was called in\n{self._text(i)}"
             ) from error
         except IndexError as error:
-            needs = {"replaces": "replace", "scans": "scan"}
-            flags = ", ".join(f"{flag}=False" for flag, name in needs.items() if name not in self.needs.scratch)
+            array_of_flag = {"replaces": "replace", "scans": "scan"}
+            flags = ", ".join(f"{flag}=False" for flag, name in array_of_flag.items() if name not in self.needs.scratch)
             if not flags:
                 raise
             raise BalanceError(
-                f"{self.stepper.name!r} works on arrays that it said it does not need, by {flags}, from\n"
-                f"{self._text(i)}"
+                f"{self.stepper.name!r} uses arrays that it does not have because of {flags}; leave this out. The step "
+                f"was called in\n{self._text(i)}"
             ) from error
 
     def _check_arrays(self, i: int, j: int) -> None:
         """Raise a BalanceError if, after a step from tree ``i``, the arrays of the chain do not match tree ``j``."""
         terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed_state, self.chain.model
         count = tuple(state.count[:5])
-        ours = (
+        of_chain = (
             plain_package().module("mcmc.chain.draw_store").log_prior_of(lowered, state),
             terms.subtree_log_score(state, 0),
         )
-        theirs = self.log_prior[j], self.log_score[j]
-        close = np.allclose(ours, theirs, rtol=1e-9, atol=1e-9)
-        if close and count == self.counts[j]:
+        of_model = self.log_prior[j], self.log_score[j]
+        is_close = np.allclose(of_chain, of_model, rtol=1e-9, atol=1e-9)
+        if is_close and count == self.counts[j]:
             return
-        what = "after a proposal that was refused" if i == j else "after a step"
-        words = f"log prior {ours[0]:.9g} and log score {ours[1]:.9g}, and they are {theirs[0]:.9g} and {theirs[1]:.9g}"
-        if close:
+        when = "after a proposal that was refused" if i == j else "after a step"
+        texts = [f"{value:.9g}" for value in (*of_chain, *of_model)]
+        difference = f"log prior {texts[0]} and log score {texts[1]}, and the model {texts[2]} and {texts[3]}"
+        if is_close:
             names = "growable leaves, prunable, internal, free nodes, nodes"
-            words = f"{[int(n) for n in count]} {names}, and there are {[int(n) for n in self.counts[j]]}"
+            difference = f"{[int(n) for n in count]} {names}, and there are {[int(n) for n in self.counts[j]]}"
         raise BalanceError(
-            f"{self.stepper.name!r} breaks the arrays of the chain, {what} from\n{self._text(i)}\nto\n{self._text(j)}\n"
-            f"they say {words}."
+            f"{self.stepper.name!r} breaks the arrays of the chain, {when} from\n{self._text(i)}\nto\n{self._text(j)}\n"
+            f"they give {difference}."
         )
 
     def _check_terms(self, pair: tuple[int, int], proposal: Any) -> None:
-        """Raise a BalanceError if the prior or score ratio of a proposal between two trees is not the model's."""
+        """Raise a BalanceError if the prior or score ratio of a proposal is not the model's.
+
+        ``pair`` are the numbers of the tree before and after.
+        """
         wrong = self._wrong_terms(pair, proposal)
         if wrong:
             i, j = pair
@@ -251,33 +260,40 @@ class _BalanceCheck:
             )
 
     def _wrong_terms(self, pair: tuple[int, int], proposal: Any) -> str:
-        """Return a text on the ratios of a proposal that differ from the model's, "" if both are right."""
+        """Return a text on the ratios of a proposal that differ from the model's, "" if both are right.
+
+        ``pair`` are the numbers of the tree before and after.
+        """
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
         if proposal.edit in (edits.TAKE, edits.KEEP_CHANGE):
             return ""
         # a proposal does not contain the prior factor of the number of leaves, which `decide` adds
         ratio = self.log_prior[j] - self.log_by_leaves[j] - self.log_prior[i] + self.log_by_leaves[i]
-        right = ratio, self.beta * (self.log_score[j] - self.log_score[i])
-        claimed = proposal.log_prior_ratio, proposal.log_score_ratio
+        of_model = ratio, self.beta * (self.log_score[j] - self.log_score[i])
+        of_proposal = proposal.log_prior_ratio, proposal.log_score_ratio
         wrong = [
-            f"a log {name} ratio of {one:.9g}, which is {other:.9g} by the model"
-            for name, one, other in zip(("prior", "score"), claimed, right, strict=True)
-            if not np.isclose(one, other, rtol=1e-9, atol=1e-9)
+            f"a log {name} ratio of {proposed:.9g}, which is {expected:.9g} by the model"
+            for name, proposed, expected in zip(("prior", "score"), of_proposal, of_model, strict=True)
+            if not np.isclose(proposed, expected, rtol=1e-9, atol=1e-9)
         ]
         return " and ".join(wrong)
 
-    def _refuse(self, flow: np.ndarray, apart: np.ndarray) -> None:
-        """Raise a BalanceError that describes the pair of trees with the largest relative difference of flows."""
-        i, j = (int(k) for k in np.unravel_index(np.argmax(apart), apart.shape))
+    def _refuse(self, flow: np.ndarray, relative: np.ndarray) -> None:
+        """Raise a BalanceError that describes the pair of trees with the largest relative difference of flows.
+
+        ``flow`` and ``relative`` (n_trees, n_trees) are the flows and their relative differences.
+        """
+        i, j = (int(k) for k in np.unravel_index(np.argmax(relative), relative.shape))
         i, j = (i, j) if flow[i, j] > flow[j, i] else (j, i)
-        off = np.inf if flow[j, i] == 0.0 else float(np.log(flow[i, j] / flow[j, i]))
-        least = "the way back is never made" if np.isinf(off) else f"their logs differ by {off:.6g}"
-        n = int((np.triu(apart) > self.tolerance).sum())
+        log_ratio = np.inf if flow[j, i] == 0.0 else float(np.log(flow[i, j] / flow[j, i]))
+        comparison = "the way back is never made" if np.isinf(log_ratio) else f"their logs differ by {log_ratio:.6g}"
+        n_pairs = int((np.triu(relative) > self.tolerance).sum())
         raise BalanceError(
             f"{self.stepper.name!r} is not in balance. From\n{self._text(i)}\nto\n{self._text(j)}\n"
-            f"flows {flow[i, j]:.9g}, and back {flow[j, i]:.9g}: {least}. The prior and score ratios are right, so the "
-            f"log proposal ratio is not, or the choice of what is proposed. {n} pairs of trees are out of balance."
+            f"flows {flow[i, j]:.9g}, and back {flow[j, i]:.9g}: {comparison}. The prior and score ratios are right, "
+            "so the log proposal ratio is not, or the choice of what is proposed. "
+            f"{n_pairs} pairs of trees are out of balance."
         )
 
     def _text(self, i: int) -> str:

@@ -12,7 +12,7 @@ from ..model.leaf.base import Leaf
 from ..model.leaf.compiled import leaf_score
 from ..model.split_prior.designs import kd_tree
 
-FEWEST_ROWS, MOST_CELLS = 8, 100_000
+MIN_ROWS, MAX_CELLS = 8, 100_000
 """Smallest number of rows of y, and largest number of cells."""
 
 
@@ -93,17 +93,17 @@ def check_leaf(
         raise TypeError(f"leaf is {repr_of(leaf)}; give a leaf, such as pt.DirichletMultinomial().")
     if leaf.x_columns is not None:
         raise ValueError(
-            f"{leaf!r} predicts by columns of X; only leaves whose cells are their sums alone are checked."
+            f"{leaf!r} predicts by columns of X; give a leaf that depends on the rows of a cell by its sums alone."
         )
-    check_count("n_cells", n_cells, 1, MOST_CELLS)
+    check_count("n_cells", n_cells, 1, MAX_CELLS)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)
     generator = read_generator(rng)
     is_default = y is None
     if is_default:
         y = np.arange(40) % 7 % 3 if leaf.is_classifier else generator.poisson(3.0, 40).astype(float)
     shape = read_array("y", y).shape
-    if len(shape) == 0 or shape[0] < FEWEST_ROWS:
-        raise ValueError(f"y has shape {shape}; give at least {FEWEST_ROWS} rows.")
+    if len(shape) == 0 or shape[0] < MIN_ROWS:
+        raise ValueError(f"y has shape {shape}; give at least {MIN_ROWS} rows.")
     n = shape[0]
     parts: dict[str, Any] = {"leaf": leaf, "sample_weight": sample_weight}
     X = np.arange(float(n))[:, None]
@@ -132,7 +132,7 @@ class _LeafCheck:
         # if all leaves share a variance, both scores are computed given the same value of it
         self.plain = self.leaf.given(float(self.rule.params[0])) if hasattr(self.leaf, "given") else self.leaf
         self.rows = self.leaf.row_stats(self.target)
-        self.cells = [self._some_rows() for _ in range(n_cells)]
+        self.cells = [self._random_rows() for _ in range(n_cells)]
         self.max_difference = 0.0
 
     def report(self) -> LeafReport:
@@ -146,15 +146,16 @@ class _LeafCheck:
             if not abs(score) < 1e-12:
                 raise LeafError(f"the {name} score of a cell without rows is {score!r}; it must be 0.")
         if self.leaf.separates:
-            whole = self.leaf.log_tree_score(stats, self.target)
-            parts = sum(self.leaf.log_score(cell, self.target) for cell in stats)
-            if not np.isclose(whole, parts, rtol=self.tolerance, atol=self.tolerance):
-                raise LeafError(f"log_tree_score is {whole!r} for leaves whose log_score is {parts!r} in all.")
-        offered = [name for name in ("value", "log_density", "draw") if self._try(name, stats)]
-        offered += [name for name in ("cdf", "variance") if self._gives(name)]
-        return LeafReport(self.leaf, len(stats) + 1, self.max_difference, tuple(offered))
+            tree_score = self.leaf.log_tree_score(stats, self.target)
+            leaf_scores = sum(self.leaf.log_score(cell, self.target) for cell in stats)
+            if not np.isclose(tree_score, leaf_scores, rtol=self.tolerance, atol=self.tolerance):
+                total = f"{leaf_scores!r} in all"
+                raise LeafError(f"log_tree_score is {tree_score!r} for leaves whose log_score is {total}.")
+        tested = [name for name in ("value", "log_density", "draw") if self._check_optional(name, stats)]
+        tested += [name for name in ("cdf", "variance") if self._has_function(name)]
+        return LeafReport(self.leaf, len(stats) + 1, self.max_difference, tuple(tested))
 
-    def _some_rows(self) -> np.ndarray:
+    def _random_rows(self) -> np.ndarray:
         """Return the indices of a random set of rows, of at most three rows half of the time."""
         n = len(self.rows)
         size = int(self.rng.integers(1, n + 1)) if self.rng.random() < 0.5 else int(self.rng.integers(1, 4))
@@ -166,7 +167,7 @@ class _LeafCheck:
         if self.rows.shape != shape:
             raise LeafError(f"row_stats has shape {self.rows.shape}; (rows, n_stats) is {shape}.")
         if not np.isfinite(self.rows).all():
-            raise LeafError("row_stats is not finite.")
+            raise LeafError("row_stats returns entries that are not finite; return finite statistics.")
         root = self.model.root_cell().stats(shape[1])
         if not np.allclose(root, self.rows.sum(axis=0), rtol=1e-12, atol=1e-12):
             raise LeafError(
@@ -184,25 +185,25 @@ class _LeafCheck:
             raise LeafError(
                 f"the score of a cell is {plain!r}, compiled {compiled!r}; its statistics: {cell.tolist()}."
             )
-        apart = abs(plain - compiled) / max(abs(plain), abs(compiled), 1.0)
-        self.max_difference = max(self.max_difference, apart)
-        if apart > self.tolerance:
+        difference = abs(plain - compiled) / max(abs(plain), abs(compiled), 1.0)
+        self.max_difference = max(self.max_difference, difference)
+        if difference > self.tolerance:
             raise LeafError(
                 f"log_score is {plain!r} and the compiled score {compiled!r}, {compiled - plain:.3g} more, of a cell "
                 f"with statistics {cell.tolist()}."
             )
 
-    def _try(self, name: str, stats: np.ndarray) -> bool:
+    def _check_optional(self, name: str, stats: np.ndarray) -> bool:
         """Check an optional method of the leaf, such as "value", and return True. Return False if the leaf lacks it."""
         try:
             getattr(self, f"_check_{name}")(stats)
         except (NotImplementedError, ValueError) as error:
-            if isinstance(error, NotImplementedError) or not (name == "value" or self._gives(name)):
+            if isinstance(error, NotImplementedError) or not (name == "value" or self._has_function(name)):
                 return False
             raise LeafError(str(error)) from error
         return True
 
-    def _gives(self, name: str) -> bool:
+    def _has_function(self, name: str) -> bool:
         """Return True if the leaf is a `CustomLeaf` with the function ``name``."""
         return isinstance(self.leaf, CustomLeaf) and self.leaf.gives(name)
 
@@ -222,26 +223,26 @@ class _LeafCheck:
         """Raise a LeafError if the predictive density of a row is not the difference that it makes to the score."""
         if not self.leaf.has_likelihood:
             raise NotImplementedError
-        some = self.rng.integers(0, len(self.rows), len(stats))
-        y, weights = self.target.values[some], np.asarray(self.target.weights)[some]
+        rows = self.rng.integers(0, len(self.rows), len(stats))
+        y, weights = self.target.values[rows], np.asarray(self.target.weights)[rows]
         density = np.asarray(self.leaf.log_density(stats, y, self.target, weights))
         if density.shape != (len(stats),) or np.isnan(density).any():
             raise LeafError(f"log_density has shape {density.shape} for {len(stats)} cells, or is NaN.")
         if self.leaf.uses_estimation or not self.leaf.separates:
             return
-        for cell, row, one in zip(stats, some, density, strict=True):
+        for cell, row, log_density in zip(stats, rows, density, strict=True):
             gain = self._scores(cell + self.rows[row])[0] - self._scores(cell)[0]
-            if not np.isclose(one, gain, rtol=1e-7, atol=1e-7):
+            if not np.isclose(log_density, gain, rtol=1e-7, atol=1e-7):
                 raise LeafError(
-                    f"log_density is {one!r} of a row by which log_score gains {gain!r}, in a cell with statistics "
-                    f"{cell.tolist()}; the row adds {self.rows[row].tolist()}."
+                    f"log_density is {log_density!r} of a row by which log_score gains {gain!r}, in a cell with "
+                    f"statistics {cell.tolist()}; the row adds {self.rows[row].tolist()}."
                 )
 
     def _check_draw(self, stats: np.ndarray) -> None:
         """Raise a LeafError if draws are too few or not finite."""
         leaf = self.rng.integers(0, len(stats), 50)
-        drawn = np.asarray(self.leaf.draw(self.rng, stats, leaf, self.target))
-        if len(drawn) != 50:
-            raise LeafError(f"draw returns {len(drawn)} values for 50 leaves.")
-        if drawn.dtype.kind == "f" and not np.isfinite(drawn).all():
+        draws = np.asarray(self.leaf.draw(self.rng, stats, leaf, self.target))
+        if len(draws) != 50:
+            raise LeafError(f"draw returns {len(draws)} values for 50 leaves.")
+        if draws.dtype.kind == "f" and not np.isfinite(draws).all():
             raise LeafError("draw returns values that are not finite.")

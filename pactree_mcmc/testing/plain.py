@@ -17,12 +17,12 @@ from numba.core.dispatcher import Dispatcher
 from ..core.compile.user_functions import python_function, readable_variables
 
 PACKAGE = "pactree_mcmc"
-LEFT_OUT = ("faces", "testing", "__main__")
+EXCLUDED_PARTS = ("faces", "testing", "__main__")
 """Parts of the package that the plain copy does not import."""
 
 
-def _own_modules() -> list[str]:
-    """Return the names of the loaded modules of the package."""
+def _package_modules() -> list[str]:
+    """Return the names in ``sys.modules`` that belong to the package."""
     return [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
 
 
@@ -33,41 +33,41 @@ def plain_package() -> SimpleNamespace:
     ``plain_package().package`` is the package itself, ``plain_package().module("mcmc.kernel")`` one of its modules.
     Modules that are imported already stay as they are. The copy is not in ``sys.modules``.
     """
-    compiled = {name: sys.modules.pop(name) for name in _own_modules()}
+    compiled = {name: sys.modules.pop(name) for name in _package_modules()}
     disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, True
     try:
         package = importlib.import_module(PACKAGE)
         for module in pkgutil.walk_packages(package.__path__, PACKAGE + "."):
-            if module.name.split(".")[1] not in LEFT_OUT:
+            if module.name.split(".")[1] not in EXCLUDED_PARTS:
                 importlib.import_module(module.name)
-        plain = {name: sys.modules.pop(name) for name in _own_modules()}
+        plain = {name: sys.modules.pop(name) for name in _package_modules()}
     finally:
         numba.config.DISABLE_JIT = disabled
-        for name in _own_modules():
+        for name in _package_modules():
             del sys.modules[name]
         sys.modules.update(compiled)
     # both copies share the table of Python functions by the number that represents their address
     address = f"{PACKAGE}.core.compile.address"
     plain[address]._python_functions = compiled[address]._python_functions
-    hash_integer = table_of_results(plain[f"{PACKAGE}.core.bits"].hash_integer)
+    hash_integer = with_stored_results(plain[f"{PACKAGE}.core.bits"].hash_integer)
     for module in plain.values():
         if hasattr(module, "hash_integer"):
             module.hash_integer = hash_integer
     return SimpleNamespace(package=package, module=lambda name: plain[f"{PACKAGE}.{name}"])
 
 
-def table_of_results(hash_integer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the hash function `hash_integer` for Python integers, with stored results.
+def with_stored_results(hash_integer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function of Python integers that equals the hash function ``hash_integer``, and stores its results.
 
-    Computed by NumPy integers it would be slow, and warn of overflows.
+    Plain code calls it instead of ``hash_integer``, which would be slow with NumPy integers, and warn of overflows.
     """
 
     @cache
-    def looked_up(x: int) -> Any:
+    def stored_result(x: int) -> Any:
         with np.errstate(over="ignore"):
             return hash_integer(np.int64(x))
 
-    return lambda x: looked_up(as_signed(int(x)))
+    return lambda x: stored_result(as_signed(int(x)))
 
 
 def as_signed(x: int) -> int:
@@ -76,18 +76,18 @@ def as_signed(x: int) -> int:
 
 
 def plain_function(function: Any) -> Any:
-    """Return an uncompiled copy of a user's function that calls the plain copy of the library."""
-    return _Plain().of(function)
+    """Return an uncompiled copy of a user's compiled function, which calls the plain copy of the library."""
+    return _PlainForms().plain_form(function)
 
 
-class _Plain:
+class _PlainForms:
     """Conversion of functions, and of all objects that they can reach, to their plain forms, each made once."""
 
     def __init__(self) -> None:
         self.plain_forms: dict[int, Any] = {}
         self.modules = plain_package()
 
-    def of(self, value: Any) -> Any:
+    def plain_form(self, value: Any) -> Any:
         """Return the plain form of a function, class or module; any other value as it is."""
         plain = python_function(value) if isinstance(value, Dispatcher) else value
         if isinstance(plain, ModuleType):
@@ -105,22 +105,23 @@ class _Plain:
         """Return the plain copy of a module of the package, or another module itself."""
         if module.__name__ == PACKAGE:
             return self.modules.package
-        inside = module.__name__.partition(".")[0] == PACKAGE
-        return self.modules.module(module.__name__.partition(".")[2]) if inside else module
+        is_of_package = module.__name__.partition(".")[0] == PACKAGE
+        return self.modules.module(module.__name__.partition(".")[2]) if is_of_package else module
 
     def _function(self, function: FunctionType) -> FunctionType:
         """Return a copy of a function whose globals and closure variables are in plain form."""
-        names, own = readable_variables(function), dict(function.__globals__)
-        copy = FunctionType(function.__code__, own, function.__name__, function.__defaults__, self._cells(function))
+        names, copied_globals = readable_variables(function), dict(function.__globals__)
+        code, cells = function.__code__, self._cells(function)
+        copy = FunctionType(code, copied_globals, function.__name__, function.__defaults__, cells)
         # registered first, since the functions that it calls may call it
         self.plain_forms[id(function)] = copy
-        free = function.__code__.co_freevars
-        own.update({name: self.of(value) for name, value in names.items() if name not in free})
+        values = {name: value for name, value in names.items() if name not in code.co_freevars}
+        copied_globals.update({name: self.plain_form(value) for name, value in values.items()})
         return copy
 
     def _cells(self, function: FunctionType) -> tuple[CellType, ...]:
         """Return the closure variables of a function in plain form."""
-        return tuple(CellType(self.of(cell.cell_contents)) for cell in function.__closure__ or ())
+        return tuple(CellType(self.plain_form(cell.cell_contents)) for cell in function.__closure__ or ())
 
 
 class Record:
@@ -150,7 +151,10 @@ class Records(list):
 
 
 def with_records(group: Any) -> Any:
-    """Return a (nested) NamedTuple of arrays with each record array replaced by `Records`. Other arrays are shared."""
+    """Return a (nested) NamedTuple of arrays with each record array replaced by `Records`, which plain code reads fast.
+
+    Other arrays are shared.
+    """
 
     def replaced(value: Any) -> Any:
         if hasattr(value, "_fields"):

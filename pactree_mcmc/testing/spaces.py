@@ -18,40 +18,41 @@ from ..model import TreeModel
 from ..posterior.joining import join_chains
 from .plain import Records, plain_function, plain_package, with_records
 
-ASK = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_weighted"
+CHANCE_ADVICE = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_weighted"
 """Advice at the end of an error about an invalid use of the generator."""
-MOST_TREES = 500
+MAX_TREES = 500
 """Default number of trees above which a model is refused."""
 CELL_BYTES = 1 << 17
 """Memory for stored values of about a thousand cells, so few that the test also replaces stored values."""
 EXPECTED = (1.2, 0.6, 0.4)
-"""Expected numbers of splits in the samples of a random subgraph, fewer than in a run, as every outcome is followed."""
+"""Expected numbers of splits that the move "subgraph" draws in a cell, by level: fewer than in a run, since every
+outcome is followed."""
 
 
 class StepError(ValueError):
     """Error for a step that returns an invalid value, or uses the generator in a way that cannot be followed."""
 
 
-class Outcomes:
+class PrescribedGenerator:
     """Random generator whose first choices have prescribed outcomes. Each later choice has its first outcome."""
 
     def __init__(self, prescribed: Sequence[int]) -> None:
         self.prescribed = prescribed
-        self.trail: list[tuple[int, int]] = []
+        self.choices: list[tuple[int, int]] = []
         self.probability = 1.0
 
     def choose(self, probabilities: Sequence[float]) -> int:
         """Return the index of the outcome of a choice with these ``probabilities``, and record the choice."""
-        at = len(self.trail)
-        outcome = self.prescribed[at] if at < len(self.prescribed) else 0
-        self.trail.append((outcome, len(probabilities)))
+        position = len(self.choices)
+        outcome = self.prescribed[position] if position < len(self.prescribed) else 0
+        self.choices.append((outcome, len(probabilities)))
         self.probability *= probabilities[outcome]
         return outcome
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {ASK}")
+        raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {CHANCE_ADVICE}")
 
     def integers(self, low: int, high: int | None = None, *more: Any, **named: Any) -> int:
         """Return the outcome of a choice among low, ..., high - 1 with equal probabilities."""
@@ -63,15 +64,15 @@ class Outcomes:
     def random(self, *size: Any) -> Uniform:
         """Return a number that represents a uniform variable. Each comparison with it is a random choice."""
         if size:
-            raise StepError(f"calls rng.random with a size; {ASK}")
+            raise StepError(f"calls rng.random with a size; {CHANCE_ADVICE}")
         return Uniform(self, [0.0, 1.0], 1.0, 0.0)
 
     def next_prescription(self) -> list[int] | None:
         """Return the outcomes to prescribe next, in depth-first order, or None after the last."""
-        trail = list(self.trail)
-        while trail and trail[-1][0] + 1 == trail[-1][1]:
-            trail.pop()
-        return [outcome for outcome, _ in trail[:-1]] + [trail[-1][0] + 1] if trail else None
+        choices = list(self.choices)
+        while choices and choices[-1][0] + 1 == choices[-1][1]:
+            choices.pop()
+        return [outcome for outcome, _ in choices[:-1]] + [choices[-1][0] + 1] if choices else None
 
 
 class Uniform:
@@ -80,7 +81,7 @@ class Uniform:
     All numbers computed from the same U share the interval.
     """
 
-    def __init__(self, outcomes: Outcomes, interval: list[float], scale: float, shift: float) -> None:
+    def __init__(self, outcomes: PrescribedGenerator, interval: list[float], scale: float, shift: float) -> None:
         self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
 
     def __lt__(self, other: Any) -> bool:
@@ -98,7 +99,7 @@ class Uniform:
         return False
 
     def __float__(self) -> float:
-        raise StepError(f"computes with rng.random(), which may only be compared; {ASK}")
+        raise StepError(f"computes with rng.random(), which may only be compared; {CHANCE_ADVICE}")
 
     __int__ = __float__
 
@@ -116,22 +117,22 @@ class Uniform:
         return Uniform(self.outcomes, self.interval, self.scale, self.shift - float(other))
 
 
-def all_outcomes(run: Callable[[Outcomes], Any]) -> Iterator[tuple[float, Any]]:
+def all_outcomes(run: Callable[[PrescribedGenerator], Any]) -> Iterator[tuple[float, Any]]:
     """Yield (probability, result of ``run(generator)``) for each possible sequence of outcomes of the generator."""
     prescribed: list[int] | None = []
     while prescribed is not None:
-        outcomes = Outcomes(prescribed)
+        outcomes = PrescribedGenerator(prescribed)
         result = run(outcomes)
         yield outcomes.probability, result
         prescribed = outcomes.next_prescription()
 
 
-class TooMany(ValueError):
+class TooManyTrees(ValueError):
     """Error for a model with more trees than are to be enumerated."""
 
 
 @contextmanager
-def set_names(module: Any, **values: Any) -> Iterator[None]:
+def set_attributes(module: Any, **values: Any) -> Iterator[None]:
     """Context manager that sets attributes of a module to other values while its block runs."""
     before = {name: getattr(module, name) for name in values}
     try:
@@ -143,22 +144,23 @@ def set_names(module: Any, **values: Any) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | None = None) -> Any:
-    """Return a plain chain at the stump, with room for ``room`` nodes and the scratch arrays of every step.
+def new_chain(model: Any, beta: float = 1.0, n_nodes: int = 64, move: Move | str | None = None) -> Any:
+    """Return a chain in plain Python at the stump, the tree of one leaf, with arrays for ``n_nodes`` nodes.
 
-    ``only`` names one move. Then the chain has the scratch arrays of this move and of grow-prune.
+    It has the scratch arrays of all moves, or, if ``move`` is given, those of this move and of grow-prune. ``beta`` is
+    the inverse temperature.
     """
     plain = plain_package()
     kernels, stored = plain.module("mcmc.kernel"), plain.module("mcmc.state.stored")
     names = (
-        [*kernels.LIBRARY_MOVES] if only is None else ["grow-prune", only] if isinstance(only, str) else ["grow-prune"]
+        [*kernels.LIBRARY_MOVES] if move is None else ["grow-prune", move] if isinstance(move, str) else ["grow-prune"]
     )
     kernel = kernels.read_kernel(dict.fromkeys(names, 1.0))
-    if isinstance(only, Move):
-        kernel = kernel._replace(names=(*kernel.names, only.name), weights=(0.5, 0.5), own=(only.record,))
-    with set_names(stored, MAX_STORED_BYTES=CELL_BYTES), np.errstate(over="ignore"):
+    if isinstance(move, Move):
+        kernel = kernel._replace(names=(*kernel.names, move.name), weights=(0.5, 0.5), own=(move.record,))
+    with set_attributes(stored, MAX_STORED_BYTES=CELL_BYTES), np.errstate(over="ignore"):
         chain = plain.module("mcmc.chain.chain").Chain(model.lowered, kernel, np.random.default_rng(0))
-    while len(chain.state.node) < room:
+    while len(chain.state.node) < n_nodes:
         chain.enlarge()
     chain.state, chain.model = with_records(chain.state), with_records(chain.model)
     chain.packed_state = chain.state
@@ -170,15 +172,19 @@ def new_chain(model: Any, beta: float = 1.0, room: int = 64, only: Move | str | 
 
 
 def tree_key(state: Any) -> tuple:
-    """Return the current tree as a tuple, node by node in preorder."""
+    """Return the current tree of a chain with ``state`` as a tuple, node by node in preorder.
+
+    A leaf is -1, an inner node (feature, cut or -1, bits of the categories going left or -1). Equal trees of equal
+    chains have equal keys.
+    """
     key, todo = [], [0]
     while todo:
-        here = state.node[todo.pop()]
-        if here.left < 0:
+        record = state.node[todo.pop()]
+        if record.left < 0:
             key.append(-1)
         else:
-            key.append((here.feature, here.cut if here.categories < 0 else -1, here.categories))
-            todo += [here.right, here.left]
+            key.append((record.feature, record.cut if record.categories < 0 else -1, record.categories))
+            todo += [record.right, record.left]
     return tuple(key)
 
 
@@ -186,12 +192,12 @@ def saved_trees(model: Any, chain: Any) -> list:
     """Return the trees of the chain's draws, of the class `Tree` in the copy of the library that made the model."""
     plain = plain_package()
     saved = plain.module("mcmc.chain.draw_store").trim_draws(chain.saved)
-    join = join_chains if isinstance(model, TreeModel) else plain.module("posterior.joining").join_chains
-    drawn = join(model, [saved], (), 0.0)
-    return [drawn.distinct_tree(number) for number in drawn.tree_of_draw[0].tolist()]
+    join_in_copy = join_chains if isinstance(model, TreeModel) else plain.module("posterior.joining").join_chains
+    post = join_in_copy(model, [saved], (), 0.0)
+    return [post.distinct_tree(number) for number in post.tree_of_draw[0].tolist()]
 
 
-class Snapshot:
+class StateSnapshot:
     """Copies of the arrays that make up the state of a chain.
 
     Scratch arrays are left out, and so are stored values of cells, which are valid for every tree.
@@ -222,90 +228,99 @@ class Stepper:
         self.subgraph = plain.module("mcmc.moves.subgraph")
         is_own = isinstance(move, Move)
         self.name = move.name if isinstance(move, Move) else move
-        self.propose = plain_function(move.step) if is_own else self.of_library(plain, self.name)
+        self.propose = plain_function(move.step) if is_own else self.library_step(plain, self.name)
 
     @staticmethod
-    def of_library(plain: Any, name: str) -> Callable[..., Any]:
+    def library_step(plain: Any, name: str) -> Callable[..., Any]:
         """Return the step function of a move of the library, given its name."""
         return plain.module("mcmc.kernel").LIBRARY_MOVES[name].step
 
-    def first(self, chain: Any) -> int:
-        """Return the first column of the chain's counts that belongs to the move."""
+    def first_count_column(self, chain: Any) -> int:
+        """Return the first column, of the chain's counts of proposals and acceptances by move, that is the move's."""
         return chain.kernel.first_counts[chain.kernel.names.index(self.name)]
 
     def checked_proposal(self, rng: Any, chain: Any) -> Any:
         """Return the proposal of the step. Raise a StepError if it is not a proposal of this move."""
         proposal = self.propose(rng, chain.model, chain.packed_state)
         if not isinstance(proposal, self.proposal_class):
-            what = "nothing" if proposal is None else f"a {type(proposal).__name__}"
+            returned = "nothing" if proposal is None else f"a {type(proposal).__name__}"
             raise StepError(
-                f"returned {what}; return a Proposal in every case, moves.nothing() if the step proposes nothing"
+                f"returned {returned}; return a Proposal in every case, moves.nothing() if the step proposes nothing"
             )
         n_counts = len(chain.kernel.move_objects[chain.kernel.names.index(self.name)].counts)
         if not 0 <= proposal.which < n_counts:
-            counted = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
+            counts = "one number, which=0" if n_counts == 1 else "two numbers, which=0 and which=1"
             raise StepError(
-                f"returned a proposal with which={proposal.which}, and the move counts {counted}; "
+                f"returned a proposal with which={proposal.which}, and the move counts {counts}; "
                 "give pt.Move(..., counts=(first, second)) if it counts two"
             )
         return proposal
 
     def make(self, rng: Any, chain: Any) -> None:
         """Make one step of a chain."""
-        self.decide(rng, chain.model, chain.packed_state, self.first(chain), self.checked_proposal(rng, chain))
+        self.decide(
+            rng, chain.model, chain.packed_state, self.first_count_column(chain), self.checked_proposal(rng, chain)
+        )
 
-    def row(self, chain: Any, snapshot: Snapshot, visit: Callable[..., Any]) -> dict:
-        """Return the distribution of the next tree, {key: probability}.
+    def transition_row(self, chain: Any, snapshot: StateSnapshot, visit: Callable[..., Any]) -> dict:
+        """Return the distribution of the next tree from the state ``snapshot``, {key: probability}, keys of `tree_key`.
 
         Call ``visit(key)`` at each outcome, when the chain is at the next tree and ``self.proposal`` is the proposal.
         """
-        first = self.first(chain)
+        count_column = self.first_count_column(chain)
 
         def run(rng: Any) -> tuple:
             snapshot.restore(chain.state)
             self.proposal = self.checked_proposal(rng, chain)
-            self.decide(rng, chain.model, chain.packed_state, first, self.proposal)
+            self.decide(rng, chain.model, chain.packed_state, count_column, self.proposal)
             key = tree_key(chain.state)
             visit(key)
             return key
 
         row: dict = {}
-        with set_names(self.subgraph, EXPECTED_SAMPLE_SIZES=EXPECTED), np.errstate(over="ignore"):
+        with set_attributes(self.subgraph, EXPECTED_SAMPLE_SIZES=EXPECTED), np.errstate(over="ignore"):
             for probability, key in all_outcomes(run):
                 row[key] = row.get(key, 0.0) + probability
         return row
 
 
 class ReachedTrees:
-    """All trees that a move reaches from the stump, numbered, with snapshots and the rows of its transition matrix."""
+    """All trees that a move reaches from the stump, numbered, with snapshots and the rows of its transition matrix.
 
-    def __init__(self, model: Any, walker: Stepper, chain: Any, most: int = MOST_TREES) -> None:
+    ``keys``, ``snapshots``, ``rows`` and ``trees`` have one entry a tree, by number; ``number`` is that of each key.
+    ``after_pruning`` has, by number, the state of the chain when it came to the tree from a larger one.
+    """
+
+    def __init__(self, model: Any, stepper: Stepper, chain: Any, max_trees: int = MAX_TREES) -> None:
         self.chain, self.keys, self.number, self.snapshots = chain, [], {}, []
-        self.after_pruning: dict[int, Snapshot] = {}
+        self.after_pruning: dict[int, StateSnapshot] = {}
         self.rows: list[dict] = []
-        self.most = most
-        chain.reserve(most)
-        self._see(tree_key(chain.state))
+        self.max_trees = max_trees
+        chain.reserve(max_trees)
+        self._add_tree(tree_key(chain.state))
         while len(self.rows) < len(self.snapshots):
-            self.rows.append(walker.row(chain, self.snapshots[len(self.rows)], self._see))
+            self.rows.append(stepper.transition_row(chain, self.snapshots[len(self.rows)], self._add_tree))
         self.trees = saved_trees(model, chain)
 
-    def _see(self, key: tuple) -> None:
-        """Number and save the current tree if it is new. If it was reached from a larger tree, keep this state too."""
+    def _add_tree(self, key: tuple) -> None:
+        """Number and save the current tree, with this ``key``, if it is new.
+
+        If the tree is known and was now reached from a larger one, store the state in ``after_pruning``.
+        """
         if key not in self.number:
-            if len(self.keys) == self.most:
-                raise TooMany(f"there are more than {self.most} trees")
+            if len(self.keys) == self.max_trees:
+                raise TooManyTrees(f"there are more than {self.max_trees} trees")
             self.number[key] = len(self.number)
             self.keys.append(key)
-            self.snapshots.append(Snapshot(self.chain.state))
+            self.snapshots.append(StateSnapshot(self.chain.state))
             self.chain.state.count[TREE_CHANGED] = 1
             self.chain.save()
         elif len(key) < len(self.keys[len(self.rows)]):
-            self.after_pruning[self.number[key]] = Snapshot(self.chain.state)
+            self.after_pruning[self.number[key]] = StateSnapshot(self.chain.state)
 
 
-def row_of_numbers(row: dict, number: dict) -> np.ndarray:
-    """Return a distribution {key: probability} as an array (n_trees,), given the number of each key."""
+def row_as_array(row: dict, number: dict) -> np.ndarray:
+    """Return the distribution ``row``, {key: probability}, as an array (n_trees,), given the ``number`` of each key."""
     out = np.zeros(len(number))
     for key, probability in row.items():
         out[number[key]] = probability
@@ -319,11 +334,12 @@ def posterior_of(model: Any, trees: list, beta: float = 1.0) -> np.ndarray:
     return weight / weight.sum()
 
 
-def imbalance(transition: np.ndarray, distribution: np.ndarray, least: float = 0.0) -> float:
+def imbalance(transition: np.ndarray, distribution: np.ndarray, min_flow: float = 0.0) -> float:
     """Return the largest difference of the two flows between two trees, relative to the larger flow.
 
-    Pairs of trees whose larger flow is at most ``least`` are left out.
+    The flow from tree i to j is ``distribution[i] * transition[i, j]``. Pairs of trees whose larger flow is at most
+    ``min_flow`` are left out.
     """
     flow = distribution[:, None] * transition
-    apart, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
-    return float((apart[larger > least] / larger[larger > least]).max())
+    difference, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
+    return float((difference[larger > min_flow] / larger[larger > min_flow]).max())

@@ -16,9 +16,9 @@ from ..model.split_prior.geometry import has_one_way, parts_rows, told
 from .plain import plain_package
 from .spaces import all_outcomes, new_chain
 
-MOST_CATEGORIES = 8
+MAX_TESTED_CATEGORIES = 8
 """Largest number of categories of a nominal column, since all subsets are tried."""
-MOST_DEPTH, MOST_WALKS = 20, 1000
+MAX_DEPTH, MAX_WALKS = 20, 1000
 """Largest values allowed for ``max_depth`` and ``n_walks``."""
 
 
@@ -85,8 +85,8 @@ def check_split_prior(
     """
     if not isinstance(split_prior, SplitPrior):
         raise TypeError(f"split_prior is {repr_of(split_prior)}; give a split prior, such as pt.LocalCuts().")
-    check_count("max_depth", max_depth, 1, MOST_DEPTH)
-    check_count("n_walks", n_walks, 1, MOST_WALKS)
+    check_count("max_depth", max_depth, 1, MAX_DEPTH)
+    check_count("n_walks", n_walks, 1, MAX_WALKS)
     generator = read_generator(rng)
     is_default = X is None
     if is_default:
@@ -104,7 +104,7 @@ def check_split_prior(
         raise ValueError(f"{error} The default X of check_split_prior has {X.shape[1]} columns; pass X=.") from error
     check = _SplitPriorCheck(model)
     for _ in range(int(n_walks)):
-        check.walk(generator)
+        check.check_path(generator)
     return SplitPriorReport(split_prior, check.n_cells, check.n_splits, check.max_difference)
 
 
@@ -115,109 +115,120 @@ class _SplitPriorCheck:
         self.model, self.rules, self.parts_rows = model, model.rules, told(parts_rows, model.split_prior)
         self.columns = model.columns.is_nominal[model.columns.source]
         widest = max((int(n) for n, is_it in zip(model.n_codes, self.columns, strict=True) if is_it), default=0)
-        if widest > MOST_CATEGORIES:
+        if widest > MAX_TESTED_CATEGORIES:
             raise ValueError(
-                f"a column has {widest} categories; give at most {MOST_CATEGORIES}, as all parts are tried."
+                f"a column has {widest} categories; give at most {MAX_TESTED_CATEGORIES}, as all parts are tried."
             )
         plain = plain_package()
         self.splits, self.grow = plain.module("mcmc.state.splits"), plain.module("mcmc.edits.grow")
         self.n_cells, self.n_splits, self.max_difference = 0, 0, 0.0
 
-    def walk(self, rng: np.random.Generator) -> None:
-        """Check every cell on one random path down from the root."""
+    def check_path(self, rng: np.random.Generator) -> None:
+        """Check every cell on a random path down from the root, until a cell that cannot be split."""
         chain, cell, node = new_chain(self.model), self.model.root_cell(), 0
         with np.errstate(over="ignore"):
             while True:
                 self._check_node(chain, cell, node)
-                drawn = self._check_cell(chain, cell, node)
-                if not drawn:
+                drawn_splits = self._check_cell(chain, cell, node)
+                if not drawn_splits:
                     return
-                split = drawn[int(rng.integers(len(drawn)))]
+                split = drawn_splits[int(rng.integers(len(drawn_splits)))]
                 self.grow.attach_children(chain.model, chain.packed_state, node, split)
                 self.grow.accept_growth(chain.model, chain.packed_state, node)
                 sides = self.rules.children(cell, Split(int(split.feature), int(split.cut), int(split.categories)))
-                here = chain.state.node[node]
-                for child, side in zip((here.left, here.right), sides, strict=True):
+                record = chain.state.node[node]
+                for child, side in zip((record.left, record.right), sides, strict=True):
                     self._check_child(chain, cell, split, child, side)
                 goes_left = rng.random() < 0.5
-                node, cell = (here.left, sides[0]) if goes_left else (here.right, sides[1])
+                node, cell = (record.left, sides[0]) if goes_left else (record.right, sides[1])
 
     def _check_cell(self, chain: Any, cell: PlainCell, node: int) -> list:
-        """Check all splits of a cell. Return the splits that compiled code draws, [] if the cell cannot be split."""
+        """Check all splits of a cell, at ``node`` of the chain. Return the splits that compiled code draws in the cell.
+
+        The list is empty if the cell cannot be split.
+        """
         self.n_cells += 1
         if not chain.state.node[node].splittable:
             return []
-        plainly: dict[Hashable, float] = {}
+        plain_log_p: dict[Hashable, float] = {}
         for split in self._all_splits(cell):
             log_p = self.rules.log_probability(cell, split)
             if log_p > -math.inf:
-                plainly[self._key(cell, split)] = log_p
+                plain_log_p[self._key(cell, split)] = log_p
                 self._check_parts(cell, split)
-        total = math.fsum(math.exp(log_p) for log_p in plainly.values())
-        self.max_difference, self.n_splits = max(self.max_difference, abs(total - 1.0)), self.n_splits + len(plainly)
-        self._require(abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plainly)} splits that sum to {total!r}")
+        total = math.fsum(math.exp(log_p) for log_p in plain_log_p.values())
+        self.max_difference = max(self.max_difference, abs(total - 1.0))
+        self.n_splits += len(plain_log_p)
+        self._require(
+            abs(total - 1.0) < 1e-9, cell, f"probabilities of {len(plain_log_p)} splits that sum to {total!r}"
+        )
         for k in range(len(cell.low)):
-            n_found = sum(key[0] == k for key in plainly)  # type: ignore[index]
+            n_listed = sum(key[0] == k for key in plain_log_p)  # type: ignore[index]
             n_splits = self.rules.count_splits(cell, k)
             mass = self.rules.mass(cell, k)
             compiled = float(self.splits.compute_split_mass(chain.model, chain.packed_state, node, k))
-            if plainly and n_found:
+            if plain_log_p and n_listed:
                 self._require(
-                    n_found == n_splits, cell, f"count_splits {n_splits} of coordinate {k}, and {n_found} splits"
+                    n_listed == n_splits, cell, f"count_splits {n_splits} of coordinate {k}, and {n_listed} splits"
                 )
-                agree = abs(mass - compiled) <= 1e-9 * mass
-                self._require(agree, cell, f"mass {compiled!r} of coordinate {k} compiled, and {mass!r} plainly")
-        return self._check_draws(chain, cell, node, plainly)
+                agrees = abs(mass - compiled) <= 1e-9 * mass
+                self._require(agrees, cell, f"mass {compiled!r} of coordinate {k} compiled, and {mass!r} plainly")
+        return self._check_draws(chain, cell, node, plain_log_p)
 
-    def _check_draws(self, chain: Any, cell: PlainCell, node: int, plainly: dict[Hashable, float]) -> list:
-        """Return the splits that compiled code draws in a cell.
+    def _check_draws(self, chain: Any, cell: PlainCell, node: int, plain_log_p: dict[Hashable, float]) -> list:
+        """Return the splits that compiled code draws in a cell, at ``node`` of the chain.
 
-        Raise an error if these are not the splits of the plain form, with the log probabilities ``plainly``.
+        Raise a SplitPriorError if they or their probabilities differ from those of the plain form. ``plain_log_p`` has
+        the log probability of each split by its `_key`.
         """
-        drawn: dict[Hashable, tuple[float, Any]] = {}
+        drawn_splits: dict[Hashable, tuple[float, Any]] = {}
         for probability, result in all_outcomes(
             lambda rng: self.splits.draw_split(rng, chain.model, chain.packed_state, node)
         ):
             split = Split(int(result.feature), int(result.cut), int(result.categories))
             key = self._key(cell, split)
             self._require(
-                key in plainly, cell, f"a split that compiled code draws and the prior does not know, {split}"
+                key in plain_log_p, cell, f"a split that compiled code draws and the plain form lacks, {split}"
             )
-            drawn[key] = (drawn.get(key, (0.0, None))[0] + probability, result)
-            right = plainly[key]
+            drawn_splits[key] = (drawn_splits.get(key, (0.0, None))[0] + probability, result)
+            expected = plain_log_p[key]
             self._require(
-                abs(result.log_rule - right) < 1e-9,
+                abs(result.log_rule - expected) < 1e-9,
                 cell,
-                f"log_rule {result.log_rule!r} of {split}, and log R is {right!r}",
+                f"log_rule {result.log_rule!r} of {split}, and log R is {expected!r}",
             )
-        for key, log_p in plainly.items():
-            p = drawn.get(key, (0.0, None))[0]
-            good = abs(p - math.exp(log_p)) < 1e-9
-            self._require(good, cell, f"a split {key} drawn with probability {p!r}, and R is {math.exp(log_p)!r}")
-        return [result for _, result in drawn.values()]
+        for key, log_p in plain_log_p.items():
+            p = drawn_splits.get(key, (0.0, None))[0]
+            is_right = abs(p - math.exp(log_p)) < 1e-9
+            self._require(is_right, cell, f"a split {key} drawn with probability {p!r}, and R is {math.exp(log_p)!r}")
+        return [result for _, result in drawn_splits.values()]
 
     def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
-        """Check that compiled code and the plain form agree on whether the cell can be split."""
-        splits = bool(chain.state.node[node].splittable)
-        can = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
-        self._require(splits == can, cell, f"splittable {splits} compiled, and {can} plainly")
+        """Raise a SplitPriorError unless compiled code and the plain form agree on whether a cell can be split."""
+        is_splittable = bool(chain.state.node[node].splittable)
+        has_splits = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
+        fault = f"splittable {is_splittable} compiled, and {has_splits} plainly"
+        self._require(is_splittable == has_splits, cell, fault)
 
     def _check_parts(self, cell: PlainCell, split: Split) -> None:
-        """Raise an error if the plain children of a split do not part the rows of the cell, one level deeper."""
+        """Raise an error unless the plain children of a split divide the rows of the cell, and are one level deeper."""
         left, right = self.rules.children(cell, split)
-        together = np.sort(np.concatenate([left.index, right.index]))
-        good = np.array_equal(together, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
-        self._require(good, cell, f"children of {split} that do not hold its rows between them")
+        rows = np.sort(np.concatenate([left.index, right.index]))
+        is_right = np.array_equal(rows, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
+        self._require(is_right, cell, f"children of {split} that do not divide its rows")
 
     def _check_child(self, chain: Any, cell: PlainCell, split: Any, child: int, side: PlainCell) -> None:
         """Raise an error if a child node of compiled code has other rows or another box than the plain child."""
-        here = chain.state.node[child]
-        rows = np.sort(chain.state.order[here.start : here.stop])
-        good = np.array_equal(rows, np.sort(side.index)) and here.rows == side.n_rows and here.depth == side.depth
+        record = chain.state.node[child]
+        rows = np.sort(chain.state.order[record.start : record.stop])
+        is_right = (
+            np.array_equal(rows, np.sort(side.index)) and record.rows == side.n_rows and record.depth == side.depth
+        )
         box = chain.state.box[child]
         for k in range(len(box)):
-            good = good and int(box[k, 0]) == int(side.low[k]) and (self.columns[k] or box[k, 1] == side.high[k])
-        self._require(bool(good), cell, f"other children compiled than plainly, of {split}")
+            is_right = is_right and int(box[k, 0]) == int(side.low[k])
+            is_right = is_right and (self.columns[k] or box[k, 1] == side.high[k])
+        self._require(bool(is_right), cell, f"other children compiled than plainly, of {split}")
 
     def _all_splits(self, cell: PlainCell) -> Iterator[Split]:
         """Yield every split of a cell that any split prior could have: all subsets of categories and all cuts."""
@@ -231,22 +242,22 @@ class _SplitPriorCheck:
 
     def _key(self, cell: PlainCell, split: Split) -> Hashable:
         """Return a key that is equal for two splits of a cell if and only if the prior counts them as the same."""
-        left = cell.goes_left(split)
+        goes_left = cell.goes_left(split)
         if self.parts_rows:
-            parts = {tuple(cell.index[left].tolist()), tuple(cell.index[~left].tolist())}
+            parts = {tuple(cell.index[goes_left].tolist()), tuple(cell.index[~goes_left].tolist())}
             # the two parts of categories have no order; trivial splits of rows, one part empty, have one
-            ordered = tuple(cell.index[left].tolist())
+            ordered = tuple(cell.index[goes_left].tolist())
             return split.feature, frozenset(parts) if self.columns[split.feature] and () not in parts else ordered
         if self.columns[split.feature]:
-            inside = int(cell.low[split.feature])
-            return split.feature, frozenset({split.categories & inside, inside & ~split.categories})
+            admitted = int(cell.low[split.feature])
+            return split.feature, frozenset({split.categories & admitted, admitted & ~split.categories})
         return split.feature, split.cut
 
-    def _require(self, holds: bool, cell: PlainCell, what: str) -> None:
-        """Raise a SplitPriorError that names the cell, unless the condition holds."""
+    def _require(self, holds: bool, cell: PlainCell, fault: str) -> None:
+        """Raise a SplitPriorError that says that the prior has ``fault`` in the cell, unless ``holds`` is True."""
         if not holds:
             boxes = list(zip(cell.low.tolist(), cell.high.tolist(), strict=True))
             raise SplitPriorError(
-                f"{self.model.split_prior!r} has {what}, in the cell of depth {cell.depth} with merged rows "
+                f"{self.model.split_prior!r} has {fault}, in the cell of depth {cell.depth} with merged rows "
                 f"{cell.index.tolist()} and box {boxes}."
             )

@@ -10,7 +10,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.posterior.rows import certificate as chosen
-from pactree_mcmc.posterior.rows.certificate import PARTS
+from pactree_mcmc.posterior.rows.certificate import DELTA_FRACTIONS
 
 CUTS = pt.GridCuts([[2.5, 4.5, 6.5], [2.5, 4.5, 6.5]])
 
@@ -47,9 +47,9 @@ def post():
 def test_its_parts(post):
     X, y = rows(np.random.default_rng(1), 400)
     c = post.holdout_certificate(X, y, 0.1, choose=True, n_trees=100, rng=3)
-    assert sum(PARTS.values()) == pytest.approx(1.0)
-    assert list(c.bounds) == list(PARTS) == list(c.paid) == list(c.weights)
-    assert all(bound.delta == pytest.approx(0.1 * PARTS[name]) for name, bound in c.bounds.items())
+    assert sum(DELTA_FRACTIONS.values()) == pytest.approx(1.0)
+    assert list(c.bounds) == list(DELTA_FRACTIONS) == list(c.paid) == list(c.weights)
+    assert all(bound.delta == pytest.approx(0.1 * DELTA_FRACTIONS[name]) for name, bound in c.bounds.items())
     assert c.paid["one tree"] == pytest.approx(math.log(12))
     assert c.vote is min(c.bounds.values(), key=lambda bound: bound.raw)
     drawn = post.draw_trees(100, 3)
@@ -122,9 +122,9 @@ def test_a_choice_that_is_not_paid_for_is_caught(monkeypatch):
     for _ in range(60):
         wrong = (rng.random((100, 40)) < 0.5).astype(np.uint8)
         monkeypatch.setattr(chosen, "binomial_tail_inversion", lambda e, n, log_delta: real(e, n, math.log(0.2)))
-        failed[0] += chosen._one_tree(wrong, np.full(100, 0.01), 0.2)[0].raw < 0.5
+        failed[0] += chosen._bound_of_best_tree(wrong, np.full(100, 0.01), 0.2)[0].raw < 0.5
         monkeypatch.setattr(chosen, "binomial_tail_inversion", real)
-        failed[1] += chosen._one_tree(wrong, np.full(100, 0.01), 0.2)[0].raw < 0.5
+        failed[1] += chosen._bound_of_best_tree(wrong, np.full(100, 0.01), 0.2)[0].raw < 0.5
     assert failed[0] > 40
     assert failed[1] <= 12
 

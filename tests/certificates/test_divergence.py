@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import answers
-from pactree_mcmc.posterior.trees.cells import as_divergence, same_trees
+from pactree_mcmc.posterior.trees.cells import checked_divergence, label_equal_trees
 from pactree_mcmc.tree.arrays import LEAF
 
 FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}
@@ -172,7 +172,7 @@ def test_trees_written_in_other_ways_are_the_same(split_prior):
         assert model.log_prior(a) == pytest.approx(model.log_prior(b), abs=1e-12)
     draws = np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1)
     both = pt.posterior_from_trees(model, trees + again, draws)
-    assert same_trees(model, both.coded_trees).tolist() == 2 * list(range(len(trees)))
+    assert label_equal_trees(model, both.coded_trees).tolist() == 2 * list(range(len(trees)))
     assert both.kl_to_prior() == pytest.approx(post.kl_to_prior(), rel=1e-12)
 
 
@@ -197,9 +197,9 @@ def test_the_certificate_of_a_progressive_mixture():
 @pytest.mark.parametrize("found", [-1e-6, -1.0, math.nan, -math.inf])
 def test_a_negative_divergence_is_an_error(found):
     with pytest.raises(RuntimeError, match="divergences are not negative"):
-        as_divergence(found, 1.0)
-    assert as_divergence(-1e-13, 1.0) == as_divergence(-1e-6, 1e4) == 0.0
-    assert as_divergence(2.5, 1.0) == 2.5
+        checked_divergence(found, 1.0)
+    assert checked_divergence(-1e-13, 1.0) == checked_divergence(-1e-6, 1e4) == 0.0
+    assert checked_divergence(2.5, 1.0) == 2.5
 
 
 def test_no_posterior_hides_a_negative_divergence(monkeypatch):

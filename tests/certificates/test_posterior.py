@@ -9,7 +9,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.posterior.rows.certificate import check_prior_of_certificate, losses
+from pactree_mcmc.posterior.rows.certificate import check_prior_of_certificate, empirical_losses
 from tests.problems.drawn import random_problem
 from tests.reference.enumeration import Reference, leaf_of
 from tests.reference.leaf_scores import predictive, sample
@@ -43,7 +43,7 @@ def naive_losses(problem, trees):
 def test_exact_terms_equal_enumeration(seed):
     problem, model = split_problem(np.random.default_rng([seed, 5]))
     reference, post = Reference(problem), exact.solve(model)
-    found = losses(post)
+    found = empirical_losses(post)
     risk, tandem = naive_losses(problem, reference.posterior())
     assert found.n == len(problem.X) - sum(map(bool, problem.estimation))
     assert found.risk == pytest.approx(risk, **CLOSE)
@@ -88,7 +88,7 @@ def test_draws_are_a_finite_posterior(solved):
     assert draws.kl_to_prior() == pytest.approx(
         sum(q * math.log(q) for q in fractions) - fractions @ draws.log_prior_of_tree
     )
-    found = losses(draws)
+    found = empirical_losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
     assert found.n == (~E).sum()
     assert found.risk == pytest.approx((1.0 - p).mean())
@@ -149,7 +149,7 @@ def test_nominal_features_and_cuts_of_another_table():
     post = exact.solve(pt.TreeModel(frame, y, split_prior=cuts, leaf=pt.PacBayesLoss(1.0), estimation=E))
     assert post.certificate().gibbs.value < 0.3
     p = post.predict_proba(frame[~E])[np.arange(150), y[~E].astype(int)]
-    assert losses(post).risk == pytest.approx((1.0 - p).mean())
+    assert empirical_losses(post).risk == pytest.approx((1.0 - p).mean())
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,8 @@ def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
     loss = pt.TreeModel(X, strange, leaf=pt.PacBayesLoss(0.2), **given)
     assert loss.certificate_obstacle() is None
     risks = [
-        losses(exact.solve(pt.TreeModel(X, labels, leaf=pt.PacBayesLoss(0.0), **given))).risk for labels in (y, strange)
+        empirical_losses(exact.solve(pt.TreeModel(X, labels, leaf=pt.PacBayesLoss(0.0), **given))).risk
+        for labels in (y, strange)
     ]
     assert risks[1] != risks[0] == pytest.approx(risks[1], abs=1.0 / (~E).sum())
     assert model.log_prior(stump) == 0.0

@@ -127,7 +127,7 @@ def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
 def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):
     truth, rows = solved(name, X[:, 0] + X[:, 2]), new_rows(name)
     one_by_one = [exact.solve(truth.model).predict_quantiles(rows[i : i + 1], [0.1, 0.5])[0] for i in range(0, 90, 18)]
-    monkeypatch.setattr(predicting, "BLOCK", block)
+    monkeypatch.setattr(predicting, "MAX_LEAVES_PER_BLOCK", block)
     assert truth.predict_quantiles(rows, [0.1, 0.5])[::18] == pytest.approx(np.array(one_by_one), rel=1e-8, abs=1e-8)
     single = np.array([truth.predict_std_new_y(rows[i : i + 1])[0] for i in range(0, 90, 6)])
     assert truth.predict_std_new_y(rows)[::6] == pytest.approx(single, rel=1e-8)

@@ -6,13 +6,13 @@ import numpy as np
 
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.transitions import (
-    Snapshot,
+    StateSnapshot,
     explore,
     imbalance,
     load,
     new_chain,
     posterior_of,
-    row_of_numbers,
+    row_as_array,
     transition_row,
     tree_key,
 )
@@ -68,14 +68,14 @@ def check_row_ignores_history(naive, step):
     model = build_model(plain_package().package, naive)
     space = explore(model, step)
     chain, number, loaded = new_chain(model), {}, []
-    stump = Snapshot(chain.state)
+    stump = StateSnapshot(chain.state)
     for i, tree in enumerate(space.trees):
         stump.restore(chain.state)
         load(model, chain, tree)
         number[tree_key(chain.state)] = i
-        loaded.append(Snapshot(chain.state))
+        loaded.append(StateSnapshot(chain.state))
     assert len(number) == len(space.trees)
     assert 0 in space.after_pruning
     for i, snapshot in list(space.after_pruning.items())[::3] + list(enumerate(loaded))[::4]:
         row = transition_row(chain, snapshot, step, number.__getitem__)
-        assert np.abs(row_of_numbers(row, number) - space.transition[i]).max() < TOLERANCE
+        assert np.abs(row_as_array(row, number) - space.transition[i]).max() < TOLERANCE

@@ -267,9 +267,9 @@ def test_lengths_out_of_range(rest, said):
 
 def test_the_log_posterior_is_judged_before_trees_are_joined(monkeypatch):
     """Since this takes seconds if trees are large. If feature weights are drawn it is not judged by itself."""
-    monkeypatch.setattr(_schedule, "agrees", lambda log_posterior: False)
+    monkeypatch.setattr(_schedule, "log_posterior_converged", lambda log_posterior: False)
     assert found("unknown weights", steps=500).course.steps == 500
-    monkeypatch.setattr(_schedule, "converged", lambda post: pytest.fail("trees were joined"))
+    monkeypatch.setattr(_schedule, "has_converged", lambda post: pytest.fail("trees were joined"))
     assert found(steps=500).course.steps == 500
 
 

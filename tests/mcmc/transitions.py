@@ -7,13 +7,13 @@ import numpy as np
 from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.spaces import (
     ReachedTrees,
-    Snapshot,
+    StateSnapshot,
     Stepper,
     all_outcomes,
     imbalance,
     new_chain,
     posterior_of,
-    row_of_numbers,
+    row_as_array,
     saved_trees,
     tree_key,
 )
@@ -21,7 +21,7 @@ from pactree_mcmc.testing.spaces import (
 __all__ = [
     "KERNELS",
     "STEPS",
-    "Snapshot",
+    "StateSnapshot",
     "Stepper",
     "all_outcomes",
     "explore",
@@ -32,7 +32,7 @@ __all__ = [
     "new_ladder",
     "posterior_of",
     "present_tree",
-    "row_of_numbers",
+    "row_as_array",
     "transition_row",
     "tree_key",
 ]
@@ -112,7 +112,7 @@ def present_tree(model, chain):
 
 def transition_row(chain, snapshot, kernel, seen):
     """Distribution of the next tree, {key: probability}; ``seen(key)`` is called at each outcome."""
-    return Stepper(kernel).row(chain, snapshot, seen)
+    return Stepper(kernel).transition_row(chain, snapshot, seen)
 
 
 def explore(model, kernel, beta=1.0, walker=None, chain=None):
@@ -127,5 +127,5 @@ def explore(model, kernel, beta=1.0, walker=None, chain=None):
     rows = reached.rows
     if kernel != walker:
         rows = [transition_row(chain, snapshot, kernel, reached.number.__getitem__) for snapshot in reached.snapshots]
-    transition = np.array([row_of_numbers(row, reached.number) for row in rows])
+    transition = np.array([row_as_array(row, reached.number) for row in rows])
     return Space(reached.keys, reached.trees, transition, reached.after_pruning)

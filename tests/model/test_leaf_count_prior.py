@@ -10,7 +10,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES
 from pactree_mcmc.mcmc.moves.base import log_leaf_count_ratio
 from pactree_mcmc.testing.plain import plain_package
-from tests.posterior.spaces import MODELS, all_trees, probabilities
+from tests.posterior.spaces import MODELS, all_trees, probabilities_of_cells_and_splits
 
 PMF = [0.0, 0.3, 0.1, 0.4, 0.15, 0.05]
 
@@ -91,7 +91,7 @@ def test_a_posterior_kl_and_support_of_the_exact_engine():
     assert len(trees) == truth.n_trees
     divergence = p @ (np.log(p) - log_prior) + np.logaddexp.reduce(log_prior)
     assert truth.kl_to_prior() == pytest.approx(divergence)
-    cells, splits = probabilities(model, trees, p)
+    cells, splits = probabilities_of_cells_and_splits(model, trees, p)
     support = truth.support(0.0)
     listed = [list(cells.values()), list(splits.values())]
     for kind, expected in zip(("cell", "split"), listed, strict=True):

@@ -6,7 +6,7 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees.cells import rows_looked_at
+from pactree_mcmc.posterior.trees.cells import identifying_rows
 
 
 def table(n=9, seed=0, missing=False):
@@ -74,7 +74,7 @@ def all_trees(model):
     return truth, best.trees, probability
 
 
-def parts(model, tree):
+def cells_and_splits(model, tree):
     """Return the cells with rows, as sets of distinct rows, and the splits that separate some, as sets of two cells."""
     cells = {visit.number: frozenset(visit.cell.index.tolist()) for visit in model.visit(tree)}
     splits = set()
@@ -85,24 +85,24 @@ def parts(model, tree):
     return {cell for cell in cells.values() if cell}, splits
 
 
-def probabilities(model, trees, weight):
+def probabilities_of_cells_and_splits(model, trees, weight):
     """Return the probabilities of every cell and every split that occurs."""
     out = {}, {}
     for tree, p in zip(trees, weight, strict=True):
-        for found, some in zip(out, parts(model, tree), strict=True):
+        for total, some in zip(out, cells_and_splits(model, tree), strict=True):
             for part in some:
-                found[part] = found.get(part, 0.0) + p
+                total[part] = total.get(part, 0.0) + p
     return out
 
 
 def key_of(model, cell):
     """Return the key of a cell."""
-    key = rows_looked_at(model)[1]
+    key = identifying_rows(model)[1]
     word = np.bitwise_xor.reduce(key[sorted(cell)], axis=0)
     return tuple(word.tolist())
 
 
-def keyed(model, cells, splits):
+def probabilities_by_key(model, cells, splits):
     """Return probabilities by key, without the cell of all rows, which every tree has."""
     everything = frozenset(range(model.units.n_units))
     out = {key_of(model, cell): p for cell, p in cells.items() if cell != everything}
@@ -112,13 +112,13 @@ def keyed(model, cells, splits):
     return out
 
 
-def independent(truth, chains=4, draws=1000, seed=0):
+def independent_draws(truth, chains=4, draws=1000, seed=0):
     """Return independent draws as chains."""
     post = truth.sample(chains * draws, rng=seed)
-    return in_chains(post, post.tree_of_draw.reshape(chains, draws))
+    return with_draws(post, post.tree_of_draw.reshape(chains, draws))
 
 
-def in_chains(post, tree_of_draw):
+def with_draws(post, tree_of_draw):
     """Return a posterior of the same trees with other draws."""
     by_tree = post.log_prior_of_tree, post.log_score_of_tree
     return pt.SampledPosterior(post.model, post.coded_trees, post.node_stats, tree_of_draw, *by_tree)

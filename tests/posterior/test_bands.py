@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.rows import attributions, predictive
-from tests.posterior.test_credible import LEAVES, PRIOR, X, own_leaf
+from tests.posterior.test_credible import LEAVES, PRIOR, X, custom_leaf
 
 N = len(X)
 
@@ -32,7 +32,7 @@ def tables(name, n, seed):
             yield exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)), post, value
 
 
-def inside_of_partial_dependence(truth, post, value):
+def coverage_of_partial_dependence(truth, post, value):
     """Fraction of the values of a partial dependence curve inside the band of its plot."""
     band = pt.plots.plot_partial_dependence(truth, 0, X=X, n_trees=400).patches[0].get_data()
     plt.close("all")
@@ -44,33 +44,33 @@ def inside_of_partial_dependence(truth, post, value):
     return np.mean((band.baseline <= actual) & (actual <= band.values))
 
 
-def inside_of_shap(truth, post, value):
+def coverage_of_shap(truth, post, value):
     """Fraction of Shapley values inside their intervals. Many are zero, and zero is the end of many intervals."""
-    found = truth.shap(X[:10], draws=400)
+    shap = truth.shap(X[:10], draws=400)
     parts = attributions.TreesWithValues(post.distinct_trees, value, attributions.fractions_of_rows(post))
     actual = parts.shapley_values(X[:10])[0]
-    return np.mean((found.lower - 1e-12 <= actual) & (actual <= found.upper + 1e-12))
+    return np.mean((shap.lower - 1e-12 <= actual) & (actual <= shap.upper + 1e-12))
 
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize("name", ["normal", "classes"])
 def test_the_band_of_partial_dependence_covers(name):
-    inside = [inside_of_partial_dependence(*table) for table in tables(name, 25, 1)]
-    assert abs(np.mean(inside) - 0.9) < 0.02 + 3.0 * np.std(inside) / np.sqrt(25), np.mean(inside)
+    is_covered = [coverage_of_partial_dependence(*table) for table in tables(name, 25, 1)]
+    assert abs(np.mean(is_covered) - 0.9) < 0.02 + 3.0 * np.std(is_covered) / np.sqrt(25), np.mean(is_covered)
 
 
 def test_shapley_intervals_cover():
-    inside = [inside_of_shap(*table) for table in tables("normal", 30, 1)]
-    assert np.mean(inside) > 0.88 - 3.0 * np.std(inside) / np.sqrt(30), np.mean(inside)
+    is_covered = [coverage_of_shap(*table) for table in tables("normal", 30, 1)]
+    assert np.mean(is_covered) > 0.88 - 3.0 * np.std(is_covered) / np.sqrt(30), np.mean(is_covered)
 
 
 @pytest.mark.tenth_a_day
 @pytest.mark.planted
-@pytest.mark.parametrize("inside", [inside_of_partial_dependence, inside_of_shap])
-def test_bands_over_trees_alone_are_too_narrow(inside, monkeypatch):
+@pytest.mark.parametrize("coverage_of_table", [coverage_of_partial_dependence, coverage_of_shap])
+def test_bands_over_trees_alone_are_too_narrow(coverage_of_table, monkeypatch):
     """Planted: leaf values as predicted, so that the uncertainty of the mean of a leaf is missing."""
     monkeypatch.setattr(pt.NormalInverseGamma, "has_expectation", False)
-    fractions = [inside(*table) for table in tables("normal", 12, 1)]
+    fractions = [coverage_of_table(*table) for table in tables("normal", 12, 1)]
     assert np.mean(fractions) < 0.8
 
 
@@ -80,16 +80,16 @@ def test_the_same_draws_by_node_and_by_row(name):
     """Draws of the values of nodes, looked up at rows, have the quantiles of the closed forms."""
     leaf, y = LEAVES[name]
     post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(300, rng=1)
-    numbers = predictive.spaced_draws(post, 3000)
-    drawn = predictive.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
+    numbers = predictive.trees_of_spaced_draws(post, 3000)
+    by_node = predictive.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
     ends = post.credible_interval(X[:3], 0.8).reshape(3, -1, 2)
-    assert np.allclose((drawn[..., None] > ends).mean(axis=0), [0.9, 0.1], atol=0.03)
+    assert np.allclose((by_node[..., None] > ends).mean(axis=0), [0.9, 0.1], atol=0.03)
 
 
 def test_draws_are_taken_evenly():
     post = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], **PRIOR)).sample(50, rng=1)
-    assert predictive.spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
-    assert predictive.spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
+    assert predictive.trees_of_spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
+    assert predictive.trees_of_spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
 
 
 BY_ROW = pt.CustomLeaf(
@@ -100,12 +100,12 @@ BY_ROW = pt.CustomLeaf(
 )
 
 
-@pytest.mark.parametrize("leaf", [pt.PacBayesLoss(1.0), own_leaf(), BY_ROW])
+@pytest.mark.parametrize("leaf", [pt.PacBayesLoss(1.0), custom_leaf(), BY_ROW])
 def test_leaves_without_expectation_keep_their_predictions(leaf):
     y = LEAVES["classes"][1] if isinstance(leaf, pt.PacBayesLoss) else np.linspace(-1.0, 1.0, N)
     post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(40, rng=1)
-    drawn = predictive.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
-    np.testing.assert_allclose(drawn, post.values_by_draw(X[:5])[0])
+    predictions = predictive.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
+    np.testing.assert_allclose(predictions, post.values_by_draw(X[:5])[0])
     band = pt.plots.plot_partial_dependence(post, 0, X=X[:5], n_trees=40).patches[0].get_data()
     assert np.all(np.asarray(band.baseline) <= band.values)
     plt.close("all")
@@ -115,7 +115,7 @@ def test_leaves_without_expectation_keep_their_predictions(leaf):
 def test_one_row_constant_columns_and_missing_values(X1):
     model = pt.TreeModel(X1, ["a", "b", "a", "b", "b", "b"], missing="branch")
     post = exact.solve(model).sample(30, rng=1)
-    found = post.shap(X1[:1], draws=50)
-    assert found.lower.shape == (1, 1, 2) and np.all(found.lower <= found.upper)
+    shap = post.shap(X1[:1], draws=50)
+    assert shap.lower.shape == (1, 1, 2) and np.all(shap.lower <= shap.upper)
     assert np.isfinite(post.draw_expectations(X1[:1], 20, rng=1)).all()
     assert len(post.interactions()) == 0

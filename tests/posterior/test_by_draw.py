@@ -14,21 +14,21 @@ Y = (X[:, 0] > 1) ^ (rng.random(60) < 0.15)
 MODEL = pt.TreeModel(X, Y, tree_prior=pt.ChipmanPrior(0.8, 1.0, 4))
 
 
-def of_chains():
+def posterior_of_chains():
     return pt.sample(
         MODEL, 97, tune=20, chains=3, rng=1, kernel="grow-prune", proposals=20, start="prior", progress=False
     )
 
 
-def of_stages():
+def posterior_of_stages():
     return pt.progressive_mixture(MODEL, particles=10, draws=141, chains=3, kernel="grow-prune", rng=1)
 
 
-def of_the_exact_engine():
+def posterior_of_exact_draws():
     return exact.solve(MODEL).sample(89, rng=1)
 
 
-POSTERIORS = {"chains": of_chains, "stages": of_stages, "independent": of_the_exact_engine}
+POSTERIORS = {"chains": posterior_of_chains, "stages": posterior_of_stages, "independent": posterior_of_exact_draws}
 
 
 @pytest.fixture(scope="module", params=POSTERIORS)
@@ -46,10 +46,10 @@ def test_numbers_are_those_of_the_tree_of_each_draw(post):
     for chain, draw in np.ndindex(post.n_chains, min(post.n_draws, 30)):
         number = int(post.tree_of_draw[chain, draw])
         tree = post.distinct_tree(number)
-        asked = tree.feature[tree.feature >= 0]
+        features = tree.feature[tree.feature >= 0]
         assert (post.n_leaves[chain, draw], post.depth[chain, draw]) == (tree.n_leaves, tree.depth)
         assert post.root_feature[chain, draw] == tree.feature[0]
-        assert post.split_counts[chain, draw].tolist() == np.bincount(asked, minlength=3).tolist()
+        assert post.split_counts[chain, draw].tolist() == np.bincount(features, minlength=3).tolist()
         assert post.log_prior[chain, draw] == post.log_prior_of_tree[number]
         assert post.log_score[chain, draw] == post.log_score_of_tree[number]
 

@@ -7,23 +7,26 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.trees import consensus as module
 
-from .spaces import MODELS, all_trees, independent, probabilities
+from .spaces import MODELS, all_trees, independent_draws, probabilities_of_cells_and_splits
 
 pytest.importorskip("pandas")
 
 
-def expected_of(model, trees, weight, least=0.5):
+def expected_of(model, trees, weight, min_support=0.5):
     """The majority cells as sets of rows, and their probabilities."""
-    return {cell: p for cell, p in probabilities(model, trees, weight)[0].items() if p > least}
+    return {
+        cell: p for cell, p in probabilities_of_cells_and_splits(model, trees, weight)[0].items() if p > min_support
+    }
 
 
 def rows_of(model, tree):
     """The set of distinct rows in each node of a consensus tree, from its words."""
-    inside = [set(range(model.units.n_units))]
+    out = [set(range(model.units.n_units))]
     for node in range(1, len(tree.words)):
-        above = inside[tree.parent[node]]
-        inside.append({u for u in above if all(holds(model, u, said) for said in conditions(tree.words[node]))})
-    return inside
+        above = out[tree.parent[node]]
+        texts = conditions(tree.words[node])
+        out.append({u for u in above if all(satisfies(model, u, condition) for condition in texts)})
+    return out
 
 
 def conditions(words):
@@ -31,39 +34,41 @@ def conditions(words):
     return words.replace("}, ", "}|").split("|") if "{" in words else words.split(", ")
 
 
-def holds(model, unit, said):
+def satisfies(model, unit, condition):
     """Return True if a distinct row meets one condition, or more joined by commas behind a brace."""
     x = model.unit_numbers(np.array([unit]))[0]
-    if "{" not in said:
-        return all(_ordered(model, x, part) for part in said.split(", "))
-    before, _, braces = said.rpartition("x")
+    if "{" not in condition:
+        return all(satisfies_bound(model, x, part) for part in condition.split(", "))
+    text_before, _, braces = condition.rpartition("x")
     name, _, listed = braces.partition(" ")
     label = str(model.columns.categories[int(name)].tolist()[int(x[int(name)])])
-    inside = label in listed[listed.index("{") + 1 : -1].split(", ")
-    ordered = all(_ordered(model, x, part) for part in before.rstrip(", ").split(", ")) if before else True
-    return ordered and (inside != listed.startswith("not"))
+    is_listed = label in listed[listed.index("{") + 1 : -1].split(", ")
+    ordered = (
+        all(satisfies_bound(model, x, part) for part in text_before.rstrip(", ").split(", ")) if text_before else True
+    )
+    return ordered and (is_listed != listed.startswith("not"))
 
 
-def _ordered(model, x, said):
-    missing = said.endswith(" or missing")
-    name, _, rest = said.removesuffix(" or missing").partition(" ")
+def satisfies_bound(model, x, condition):
+    missing = condition.endswith(" or missing")
+    name, _, bound = condition.removesuffix(" or missing").partition(" ")
     value = x[int(name[1:])]
-    if rest in ("is missing", "is known"):
-        return np.isnan(value) == (rest == "is missing")
-    side, threshold = rest.split()
+    if bound in ("is missing", "is known"):
+        return np.isnan(value) == (bound == "is missing")
+    side, threshold = bound.split()
     return missing if np.isnan(value) else (value <= float(threshold)) == (side == "<=")
 
 
 def check(model, tree, expected):
-    found = {frozenset(rows): p for rows, p in zip(rows_of(model, tree), tree.support, strict=True)}
-    assert found.keys() == expected.keys()
-    assert [found[cell] for cell in expected] == pytest.approx(list(expected.values()))
+    support_of_rows = {frozenset(rows): p for rows, p in zip(rows_of(model, tree), tree.support, strict=True)}
+    assert support_of_rows.keys() == expected.keys()
+    assert [support_of_rows[cell] for cell in expected] == pytest.approx(list(expected.values()))
     for node in range(1, len(tree.words)):
         assert tree.parent[node] < node and tree.depth[node] == tree.depth[tree.parent[node]] + 1
     for node in range(len(tree.words)):
         children = tree.children(node)
-        held = sum(tree.rows[child] for child in children)
-        assert tree.rest[node] == (tree.rows[node] - held if children else 0.0)
+        in_children = sum(tree.rows[child] for child in children)
+        assert tree.rest[node] == (tree.rows[node] - in_children if children else 0.0)
 
 
 @pytest.mark.tenth_a_day
@@ -79,17 +84,17 @@ def test_exact_consensus_is_that_of_all_trees_listed(name):
 @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, empty cells", "dyadic"])
 def test_consensus_of_draws(name):
     model = MODELS[name]
-    post = independent(exact.solve(model), chains=2, draws=60)
+    post = independent_draws(exact.solve(model), chains=2, draws=60)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
     check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, post.weight_of_tree))
 
 
 def test_values_and_rows_are_those_of_leaves():
-    post = independent(exact.solve(MODELS["a row counts twice"]), draws=100)
+    post = independent_draws(exact.solve(MODELS["a row counts twice"]), draws=100)
     tree = post.consensus_tree()
     assert tree.rows[0] == 10.0
-    whole = pt.posterior_from_trees(post.model, [pt.Tree([-1], [0], [0], [0])])
-    assert tree.value[0] == pytest.approx(whole.node_values[0])
+    single = pt.posterior_from_trees(post.model, [pt.Tree([-1], [0], [0], [0])])
+    assert tree.value[0] == pytest.approx(single.node_values[0])
 
 
 def test_a_node_may_have_three_children():
@@ -101,30 +106,30 @@ def test_a_node_may_have_three_children():
         return pt.Tree([0, -1, 0, -1, -1], [0] * 5, [1, 0, 3, 0, 0], [2, 0, 4, 0, 0], [first, -1, second, -1, -1])
 
     post = pt.posterior_from_trees(model, [tree(1, 2), tree(2, 4), tree(4, 1)])
-    found = post.consensus_tree()
-    assert found.children(0) == [1, 2, 3] and found.support.tolist() == [1.0] * 4
-    lines = found.format().splitlines()
+    consensus = post.consensus_tree()
+    assert consensus.children(0) == [1, 2, 3] and consensus.support.tolist() == [1.0] * 4
+    lines = consensus.format().splitlines()
     assert len(lines) == 4 and [line[:4] for line in lines] == ["all ", "|-- ", "|-- ", "`-- "]
-    assert sorted(found.words[1:]) == ["x0 in {0.0}", "x0 in {1.0}", "x0 in {2.0}"]
-    assert "(4 rows, support 1.00) False: 0.833, True: 0.167" in found.format()
+    assert sorted(consensus.words[1:]) == ["x0 in {0.0}", "x0 in {1.0}", "x0 in {2.0}"]
+    assert "(4 rows, support 1.00) False: 0.833, True: 0.167" in consensus.format()
 
 
-def middle_first(order):
+def words_of_children(order):
     """Lowest thresholds of the pieces of x0 that most trees have, each tree with another split at its root."""
     x = np.arange(40.0)
     model = pt.TreeModel(np.column_stack([x, x % 2]), (x > 9) & (x < 30))
     left_deep = pt.Tree([0, 0, -1, -1, -1], [29.5, 9.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
     right_deep = pt.Tree([0, -1, 0, -1, -1], [9.5, 0, 29.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
     trees = [left_deep, right_deep]
-    found = pt.posterior_from_trees(model, [trees[i] for i in order]).consensus_tree()
-    return [found.words[i] for i in found.children(0)]
+    tree = pt.posterior_from_trees(model, [trees[i] for i in order]).consensus_tree()
+    return [tree.words[i] for i in tree.children(0)]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_three_children_are_in_the_order_of_their_thresholds(order):
-    said = middle_first(order)
-    assert len(said) == 3
-    assert said[0] == "x0 <= 9.5" and said[2] == "x0 > 29.5"
+    words = words_of_children(order)
+    assert len(words) == 3
+    assert words[0] == "x0 <= 9.5" and words[2] == "x0 > 29.5"
 
 
 def test_rows_in_no_child_are_told():
@@ -134,13 +139,13 @@ def test_rows_in_no_child_are_told():
     def stump(t):
         return pt.Tree([0, -1, 0, -1, -1], [2.5, 0, t, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
 
-    def other(t):
+    def reversed_stump(t):
         return pt.Tree([0, 0, -1, -1, -1], [t, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
 
-    post = pt.posterior_from_trees(model, [stump(5.5), other(6.5), other(7.5)])
-    found = post.consensus_tree(join_cuts=False)
-    assert found.words == ["all rows", "x0 <= 2.5"] and found.rest.tolist() == [9.0, 0.0]
-    assert str(found).splitlines()[0] == "all rows (12 rows, 9 rows in no child) False: 0.500, True: 0.500"
+    post = pt.posterior_from_trees(model, [stump(5.5), reversed_stump(6.5), reversed_stump(7.5)])
+    tree = post.consensus_tree(join_cuts=False)
+    assert tree.words == ["all rows", "x0 <= 2.5"] and tree.rest.tolist() == [9.0, 0.0]
+    assert str(tree).splitlines()[0] == "all rows (12 rows, 9 rows in no child) False: 0.500, True: 0.500"
 
 
 @pytest.mark.planted
@@ -150,7 +155,7 @@ def test_a_wrong_parent_would_be_seen(monkeypatch):
     trees = [pt.Tree([0, 0, -1, -1, -1], [5.5, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])]
     post = pt.posterior_from_trees(model, trees)
     check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, [1.0]))
-    monkeypatch.setattr(module, "_parents", lambda is_above: np.array([-1] + [0] * (len(is_above) - 1)))
+    monkeypatch.setattr(module, "_parents_of_groups", lambda is_above: np.array([-1] + [0] * (len(is_above) - 1)))
     with pytest.raises(AssertionError):
         check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, [1.0]))
 
@@ -178,9 +183,9 @@ def stumps(cuts):
 def test_neighbouring_cuts_are_joined():
     post = stumps([17.5, 18.5, 19.5, 20.5])
     assert post.consensus_tree(join_cuts=False).words == ["all rows"]
-    found = post.consensus_tree()
-    assert found.words == ["all rows", "x0 <= 19.5 [17.5, 20.5]", "x0 > 19.5 [17.5, 20.5]"]
-    assert found.support.tolist() == [1.0, 1.0, 1.0] and found.rows.tolist() == [40.0, 20.0, 20.0]
+    tree = post.consensus_tree()
+    assert tree.words == ["all rows", "x0 <= 19.5 [17.5, 20.5]", "x0 > 19.5 [17.5, 20.5]"]
+    assert tree.support.tolist() == [1.0, 1.0, 1.0] and tree.rows.tolist() == [40.0, 20.0, 20.0]
 
 
 def test_cells_are_joined_whatever_the_order_of_the_splits():
@@ -195,10 +200,10 @@ def test_cells_are_joined_whatever_the_order_of_the_splits():
             [first, second, -1, -1, second, -1, -1], [a, b, 0, 0, b, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0]
         )
 
-    found = pt.posterior_from_trees(model, [tree(0, 4.5, 4.5), tree(0, 3.5, 4.5), tree(1, 4.5, 5.5), tree(1, 3.5, 4.5)])
-    words = found.consensus_tree().words
+    post = pt.posterior_from_trees(model, [tree(0, 4.5, 4.5), tree(0, 3.5, 4.5), tree(1, 4.5, 5.5), tree(1, 3.5, 4.5)])
+    words = post.consensus_tree().words
     assert len(words) == 5 and all("x0" in text and "x1" in text for text in words[1:])
-    assert found.consensus_tree().support.tolist() == [1.0] * 5
+    assert post.consensus_tree().support.tolist() == [1.0] * 5
 
 
 @pytest.mark.planted
@@ -208,10 +213,10 @@ def test_cells_that_no_cut_distinguishes_are_joined_once(monkeypatch):
     assert len(post.consensus_tree().words) == 3
     join = module.join_cells
 
-    def both(post, probability, least):
+    def with_exact_cells(post, probability, least):
         groups = join(post, probability, least)
         return groups._replace(probability=np.append(probability, groups.probability[len(probability) :]))
 
-    monkeypatch.setattr(module, "join_cells", both)
+    monkeypatch.setattr(module, "join_cells", with_exact_cells)
     with pytest.raises((AssertionError, IndexError)):
         assert len(post.consensus_tree().words) == 3

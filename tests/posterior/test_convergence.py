@@ -13,7 +13,7 @@ from pactree_mcmc.mcmc.kernel import LOCAL_WEIGHTS, read_kernel
 from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, warn_if_unconverged
 from pactree_mcmc.posterior.ess import rhat, rhat_and_ess
-from pactree_mcmc.posterior.trees.cells import distinct_rows, training_points
+from pactree_mcmc.posterior.trees.cells import distinguishable_rows, training_points
 from pactree_mcmc.tree.drawn import Course
 
 pd = pytest.importorskip("pandas")
@@ -25,7 +25,7 @@ STAY = (
 )
 
 
-def by_hand(model, trees, tree_of_draw):
+def posterior_of_trees(model, trees, tree_of_draw):
     """Return a posterior of these trees."""
     return pt.posterior_from_trees(model, trees, tree_of_draw)
 
@@ -49,16 +49,16 @@ def model_of(kind):
     return pt.TreeModel(np.column_stack([x, x % 2]), y[kind])
 
 
-def listed(post):
+def failing_lines(post):
     """Return all lines of the criteria that fail as one text."""
     return "\n  ".join(check_convergence(post))
 
 
-def independent(n_chains=4, draws=1000, n_trees=6, seed=0):
+def independent_draws(n_chains=4, draws=1000, n_trees=6, seed=0):
     return np.random.default_rng(seed).integers(0, n_trees, (n_chains, draws))
 
 
-def warned(post, **options):
+def warning_of(post, **options):
     """Return the text of the one warning, or None."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -71,9 +71,9 @@ def warned(post, **options):
 @pytest.mark.planted
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
 def test_one_shifted_chain_is_seen(kind):
-    draws = independent(n_trees=3)
+    draws = independent_draws(n_trees=3)
     draws[2] += 3
-    post = by_hand(model_of(kind), TREES, draws)
+    post = posterior_of_trees(model_of(kind), TREES, draws)
     header, *lines = check_convergence(post)
     assert header.startswith("the draws may not represent the posterior; wanted: R-hat at most 1.01")
     assert lines[0].startswith("log posterior: R-hat ")
@@ -84,19 +84,19 @@ def test_one_shifted_chain_is_seen(kind):
     assert all(line.startswith(name) for line in lines[-5:-2])
     assert "more of" in lines[-2] and lines[-2].endswith("predictions")
     assert lines[-1:] == [STAY]
-    header_of_warning, worst, advice, read_on = warned(post).split("\n  ")
+    header_of_warning, worst, advice, read_on = warning_of(post).split("\n  ")
     assert header_of_warning.startswith(header) and header_of_warning.endswith("quantities fail.")
     assert advice == STAY and read_on.startswith("All quantities: post.diagnosis.")
     assert worst.startswith("Worst of each kind (R-hat, ESS): ") and worst.count("(") == 1 + 5 + ("P(y" in worst)
-    assert post.diagnosis.attrs["warning"] == warned(post).replace("\n  ", "\n")
+    assert post.diagnosis.attrs["warning"] == warning_of(post).replace("\n  ", "\n")
 
 
 def test_the_diagnosis_has_every_quantity_and_the_worst_first():
-    model, draws = model_of("two classes"), independent(n_trees=3)
-    fine = by_hand(model, TREES, draws).diagnosis
+    model, draws = model_of("two classes"), independent_draws(n_trees=3)
+    fine = posterior_of_trees(model, TREES, draws).diagnosis
     assert not fine["fails"].any() and fine.attrs["warning"] == ""
     draws[2] += 3
-    post = by_hand(model, TREES, draws)
+    post = posterior_of_trees(model, TREES, draws)
     table = post.diagnosis
     assert list(table.columns) == ["kind", "rhat", "ess", "fails"] and table.index.is_unique
     assert set(table["kind"]) == {"scalars", "root features", "features", "distances between trees", "predictions"}
@@ -107,7 +107,7 @@ def test_the_diagnosis_has_every_quantity_and_the_worst_first():
     assert np.array_equal(failing, np.sort(failing)[::-1])
     times = np.maximum((table["rhat"] - 1.0) / 0.01, 400.0 / table["ess"])[failing]
     assert times.is_monotonic_decreasing
-    assert len(by_hand(model, TREES, draws[:, :10]).diagnosis) == 0
+    assert len(posterior_of_trees(model, TREES, draws[:, :10]).diagnosis) == 0
 
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "regression"])
@@ -116,27 +116,27 @@ def test_warnings_have_at_most_five_lines(kind, n_chains):
     rng = np.random.default_rng(n_chains)
     for repeats in (1, 4, 10, 200):
         draws = np.repeat(rng.integers(0, len(TREES), (n_chains, 400 // min(repeats, 40))), repeats, axis=1)
-        text = warned(by_hand(model_of(kind), TREES, draws))
+        text = warning_of(posterior_of_trees(model_of(kind), TREES, draws))
         assert text is None or len(text.splitlines()) <= 5
 
 
 @pytest.mark.parametrize(("least", "is_near"), [(5000.0, True), (9000.0, False)])
 def test_a_run_that_is_nearly_long_enough_is_to_be_resumed(least, is_near, monkeypatch):
     """Some 4,000 effective draws of 4 x 1,000, when 5,000 or 9,000 are wanted."""
-    monkeypatch.setattr(convergence, "LEAST_ESS", least)
-    post = by_hand(model_of("two classes"), TREES, independent())
-    text = warned(post)
+    monkeypatch.setattr(convergence, "MIN_ESS", least)
+    post = posterior_of_trees(model_of("two classes"), TREES, independent_draws())
+    text = warning_of(post)
     assert "pt.resume" not in text and "Try about " in text
     post.course = Course(read_kernel("local"), 1, (), 1000)
-    text = warned(post)
+    text = warning_of(post)
     assert ("Try pt.resume(post, " in text) == is_near
     if is_near:
         times = max(least / check for check in post.diagnosis["ess"])
-        asked = int(re.search(r"pt\.resume\(post, ([0-9]+)\)", text).group(1))
-        assert 0.0 <= asked - 1000.0 * (times - 1.0) <= 100.0
+        n_further = int(re.search(r"pt\.resume\(post, ([0-9]+)\)", text).group(1))
+        assert 0.0 <= n_further - 1000.0 * (times - 1.0) <= 100.0
 
 
-def figures_of(line):
+def values_of_line(line):
     """Name, R-hat and ESS in a line of a warning."""
     name, of_chains, size = re.fullmatch(r"(.*): R-hat ([0-9.]+), ESS ([0-9]+)", line).groups()
     return name, float(of_chains), int(size)
@@ -144,12 +144,12 @@ def figures_of(line):
 
 @pytest.mark.planted
 def test_chains_that_stand_still_apart_are_seen():
-    post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    text = warned(post)
+    post = posterior_of_trees(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    text = warning_of(post)
     assert "log posterior (inf, " in text
     assert STAY in text
     assert "times as many draws" not in text
-    assert "try betas=16." in warned(post, levels=8)
+    assert "try betas=16." in warning_of(post, levels=8)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_chains_that_stand_still_apart_are_seen():
 )
 def test_advice_names_only_arguments_of_the_call(arguments, advice):
     """A default run uses the kernel "local" if the table is too large."""
-    post = by_hand(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    post = posterior_of_trees(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     post.calls = (call_record(pt.sample, arguments | {"rng": 1}),)
-    assert advice in warned(post)
+    assert advice in warning_of(post)
 
 
 @pytest.mark.planted
@@ -182,7 +182,7 @@ def test_a_run_too_short_for_its_problem_is_seen():
 
 
 @pytest.fixture(scope="module")
-def of_too_many_rows():
+def run_on_too_many_rows():
     """The default run on a table whose splits cannot be scored often enough for its work."""
     x = np.random.default_rng(0).uniform(size=(300, 3))
     with warnings.catch_warnings():
@@ -192,69 +192,69 @@ def of_too_many_rows():
     return post
 
 
-def test_a_default_run_is_not_advised_to_become_one(of_too_many_rows):
+def test_a_default_run_is_not_advised_to_become_one(run_on_too_many_rows):
     """A default run with kernel "local" is advised to make more steps, not draws."""
-    text = warned(of_too_many_rows)
+    text = warning_of(run_on_too_many_rows)
     assert "without kernel=" not in text and "raise tune" not in text and " draws (" not in text
     assert "try more chains=, or betas=8" in text or "as many steps (steps=" in text
 
 
 def test_rounding_errors_are_no_difference():
-    post = by_hand(model_of("regression"), [cut_at(9.5)] * 4, np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    post = posterior_of_trees(model_of("regression"), [cut_at(9.5)] * 4, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     post.node_stats = post.node_stats * (1.0 + 1e-15 * np.arange(len(post.node_stats)))[:, None]
     post.log_score_of_tree = post.log_score_of_tree * (1.0 + 1e-15 * np.arange(4))
     assert len(np.unique(post.log_score_of_tree)) > 1
-    assert warned(post) is None
+    assert warning_of(post) is None
 
 
 @pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("shape", "total"), [((4, 20), 80), ((1, 99), 99), ((2, 1), 2), ((40, 3), 120)])
 def test_too_few_draws_to_judge(shape, total):
-    text = warned(by_hand(model_of("regression"), TREES, independent(*shape)))
+    text = warning_of(posterior_of_trees(model_of("regression"), TREES, independent_draws(*shape)))
     assert text == f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
 
 
 def test_one_chain():
     model = model_of("two classes")
-    assert warned(by_hand(model, TREES, independent(1, 4000))) is None
-    sticky = np.repeat(independent(1, 200, seed=3), 10, axis=1)
-    text = listed(by_hand(model, TREES, sticky))
+    assert warning_of(posterior_of_trees(model, TREES, independent_draws(1, 4000))) is None
+    sticky = np.repeat(independent_draws(1, 200, seed=3), 10, axis=1)
+    text = failing_lines(posterior_of_trees(model, TREES, sticky))
     assert "times as many draws (draws=" in text
     assert text.endswith("give chains=4; here R-hat compares its halves.")
     assert "different modes" not in text
-    halves = np.concatenate([independent(1, 1000, n_trees=2), independent(1, 1000, n_trees=2) + 3], axis=1)
-    text = warned(by_hand(model, TREES, halves))
+    halves = np.concatenate([independent_draws(1, 1000, n_trees=2), independent_draws(1, 1000, n_trees=2) + 3], axis=1)
+    text = warning_of(posterior_of_trees(model, TREES, halves))
     assert "The second half of the chain differs from the first: raise tune by 2000 or more." in text
 
 
 def test_slow_chains_get_the_factor_by_which_to_lengthen():
-    repeated = np.repeat(independent(4, 100, seed=1), 10, axis=1)
-    post = by_hand(model_of("regression"), TREES, repeated)
+    repeated = np.repeat(independent_draws(4, 100, seed=1), 10, axis=1)
+    post = posterior_of_trees(model_of("regression"), TREES, repeated)
     lines = check_convergence(post)
-    figures = [figures_of(line) for line in lines if ": R-hat " in line and not line.startswith("the ")]
+    figures = [values_of_line(line) for line in lines if ": R-hat " in line and not line.startswith("the ")]
     times = max(max(100.0 * (of_chains - 1.0), 400.0 / size) for _, of_chains, size in figures)
-    asked = int(re.fullmatch(r"Try about [0-9.]+ times as many draws \(draws=([0-9]+)\)\.", lines[-1]).group(1))
-    assert 900.0 * times < asked < 1100.0 * times
-    longer = by_hand(post.model, TREES, np.repeat(independent(4, asked // 10, seed=2), 10, axis=1))
+    n_advised = int(re.fullmatch(r"Try about [0-9.]+ times as many draws \(draws=([0-9]+)\)\.", lines[-1]).group(1))
+    assert 900.0 * times < n_advised < 1100.0 * times
+    longer = posterior_of_trees(post.model, TREES, np.repeat(independent_draws(4, n_advised // 10, seed=2), 10, axis=1))
     assert rhat_and_ess(longer.n_leaves[None])[1][0] > 300.0
 
 
 def test_a_trend_common_to_all_chains_asks_for_tuning():
-    early, late = independent(n_trees=2, draws=500), independent(n_trees=2, draws=500) + 2
-    text = warned(by_hand(model_of("two classes"), TREES, np.concatenate([early, late], axis=1)))
+    early, late = independent_draws(n_trees=2, draws=500), independent_draws(n_trees=2, draws=500) + 2
+    text = warning_of(posterior_of_trees(model_of("two classes"), TREES, np.concatenate([early, late], axis=1)))
     assert "The second halves of the chains differ from the first: raise tune by 1000 or more." in text
     assert "different modes" not in text
 
 
 def test_the_warning_names_the_line_of_the_caller():
-    post = by_hand(model_of("regression"), TREES, independent(2, 10))
+    post = posterior_of_trees(model_of("regression"), TREES, independent_draws(2, 10))
     with pytest.warns(ConvergenceWarning) as caught:
         warn_if_unconverged(post)
     assert caught[0].filename == __file__
     assert linecache.getline(__file__, caught[0].lineno).strip() == "warn_if_unconverged(post)"
 
 
-def block(row, cut):
+def tree_with_three_rows(row, cut):
     """Tree that cuts three rows from ``row`` on out of a column 0, 1, 2, ..., and one of these at ``cut``."""
     threshold = [row - 0.5, 0, row + 2.5, cut, 0, 0, 0]
     return pt.Tree([0, -1, 0, 0, -1, -1, -1], threshold, [1, 0, 3, 4, 0, 0, 0], [2, 0, 6, 5, 0, 0, 0])
@@ -266,16 +266,18 @@ def test_a_disagreement_about_three_rows_is_seen(n):
     x = np.append(np.arange(float(n)), np.repeat(3.0, 2 * n))
     model, first = pt.TreeModel(x[:, None], np.cos(x)), 65
     draws = np.random.default_rng(1).random((4, 1000)) < np.array([0.4, 0.4, 0.4, 0.6])[:, None]
-    post = by_hand(model, [block(first, first + 0.5), block(first, first + 1.5)], draws.astype(int))
-    judged = {f"prediction at row {row}" for row in range(first, first + 3)}
-    found = convergence._figures(post, convergence.MOST_POINTS)
-    names = np.array(found.names)
-    assert (found.group == "predictions").sum() == n
-    assert judged == set(names[found.failed & (found.group == "predictions")].tolist())
-    assert judged == {line.split(":")[0] for line in check_convergence(post) if line.startswith("prediction at")}
+    post = posterior_of_trees(
+        model, [tree_with_three_rows(first, first + 0.5), tree_with_three_rows(first, first + 1.5)], draws.astype(int)
+    )
+    expected = {f"prediction at row {row}" for row in range(first, first + 3)}
+    diagnostics = convergence._compute_diagnostics(post, convergence.MAX_POINTS)
+    names = np.array(diagnostics.names)
+    assert (diagnostics.group == "predictions").sum() == n
+    assert expected == set(names[diagnostics.failed & (diagnostics.group == "predictions")].tolist())
+    assert expected == {line.split(":")[0] for line in check_convergence(post) if line.startswith("prediction at")}
     # as it was
     few = training_points(model, 50)[0]
-    assert not {f"prediction at row {row}" for row in few.tolist()} & judged
+    assert not {f"prediction at row {row}" for row in few.tolist()} & expected
 
 
 def test_rows_that_the_leaf_distinguishes_are_distinct():
@@ -285,29 +287,31 @@ def test_rows_that_the_leaf_distinguishes_are_distinct():
     rule = pt.LocalCuts(max_cuts=2)
     plain = pt.TreeModel(X, np.sin(x), split_prior=rule)
     leaf = pt.NormalLinear([1])
-    assert len(distinct_rows(plain, 500)[0]) < 10
-    assert distinct_rows(pt.TreeModel(X, np.sin(x), split_prior=rule, leaf=leaf), 500)[0].tolist() == list(range(40))
+    assert len(distinguishable_rows(plain, 500)[0]) < 10
+    assert distinguishable_rows(pt.TreeModel(X, np.sin(x), split_prior=rule, leaf=leaf), 500)[0].tolist() == list(
+        range(40)
+    )
 
 
 def test_predictions_of_several_outputs_have_their_names():
     x = np.arange(float(N))
     model = pt.TreeModel(x[:, None], np.column_stack([0.0 * x, np.sin(x / 9.0)]), leaf=pt.MultivariateNormal(2))
-    post = by_hand(model, [STUMP, *TREES[1:4]], np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    post = posterior_of_trees(model, [STUMP, *TREES[1:4]], np.repeat([[0], [1], [2], [3]], 500, axis=1))
     names = post.diagnosis.query("kind == 'predictions'").index
     assert len(names) == N and names.str.startswith("prediction of y1 at row ").all()
     assert set(post.project(2).table()["output"]) == {"y0", "y1"}
 
 
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():
-    post = by_hand(model_of("regression"), TREES, independent())
+    post = posterior_of_trees(model_of("regression"), TREES, independent_draws())
     post.log_prior_of_tree[1] = -np.inf
-    assert "log posterior (nan, nan)" in warned(post)
+    assert "log posterior (nan, nan)" in warning_of(post)
 
 
 def test_a_loss():
     x = np.arange(float(N))
     model = pt.TreeModel(np.column_stack([x, x % 2]), (x > 30).astype(int), leaf=pt.PacBayesLoss(2.0))
-    draws = independent(n_trees=3)
-    assert warned(by_hand(model, TREES, draws)) is None
+    draws = independent_draws(n_trees=3)
+    assert warning_of(posterior_of_trees(model, TREES, draws)) is None
     draws[2] += 3
-    assert "prediction at row" in warned(by_hand(model, TREES, draws))
+    assert "prediction at row" in warning_of(posterior_of_trees(model, TREES, draws))

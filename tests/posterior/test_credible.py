@@ -45,7 +45,7 @@ LEAVES = {
 }
 
 
-def simulated(model, rng):
+def simulate(model, rng):
     """Return y from the model, and E(y | x), (n, d), given the tree and parameters that were drawn for it."""
     tree, target, leaf = pt.simulate(model, rng=rng)[0], model.target, model.leaf
     number = tree.apply(X)
@@ -54,11 +54,11 @@ def simulated(model, rng):
         rows = np.flatnonzero(number == node)
         parameters = leaf.draw_parameters(rng, np.zeros((1, leaf.n_stats(target))), target)
         parameters = [np.repeat(part, len(rows), axis=0) for part in parameters]
-        more = () if target.regressors is None else (target.regressors[rows],)
-        expected = leaf.expectation_given(parameters, *more)
+        row_regressors = () if target.regressors is None else (target.regressors[rows],)
+        expected = leaf.expectation_given(parameters, *row_regressors)
         truth = np.empty((N, expected.shape[1])) if truth is None else truth
         truth[rows] = expected
-        values = leaf.draw_given(rng, parameters, target, rows, *more)
+        values = leaf.draw_given(rng, parameters, target, rows, *row_regressors)
         if y.ndim == 2 and values.ndim == 1:
             y[rows, 0] = values
         else:
@@ -71,15 +71,15 @@ def simulated(model, rng):
 def coverage_of(name, tables, seed):
     """Return the fraction of expectations inside 90 % intervals, over tables simulated from the model."""
     leaf, y = LEAVES[name]
-    model, rng, inside = pt.TreeModel(X, y, leaf=leaf, **PRIOR), np.random.default_rng(seed), []
-    while len(inside) < tables:
-        y, truth = simulated(model, rng)
+    model, rng, is_covered = pt.TreeModel(X, y, leaf=leaf, **PRIOR), np.random.default_rng(seed), []
+    while len(is_covered) < tables:
+        y, truth = simulate(model, rng)
         if model.classes_ is not None and len(np.unique(y)) < 3:
             continue
         ends = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).credible_interval(X)
         ends = ends if ends.ndim == 3 else ends[:, None]
-        inside.append(np.mean((ends[..., 0] <= truth) & (truth <= ends[..., 1])))
-    return np.mean(inside), np.std(inside) / np.sqrt(tables)
+        is_covered.append(np.mean((ends[..., 0] <= truth) & (truth <= ends[..., 1])))
+    return np.mean(is_covered), np.std(is_covered) / np.sqrt(tables)
 
 
 @pytest.mark.tenth_a_day
@@ -105,19 +105,19 @@ def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
 def test_draws_have_the_same_distribution(name):
     leaf, y = LEAVES[name]
     truth = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR))
-    drawn = truth.draw_expectations(X[:4], 4000, rng=2)
+    draws = truth.draw_expectations(X[:4], 4000, rng=2)
     ends = truth.credible_interval(X[:4], 0.8)
-    inside = (drawn[..., None] >= ends[None]).mean(axis=0)
-    assert np.allclose(inside[..., 0], 0.9, atol=0.03)
-    assert np.allclose(inside[..., 1], 0.1, atol=0.03)
+    fraction_below = (draws[..., None] >= ends[None]).mean(axis=0)
+    assert np.allclose(fraction_below[..., 0], 0.9, atol=0.03)
+    assert np.allclose(fraction_below[..., 1], 0.1, atol=0.03)
 
 
 def test_draws_with_a_variance_that_leaves_share():
     leaf = pt.NormalSharedVariance(m0=0.0, k0=0.5, a0=3.0, b0=2.0)
     post = pt.sample(pt.TreeModel(X, RNG.normal(size=N), leaf=leaf, **PRIOR), 100, tune=20, chains=2, rng=1)
-    drawn, ends = post.draw_expectations(X[:3], 4000, rng=1), post.credible_interval(X[:3], 0.8)
-    assert np.allclose((drawn < ends[:, 0]).mean(axis=0), 0.1, atol=0.03)
-    assert np.allclose((drawn > ends[:, 1]).mean(axis=0), 0.1, atol=0.03)
+    draws, ends = post.draw_expectations(X[:3], 4000, rng=1), post.credible_interval(X[:3], 0.8)
+    assert np.allclose((draws < ends[:, 0]).mean(axis=0), 0.1, atol=0.03)
+    assert np.allclose((draws > ends[:, 1]).mean(axis=0), 0.1, atol=0.03)
 
 
 def test_exact_and_sampled_intervals_agree():
@@ -136,7 +136,7 @@ def test_class_probabilities_that_are_frozen_vary_with_the_tree_alone():
     assert np.all((ends[..., 0] <= mean + 0.2) & (mean - 0.2 <= ends[..., 1]))
 
 
-def own_leaf(**functions):
+def custom_leaf(**functions):
     return pt.CustomLeaf(
         lambda s, n: -0.5 * s[1],
         stats=lambda y: np.column_stack([np.ones_like(y), y * y]),
@@ -146,13 +146,13 @@ def own_leaf(**functions):
 
 
 def test_a_leaf_of_the_callers_own():
-    leaf = own_leaf(expectation=lambda rng, stats, leaf: rng.normal(size=len(stats))[leaf])
+    leaf = custom_leaf(expectation=lambda rng, stats, leaf: rng.normal(size=len(stats))[leaf])
     truth = exact.solve(pt.TreeModel(X, RNG.normal(size=N), leaf=leaf, **PRIOR))
     assert np.allclose(truth.credible_interval(X[:2], 0.9), [-1.645, 1.645], atol=0.2)
 
 
 def test_refused():
-    truth = exact.solve(pt.TreeModel(X, RNG.normal(size=N), leaf=own_leaf(), **PRIOR))
+    truth = exact.solve(pt.TreeModel(X, RNG.normal(size=N), leaf=custom_leaf(), **PRIOR))
     with pytest.raises(ValueError, match="has no expectation"):
         truth.credible_interval(X)
     loss = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], leaf=pt.PacBayesLoss(1.0), **PRIOR))
@@ -170,4 +170,4 @@ def test_every_leaf_has_an_expectation():
     from pactree_mcmc.model.obstacles import LEAVES as known
 
     without = {leaf.__name__ for leaf in known if leaf.expectation is Leaf.expectation}
-    assert without == {"PacBayesLoss", "CustomLeaf", "OrderedClasses"}
+    assert without == {"PacBayesLoss", "CustomLeaf"}

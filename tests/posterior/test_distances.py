@@ -6,18 +6,18 @@ import pytest
 import exact
 import pactree_mcmc as pt
 
-from .spaces import MODELS, independent, parts
+from .spaces import MODELS, cells_and_splits, independent_draws
 
 KINDS = ("cells", "partitions", "predictions")
 
 
 @pytest.fixture(scope="module", params=["local, nominal", "local, missing", "grid, empty cells", "local, regression"])
 def post(request):
-    return independent(exact.solve(MODELS[request.param]), chains=2, draws=15)
+    return independent_draws(exact.solve(MODELS[request.param]), chains=2, draws=15)
 
 
-def by_cells(model, one, other):
-    return len(parts(model, one)[0] ^ parts(model, other)[0])
+def cells_of_one_only(model, first, second):
+    return len(cells_and_splits(model, first)[0] ^ cells_and_splits(model, second)[0])
 
 
 def entropy(labels, weight):
@@ -35,28 +35,28 @@ def leaf_of_units(model, tree):
 @pytest.mark.tenth_a_day
 def test_each_by_its_definition(post):
     model, trees = post.model, [post.distinct_tree(t) for t in post.tree_of_draw.ravel().tolist()]
-    found = {kind: post.tree_distances(kind=kind) for kind in KINDS}
-    units = model.units
-    weight = units.rows[np.arange(units.n_units) & units.rows_all].astype(float)
+    distances = {kind: post.tree_distances(kind=kind) for kind in KINDS}
+    merged = model.units
+    weight = merged.rows[np.arange(merged.n_units) & merged.rows_all].astype(float)
     leaves = [leaf_of_units(model, tree) for tree in trees]
     value = [tree.value[leaf] for tree, leaf in zip(trees, leaves, strict=True)]
     for i in range(30):
         for j in range(30):
-            assert found["cells"].matrix[i, j] == by_cells(model, trees[i], trees[j])
+            assert distances["cells"].matrix[i, j] == cells_of_one_only(model, trees[i], trees[j])
             both = entropy(leaves[i] * 100 + leaves[j], weight)
-            apart = 2 * both - entropy(leaves[i], weight) - entropy(leaves[j], weight)
-            assert found["partitions"].matrix[i, j] == pytest.approx(apart, abs=1e-12)
+            information = 2 * both - entropy(leaves[i], weight) - entropy(leaves[j], weight)
+            assert distances["partitions"].matrix[i, j] == pytest.approx(information, abs=1e-12)
             square = ((value[i] - value[j]) ** 2).sum(axis=1) @ weight / weight.sum()
-            assert found["predictions"].matrix[i, j] == pytest.approx(np.sqrt(square), abs=1e-7)
+            assert distances["predictions"].matrix[i, j] == pytest.approx(np.sqrt(square), abs=1e-7)
 
 
 def test_where_they_come_from(post):
-    found = post.tree_distances([29, 3, 15, 3])
-    assert found.chain.tolist() == [1, 0, 1, 0] and found.draw.tolist() == [14, 3, 0, 3]
-    assert found.tree.tolist() == post.tree_of_draw.ravel()[[29, 3, 15, 3]].tolist()
-    assert found.matrix[1, 3] == 0.0 and found.kind == "cells"
-    assert np.array_equal(found.matrix, found.matrix.T)
-    assert np.array_equal(found.matrix, post.tree_distances().matrix[np.ix_([29, 3, 15, 3], [29, 3, 15, 3])])
+    distances = post.tree_distances([29, 3, 15, 3])
+    assert distances.chain.tolist() == [1, 0, 1, 0] and distances.draw.tolist() == [14, 3, 0, 3]
+    assert distances.tree.tolist() == post.tree_of_draw.ravel()[[29, 3, 15, 3]].tolist()
+    assert distances.matrix[1, 3] == 0.0 and distances.kind == "cells"
+    assert np.array_equal(distances.matrix, distances.matrix.T)
+    assert np.array_equal(distances.matrix, post.tree_distances().matrix[np.ix_([29, 3, 15, 3], [29, 3, 15, 3])])
 
 
 def test_leaves_that_look_at_the_row():

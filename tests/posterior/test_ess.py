@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.posterior import convergence
-from pactree_mcmc.posterior.ess import chains_apart, chains_drift, ess, explained_by_chance, rhat, rhat_and_ess
+from pactree_mcmc.posterior.ess import chains_disagree, chains_have_trend, ess, explained_by_chance, rhat, rhat_and_ess
 from pactree_mcmc.posterior.inference_data import load_arviz
 
 
@@ -101,10 +101,10 @@ def test_chance_explains_the_largest_of_many(rho, strict):
     for _ in range(4):
         values = quantities(rng, 500, rho)
         rhat, ess = rhat_and_ess(values.reshape(-1, 4, 1000))
-        above = np.flatnonzero(rhat > convergence.MOST_RHAT)
+        above = np.flatnonzero(rhat > convergence.MAX_RHAT)
         n_strict += len(above) > 0
-        n_failed += not explained_by_chance(values, draws, above, convergence.FALSE_ALARMS).all()
-        assert rhat.max() <= convergence.LARGEST_RHAT and ess.min() >= convergence.LEAST_ESS
+        n_failed += not explained_by_chance(values, draws, above, convergence.FALSE_ALARM_LEVEL).all()
+        assert rhat.max() <= convergence.MAX_RHAT_BY_CHANCE and ess.min() >= convergence.MIN_ESS
     assert (n_strict > 0) == strict and n_failed == 0
 
 
@@ -116,8 +116,8 @@ def test_chance_does_not_explain_chains_that_differ(shift):
     for _ in range(5):
         values = quantities(rng, 500, 0.3, shift)
         rhat, ess = rhat_and_ess(values[:1].reshape(-1, 4, 1000))
-        is_explained = explained_by_chance(values, draws, np.array([0]), convergence.FALSE_ALARMS)[0]
-        assert rhat[0] > convergence.MOST_RHAT and not (is_explained and ess[0] >= convergence.LEAST_ESS)
+        is_explained = explained_by_chance(values, draws, np.array([0]), convergence.FALSE_ALARM_LEVEL)[0]
+        assert rhat[0] > convergence.MAX_RHAT and not (is_explained and ess[0] >= convergence.MIN_ESS)
 
 
 def test_what_is_apart_and_what_drifts():
@@ -127,5 +127,5 @@ def test_what_is_apart_and_what_drifts():
     rising = fine + np.linspace(0.0, 2.0, 1000)
     one_rises = fine[:, :2] + np.linspace(0.0, 1.0, 1000) * np.array([-0.3, 5.0])[:, None]
     still = np.repeat([[[0.0], [1.0], [1.0], [1.0]]], 1000, axis=2)
-    assert [chains_apart(v) for v in (fine, slow, shifted, rising, still)] == [False, False, True, False, True]
-    assert [chains_drift(v) for v in (fine, shifted, rising, one_rises)] == [False, False, True, False]
+    assert [chains_disagree(v) for v in (fine, slow, shifted, rising, still)] == [False, False, True, False, True]
+    assert [chains_have_trend(v) for v in (fine, shifted, rising, one_rises)] == [False, False, True, False]

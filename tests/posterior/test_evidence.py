@@ -14,7 +14,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.tempering import LadderReport
 from pactree_mcmc.posterior import evidence
-from pactree_mcmc.posterior.evidence import PriorMass, gather, log_ratio, prior_mass
+from pactree_mcmc.posterior.evidence import PriorMass, join_ladder_reports, log_ratio, prior_mass
 
 
 def normals(rng, n, shift=1.5, scale=0.7):
@@ -56,14 +56,14 @@ def ladder(rng, n, time=1.0, shift=0.0):
 
 def coverage(make, mass, truth, seed, repeats=LADDERS):
     """Return the coverage of two standard errors to both sides, and the fraction of runs with an error."""
-    rng, held = np.random.default_rng(seed), []
+    rng, is_covered = np.random.default_rng(seed), []
     for _ in range(repeats):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pt.ConvergenceWarning)
-            found = gather(make(rng), mass)
-        if found.log_evidence_se is not None:
-            held.append(abs(found.log_evidence - truth) < 2.0 * found.log_evidence_se)
-    return np.mean(held), len(held) / repeats
+            tempering = join_ladder_reports(make(rng), mass)
+        if tempering.log_evidence_se is not None:
+            is_covered.append(abs(tempering.log_evidence - truth) < 2.0 * tempering.log_evidence_se)
+    return np.mean(is_covered), len(is_covered) / repeats
 
 
 @pytest.mark.tenth_a_day
@@ -99,13 +99,13 @@ def test_two_errors_hold_where_stumps_tell_the_mass():
 
 def test_no_evidence_where_the_ladder_ends_early_or_the_stump_is_not_met():
     short = ladder(np.random.default_rng(4), 50)._replace(betas=np.array([1.0, 0.5, 0.2, 0.1]))
-    assert gather([short], ONE).log_evidence is None
-    assert gather([ladder(np.random.default_rng(4), 50)], UNKNOWN_MASS).log_evidence is None
+    assert join_ladder_reports([short], ONE).log_evidence is None
+    assert join_ladder_reports([ladder(np.random.default_rng(4), 50)], UNKNOWN_MASS).log_evidence is None
 
 
 def with_stumps(n_stumps):
-    found = ladder(np.random.default_rng(4), 500)
-    return found._replace(is_stump=np.arange(500) * n_stumps % 500 < n_stumps)
+    tempering = ladder(np.random.default_rng(4), 500)
+    return tempering._replace(is_stump=np.arange(500) * n_stumps % 500 < n_stumps)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def with_stumps(n_stumps):
 )
 def test_no_error_is_stated_from_too_few_draws(reports, mass, words):
     with pytest.warns(pt.ConvergenceWarning, match=words):
-        found = gather(reports, mass)
-    assert np.isfinite(found.log_evidence) and found.log_evidence_se is None
+        tempering = join_ladder_reports(reports, mass)
+    assert np.isfinite(tempering.log_evidence) and tempering.log_evidence_se is None
 
 
 SPLIT_PRIORS = {
@@ -146,14 +146,14 @@ PRIORS = {
     "chipman": pt.ChipmanPrior(max_depth=3),
     "penalty": pt.LeafPenalty(0.8, max_depth=3),
 }
-KNOWN = {("conditioned, flat", "dyadic"), ("conditioned, flat", "cyclic"), ("conditioned", "dyadic")}
-KNOWN |= {(prior, "trivial") for prior in PRIORS if prior != "penalty"}
-KNOWN |= {(prior, "fixed") for prior in PRIORS if prior != "penalty"}
-KNOWN |= {(prior, split_prior) for prior in ("stopped", "chipman") for split_prior in SPLIT_PRIORS}
-KNOWN |= {("conditioned, flat", "dyadic, one feature"), ("conditioned by depth", "dyadic")}
+WITH_KNOWN_MASS = {("conditioned, flat", "dyadic"), ("conditioned, flat", "cyclic"), ("conditioned", "dyadic")}
+WITH_KNOWN_MASS |= {(prior, "trivial") for prior in PRIORS if prior != "penalty"}
+WITH_KNOWN_MASS |= {(prior, "fixed") for prior in PRIORS if prior != "penalty"}
+WITH_KNOWN_MASS |= {(prior, split_prior) for prior in ("stopped", "chipman") for split_prior in SPLIT_PRIORS}
+WITH_KNOWN_MASS |= {("conditioned, flat", "dyadic, one feature"), ("conditioned by depth", "dyadic")}
 
 
-def without_scores(prior, split_prior):
+def model_without_scores(prior, split_prior):
     """A model whose rows weigh next to nothing, so that its evidence is the mass of its prior."""
     X = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0], [2.0, 0.0]])
     return pt.TreeModel(
@@ -173,11 +173,11 @@ POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSE
 @pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)
 def test_the_mass_of_a_prior(prior, split_prior):
     """The mass known without looking at cells is the sum over all trees; the fraction of stumps gives the rest."""
-    model = without_scores(prior, split_prior)
+    model = model_without_scores(prior, split_prior)
     truth, mass = exact.solve(model), prior_mass(model)
-    assert (mass.log_mass is not None) == ((prior, split_prior) in KNOWN)
+    assert (mass.log_mass is not None) == ((prior, split_prior) in WITH_KNOWN_MASS)
     fraction = float(truth.n_leaves_pmf()[1])
-    assert mass.log_from(fraction) == pytest.approx(truth.log_evidence, abs=1e-12)
+    assert mass.log_mass_from(fraction) == pytest.approx(truth.log_evidence, abs=1e-12)
 
 
 def test_the_mass_with_missing_values():

@@ -5,7 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import feature_indicators
-from tests.posterior.test_convergence import by_hand
+from tests.posterior.test_convergence import posterior_of_trees
 
 N = 40
 MODEL = pt.TreeModel(np.column_stack([np.arange(N), np.arange(N) % 2, np.arange(N) % 3]), np.arange(N) > 17)
@@ -15,21 +15,21 @@ def root_cut(i=0):
     return pt.Tree([0, -1, -1], [i + 0.5, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
-def below(feature):
+def splits_on_two_features(feature):
     """A cut of feature 0, and one of another feature below."""
     return pt.Tree([0, -1, feature, -1, -1], [1.5, 0, 0.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
 
 
-STUMP, ALWAYS, ONCE = pt.Tree([-1], [0], [0], [0]), [root_cut(i) for i in range(3, 38)], below(1)
+STUMP, ALWAYS, SPLIT_ONCE = pt.Tree([-1], [0], [0], [0]), [root_cut(i) for i in range(3, 38)], splits_on_two_features(1)
 DRAWS = 1000
 
 
-def of_counts(*counts, often=ALWAYS[2], rare=ONCE):
+def posterior_of_counts(*counts, often=ALWAYS[2], rare=SPLIT_ONCE):
     """Chains with so many draws, evenly spread, of ``rare`` each, the others of ``often``."""
-    drawn = np.zeros((len(counts), DRAWS), dtype=int)
-    for chain, n in zip(drawn, counts, strict=True):
+    tree_of_draw = np.zeros((len(counts), DRAWS), dtype=int)
+    for chain, n in zip(tree_of_draw, counts, strict=True):
         chain[(np.arange(n) * DRAWS) // max(n, 1)] = 1
-    return by_hand(MODEL, [often, rare], drawn)
+    return posterior_of_trees(MODEL, [often, rare], tree_of_draw)
 
 
 def checked(post):
@@ -63,7 +63,7 @@ INCLUDED = "inclusion of feature 'x1'"
     ],
 )
 def test_features_that_some_chain_has_and_some_has_not(counts, is_checked):
-    post = of_counts(*counts)
+    post = posterior_of_counts(*counts)
     assert (INCLUDED in checked(post)) == is_checked
     assert not any("x0" in name or "x2" in name for name in checked(post))
 
@@ -71,8 +71,8 @@ def test_features_that_some_chain_has_and_some_has_not(counts, is_checked):
 @pytest.mark.parametrize(("counts", "is_checked"), [((50, 0, 0, 0), True), ((20, 20, 20, 20), False)])
 def test_roots_are_checked_alike(counts, is_checked):
     """Each feature at a root is missing at the other root."""
-    names = checked(of_counts(*counts, often=STUMP, rare=root_cut()))
+    names = checked(posterior_of_counts(*counts, often=STUMP, rare=root_cut()))
     assert names == (["root feature 'x0'", "inclusion of feature 'x0'"] if is_checked else [])
     other = pt.Tree([1, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    names = checked(of_counts(*counts, often=other, rare=root_cut()))
+    names = checked(posterior_of_counts(*counts, often=other, rare=root_cut()))
     assert len(names) == (4 if is_checked else 0)

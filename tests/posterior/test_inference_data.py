@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import inference_data
 from pactree_mcmc.posterior.ess import ess, rhat
-from pactree_mcmc.posterior.inference_data import load_arviz, summary, to_arviz
+from pactree_mcmc.posterior.inference_data import load_arviz, summary_table, to_arviz
 
 pd = pytest.importorskip("pandas")
 SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
@@ -30,7 +30,7 @@ def labels(X, seed=1):
     return np.where((X["size"] > 2) ^ noise, np.where(X["colour"] == "red", "yes", "maybe"), "no")
 
 
-def by_hand(model, trees, tree_of_draw, moves=(), proposed=None):
+def posterior_of_trees(model, trees, tree_of_draw, moves=(), proposed=None):
     """A posterior of given trees."""
     post = pt.posterior_from_trees(model, trees, tree_of_draw)
     if moves:
@@ -102,7 +102,7 @@ def test_posterior_values(sampled, data):
 
 def test_independent_draws_know_no_moves():
     model = pt.TreeModel(table(), labels(table()))
-    data = to_arviz(by_hand(model, prior_trees(model), [[0, 1, 2, 3, 4, 5]]))
+    data = to_arviz(posterior_of_trees(model, prior_trees(model), [[0, 1, 2, 3, 4, 5]]))
     assert set(data["sample_stats"].data_vars) == {"lp"}
     assert group_names(data) == {"posterior", "sample_stats", "observed_data"}
 
@@ -110,12 +110,12 @@ def test_independent_draws_know_no_moves():
 def test_regression_and_constant_data():
     X, y = table(), np.random.default_rng(0).normal(size=40)
     model = pt.TreeModel(X, y)
-    data = to_arviz(by_hand(model, prior_trees(model), [[0, 1]]))
+    data = to_arviz(posterior_of_trees(model, prior_trees(model), [[0, 1]]))
     np.testing.assert_array_equal(data["observed_data"]["y"].values, y)
     assert "constant_data" not in group_names(data)
     mask = np.arange(40) % 3 == 0
     model = pt.TreeModel(X, labels(X), leaf=pt.FrozenLaplace(), estimation=mask)
-    data = to_arviz(by_hand(model, prior_trees(model), [[0, 1]]))
+    data = to_arviz(posterior_of_trees(model, prior_trees(model), [[0, 1]]))
     assert set(data["constant_data"].data_vars) == {"estimation"}
     np.testing.assert_array_equal(data["constant_data"]["estimation"].values, mask)
 
@@ -128,7 +128,7 @@ def test_attributes(sampled, data):
         assert attrs["model"] == repr(sampled.model)
 
 
-def replicated(post, **more):
+def replicates_of(post, **more):
     data = to_arviz(post, posterior_predictive=True, **more)
     (name,) = data["posterior_predictive"].data_vars
     return name, data["posterior_predictive"][name], data["observed_data"][name]
@@ -136,15 +136,15 @@ def replicated(post, **more):
 
 def check_replicates(post, n_draws):
     """Each row's fraction below its median, or of each class, is that of its leaf's distribution in the drawn trees."""
-    name, drawn, observed = replicated(post)
-    assert drawn.dims == ("chain", "draw", "row") and drawn.shape[2] == len(observed)
-    values = drawn.values.reshape(n_draws, -1)
+    name, replicates, observed = replicates_of(post)
+    assert replicates.dims == ("chain", "draw", "row") and replicates.shape[2] == len(observed)
+    values = replicates.values.reshape(n_draws, -1)
     if name == "class_number":
         p = post.predict_proba(table())
-        found = np.array([(values == k).mean(axis=0) for k in range(p.shape[1])]).T
+        frequency = np.array([(values == k).mean(axis=0) for k in range(p.shape[1])]).T
     else:
-        p, found = np.full(40, 0.5), (values <= post.predict_quantiles(table(), 0.5)).mean(axis=0)
-    assert np.all(np.abs(found - p) < 5.0 * np.sqrt(p * (1.0 - p) / n_draws) + 1e-9)
+        p, frequency = np.full(40, 0.5), (values <= post.predict_quantiles(table(), 0.5)).mean(axis=0)
+    assert np.all(np.abs(frequency - p) < 5.0 * np.sqrt(p * (1.0 - p) / n_draws) + 1e-9)
 
 
 @pytest.mark.slow
@@ -153,14 +153,17 @@ def test_posterior_predictive():
     y = X["size"].values + np.random.default_rng(0).normal(size=40)
     for model in (pt.TreeModel(X, labels(X)), pt.TreeModel(X, y)):
         trees = prior_trees(model)
-        check_replicates(by_hand(model, trees, np.tile(np.arange(6), (2, 300))), 3600)
+        check_replicates(posterior_of_trees(model, trees, np.tile(np.arange(6), (2, 300))), 3600)
 
 
 @pytest.mark.planted
 def test_posterior_predictive_of_other_rows(monkeypatch):
     X = table()
     model = pt.TreeModel(X, X["size"].values + np.random.default_rng(0).normal(size=40))
-    post, right = by_hand(model, prior_trees(model), np.tile(np.arange(6), (2, 300))), inference_data.route_into
+    post, right = (
+        posterior_of_trees(model, prior_trees(model), np.tile(np.arange(6), (2, 300))),
+        inference_data.route_into,
+    )
 
     def of_other_rows(leaf, trees, t, codes, units):
         right(leaf, trees, t, codes, units[::-1].copy())
@@ -174,21 +177,23 @@ def test_posterior_predictive_has_the_exposure_of_the_rows():
     exposure = np.array([1.0, 100.0])
     leaf = pt.PoissonGamma(1.0, 1.0, exposure=exposure)
     model = pt.TreeModel([[0.0], [0.0]], [2, 200], leaf=leaf)
-    _, drawn, _ = replicated(by_hand(model, [pt.Tree([-1], [0], [0], [0])], np.zeros((1, 4000), dtype=int)))
-    mean = drawn.values.mean(axis=(0, 1))
+    _, replicates, _ = replicates_of(
+        posterior_of_trees(model, [pt.Tree([-1], [0], [0], [0])], np.zeros((1, 4000), dtype=int))
+    )
+    mean = replicates.values.mean(axis=(0, 1))
     assert mean == pytest.approx(exposure * 203.0 / 102.0, rel=0.05)
 
 
 def test_posterior_predictive_repeats_with_the_seed_and_draws_by_draw():
     X = table()
-    far = pt.TreeModel(X, 1000.0 * (X["size"].values > 2), leaf=pt.NormalKnownVariance(1e-4))
-    post = by_hand(
-        far, [pt.Tree([-1], [0], [0], [0]), pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])], [[0, 1]]
+    model = pt.TreeModel(X, 1000.0 * (X["size"].values > 2), leaf=pt.NormalKnownVariance(1e-4))
+    post = posterior_of_trees(
+        model, [pt.Tree([-1], [0], [0], [0]), pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])], [[0, 1]]
     )
-    first, again, other = (replicated(post, rng=seed)[1].values for seed in (0, 0, 1))
-    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    first, repeated, other = (replicates_of(post, rng=seed)[1].values for seed in (0, 0, 1))
+    assert np.array_equal(first, repeated) and not np.array_equal(first, other)
     # the first tree has one leaf; leaf means are shrunk to the mean of y, 700
-    assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - far.target.values).max() < 20.0
+    assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - model.target.values).max() < 20.0
 
 
 @pytest.mark.tenth_a_day
@@ -198,12 +203,12 @@ def test_observed_and_replicated_labels(kind):
     y = {"str": labels(X), "int": 7 * (X["size"].values > 2).astype(int), "bool": X["size"].values > 2}
     y["object"] = labels(X).astype(object)
     model = pt.TreeModel(X, y[kind])
-    post = by_hand(model, prior_trees(model), [[0, 1]])
+    post = posterior_of_trees(model, prior_trees(model), [[0, 1]])
     assert to_arviz(post)["observed_data"]["y"].values.tolist() == y[kind].tolist()
-    name, drawn, observed = replicated(post)
-    assert name == ("y" if kind == "int" else "class_number") and drawn.dtype.kind == "i"
+    name, replicates, observed = replicates_of(post)
+    assert name == ("y" if kind == "int" else "class_number") and replicates.dtype.kind == "i"
     values = [0, 7] if kind == "int" else range(len(model.classes_))
-    assert set(np.unique(drawn)) <= set(values) and set(np.unique(observed)) == set(values)
+    assert set(np.unique(replicates)) <= set(values) and set(np.unique(observed)) == set(values)
 
 
 @pytest.mark.parametrize("max_cuts", [None, 3])
@@ -213,7 +218,7 @@ def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
     split_prior, prior = pt.LocalCuts(max_cuts=max_cuts), pt.ChipmanPrior(0.99, 0.2)
     model = pt.TreeModel(X, y, split_prior=split_prior, tree_prior=prior, sample_weight=weight)
     post = pt.sample(model, 40, tune=0, chains=2, rng=7, progress=False)
-    got = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
+    log_likelihood = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
     number = np.searchsorted(model.classes_, y)
     for c, d in np.ndindex(2, 40):
         leaf = post.distinct_tree(int(post.tree_of_draw[c, d])).apply(X)
@@ -221,13 +226,13 @@ def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
         np.add.at(counts, (leaf, number), weight)
         of_class, all_in = counts[leaf, number] - weight, counts[leaf].sum(axis=1) - weight
         chance = (of_class + 1.0) / (all_in + 3.0)
-        again = np.where(weight == 2.0, (of_class + 2.0) / (all_in + 4.0), 1.0)
-        np.testing.assert_allclose(got[c, d], np.log(chance * again), rtol=1.1e-10, atol=1.1e-10)
+        expected = np.where(weight == 2.0, (of_class + 2.0) / (all_in + 4.0), 1.0)
+        np.testing.assert_allclose(log_likelihood[c, d], np.log(chance * expected), rtol=1.1e-10, atol=1.1e-10)
 
 
 def test_a_loss_has_no_log_likelihood():
     model = pt.TreeModel(table(), labels(table()), leaf=pt.PacBayesLoss(2.0))
-    post = by_hand(model, prior_trees(pt.TreeModel(table(), labels(table()))), [[0, 1, 2, 3]])
+    post = posterior_of_trees(model, prior_trees(pt.TreeModel(table(), labels(table()))), [[0, 1, 2, 3]])
     with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a likelihood"):
         to_arviz(post, log_likelihood=True)
     assert "log_likelihood" not in group_names(to_arviz(post))
@@ -242,7 +247,7 @@ def test_arviz_reads_it(data):
 
 
 def test_summary(sampled):
-    frame = summary(sampled)
+    frame = summary_table(sampled)
     assert list(frame.index)[:5] == [*SCALARS, "lp"]
     assert frame.index[-1] == "tree distance"
     for name in list(frame.index)[5:-1]:
@@ -270,7 +275,7 @@ def test_summary(sampled):
 
 def test_summary_of_one_draw_and_of_no_moves():
     model = pt.TreeModel(table(), labels(table()))
-    frame = summary(by_hand(model, prior_trees(model), [[1]]))
+    frame = summary_table(posterior_of_trees(model, prior_trees(model), [[1]]))
     assert frame["mean"].notna().all()
     assert frame[["sd", "ess_bulk", "rhat"]].isna().all(axis=None)
     assert frame.attrs["acceptance"] == {}
@@ -280,19 +285,19 @@ class TestExpectation:
     def test_training_rows_and_classes(self, sampled):
         """Its quantiles are those of the closed form, and the other variables do not change."""
         data = to_arviz(sampled, expectation=True, rng=1)["posterior"]
-        drawn = data["expectation"]
-        assert drawn.dims == ("chain", "draw", "row", "class") and drawn.shape[:3] == (3, 25, 40)
-        assert drawn["class"].values.tolist() == sampled.model.classes_.tolist()
-        np.testing.assert_allclose(drawn.sum("class"), 1.0)
+        expectation = data["expectation"]
+        assert expectation.dims == ("chain", "draw", "row", "class") and expectation.shape[:3] == (3, 25, 40)
+        assert expectation["class"].values.tolist() == sampled.model.classes_.tolist()
+        np.testing.assert_allclose(expectation.sum("class"), 1.0)
         ends = sampled.credible_interval(table(), 0.8)
-        below = (drawn.values[..., None] <= ends).mean(axis=(0, 1, 2))
-        np.testing.assert_allclose(below, [[0.1, 0.9]] * drawn.shape[3], atol=0.03)
+        below = (expectation.values[..., None] <= ends).mean(axis=(0, 1, 2))
+        np.testing.assert_allclose(below, [[0.1, 0.9]] * expectation.shape[3], atol=0.03)
         plain = to_arviz(sampled, rng=1)["posterior"]
         assert set(data.data_vars) - set(plain.data_vars) == {"expectation"}
 
     def test_rows_that_are_given(self, sampled):
-        drawn = to_arviz(sampled, expectation=table().iloc[:2], rng=1)["posterior"]["expectation"]
-        assert drawn.dims == ("chain", "draw", "new_row", "class") and drawn.shape[:3] == (3, 25, 2)
+        expectation = to_arviz(sampled, expectation=table().iloc[:2], rng=1)["posterior"]["expectation"]
+        assert expectation.dims == ("chain", "draw", "new_row", "class") and expectation.shape[:3] == (3, 25, 2)
         with pytest.raises(ValueError, match="column"):
             to_arviz(sampled, expectation=table()[["size"]])
 
@@ -303,8 +308,9 @@ class TestExpectation:
         assert float(number["posterior"]["expectation"].mean()) == pytest.approx(5.0, abs=0.5)
         y = np.column_stack([X[:, 0], -X[:, 0]])
         several = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.MultivariateNormal(2)), stump, [[0] * 5])
-        drawn = several.to_arviz(expectation=True)["posterior"]["expectation"]
-        assert drawn.dims == ("chain", "draw", "row", "output") and drawn["output"].values.tolist() == ["y0", "y1"]
+        expectation = several.to_arviz(expectation=True)["posterior"]["expectation"]
+        assert expectation.dims == ("chain", "draw", "row", "output")
+        assert expectation["output"].values.tolist() == ["y0", "y1"]
         loss = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 9, leaf=pt.PacBayesLoss(1.0)), stump)
         with pytest.raises(ValueError, match="is a loss"):
             loss.to_arviz(expectation=True)

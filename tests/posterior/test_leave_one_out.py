@@ -59,12 +59,12 @@ def all_trees(name, weight, split_prior=None):
     return truth.best_trees(truth.n_trees).trees
 
 
-def each_once(model, trees):
+def posterior_of_trees(model, trees):
     """A posterior whose draws are the trees, one after the other."""
     return pt.posterior_from_trees(model, trees)
 
 
-def without(weight, row):
+def weights_without(weight, row):
     """The weights with one row left out; the table stays, so the trees do."""
     return np.where(np.arange(len(weight)) == row, 0.0, weight)
 
@@ -81,16 +81,16 @@ def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, wei
     weight = WEIGHTS if weighted else np.ones(N)
     model = model_of(name, weight)
     trees = all_trees(name, weight)
-    found = to_arviz(each_once(model, trees), log_likelihood="exact")["log_likelihood"]["y"]
+    by_row = to_arviz(posterior_of_trees(model, trees), log_likelihood="exact")["log_likelihood"]["y"]
     scores = np.array([model.log_score(tree) for tree in trees])
     counted = weight > 0.0
     if name == "frozen":
         counted &= ~PROBLEMS[name][2]["estimation"]
-    assert found["row"].values.tolist() == np.flatnonzero(counted).tolist()
-    for row, drawn in zip(found["row"].values, found.values[0].T):
-        other = model_of(name, without(weight, row))
+    assert by_row["row"].values.tolist() == np.flatnonzero(counted).tolist()
+    for row, log_densities in zip(by_row["row"].values, by_row.values[0].T):
+        other = model_of(name, weights_without(weight, row))
         gain = scores - [other.log_score(tree) for tree in trees]
-        np.testing.assert_allclose(drawn, gain, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(log_densities, gain, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.tenth_a_day
@@ -103,17 +103,17 @@ def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, wei
 def test_harmonic_means_are_the_evidences_of_refits(name, split_prior):
     """``1 / p(y_i | y_-i)`` is the mean over all trees of ``1 / p(y_i | y_-i, T)``."""
     model, trees = model_of(name, WEIGHTS, split_prior), all_trees(name, WEIGHTS, split_prior)
-    post = each_once(model, trees)
+    post = posterior_of_trees(model, trees)
     truth = exact.solve(model)
     log_weight = post.log_prior_of_tree + post.log_score_of_tree - truth.log_evidence
     assert log_sum(log_weight) == pytest.approx(0.0, abs=1e-9)
-    found = to_arviz(post, log_likelihood="exact")["log_likelihood"]["y"]
-    for row, drawn in zip(found["row"].values, found.values[0].T):
-        refit = exact.solve(model_of(name, without(WEIGHTS, row), split_prior)).log_evidence
-        assert -log_sum(log_weight - drawn) == pytest.approx(truth.log_evidence - refit, abs=1e-8)
+    by_row = to_arviz(post, log_likelihood="exact")["log_likelihood"]["y"]
+    for row, log_densities in zip(by_row["row"].values, by_row.values[0].T):
+        refit = exact.solve(model_of(name, weights_without(WEIGHTS, row), split_prior)).log_evidence
+        assert -log_sum(log_weight - log_densities) == pytest.approx(truth.log_evidence - refit, abs=1e-8)
 
 
-def wider(n=120):
+def large_table(n=120):
     """The audit's size: two noisy features, of which one tells."""
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.integers(0, 8, n), rng.integers(0, 8, n)]).astype(float)
@@ -122,51 +122,51 @@ def wider(n=120):
 
 def exact_leave_one_out(X, y, **parts):
     """Sum of the log predictive densities of the rows, each from a refit to the others."""
-    whole = exact.solve(pt.TreeModel(X, y, sample_weight=np.ones(len(y)), **parts))
+    truth = exact.solve(pt.TreeModel(X, y, sample_weight=np.ones(len(y)), **parts))
     gains = [
-        whole.log_evidence
-        - exact.solve(pt.TreeModel(X, y, sample_weight=without(np.ones(len(y)), i), **parts)).log_evidence
+        truth.log_evidence
+        - exact.solve(pt.TreeModel(X, y, sample_weight=weights_without(np.ones(len(y)), i), **parts)).log_evidence
         for i in range(len(y))
     ]
-    return whole, float(np.sum(gains))
+    return truth, float(np.sum(gains))
 
 
-def estimate(az, data):
+def elpd_by_arviz(az, data):
     """Expected log predictive density by ``az.loo``, whichever its major."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pareto shapes, and overflow where ArviZ fits a tail of few values
-        found = az.loo(data)
-    return float(found.elpd if hasattr(found, "elpd") else found.elpd_loo)
+        loo = az.loo(data)
+    return float(loo.elpd if hasattr(loo, "elpd") else loo.elpd_loo)
 
 
 @pytest.fixture(scope="module")
 def two_models():
     """Small and large trees on noisy labels: exact leave-one-out, and independent draws."""
-    X, y = wider()
+    X, y = large_table()
     out = {}
     for name, prior in {"small": pt.ChipmanPrior(0.5, 2.0, 2), "large": pt.LeafPenalty(0.0, 3)}.items():
-        truth, known = exact_leave_one_out(X, y, tree_prior=prior, split_prior=pt.GridCuts(7))
-        out[name] = known, truth.sample(4000, rng=1)
+        truth, elpd = exact_leave_one_out(X, y, tree_prior=prior, split_prior=pt.GridCuts(7))
+        out[name] = elpd, truth.sample(4000, rng=1)
     return out
 
 
 @pytest.mark.slow
 def test_loo_agrees_with_refits(two_models):
     az = load_arviz()
-    for known, post in two_models.values():
-        assert estimate(az, to_arviz(post, log_likelihood=True)) == pytest.approx(known, abs=0.25)
+    for elpd, post in two_models.values():
+        assert elpd_by_arviz(az, to_arviz(post, log_likelihood=True)) == pytest.approx(elpd, abs=0.25)
 
 
 def test_compare_agrees_with_refits_in_order_and_size(two_models):
     az = load_arviz()
-    known = {name: value for name, (value, _) in two_models.items()}
-    assert known["small"] - known["large"] > 0.9
+    elpd = {name: value for name, (value, _) in two_models.items()}
+    assert elpd["small"] - elpd["large"] > 0.9
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = az.compare({name: to_arviz(post, log_likelihood=True) for name, (_, post) in two_models.items()})
     assert list(table.index) == ["small", "large"]
     column = "elpd_diff" if "elpd_diff" in table else "elpd_loo"
-    assert abs(float(table.loc["large", column])) == pytest.approx(known["small"] - known["large"], abs=0.3)
+    assert abs(float(table.loc["large", column])) == pytest.approx(elpd["small"] - elpd["large"], abs=0.3)
 
 
 @pytest.mark.planted
@@ -176,7 +176,7 @@ def test_the_row_itself_in_its_leaf_is_seen(two_models, monkeypatch):
     monkeypatch.setattr(left_out, "stats_of_others", lambda own, *rest: others(own, *rest) + own)
     az = load_arviz()
     too_good = {
-        name: estimate(az, to_arviz(post, log_likelihood=True)) - known for name, (known, post) in two_models.items()
+        name: elpd_by_arviz(az, to_arviz(post, log_likelihood=True)) - elpd for name, (elpd, post) in two_models.items()
     }
     assert too_good["large"] > too_good["small"] > 0.25 and too_good["large"] > 2.0
 
@@ -189,13 +189,13 @@ def test_draws_of_many_stages_have_no_leave_one_out():
     assert mixture.to_arviz()["posterior"]["n_leaves"].shape == mixture.stage.shape
 
 
-def shapes(data):
+def pareto_shapes_of(data):
     """Pareto shapes of the rows by ``az.loo``, whichever its major, without warnings if all are good."""
-    found = load_arviz().loo(data, pointwise=True)
-    return np.asarray(found.pareto_k)
+    loo = load_arviz().loo(data, pointwise=True)
+    return np.asarray(loo.pareto_k)
 
 
-def sizes(post):
+def effective_sizes(post):
     """Effective sample sizes of the importance weights of the rows."""
     weight = -left_out.log_densities(post)[0].reshape(post.tree_of_draw.size, -1)
     weight = np.exp(weight - weight.max(axis=0))
@@ -211,7 +211,7 @@ CLEAN = {
 }
 
 
-def clean(name, seed):
+def clean_table(name, seed):
     rng = np.random.default_rng(seed)
     X = rng.random((200, 3))
     y, leaf = CLEAN[name](rng, (X[:, 0] > 0.5) + (X[:, 1] > 0.3).astype(float))
@@ -222,35 +222,35 @@ def clean(name, seed):
 @pytest.mark.parametrize("name", CLEAN)
 def test_rows_with_even_weights_are_not_called_influential(name):
     """Ties among the weights of trees once gave shapes above 0.7 to a quarter of the rows."""
-    X, y, leaf = clean(name, 3)
+    X, y, leaf = clean_table(name, 3)
     post = pt.sample(pt.TreeModel(X, y, leaf=leaf), 500, tune=500, chains=4, rng=1, progress=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        bad = ~(shapes(to_arviz(post, log_likelihood=True)) <= 0.7)
-    assert bad.sum() <= 8 and np.all(sizes(post)[bad] < 0.6 * post.tree_of_draw.size)
+        bad = ~(pareto_shapes_of(to_arviz(post, log_likelihood=True)) <= 0.7)
+    assert bad.sum() <= 8 and np.all(effective_sizes(post)[bad] < 0.6 * post.tree_of_draw.size)
 
 
 def test_a_row_that_makes_its_own_leaf_is_called_influential():
-    X, y, _ = clean("gaussian", 3)
+    X, y, _ = clean_table("gaussian", 3)
     y[7] += 12.0
     post = pt.sample(pt.TreeModel(X, y), 500, tune=500, chains=4, rng=1, progress=False)
     data = to_arviz(post, log_likelihood=True)
     with pytest.warns(UserWarning, match="Pareto"):
-        found = shapes(data)
-    assert found[7] > 0.7
+        pareto_shapes = pareto_shapes_of(data)
+    assert pareto_shapes[7] > 0.7
 
 
 def test_smoothing_keeps_the_mean_of_the_weights_and_parts_ties():
-    X, y, leaf = clean("gaussian", 4)
+    X, y, leaf = clean_table("gaussian", 4)
     post = pt.sample(pt.TreeModel(X, y, leaf=leaf), 300, tune=200, chains=2, rng=1, kernel="grow-prune", progress=False)
     smooth, plain = (to_arviz(post, log_likelihood=how)["log_likelihood"]["y"].values for how in (True, "exact"))
     for rows in (smooth, plain):
         assert rows.shape == (2, 300, 200)
-    kept = np.logaddexp.reduce(-plain.reshape(600, -1), axis=0)
-    assert np.logaddexp.reduce(-smooth.reshape(600, -1), axis=0) == pytest.approx(kept, abs=1e-9)
+    log_sum = np.logaddexp.reduce(-plain.reshape(600, -1), axis=0)
+    assert np.logaddexp.reduce(-smooth.reshape(600, -1), axis=0) == pytest.approx(log_sum, abs=1e-9)
     assert all(len(np.unique(row)) == 600 for row in smooth.reshape(600, -1).T)
-    again = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
-    assert np.array_equal(smooth, again)
+    repeated = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
+    assert np.array_equal(smooth, repeated)
     with pytest.raises(ValueError, match="log_likelihood='plain' is unknown"):
         to_arviz(post, log_likelihood="plain")
 
@@ -258,11 +258,11 @@ def test_smoothing_keeps_the_mean_of_the_weights_and_parts_ties():
 def test_influence_is_that_of_the_leaf_parameters():
     """The mean over parameters of the likelihood times that of its reciprocal, by quadrature."""
     model = pt.TreeModel(np.zeros((5, 1)), [0.0, 1.0, 0.5, 3.0, 0.2], leaf=pt.NormalKnownVariance(0.7, 0.3, 0.5))
-    found = left_out.log_densities(each_once(model, [pt.Tree([-1], [0], [0], [0])]))[1][0, 0]
+    influence = left_out.log_densities(posterior_of_trees(model, [pt.Tree([-1], [0], [0], [0])]))[1][0, 0]
     mean, precision = (0.5 * 0.3 + 4.7) / 5.5, 5.5 / 0.7
     grid = np.linspace(mean - 6.0, mean + 6.0, 20_001)
     weight = np.exp(-0.5 * precision * (grid - mean) ** 2)
-    for y, one in zip(model.target.values, found):
+    for y, one in zip(model.target.values, influence):
         likelihood = np.exp(-0.5 * (y - grid) ** 2 / 0.7)
         product = np.average(likelihood, weights=weight) * np.average(1.0 / likelihood, weights=weight)
         assert one == pytest.approx(math.log(product), abs=1e-8)

@@ -24,7 +24,7 @@ def posteriors():
     return exact.solve(model), pt.sample(model, 200, **SAMPLED)
 
 
-def by_hand(post, table, costs):
+def cheapest_labels(post, table, costs):
     """Return the labels of least expected cost, in plain loops."""
     out = []
     for row in post.predict_proba(table):
@@ -35,7 +35,7 @@ def by_hand(post, table, costs):
 
 def test_the_label_of_least_expected_cost(posteriors):
     for post in posteriors:
-        assert post.predict(X, costs=COSTS).tolist() == by_hand(post, X, COSTS.tolist())
+        assert post.predict(X, costs=COSTS).tolist() == cheapest_labels(post, X, COSTS.tolist())
         assert post.predict(X, costs=1.0 - np.eye(3)).tolist() == post.predict(X).tolist()
         # what every decision of a class costs beside does not matter
         assert post.predict(X, costs=COSTS - [[5.0], [1.0], [2.0]]).tolist() == post.predict(X, costs=COSTS).tolist()
@@ -53,9 +53,9 @@ def test_costs_by_name_in_any_order(posteriors):
 @pytest.mark.planted
 def test_costs_read_the_wrong_way_round_are_seen(posteriors, monkeypatch):
     """Planted: rows of the costs taken as decisions, columns as classes."""
-    read = new_rows.read_costs
-    monkeypatch.setattr(new_rows, "read_costs", lambda costs, classes: read(costs, classes).T)
-    assert posteriors[0].predict(X, costs=COSTS).tolist() != by_hand(posteriors[0], X, COSTS.tolist())
+    read_costs = new_rows.read_costs
+    monkeypatch.setattr(new_rows, "read_costs", lambda costs, classes: read_costs(costs, classes).T)
+    assert posteriors[0].predict(X, costs=COSTS).tolist() != cheapest_labels(posteriors[0], X, COSTS.tolist())
 
 
 def test_the_classifier_and_truth_values():
@@ -84,7 +84,7 @@ def test_costs_that_are_refused(posteriors):
 
 
 NEW = pd.DataFrame({"a": [1.0, -2.0, 9.0, np.nan], "b": ["u", "w", None, "v"], "c": [1.0, 1.0, 1.0, 2.0]})
-WANTED = [
+EXPECTED_LINES = [
     (1, "a", "below the smallest training value, 0"),
     (1, "b", "category not in the training rows"),
     (2, "a", "above the largest training value, 3"),
@@ -94,7 +94,7 @@ WANTED = [
 ]
 
 
-def named(table):
+def lines_by_name(table):
     return list(zip(table["row"], table["feature"], table["reason"], strict=True))
 
 
@@ -102,17 +102,17 @@ def named(table):
 def test_novel_values(posteriors, missing):
     for post in (*posteriors, exact.solve(pt.TreeModel(X, LABELS, missing=missing, **PRIOR))):
         table = post.novelty(NEW)
-        assert named(table) == WANTED
+        assert lines_by_name(table) == EXPECTED_LINES
         assert table["value"].tolist()[:3] == [-2.0, "w", 9.0]
         assert post.novelty(X).empty
         assert post.novelty(X).columns.tolist() == ["row", "feature", "value", "reason"]
-        assert named(post.novelty(NEW.iloc[[2]])) == [(0, *entry[1:]) for entry in WANTED[2:4]]
+        assert lines_by_name(post.novelty(NEW.iloc[[2]])) == [(0, *entry[1:]) for entry in EXPECTED_LINES[2:4]]
 
 
 def test_missing_values_that_training_has_are_not_novel():
     table = X.assign(a=np.where(np.arange(N) < 5, np.nan, X["a"]), b=np.where(np.arange(N) < 5, None, X["b"]))
     post = exact.solve(pt.TreeModel(table, LABELS, missing="branch", **PRIOR))
-    assert named(post.novelty(NEW)) == [entry for entry in WANTED if "missing" not in entry[2]]
+    assert lines_by_name(post.novelty(NEW)) == [entry for entry in EXPECTED_LINES if "missing" not in entry[2]]
 
 
 def test_dates_and_many_categories():
@@ -122,8 +122,8 @@ def test_dates_and_many_categories():
         model = pt.TreeModel(table, np.arange(200) > 99)
     post = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])])
     new = pd.DataFrame({"day": pd.to_datetime(["2019-12-31", "2020-03-01"]), "town": ["town 7", "village"]})
-    found = post.novelty(new)
-    assert found["reason"].tolist() == [
+    novel = post.novelty(new)
+    assert novel["reason"].tolist() == [
         "below the smallest training value, 2020-01-01",
         "category not in the training rows",
     ]

@@ -37,7 +37,7 @@ def sampled(leaf, weighted=False):
     return pt.sample(model, 40, tune=20, chains=2, rng=1, **QUICK), rng.random((7, 2))
 
 
-def frozen(distribution):
+def frozen_scipy(distribution):
     """The distributions of a table as scipy has them."""
     if isinstance(distribution, NegativeBinomial):
         shape, rate = distribution.parameters
@@ -49,7 +49,7 @@ def by_tree(post, X):
     """The weight of each tree drawn, and the distributions, as scipy has them, of the leaves that rows reach in it."""
     distribution = MixtureOverTrees(post)._distribution
     for t, weight in enumerate(post.weight_of_tree):
-        yield weight, frozen(distribution.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
+        yield weight, frozen_scipy(distribution.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
 
 
 @pytest.mark.tenth_a_day
@@ -68,7 +68,7 @@ def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
                 more = post.node_stats[leaves].copy()
                 more[i] += [1.0, y, -math.lgamma(y + 1.0)] if counts else [1.0, away, away**2]
                 added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.node_stats[leaves], target)
-                of_leaf = frozen(distribution.take(node))
+                of_leaf = frozen_scipy(distribution.take(node))
                 log_density = of_leaf.logpmf(y) if counts else of_leaf.logpdf(y)
                 assert log_density == pytest.approx(added, abs=1e-8)
 
@@ -77,35 +77,35 @@ def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_mixture_is_that_of_the_trees(leaf):
     post, X = sampled(leaf)
-    mean, second, below = np.zeros(7), np.zeros(7), np.zeros(7)
-    for weight, each in by_tree(post, X):
-        mean += weight * each.mean()
-        second += weight * (each.var() + each.mean() ** 2)
-        below += weight * each.cdf(0.4)
+    mean, mean_square, cdf = np.zeros(7), np.zeros(7), np.zeros(7)
+    for weight, distribution in by_tree(post, X):
+        mean += weight * distribution.mean()
+        mean_square += weight * (distribution.var() + distribution.mean() ** 2)
+        cdf += weight * distribution.cdf(0.4)
     own_mean, own_variance = MixtureOverTrees(post).mean_and_variance(X)
     assert np.allclose(own_mean, mean) and np.allclose(own_mean, post.predict(X))
-    assert np.allclose(own_variance, second - mean**2)
-    assert np.allclose(post.predict_std_new_y(X) ** 2, second - mean**2)
-    assert np.allclose(MixtureOverTrees(post).cdf(X, np.full(7, 0.4)), below)
+    assert np.allclose(own_variance, mean_square - mean**2)
+    assert np.allclose(post.predict_std_new_y(X) ** 2, mean_square - mean**2)
+    assert np.allclose(MixtureOverTrees(post).cdf(X, np.full(7, 0.4)), cdf)
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=named)
 def test_quantiles_invert_the_distribution(leaf):
     post, X = sampled(leaf)
     q = [1e-6, 0.01, 0.5, 0.9, 1.0 - 1e-6]
-    found = post.predict_quantiles(X, q)
-    assert np.all(np.diff(found, axis=1) > 0.0)
+    quantiles = post.predict_quantiles(X, q)
+    assert np.all(np.diff(quantiles, axis=1) > 0.0)
     for j, fraction in enumerate(q):
-        assert np.allclose(MixtureOverTrees(post).cdf(X, found[:, j]), fraction, rtol=1e-6, atol=1e-9)
+        assert np.allclose(MixtureOverTrees(post).cdf(X, quantiles[:, j]), fraction, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.slow
 def test_quantiles_of_counts_are_the_least_that_suffice():
     post, X = sampled(COUNTS)
     for q in (1e-6, 0.05, 0.3, 0.5, 0.95, 1.0 - 1e-9):
-        found = post.predict_quantiles(X, q)
-        at, before = (sum(w * each.cdf(found - k) for w, each in by_tree(post, X)) for k in (0, 1))
-        assert np.array_equal(found, np.floor(found)) and np.all(found >= 0.0)
+        quantiles = post.predict_quantiles(X, q)
+        at, before = (sum(w * each.cdf(quantiles - k) for w, each in by_tree(post, X)) for k in (0, 1))
+        assert np.array_equal(quantiles, np.floor(quantiles)) and np.all(quantiles >= 0.0)
         assert np.all(at >= q) and np.all(before < q)
 
 
@@ -115,17 +115,17 @@ def test_far_modes():
     model = pt.TreeModel(x[:, None], np.where(x % 2 == 0, 0.0, 1000.0) + 0.01 * np.sin(x), leaf=LEAVES[2])
     post = pt.sample(model, 30, tune=0, chains=2, rng=0, start="prior", **QUICK)
     q = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-    found = post.predict_quantiles(x[:, None], q)
+    quantiles = post.predict_quantiles(x[:, None], q)
     for j, fraction in enumerate(q):
-        assert np.allclose(MixtureOverTrees(post).cdf(x[:, None], found[:, j]), fraction, atol=1e-7)
+        assert np.allclose(MixtureOverTrees(post).cdf(x[:, None], quantiles[:, j]), fraction, atol=1e-7)
 
 
 def test_large_counts():
     """Rates of 1e9 and of 1e-9, and a tail that leaves the whole numbers of float64."""
     x = np.repeat([0.0, 1.0], 20)
     post = pt.sample(pt.TreeModel(x[:, None], x * 1e9, leaf=pt.PoissonGamma()), 20, tune=20, chains=1, rng=0, **QUICK)
-    found = post.predict_quantiles([[0.0], [1.0]], [0.05, 0.5, 0.95])
-    assert found[0].tolist() == [0.0, 0.0, 0.0] and np.all(np.abs(found[1] - 1e9) < 4e5) and np.all(np.diff(found[1]))
+    q = post.predict_quantiles([[0.0], [1.0]], [0.05, 0.5, 0.95])
+    assert q[0].tolist() == [0.0, 0.0, 0.0] and np.all(np.abs(q[1] - 1e9) < 4e5) and np.all(np.diff(q[1]))
     wild = pt.TreeModel([[0.0], [1.0]], [0, 0], leaf=pt.PoissonGamma(1e-3, 1e-12))
     post = pt.sample(wild, 4, tune=4, chains=1, rng=0, **QUICK)
     assert np.isfinite(post.predict_quantiles([[0.0]], [1e-9, 1.0 - 1e-9])).all()
@@ -147,18 +147,18 @@ class TestDraws:
     def test_follow_the_mixture(self, leaf):
         """Counts in bins of equal probability; the chance of a false alarm is 1e-5 a row."""
         post, X = sampled(leaf)
-        drawn = post.sample_predictive(X, 3000, rng=4)
-        assert drawn.shape == (3000, 7)
+        draws = post.sample_predictive(X, 3000, rng=4)
+        assert draws.shape == (3000, 7)
         edges = post.predict_quantiles(X, np.arange(1, 10) / 10)
         for i in range(len(X)):
             ends = np.unique(edges[i])
             below = np.array([MixtureOverTrees(post).cdf(X[[i]], np.array([e]))[0] for e in ends])
             expected = np.diff(np.concatenate([[0.0], below, [1.0]]))
-            place = np.searchsorted(ends, drawn[:, i])
-            kept = expected > 1e-3
-            seen = np.bincount(place, minlength=len(expected))[kept]
-            expected = expected[kept] / expected[kept].sum() * seen.sum()
-            assert distributions.chisquare(seen, expected).pvalue > 1e-5
+            place = np.searchsorted(ends, draws[:, i])
+            is_common = expected > 1e-3
+            frequency = np.bincount(place, minlength=len(expected))[is_common]
+            expected = expected[is_common] / expected[is_common].sum() * frequency.sum()
+            assert distributions.chisquare(frequency, expected).pvalue > 1e-5
 
     @pytest.mark.slow
     @pytest.mark.parametrize("leaf", [pt.DirichletMultinomial([0.5, 1.0, 2.0]), pt.FrozenLaplace(2.0)], ids=named)
@@ -167,10 +167,10 @@ class TestDraws:
         X, y = rng.random((60, 2)), np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
         mask = np.arange(60) % 2 == 0 if leaf.uses_estimation else None
         post = pt.sample(pt.TreeModel(X, y, leaf=leaf, estimation=mask), 20, tune=20, chains=2, rng=1, **QUICK)
-        drawn = post.sample_predictive(X[:5], 4000, rng=3)
+        draws = post.sample_predictive(X[:5], 4000, rng=3)
         for j, label in enumerate("abc"):
             p = post.predict_proba(X[:5])[:, j]
-            assert np.all(np.abs((drawn == label).mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
+            assert np.all(np.abs((draws == label).mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
 
     @pytest.mark.slow
     def test_rows_of_a_draw_have_their_joint_distribution(self):
@@ -178,10 +178,10 @@ class TestDraws:
         y = np.array([0.0, 3.0, -2.0, 4.0])
         prior = pt.ChipmanPrior(0.5, 1.0, max_depth=0)
         model = pt.TreeModel(np.zeros((4, 1)), y, tree_prior=prior, leaf=pt.NormalKnownVariance(1.0, 0.0, 0.01))
-        drawn = pt.sample(model, 5, tune=0, chains=1, rng=0, **QUICK).sample_predictive(np.zeros((2, 1)), 20000, rng=2)
+        draws = pt.sample(model, 5, tune=0, chains=1, rng=0, **QUICK).sample_predictive(np.zeros((2, 1)), 20000, rng=2)
         mean_variance = 1.0 / 4.01
-        assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2.0, rel=0.06)
-        assert np.var(drawn.sum(axis=1)) == pytest.approx(2.0 + 4.0 * mean_variance, rel=0.06)
+        assert np.var(draws[:, 0] - draws[:, 1]) == pytest.approx(2.0, rel=0.06)
+        assert np.var(draws.sum(axis=1)) == pytest.approx(2.0 + 4.0 * mean_variance, rel=0.06)
 
 
 class TestHostile:
@@ -223,13 +223,13 @@ class TestPlanted:
 
     def test_equal_weights(self, monkeypatch):
         """Every distribution of a row alike, whatever the fraction of its trees."""
-        merged = MixtureOverTrees._merged
+        merged = MixtureOverTrees._merge_equal
 
         def plant(self, mix):
-            found = merged(self, mix)
-            return found._replace(weight=1.0 / np.repeat(np.diff(found.first), np.diff(found.first)))
+            mixture = merged(self, mix)
+            return mixture._replace(weight=1.0 / np.repeat(np.diff(mixture.first), np.diff(mixture.first)))
 
-        monkeypatch.setattr(MixtureOverTrees, "_merged", plant)
+        monkeypatch.setattr(MixtureOverTrees, "_merge_equal", plant)
         with pytest.raises(AssertionError):
             test_quantiles_invert_the_distribution(LEAVES[0])
 

@@ -21,7 +21,7 @@ def model_of(prior=None, table=TABLE, **parts):
     return pt.TreeModel(table, LABELS, tree_prior=prior, **parts)
 
 
-def enumerated(model):
+def inclusion_by_enumeration(model):
     """Return the prior probability of each feature as a sum over all trees."""
     trees = exact.solve(model).best_trees(100_000).trees
     prior = np.exp([model.log_prior(tree) for tree in trees])
@@ -32,22 +32,24 @@ def enumerated(model):
 @pytest.mark.parametrize("prior", [None, pt.LeafPenalty(0.7, max_depth=2), pt.BranchingProcess(0.4, 2)])
 def test_the_exact_prior_is_the_sum_over_all_trees(prior):
     model = model_of(prior)
-    found = exact.solve(model).prior_inclusion()
-    assert found.to_dict() == pytest.approx(dict(zip(TABLE.columns, enumerated(model), strict=True)), abs=1e-9)
-    assert found["flat"] == pytest.approx(0.0, abs=1e-12) and found.name == "probability"
+    inclusion = exact.solve(model).prior_inclusion()
+    assert inclusion.to_dict() == pytest.approx(
+        dict(zip(TABLE.columns, inclusion_by_enumeration(model), strict=True)), abs=1e-9
+    )
+    assert inclusion["flat"] == pytest.approx(0.0, abs=1e-12) and inclusion.name == "probability"
 
 
 def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
     model = model_of()
     sampled = exact.solve(model).sample(50, rng=1)
-    found = sampled.prior_inclusion(draws=400)
+    simulated = sampled.prior_inclusion(draws=400)
     truth = exact.solve(model).prior_inclusion()
-    assert (found - truth).abs().max() < 4.0 * 0.5 / np.sqrt(400)
+    assert (simulated - truth).abs().max() < 4.0 * 0.5 / np.sqrt(400)
     monkeypatch.setattr(plain, "draw_prior", None)
-    assert sampled.prior_inclusion(draws=400).equals(found)
-    again = exact.visited(exact.solve(model_of()).sample(50, rng=1))
+    assert sampled.prior_inclusion(draws=400).equals(simulated)
+    visited = exact.visited(exact.solve(model_of()).sample(50, rng=1))
     monkeypatch.undo()
-    assert (again.prior_inclusion(draws=200) - truth).abs().max() < 0.15
+    assert (visited.prior_inclusion(draws=200) - truth).abs().max() < 0.15
 
 
 @pytest.mark.planted
@@ -60,11 +62,11 @@ def test_scores_left_in_the_sum_are_noticed(monkeypatch):
 
 def test_series_have_names_and_are_sorted():
     for post in (exact.solve(model_of()), exact.solve(model_of()).sample(200, rng=1)):
-        found = post.feature_inclusion()
-        assert found.index[0] == "size" and found.is_monotonic_decreasing
-        both = pd.DataFrame({"posterior": found, "prior": post.prior_inclusion(draws=10)})
-        assert list(both.index) == list(found.index)
-        assert found.reindex(TABLE.columns).to_numpy() == pytest.approx(post._feature_inclusion())
+        inclusion = post.feature_inclusion()
+        assert inclusion.index[0] == "size" and inclusion.is_monotonic_decreasing
+        both = pd.DataFrame({"posterior": inclusion, "prior": post.prior_inclusion(draws=10)})
+        assert list(both.index) == list(inclusion.index)
+        assert inclusion.reindex(TABLE.columns).to_numpy() == pytest.approx(post._feature_inclusion())
         pmf = post.root_split_pmf()
         assert pmf.sum() == pytest.approx(1.0) and pmf.is_monotonic_decreasing
         assert pmf.index[0] == "size <= 1" or pmf.index[0].startswith("size <= 1.5")
@@ -75,8 +77,8 @@ def test_series_have_names_and_are_sorted():
 def test_missing_values_and_unknown_weights():
     holes = TABLE.assign(size=TABLE["size"].where(np.arange(N) % 5 > 0))
     model = model_of(table=holes, missing="branch")
-    drawn = exact.solve(model).sample(20, rng=1).prior_inclusion(draws=200)
-    assert (drawn - exact.solve(model).prior_inclusion()).abs().max() < 0.15
+    simulated = exact.solve(model).sample(20, rng=1).prior_inclusion(draws=200)
+    assert (simulated - exact.solve(model).prior_inclusion()).abs().max() < 0.15
     unknown = model_of(split_prior=pt.LocalCuts(feature_weights="dirichlet"))
     post = pt.sample(unknown, 20, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
     assert post.prior_inclusion(draws=100).between(0.0, 1.0).all()

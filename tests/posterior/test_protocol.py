@@ -81,9 +81,9 @@ def test_every_question_has_an_answer(posteriors, question):
 
 def test_the_depth_of_a_mixture_is_that_of_its_draws():
     mixture = exact.progressive_mixture(LABELS, orders=2, rng=1)
-    depths, drawn = mixture.depth_pmf(), mixture.sample(20_000, rng=1).depth_pmf()
+    depths, depths_of_draws = mixture.depth_pmf(), mixture.sample(20_000, rng=1).depth_pmf()
     assert depths.sum() == pytest.approx(1.0)
-    assert drawn == pytest.approx(depths[: len(drawn)], abs=0.015)
+    assert depths_of_draws == pytest.approx(depths[: len(depths_of_draws)], abs=0.015)
     assert list(mixture.summary().index) == [
         *("log_evidence", "n_leaves (mean)", "n_leaves (sd)", "best tree: leaves", "cells", "splits")
     ]

@@ -44,18 +44,18 @@ def draws_of(model, n=8_000):
 )
 def test_reweighted_draws_are_those_of_the_other_model(old, new):
     post = draws_of(old)
-    other, truth = post.reweight(new), exact.solve(new)
-    info = other.reweighting
-    assert 400.0 < info.ess <= 8_000.0 and other.model is new and other.tree_of_draw.shape == (1, 8_000)
+    reweighted, truth = post.reweight(new), exact.solve(new)
+    summary = reweighted.reweighting
+    assert 400.0 < summary.ess <= 8_000.0 and reweighted.model is new and reweighted.tree_of_draw.shape == (1, 8_000)
     ratio = truth.log_evidence - exact.solve(old).log_evidence
-    assert abs(info.log_evidence_ratio - ratio) < 4.0 * info.log_evidence_ratio_se < 0.2
-    pmf, expected = other.n_leaves_pmf(), truth.n_leaves_pmf()
+    assert abs(summary.log_evidence_ratio - ratio) < 4.0 * summary.log_evidence_ratio_se < 0.2
+    pmf, expected = reweighted.n_leaves_pmf(), truth.n_leaves_pmf()
     size = max(len(pmf), len(expected))
     assert np.abs(np.pad(pmf, (0, size - len(pmf))) - np.pad(expected, (0, size - len(expected)))).max() < 0.04
-    assert np.allclose(other._values(X[:8]), truth._values(X[:8]), atol=0.05)
-    for t in range(min(other.n_distinct_trees, 5)):
-        tree = other.distinct_tree(t)
-        assert other.log_posterior_of_tree[t] == pytest.approx(new.log_posterior(tree))
+    assert np.allclose(reweighted._values(X[:8]), truth._values(X[:8]), atol=0.05)
+    for t in range(min(reweighted.n_distinct_trees, 5)):
+        tree = reweighted.distinct_tree(t)
+        assert reweighted.log_posterior_of_tree[t] == pytest.approx(new.log_posterior(tree))
 
 
 def test_the_same_model_changes_nothing_but_the_order():
@@ -69,9 +69,9 @@ def test_the_same_model_changes_nothing_but_the_order():
 
 def test_a_run_with_an_evidence_gives_that_of_the_other_model():
     post = pt.sample(model_of(), 400, rng=1, progress=False)
-    other = post.reweight(model_of(STRICT))
+    reweighted = post.reweight(model_of(STRICT))
     truth = exact.solve(model_of(STRICT)).log_evidence
-    assert other.log_evidence == pytest.approx(truth, abs=max(4.0 * other.log_evidence_se, 0.02))
+    assert reweighted.log_evidence == pytest.approx(truth, abs=max(4.0 * reweighted.log_evidence_se, 0.02))
 
 
 def test_every_answer_works_on_reweighted_draws(tmp_path):
@@ -85,19 +85,21 @@ def test_every_answer_works_on_reweighted_draws(tmp_path):
 def test_missing_values_and_a_shared_variance():
     holes = np.where(np.arange(N)[:, None] % 7 == 0, np.nan, X[:, :1])
     models = [pt.TreeModel(holes, LABELS, tree_prior=prior, missing="branch") for prior in (VAGUE, STRICT)]
-    other, truth = draws_of(models[0]).reweight(models[1]), exact.solve(models[1])
-    assert np.allclose(other.predict_proba(holes[:8]), truth.predict_proba(holes[:8]), atol=0.05)
+    reweighted, truth = draws_of(models[0]).reweight(models[1]), exact.solve(models[1])
+    assert np.allclose(reweighted.predict_proba(holes[:8]), truth.predict_proba(holes[:8]), atol=0.05)
     leaf = pt.NormalSharedVariance(k0=0.2, a0=2.0, b0=2.0, m0=0.0)
     post = pt.sample(model_of(y=NUMBERS, leaf=leaf), 200, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
-    other = post.reweight(model_of(pt.ChipmanPrior(0.85, 0.6, max_depth=3), NUMBERS, leaf))
-    assert np.isfinite(other.noise_variance).all() and set(other.noise_variance[0]) <= set(post.noise_variance.ravel())
+    reweighted = post.reweight(model_of(pt.ChipmanPrior(0.85, 0.6, max_depth=3), NUMBERS, leaf))
+    assert np.isfinite(reweighted.noise_variance).all() and set(reweighted.noise_variance[0]) <= set(
+        post.noise_variance.ravel()
+    )
 
 
 @pytest.mark.planted
 def test_equal_weights_are_noticed(monkeypatch):
     """Planted: draws that are resampled without their weights miss the sizes of the trees of the other model."""
-    uniform = reweighting._systematic
-    monkeypatch.setattr(reweighting, "_systematic", lambda p, rng: uniform(np.full(len(p), 1.0 / len(p)), rng))
+    uniform = reweighting._systematic_indices
+    monkeypatch.setattr(reweighting, "_systematic_indices", lambda p, rng: uniform(np.full(len(p), 1.0 / len(p)), rng))
     expected = exact.solve(model_of(STRICT)).n_leaves_pmf()
     pmf = draws_of(model_of()).reweight(model_of(pt.ChipmanPrior(0.6, 1.5, max_depth=3))).n_leaves_pmf()
     assert np.abs(pmf[: len(expected)] - expected[: len(pmf)]).max() > 0.08
@@ -105,9 +107,9 @@ def test_equal_weights_are_noticed(monkeypatch):
 
 def test_too_few_effective_draws_are_refused():
     post = draws_of(model_of(), 300)
-    far = model_of(leaf=pt.DirichletMultinomial(40.0))
+    distant_model = model_of(leaf=pt.DirichletMultinomial(40.0))
     with pytest.raises(ValueError, match=r"the effective size is [0-9.]+ of 300 draws, less than least_ess=299"):
-        post.reweight(far, least_ess=299)
+        post.reweight(distant_model, least_ess=299)
     stump = pt.posterior_from_trees(model_of(), [pt.Tree([0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0])] * 5)
     never = model_of(split_prior=pt.LocalCuts(feature_weights=[0.0, 1.0, 1.0]))
     with pytest.raises(ValueError, match=r"the effective size is 0\.0 of 5 draws"):
@@ -233,8 +235,8 @@ def increases(model, post, tree, t, k):
     """Return True if predictions on a grid increase in feature ``k``."""
     X, sizes = rows_about(model, tree)
     value = post._values_by_draw(X)[0, t, :, -1].reshape(sizes)
-    known = ~np.isnan(X[:, k].reshape(sizes))
-    value = np.moveaxis(np.where(known, value, np.nan), k, 0)
+    has_values = ~np.isnan(X[:, k].reshape(sizes))
+    value = np.moveaxis(np.where(has_values, value, np.nan), k, 0)
     value = value[~np.isnan(value).reshape(len(value), -1).any(axis=1)]
     return bool((np.diff(value, axis=0) >= -1e-12).all())
 
@@ -244,12 +246,12 @@ def compare_with_grids(name):
     model = MODELS[name]
     trees = all_trees(model)[1][:120]
     post = pt.posterior_from_trees(model, trees)
-    found = []
+    results = []
     for t, k in itertools.product(range(len(trees)), range(model.n_features)):
         if model.columns.categories[k] is None:
             number = int(post.tree_of_draw[0, t])
-            found.append((reweighting.is_monotone(post, number, {k: 1}), increases(model, post, trees[t], t, k)))
-    ours, theirs = np.array(found).T
+            results.append((reweighting.is_monotone(post, number, {k: 1}), increases(model, post, trees[t], t, k)))
+    ours, theirs = np.array(results).T
     return ours.sum(), (~ours).sum(), (ours != theirs).sum()
 
 
@@ -262,7 +264,9 @@ def test_monotone_trees_are_those_whose_predictions_are(name):
 
 def test_leaves_that_do_not_meet_are_not_compared(monkeypatch):
     """planted: leaves are compared whatever their other features."""
-    monkeypatch.setattr(reweighting, "_meets", lambda regions, j: np.ones((len(regions.leaf),) * 2, dtype=bool))
+    monkeypatch.setattr(
+        reweighting, "_regions_overlap", lambda regions, j: np.ones((len(regions.leaf),) * 2, dtype=bool)
+    )
     assert compare_with_grids("local, regression")[2] > 0
 
 
@@ -270,16 +274,16 @@ def test_the_probability_and_predictions_are_those_of_all_trees():
     model = MODELS["local, nominal"]
     truth, trees, probability = all_trees(model)
     post = pt.posterior_from_trees(model, trees)
-    chosen = np.array([reweighting.is_monotone(post, int(t), {1: 1}) for t in post.tree_of_draw[0]])
-    found = truth.restrict(monotone={"x1": 1}, rng=2)
-    assert found.probability == pytest.approx(probability[chosen].sum(), abs=4 * found.standard_error)
-    assert found.ess == found.posterior.n_draws == round(found.probability * 4000)
-    weight = probability * chosen / probability[chosen].sum()
+    satisfies = np.array([reweighting.is_monotone(post, int(t), {1: 1}) for t in post.tree_of_draw[0]])
+    result = truth.restrict(monotone={"x1": 1}, rng=2)
+    assert result.probability == pytest.approx(probability[satisfies].sum(), abs=4 * result.standard_error)
+    assert result.ess == result.posterior.n_draws == round(result.probability * 4000)
+    weight = probability * satisfies / probability[satisfies].sum()
     rows = np.unique(model.unit_numbers(np.arange(model.units.n_units)), axis=0)
     expected = weight @ post._values_by_draw(rows)[0, :, :, -1]
     spread = np.sqrt(weight @ (post._values_by_draw(rows)[0, :, :, -1] - expected) ** 2)
-    assert (np.abs(found.posterior._values(rows)[:, -1] - expected) < 5 * spread / np.sqrt(found.ess) + 1e-9).all()
-    draws = found.posterior
+    assert (np.abs(result.posterior._values(rows)[:, -1] - expected) < 5 * spread / np.sqrt(result.ess) + 1e-9).all()
+    draws = result.posterior
     assert np.allclose(
         draws.log_prior_of_tree, [model.log_prior(draws.distinct_tree(t)) for t in range(draws.n_distinct_trees)]
     )
@@ -289,22 +293,22 @@ def test_paths_have_a_group_in_common():
     model = MODELS["local, regression"]
     truth, trees, probability = all_trees(model)
 
-    def paths(tree, node=0, above=frozenset()):
+    def paths(tree, node=0, features_above=frozenset()):
         if tree.feature[node] < 0:
-            return [above]
-        above = above | {int(tree.feature[node])}
-        return paths(tree, tree.left[node], above) + paths(tree, tree.right[node], above)
+            return [features_above]
+        features_above = features_above | {int(tree.feature[node])}
+        return paths(tree, tree.left[node], features_above) + paths(tree, tree.right[node], features_above)
 
     for groups, listed in (
         ([["x0", "x1"], ["x2"]], [{0, 1}, {2}]),
         ([[0, 1]], [{0, 1}, {2}]),
         ([[1], [1, 2]], [{1, 2}, {0}]),
     ):
-        allowed = np.array([all(any(path <= group for group in listed) for path in paths(tree)) for tree in trees])
-        found = truth.restrict(interactions=groups, rng=1)
-        assert found.probability == pytest.approx(probability[allowed].sum(), abs=4 * found.standard_error + 1e-9)
-        drawn = [found.posterior.distinct_tree(t) for t in range(found.posterior.n_distinct_trees)]
-        assert all(any(path <= group for group in listed) for tree in drawn for path in paths(tree))
+        satisfies = np.array([all(any(path <= group for group in listed) for path in paths(tree)) for tree in trees])
+        result = truth.restrict(interactions=groups, rng=1)
+        assert result.probability == pytest.approx(probability[satisfies].sum(), abs=4 * result.standard_error + 1e-9)
+        trees_drawn = [result.posterior.distinct_tree(t) for t in range(result.posterior.n_distinct_trees)]
+        assert all(any(path <= group for group in listed) for tree in trees_drawn for path in paths(tree))
 
 
 def test_draws_of_chains():
@@ -317,13 +321,15 @@ def test_draws_of_chains():
     draws = exact.solve(model).sample(600, rng=2)
     trees = [draws.distinct_tree(t) for t in range(draws.n_distinct_trees)]
     post = pt.posterior_from_trees(model, trees, np.repeat(draws.tree_of_draw.reshape(2, 300), 5, axis=1))
-    found = post.restrict(monotone={"x0": 1})
-    assert found.probability == pytest.approx(free.probability, abs=4 * (found.standard_error + free.standard_error))
-    assert found.probability == pytest.approx(found.by_chain.mean())
-    assert 0.7 < found.ess / (600 * found.probability) < 1.1
-    assert found.standard_error > 0.0 and "probability" in str(found) and found.posterior.summary() is not None
+    result = post.restrict(monotone={"x0": 1})
+    error = result.standard_error + free.standard_error
+    assert result.probability == pytest.approx(free.probability, abs=4 * error)
+    assert result.probability == pytest.approx(result.by_chain.mean())
+    assert 0.7 < result.ess / (600 * result.probability) < 1.1
+    assert result.standard_error > 0.0 and "probability" in str(result)
+    assert result.posterior.summary() is not None
     grid = np.column_stack([np.linspace(-2, 2, 50), np.zeros(50)])
-    assert (np.diff(found.posterior.predict_proba(grid)[:, 1]) >= -1e-12).all()
+    assert (np.diff(result.posterior.predict_proba(grid)[:, 1]) >= -1e-12).all()
     with pytest.raises(ValueError, match=r"0 of 3,000 draws .* draw many more"):
         post.restrict(monotone={"x0": -1}, interactions=[["x0"], ["x1"]], min_ess=1)
 

@@ -24,12 +24,12 @@ def test_probabilities_are_those_of_all_trees_listed(name):
     mass = {}
     for tree, p in zip(trees, probability, strict=True):
         mass[shape_key(tree)] = mass.get(shape_key(tree), 0.0) + p
-    found = exact.solve(model).shapes(draws=4000, rng=1)
-    expected = sorted(mass.values(), reverse=True)[: len(found.shapes)]
-    assert np.allclose(found.table()["probability"], expected, atol=0.04)
+    shapes = exact.solve(model).shapes(draws=4000, rng=1)
+    expected = sorted(mass.values(), reverse=True)[: len(shapes.shapes)]
+    assert np.allclose(shapes.table()["probability"], expected, atol=0.04)
 
 
-def regression():
+def regression_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = np.where(X[:, 0] > 0.3, 2.0, np.where(X[:, 1] > 0.0, 1.0, 0.0)) + 0.5 * rng.normal(size=300)
@@ -37,15 +37,15 @@ def regression():
 
 
 def test_a_shape_with_intervals_that_hold_the_truth():
-    post = pt.sample(regression(), 500, tune=500, chains=2, rng=1, kernel="local", progress=False)
-    found = post.shapes()
-    first = found.shapes[0]
+    post = pt.sample(regression_model(), 500, tune=500, chains=2, rng=1, kernel="local", progress=False)
+    shapes = post.shapes()
+    first = shapes.shapes[0]
     assert first.probability > 0.4 and first.splits["feature"].tolist() == ["x0", "x1"]
     assert (first.splits["lower"] <= [0.32, 0.05]).all() and (first.splits["upper"] >= [0.28, -0.05]).all()
     assert (first.leaves["lower"] <= [0.1, 1.1, 2.1]).all() and (first.leaves["upper"] >= [-0.1, 0.9, 1.9]).all()
     assert first.tree.n_leaves == 3 and first.leaves["rows"].sum() == pytest.approx(300.0)
-    assert (found.of_draw == 0).mean() == pytest.approx(first.probability)
-    assert "[" in str(found) and len(str(found).splitlines()) <= 10
+    assert (shapes.of_draw == 0).mean() == pytest.approx(first.probability)
+    assert "[" in str(shapes) and len(str(shapes).splitlines()) <= 10
 
 
 def test_a_nominal_split_turned_round_has_the_same_shape():
@@ -55,16 +55,16 @@ def test_a_nominal_split_turned_round_has_the_same_shape():
         pt.Tree([0, -1, 0, -1, -1], [0] * 5, [1, 0, 3, 0, 0], [2, 0, 4, 0, 0], [1, -1, 2, -1, -1]),
         pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [6, 2, -1, -1, -1]),
     ]
-    found = pt.posterior_from_trees(model, trees).shapes()
-    assert [shape.probability for shape in found.shapes] == [1.0]
-    assert found.shapes[0].splits["words"].tolist() == ["x0 in {0}", "x0 in {1}"]
+    shapes = pt.posterior_from_trees(model, trees).shapes()
+    assert [shape.probability for shape in shapes.shapes] == [1.0]
+    assert shapes.shapes[0].splits["words"].tolist() == ["x0 in {0}", "x0 in {1}"]
 
 
 def test_a_root_alone_and_several_outputs():
     model = pt.TreeModel([[0.0], [1.0]], [[0.0, 1.0], [1.0, 2.0]], leaf=pt.MultivariateNormal(2))
-    found = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])]).shapes()
-    assert found.shapes[0].leaves["output"].tolist() == ["y0", "y1"]
-    assert len(found.shapes[0].splits) == 0 and "2 rows" in str(found)
+    shapes = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])]).shapes()
+    assert shapes.shapes[0].leaves["output"].tolist() == ["y0", "y1"]
+    assert len(shapes.shapes[0].splits) == 0 and "2 rows" in str(shapes)
 
 
 @pytest.mark.parametrize("wrong", [{"most": 0}, {"coverage": 1.0}, {"coverage": "all"}])
@@ -116,11 +116,11 @@ def test_intervals_of_leaves_are_those_of_the_expectation(leaf, y):
     model = pt.TreeModel(X, y, leaf=leaf)
     post = pt.posterior_from_trees(model, [pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])])
     leaves = post.shapes().shapes[0].leaves
-    found = leaves[["lower", "upper"]].to_numpy().reshape(2, -1, 2)
-    wanted = post.credible_interval(X[[0, -1]], 0.9).reshape(2, -1, 2)
-    width = wanted[..., 1] - wanted[..., 0]
+    intervals = leaves[["lower", "upper"]].to_numpy().reshape(2, -1, 2)
+    expected = post.credible_interval(X[[0, -1]], 0.9).reshape(2, -1, 2)
+    width = expected[..., 1] - expected[..., 0]
     assert (width > 0.0).all()
-    assert (np.abs(found - wanted) <= 0.15 * width[..., None]).all()
+    assert (np.abs(intervals - expected) <= 0.15 * width[..., None]).all()
 
 
 def test_leaves_of_a_regression_show_that_of_the_most_probable_tree():

@@ -33,11 +33,11 @@ def tree(root, below):
     return pt.Tree([root, -1, below, -1, -1], [29.5, 0, 29.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
 
 
-def drawn(trees, tree_of_draw):
+def draws_of(trees, tree_of_draw):
     return pt.posterior_from_trees(model(), trees, tree_of_draw)
 
 
-def mixing(n_trees, draws=1000, seed=0):
+def mixing_draws(n_trees, draws=1000, seed=0):
     return np.random.default_rng(seed).integers(0, n_trees, (4, draws))
 
 
@@ -49,7 +49,7 @@ def test_different_roots_of_equal_posterior_are_named(sticky):
     stuck = np.repeat([[0], [0], [1], [1]], 1000, axis=1)
     if sticky:
         stuck = stuck ^ (np.random.default_rng(0).random(stuck.shape) < 0.05)
-    post = drawn(trees, stuck)
+    post = draws_of(trees, stuck)
     assert np.ptp(post.log_score + post.log_prior) < 1e-9 and np.ptp(post.predict([[40.0, 40.0, 3.0, 3.0]])) < 1e-9
     lines = check_convergence(post)
     figure = r"\d" if sticky else "inf"
@@ -67,7 +67,7 @@ def test_different_roots_of_equal_posterior_are_named(sticky):
 @pytest.mark.planted
 def test_features_below_the_root_are_named():
     """All chains have the same root; which of two copies is split on below it differs from chain to chain."""
-    lines = check_convergence(drawn([tree(0, 2), tree(0, 3)], np.repeat([[0], [0], [0], [1]], 1000, axis=1)))
+    lines = check_convergence(draws_of([tree(0, 2), tree(0, 3)], np.repeat([[0], [0], [0], [1]], 1000, axis=1)))
     assert [line.split(":")[0] for line in lines[1:-1]] == [f"inclusion of feature {name!r}" for name in NAMES[2:]]
 
 
@@ -80,13 +80,13 @@ def test_a_depth_that_does_not_mix_is_named():
     flat = pt.Tree(
         [0, 0, -1, -1, 0, -1, -1], [29.5, 19.5, 0, 0, 39.5, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0]
     )
-    lines = check_convergence(drawn([deep, flat], np.repeat([[0], [1], [0], [1]], 500, axis=1)))
+    lines = check_convergence(draws_of([deep, flat], np.repeat([[0], [1], [0], [1]], 500, axis=1)))
     assert any(line.startswith("depth: R-hat inf") for line in lines)
     assert not any(line.startswith("number of leaves") for line in lines)
 
 
 def test_constants_are_fine_and_the_verdict_promises_nothing():
-    post = drawn([tree(0, 2)], np.zeros((4, 500), dtype=np.int64))
+    post = draws_of([tree(0, 2)], np.zeros((4, 500), dtype=np.int64))
     assert check_convergence(post) == []
     verdict = post.summary().attrs["verdict"]
     assert verdict.startswith(

@@ -10,7 +10,14 @@ from pactree_mcmc.posterior.ess import rhat_and_ess
 from pactree_mcmc.posterior.trees.cells import Cells, number_cells
 from tests.problems.trees import mask_of
 
-from .spaces import MODELS, all_trees, in_chains, independent, keyed, probabilities
+from .spaces import (
+    MODELS,
+    all_trees,
+    independent_draws,
+    probabilities_by_key,
+    probabilities_of_cells_and_splits,
+    with_draws,
+)
 
 pd = pytest.importorskip("pandas")
 
@@ -22,10 +29,10 @@ def stump(threshold, feature=0):
 def disagreement(model):
     """The largest difference between the exact support and that of all trees listed."""
     truth, trees, probability = all_trees(model)
-    expected = keyed(model, *probabilities(model, trees, probability))
-    found = truth.support(0.0)
-    answer = dict(zip(found.key, found.probability.tolist(), strict=True))
-    assert len(answer) == len(found.key)
+    expected = probabilities_by_key(model, *probabilities_of_cells_and_splits(model, trees, probability))
+    support = truth.support(0.0)
+    answer = dict(zip(support.key, support.probability.tolist(), strict=True))
+    assert len(answer) == len(support.key)
     both = expected.keys() | answer.keys()
     return max(abs(expected.get(key, 0.0) - answer.get(key, 0.0)) for key in both)
 
@@ -46,8 +53,8 @@ def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
         sets = self._row_sets
         occurs = self._occurrences.slot
         by_cell = np.add.reduceat(occurs, self.graph.first_slot[:-1])
-        held = sets.of_cell >= 0
-        return right(self)._replace(of_cell=np.bincount(sets.of_cell[held], weights=by_cell[held]))
+        has_cell = sets.of_cell >= 0
+        return right(self)._replace(of_cell=np.bincount(sets.of_cell[has_cell], weights=by_cell[has_cell]))
 
     monkeypatch.setattr(ExploresGraph, "_parts_of_trees", property(wrong))
     assert disagreement(MODELS["local, nominal"]) < 1e-9
@@ -58,22 +65,22 @@ def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
 @pytest.mark.parametrize("name", MODELS)
 def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
     model = MODELS[name]
-    post = independent(exact.solve(model), chains=3, draws=40)
-    found = post.support(0.0)
-    for chain, column in zip(post.tree_of_draw, found.by_chain.T, strict=True):
-        drawn = np.bincount(chain, minlength=post.n_distinct_trees) / len(chain)
+    post = independent_draws(exact.solve(model), chains=3, draws=40)
+    support = post.support(0.0)
+    for chain, column in zip(post.tree_of_draw, support.by_chain.T, strict=True):
+        frequency = np.bincount(chain, minlength=post.n_distinct_trees) / len(chain)
         trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
-        expected = keyed(model, *probabilities(model, trees, drawn))
-        assert expected.keys() == set(found.key)
-        assert column == pytest.approx([expected[key] for key in found.key], abs=1e-12)
-    traces = found.by_tree[:, post.tree_of_draw]
-    assert (traces.mean(axis=(1, 2)) == pytest.approx(found.probability)) and found.probability.min() > 0.0
+        expected = probabilities_by_key(model, *probabilities_of_cells_and_splits(model, trees, frequency))
+        assert expected.keys() == set(support.key)
+        assert column == pytest.approx([expected[key] for key in support.key], abs=1e-12)
+    traces = support.by_tree[:, post.tree_of_draw]
+    assert (traces.mean(axis=(1, 2)) == pytest.approx(support.probability)) and support.probability.min() > 0.0
     rhat, ess = rhat_and_ess(traces)
-    assert np.array_equal(found.rhat, rhat) and np.array_equal(found.ess, ess)
-    p = found.probability
-    assert found.mcse == pytest.approx(np.sqrt(p * (1 - p) / ess))
+    assert np.array_equal(support.rhat, rhat) and np.array_equal(support.ess, ess)
+    p = support.probability
+    assert support.mcse == pytest.approx(np.sqrt(p * (1 - p) / ess))
     for kind in ("cell", "split"):
-        assert np.all(np.diff(p[found.kind == kind]) <= 0.0)
+        assert np.all(np.diff(p[support.kind == kind]) <= 0.0)
 
 
 @pytest.mark.planted
@@ -85,9 +92,9 @@ def test_wrong_numbers_of_cells_would_be_seen(monkeypatch, bug):
     def wrong(post):
         cells = right(post.model, post.coded_trees)
         if bug == "nodes count":
-            held = cells.of_node >= 0
-            ends = np.cumsum(np.bincount(cells.tree_of_node[held], minlength=post.n_distinct_trees))
-            return cells._replace(offset=np.concatenate([[0], ends]), member=cells.of_node[held])
+            has_cell = cells.of_node >= 0
+            ends = np.cumsum(np.bincount(cells.tree_of_node[has_cell], minlength=post.n_distinct_trees))
+            return cells._replace(offset=np.concatenate([[0], ends]), member=cells.of_node[has_cell])
         sides = cells.split_of_node * 2 + (cells.tree_of_node % 2)
         number = np.unique(np.where(cells.split_of_node < 0, -1, sides), return_inverse=True)[1] - 1
         return cells._replace(split_of_node=number, sides=np.repeat(cells.sides, 2, axis=0)[: number.max() + 1])
@@ -128,9 +135,9 @@ def test_of_many_rows_some_are_looked_at():
     x = np.arange(5000.0)
     model = pt.TreeModel(x[:, None], x > 2000)
     post = pt.posterior_from_trees(model, [stump(2000.5), stump(2001.5), stump(3000.5)])
-    found = post.support(0.0)
-    assert (found.n_rows, found.all_rows) == (2000, 5000)
-    assert "2000 of 5000" in found.table().attrs["rows"]
+    support = post.support(0.0)
+    assert (support.n_rows, support.all_rows) == (2000, 5000)
+    assert "2000 of 5000" in support.table().attrs["rows"]
     few = number_cells(post.model, post.coded_trees, max_rows=5)
     assert (few.n_rows, few.n_splits, few.n_cells) == (5, 2, 5)
     assert number_cells(post.model, post.coded_trees, max_rows=5000).n_splits == 3
@@ -164,7 +171,7 @@ def test_words_say_each_feature_once():
 
 def test_table_beside_another():
     truth = exact.solve(MODELS["grid, nominal"])
-    post = independent(truth)
+    post = independent_draws(truth)
     table = post.support().table(beside=truth.support(0.0))
     assert list(table.columns[:7]) == ["kind", "words", "rows", "probability", "mcse", "ess", "rhat"]
     assert list(table.columns[7:]) == ["chain 0", "chain 1", "chain 2", "chain 3", "beside", "z"]
@@ -176,11 +183,11 @@ def test_table_beside_another():
 
 def test_the_expected_difference_counts_effective_draws():
     """With each draw repeated nine times the frequencies differ by three times as much."""
-    post = independent(exact.solve(MODELS["grid, nominal"]), draws=300)
-    sticky = in_chains(post, np.repeat(post.tree_of_draw, 9, axis=1)).asdsf(0.0)
-    once = post.asdsf(0.0)
-    assert sticky.asdsf == pytest.approx(once.asdsf)
-    assert sticky.expected == pytest.approx(once.expected, rel=0.1)
+    post = independent_draws(exact.solve(MODELS["grid, nominal"]), draws=300)
+    sticky = with_draws(post, np.repeat(post.tree_of_draw, 9, axis=1)).asdsf(0.0)
+    difference = post.asdsf(0.0)
+    assert sticky.asdsf == pytest.approx(difference.asdsf)
+    assert sticky.expected == pytest.approx(difference.expected, rel=0.1)
 
 
 @pytest.mark.planted
@@ -198,16 +205,16 @@ def test_stuck_chains_differ_far_more_than_expected():
 
 
 def test_what_cannot_be_asked():
-    post = independent(exact.solve(MODELS["local, nominal"]), draws=5)
+    post = independent_draws(exact.solve(MODELS["local, nominal"]), draws=5)
     for wrong in (-0.1, 1.1, "often", np.nan):
         with pytest.raises(ValueError, match="min_probability"):
             post.support(wrong)
         with pytest.raises(ValueError, match="min_probability"):
             post.asdsf(wrong)
-    none = in_chains(post, post.tree_of_draw[:, :0])
+    none = with_draws(post, post.tree_of_draw[:, :0])
     for ask in (none.support, none.asdsf, none.tree_ess, none.consensus_tree, none.modes, none.project):
         with pytest.raises(ValueError, match="no draws"):
             ask()
-    short = in_chains(post, post.tree_of_draw[:, :2])
+    short = with_draws(post, post.tree_of_draw[:, :2])
     assert np.isnan(short.support().rhat).all() and np.isnan(short.asdsf().expected)
     assert isinstance(short.cells, Cells)

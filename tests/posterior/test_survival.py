@@ -19,16 +19,16 @@ TIMES = np.array([0.0, 0.3, 0.7, 1.5])
 ROOT = pt.Tree([-1], [0], [0], [0])
 
 
-def censored(rng, time):
+def censor(rng, time):
     """Return times and events, censored at independent times."""
     limit = rng.exponential(2.0 * np.median(time), len(time))
     return np.column_stack([np.minimum(time, limit), time <= limit])
 
 
-Y = censored(RNG, RNG.exponential(size=N) * (1.0 + 2.0 * (X[:, 0] > 2)))
+Y = censor(RNG, RNG.exponential(size=N) * (1.0 + 2.0 * (X[:, 0] > 2)))
 
 
-def simulated(leaf, rng):
+def simulate(leaf, rng):
     """Return a table from the model, censored, and the rate of each row."""
     model = pt.TreeModel(X, Y, leaf=leaf, **PRIOR)
     number = pt.simulate(model, rng=rng)[0].apply(X)
@@ -36,22 +36,22 @@ def simulated(leaf, rng):
     for node in np.unique(number):
         rates[number == node] = leaf.draw_parameters(rng, np.zeros((1, 4)), model.target)[0]
     time = leaf.draw_given(rng, [rates], model.target, None)
-    return pt.TreeModel(X, censored(rng, time), leaf=leaf, **PRIOR), rates
+    return pt.TreeModel(X, censor(rng, time), leaf=leaf, **PRIOR), rates
 
 
 def coverage_of(leaf, tables):
     """Return the fraction of true survival probabilities and medians inside 90 % bands, and its error."""
-    rng, inside = np.random.default_rng(1), []
+    rng, is_covered = np.random.default_rng(1), []
     for _ in range(tables):
-        model, rates = simulated(leaf, rng)
+        model, rates = simulate(leaf, rng)
         post = exact.solve(model)
-        found, truth = post.survival(X, TIMES[1:]), np.exp(-rates[:, None] * TIMES[1:] ** leaf.k)
-        held = (found.lower <= truth) & (truth <= found.upper)
+        survival, truth = post.survival(X, TIMES[1:]), np.exp(-rates[:, None] * TIMES[1:] ** leaf.k)
+        is_in_band = (survival.lower <= truth) & (truth <= survival.upper)
         median, ends = leaf.median_given(rates), post.median_survival(X)
-        inside.append([held.mean(), ((ends["lower"] <= median) & (median <= ends["upper"])).mean()])
+        is_covered.append([is_in_band.mean(), ((ends["lower"] <= median) & (median <= ends["upper"])).mean()])
         # the band holds the curve at all times or at none
-        assert np.array_equal(held.all(axis=1), held.any(axis=1))
-    return np.mean(inside, axis=0), np.std(inside, axis=0) / np.sqrt(tables)
+        assert np.array_equal(is_in_band.all(axis=1), is_in_band.any(axis=1))
+    return np.mean(is_covered, axis=0), np.std(is_covered, axis=0) / np.sqrt(tables)
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -74,15 +74,17 @@ def test_one_leaf_in_closed_form(name):
     leaf = LEAVES[name]
     post = pt.posterior_from_trees(pt.TreeModel(X, Y, leaf=leaf, **PRIOR), [ROOT])
     gamma = stats.gamma(leaf.shape + Y[:, 1].sum(), scale=1.0 / (leaf.rate + (Y[:, 0] ** leaf.k).sum()))
-    found = post.survival(X[:1], TIMES, 0.8)
+    survival = post.survival(X[:1], TIMES, 0.8)
     for j, t in enumerate(TIMES):
 
         def density(rate, t=t):
             return gamma.pdf(rate) * np.exp(-rate * t**leaf.k)
 
-        assert found.mean[0, j] == pytest.approx(integrate.quad(density, 0.0, 20.0, points=[gamma.mean()])[0], abs=1e-7)
-    assert found.lower[0] == pytest.approx(np.exp(-gamma.ppf(0.9) * TIMES**leaf.k))
-    assert found.upper[0] == pytest.approx(np.exp(-gamma.ppf(0.1) * TIMES**leaf.k))
+        assert survival.mean[0, j] == pytest.approx(
+            integrate.quad(density, 0.0, 20.0, points=[gamma.mean()])[0], abs=1e-7
+        )
+    assert survival.lower[0] == pytest.approx(np.exp(-gamma.ppf(0.9) * TIMES**leaf.k))
+    assert survival.upper[0] == pytest.approx(np.exp(-gamma.ppf(0.1) * TIMES**leaf.k))
     median = post.median_survival(X[:1], 0.8)
     assert median["lower"][0] == pytest.approx((np.log(2.0) / gamma.ppf(0.9)) ** (1.0 / leaf.k))
     # the mean curve reaches one half at the median of a new time
@@ -92,21 +94,21 @@ def test_one_leaf_in_closed_form(name):
 def test_exact_sampled_and_drawn_times_agree():
     model = pt.TreeModel(X, Y, leaf=LEAVES["Weibull"], **PRIOR)
     truth = exact.solve(model)
-    found = truth.survival(X[:5], TIMES)
-    drawn = (truth.sample_predictive(X[:5], 5000, rng=1)[:, :, None] > TIMES).mean(axis=0)
-    assert found.mean == pytest.approx(drawn, abs=0.025)
+    survival = truth.survival(X[:5], TIMES)
+    fraction_later = (truth.sample_predictive(X[:5], 5000, rng=1)[:, :, None] > TIMES).mean(axis=0)
+    assert survival.mean == pytest.approx(fraction_later, abs=0.025)
     sampled = pt.sample(model, 2000, tune=200, chains=2, rng=1, kernel="local", progress=False).survival(X[:5], TIMES)
     for name in ("mean", "lower", "upper"):
-        assert getattr(sampled, name) == pytest.approx(getattr(found, name), abs=0.025)
-    assert found.table().columns.tolist() == ["row", "time", "mean", "lower", "upper"]
-    assert len(found.table()) == 20
+        assert getattr(sampled, name) == pytest.approx(getattr(survival, name), abs=0.025)
+    assert survival.table().columns.tolist() == ["row", "time", "mean", "lower", "upper"]
+    assert len(survival.table()) == 20
 
 
 def test_far_times_and_missing_values_and_text():
     table = pd.DataFrame({"a": np.where(X[:, 0] > 3, np.nan, X[:, 0]), "b": np.where(X[:, 1] > 1, "u", "v"), "c": 1.0})
     post = exact.solve(pt.TreeModel(table, Y, leaf=pt.WeibullGamma(3.0), missing="branch", **PRIOR))
-    found = post.survival(table.head(1), [0.0, 1e-200, 1e200])
-    assert found.mean.tolist() == [[1.0, 1.0, 0.0]] == found.upper.tolist()
+    survival = post.survival(table.head(1), [0.0, 1e-200, 1e200])
+    assert survival.mean.tolist() == [[1.0, 1.0, 0.0]] == survival.upper.tolist()
     check = post.survival_calibration(table, Y, post.map_tree())
     assert check.table()["rows"].iloc[::3].sum() == N
 
@@ -114,32 +116,34 @@ def test_far_times_and_missing_values_and_text():
 @pytest.mark.filterwarnings("ignore:The confidence interval is undefined")
 def test_kaplan_meier_is_that_of_scipy():
     rng = np.random.default_rng(2)
-    time, event = censored(rng, rng.exponential(size=50)).T
+    time, event = censor(rng, rng.exponential(size=50)).T
     time, event = np.round(time, 1) + 0.1, event == 1.0
     curve = kaplan_meier(time, event, 0.9)
-    wanted = stats.ecdf(stats.CensoredData.right_censored(time, ~event)).sf
-    ends = wanted.confidence_interval(0.9, method="log-log")
-    assert curve.time == pytest.approx(wanted.quantiles)
-    assert curve.survival == pytest.approx(wanted.probabilities)
-    inside = ~np.isnan(curve.lower)
-    assert inside.sum() > 10
-    assert curve.lower[inside] == pytest.approx(ends.low.probabilities[inside])
-    assert curve.upper[inside] == pytest.approx(ends.high.probabilities[inside])
+    expected = stats.ecdf(stats.CensoredData.right_censored(time, ~event)).sf
+    ends = expected.confidence_interval(0.9, method="log-log")
+    assert curve.time == pytest.approx(expected.quantiles)
+    assert curve.survival == pytest.approx(expected.probabilities)
+    is_inner = ~np.isnan(curve.lower)
+    assert is_inner.sum() > 10
+    assert curve.lower[is_inner] == pytest.approx(ends.low.probabilities[is_inner])
+    assert curve.upper[is_inner] == pytest.approx(ends.high.probabilities[is_inner])
 
 
 def test_calibration_of_data_from_the_model():
     """Over tables from the model the events add up to those expected, and 90 % intervals hold the model's curve."""
-    rng, counts, inside = np.random.default_rng(4), np.zeros(2), []
+    rng, counts, is_covered = np.random.default_rng(4), np.zeros(2), []
     for _ in range(40):
-        model, rates = simulated(LEAVES["exponential"], rng)
-        y = censored(rng, rng.exponential(size=N) / rates)  # held-out rows with the same rates
+        model, rates = simulate(LEAVES["exponential"], rng)
+        y = censor(rng, rng.exponential(size=N) / rates)  # held-out rows with the same rates
         table = exact.solve(model).survival_calibration(X, y, 3, times=[0.2, 0.5]).table()
         each = table.drop_duplicates("group")
         counts += [each["events"].sum(), each["expected_events"].sum()]
-        known = table.dropna()
-        inside += ((known["lower"] <= known["expected"]) & (known["expected"] <= known["upper"])).tolist()
+        complete = table.dropna()
+        is_covered += (
+            (complete["lower"] <= complete["expected"]) & (complete["expected"] <= complete["upper"])
+        ).tolist()
     assert counts[0] == pytest.approx(counts[1], rel=0.08)
-    assert 0.75 < np.mean(inside) < 0.95
+    assert 0.75 < np.mean(is_covered) < 0.95
 
 
 def test_groups():
@@ -165,7 +169,7 @@ def test_new_y_is_matched_by_name():
 
 
 def test_forms_of_y_are_the_same():
-    wanted = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
+    expected = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
     time, event = Y[:, 0], Y[:, 1] == 1.0
     records = np.array(list(zip(event, time, strict=True)), dtype=[("cens", "?"), ("days", "<f8")])
     forms = [
@@ -176,8 +180,8 @@ def test_forms_of_y_are_the_same():
     ]
     for y in forms:
         post = exact.solve(pt.TreeModel(X, y, leaf=pt.ExponentialGamma(), **PRIOR))
-        assert post.log_evidence == pytest.approx(wanted.log_evidence)
-        assert post.survival_calibration(X, y, 2).table().equals(wanted.survival_calibration(X, Y, 2).table())
+        assert post.log_evidence == pytest.approx(expected.log_evidence)
+        assert post.survival_calibration(X, y, 2).table().equals(expected.survival_calibration(X, Y, 2).table())
 
 
 def test_refused():

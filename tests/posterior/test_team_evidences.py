@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.posterior.convergence import NO_WITNESS, check_convergence, converged, verdict
-from pactree_mcmc.posterior.evidence import combined_evidence, evidences_differ
+from pactree_mcmc.posterior.convergence import SINGLE_TEAM_REMARK, check_convergence, has_converged, verdict
+from pactree_mcmc.posterior.evidence import combined_evidence, evidence_difference_lines
 from pactree_mcmc.tree.drawn import Course
-from tests.posterior.test_convergence import by_hand, cut_at, model_of, warned
+from tests.posterior.test_convergence import cut_at, model_of, posterior_of_trees, warning_of
 
 
 class End:
@@ -17,10 +17,10 @@ class End:
         self.team = team
 
 
-def of_teams(evidences, teams=(0, 1, 0, 1), kernel="whole"):
+def posterior_of_teams(evidences, teams=(0, 1, 0, 1), kernel="whole"):
     """A posterior of draws that mix well, of a run whose teams found these evidences."""
     draws = (np.random.default_rng(5).random((len(teams), 4000 // len(teams))) < 0.4).astype(np.int64)
-    post = by_hand(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], draws)
+    post = posterior_of_trees(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], draws)
     evidences = None if evidences is None else np.array(evidences)
     post.course = Course(read_kernel(kernel), 1, tuple(End(team) for team in teams), 1000, evidences)
     return post
@@ -70,17 +70,17 @@ def test_an_error_of_zero_is_known(errors, difference):
 
 
 def test_evidences_that_differ_are_reported():
-    post = of_teams([(-123.41, 0.1), (-122.1, 0.08)])
-    (line,) = evidences_differ(post.course.evidences)
+    post = posterior_of_teams([(-123.41, 0.1), (-122.1, 0.08)])
+    (line,) = evidence_difference_lines(post.course.evidences)
     assert line == (
         "the log evidence is -123.41 +- 0.10 by one half of the chains and -122.10 +- 0.08 by the other half, which "
         "tuned separately: one half has lost part of the posterior"
     )
-    found = check_convergence(post)
-    assert len(found) == 2 and found[1] == line
-    assert found[0].startswith("the draws may not represent the posterior")
-    said = f"The{line[3:]}."
-    assert said in verdict(post) and said in warned(post) and not converged(post)
+    lines = check_convergence(post)
+    assert len(lines) == 2 and lines[1] == line
+    assert lines[0].startswith("the draws may not represent the posterior")
+    sentence = f"The{line[3:]}."
+    assert sentence in verdict(post) and sentence in warning_of(post) and not has_converged(post)
     assert post.log_evidence_se > 0.6
 
 
@@ -101,27 +101,27 @@ def test_evidences_that_differ_are_reported():
 )
 def test_evidences_differ_beyond_their_errors(evidences, is_told):
     """A warning needs more than four standard errors and a tenth of a nat, and known errors."""
-    post = of_teams(evidences, teams=(0, 1, 2, 0)[: 1 + len(evidences)])
-    assert len(evidences_differ(post.course.evidences)) == len(check_convergence(post)) / 2.0 == is_told
-    assert converged(post) != is_told
+    post = posterior_of_teams(evidences, teams=(0, 1, 2, 0)[: 1 + len(evidences)])
+    assert len(evidence_difference_lines(post.course.evidences)) == len(check_convergence(post)) / 2.0 == is_told
+    assert has_converged(post) != is_told
 
 
 def test_runs_without_evidences_have_nothing_to_compare():
-    post = of_teams(None)
-    assert evidences_differ(None) == check_convergence(post) == [] and converged(post)
+    post = posterior_of_teams(None)
+    assert evidence_difference_lines(None) == check_convergence(post) == [] and has_converged(post)
     assert post.log_evidence is None and post.log_evidence_se is None
     post.course = None
-    assert check_convergence(post) == [] and converged(post)
+    assert check_convergence(post) == [] and has_converged(post)
 
 
 # one chain
 
 
 def test_one_team_has_no_witness():
-    assert NO_WITNESS in verdict(of_teams([(-10.0, 0.1)], teams=(0,)))
+    assert SINGLE_TEAM_REMARK in verdict(posterior_of_teams([(-10.0, 0.1)], teams=(0,)))
     for post in (
-        of_teams([(-10.0, 0.1), (-10.0, 0.1)]),
-        of_teams([(-10.0, 0.1), (-10.0, 0.1)], teams=(0, 1)),
-        of_teams(None, teams=(0,), kernel="local"),
+        posterior_of_teams([(-10.0, 0.1), (-10.0, 0.1)]),
+        posterior_of_teams([(-10.0, 0.1), (-10.0, 0.1)], teams=(0, 1)),
+        posterior_of_teams(None, teams=(0,), kernel="local"),
     ):
         assert "confirms it independently" not in verdict(post)

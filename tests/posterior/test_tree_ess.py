@@ -9,7 +9,7 @@ from pactree_mcmc.posterior.convergence import check_convergence
 from pactree_mcmc.posterior.ess import ess_of_chains, rhat_and_ess, split_chains
 from pactree_mcmc.posterior.trees import distances as module
 
-from .spaces import MODELS, in_chains, independent
+from .spaces import MODELS, independent_draws, with_draws
 
 PROBLEMS = ("local, nominal", "local, regression", "grid, nominal", "dyadic")
 
@@ -18,23 +18,23 @@ PROBLEMS = ("local, nominal", "local, regression", "grid, nominal", "dyadic")
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("chains", [1, 4])
 def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
-    post = independent(exact.solve(MODELS[name]), chains=chains, draws=4000 // chains, seed=chains)
-    found = post.tree_ess()
-    assert found.n_draws == 4000
-    assert found.frechet == pytest.approx(4000, rel=0.1)
-    assert found.pseudo_median == pytest.approx(4000, rel=0.1)
-    assert 0.7 * 4000 < found.pseudo_min <= found.pseudo_median
-    assert found.rhat < 1.01
+    post = independent_draws(exact.solve(MODELS[name]), chains=chains, draws=4000 // chains, seed=chains)
+    ess = post.tree_ess()
+    assert ess.n_draws == 4000
+    assert ess.frechet == pytest.approx(4000, rel=0.1)
+    assert ess.pseudo_median == pytest.approx(4000, rel=0.1)
+    assert 0.7 * 4000 < ess.pseudo_min <= ess.pseudo_median
+    assert ess.rhat < 1.01
 
 
-def sticky(post, stay, seed=0):
+def sticky_draws(post, stay, seed=0):
     """Chains that stay where they are with a probability."""
     rng = np.random.default_rng(seed)
     draws = post.tree_of_draw.copy()
     for t in range(1, draws.shape[1]):
         still = rng.random(len(draws)) < stay
         draws[still, t] = draws[still, t - 1]
-    return in_chains(post, draws)
+    return with_draws(post, draws)
 
 
 @pytest.mark.tenth_a_day
@@ -42,24 +42,28 @@ def sticky(post, stay, seed=0):
 @pytest.mark.parametrize("stay", [0.0, 0.95])
 def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):
     """The autocovariances are those of the 0/1 vectors, summed over cells; the rest is as for one number."""
-    post = sticky(independent(exact.solve(MODELS["local, regression"]), chains=3, draws=draws), stay)
-    vectors = post.cells.holders(np.arange(post.cells.n_cells))[:, post.tree_of_draw].astype(float)
+    post = sticky_draws(independent_draws(exact.solve(MODELS["local, regression"]), chains=3, draws=draws), stay)
+    vectors = post.cells.trees_with(np.arange(post.cells.n_cells))[:, post.tree_of_draw].astype(float)
     halves = np.concatenate([split_chains(v[None]) for v in vectors])
     n = halves.shape[2]
     centred = halves - halves.mean(axis=2, keepdims=True)
     covariance = np.array([(centred[:, :, : n - lag] * centred[:, :, lag:]).sum() for lag in range(n)]) / n / 6
     between = halves.mean(axis=2).var(axis=1, ddof=1).sum()
-    assert post.tree_ess().frechet == pytest.approx(module.ess_from(covariance[None], np.array([between]), 6)[0])
+    assert post.tree_ess().frechet == pytest.approx(
+        module.ess_from_autocovariances(covariance[None], np.array([between]), 6)[0]
+    )
     one = np.moveaxis(vectors[post.cells.frequencies(post.weight_of_tree) < 1.0][:1], 0, 0)
     if np.ptp(split_chains(one)[0], axis=1).any():
         direct = split_chains(one)
         mean = direct - direct.mean(axis=2, keepdims=True)
-        alone = np.array([(mean[0, :, : n - lag] * mean[0, :, lag:]).sum() for lag in range(n)]) / n / 6
+        product_of_means = np.array([(mean[0, :, : n - lag] * mean[0, :, lag:]).sum() for lag in range(n)]) / n / 6
         spread = direct.mean(axis=2).var(axis=1, ddof=1)
-        assert module.ess_from(alone[None], spread, 6) == pytest.approx(ess_of_chains(direct))
+        assert module.ess_from_autocovariances(product_of_means[None], spread, 6) == pytest.approx(
+            ess_of_chains(direct)
+        )
 
 
-def mirrored():
+def mirrored_posterior():
     """Two columns that y depends on alike: every tree has a twin, the columns changed, of the same posterior."""
     rng = np.random.default_rng(3)
     X = rng.integers(0, 4, (60, 2)).astype(float)
@@ -69,11 +73,11 @@ def mirrored():
 
 def stuck_in_two_modes():
     """Chains that each draw independently, but two with one root only and two with the other."""
-    post = exact.solve(mirrored()).sample(20_000, rng=1)
+    post = exact.solve(mirrored_posterior()).sample(20_000, rng=1)
     root = post.root_feature[0]
     rng = np.random.default_rng(2)
     sides = [rng.choice(post.tree_of_draw[0][root == k], size=(2, 1000)) for k in (0, 1)]
-    return in_chains(post, np.concatenate(sides))
+    return with_draws(post, np.concatenate(sides))
 
 
 @pytest.mark.planted
@@ -81,40 +85,40 @@ def test_stuck_chains_of_the_same_posterior_are_found():
     post = stuck_in_two_modes()
     rhat, ess = rhat_and_ess((post.log_prior + post.log_score)[None])
     assert rhat[0] < 1.01 and ess[0] > 3000
-    found = post.tree_ess()
-    assert max(found.pseudo_min, found.pseudo_median, found.frechet) < 40
-    assert found.rhat > 1.5
+    tree_ess = post.tree_ess()
+    assert max(tree_ess.pseudo_min, tree_ess.pseudo_median, tree_ess.frechet) < 40
+    assert tree_ess.rhat > 1.5
     frequencies = post.asdsf()
     assert frequencies.asdsf > 5 * frequencies.expected
     assert any(line.startswith("distance from the tree of draw ") for line in check_convergence(post))
-    mixed = in_chains(post, np.random.default_rng(0).permutation(post.tree_of_draw.ravel()).reshape(4, 1000))
+    mixed = with_draws(post, np.random.default_rng(0).permutation(post.tree_of_draw.ravel()).reshape(4, 1000))
     assert mixed.tree_ess().frechet == pytest.approx(4000, rel=0.1)
 
 
 @pytest.mark.planted
 def test_without_the_variance_between_chains_they_would_be_missed(monkeypatch):
-    post, right = stuck_in_two_modes(), module.ess_from
-    monkeypatch.setattr(module, "ess_from", lambda c, between, chains: right(c, 0.0 * between, chains))
+    post, right = stuck_in_two_modes(), module.ess_from_autocovariances
+    monkeypatch.setattr(module, "ess_from_autocovariances", lambda c, between, chains: right(c, 0.0 * between, chains))
     assert module.frechet_ess(post) > 1000
 
 
 def test_trees_that_are_all_the_same():
     x = np.arange(10.0)
     post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 50] * 2)
-    found = post.tree_ess()
-    assert (found.frechet, found.pseudo_min, found.rhat, found.mean_distance) == (100.0, 100.0, 1.0, 0.0)
+    ess = post.tree_ess()
+    assert (ess.frechet, ess.pseudo_min, ess.rhat, ess.mean_distance) == (100.0, 100.0, 1.0, 0.0)
     assert not any("distance" in line for line in check_convergence(post))
 
 
 def test_the_mean_distance_is_that_of_two_draws():
-    post = independent(exact.solve(MODELS["grid, empty cells"]), draws=25)
+    post = independent_draws(exact.solve(MODELS["grid, empty cells"]), draws=25)
     matrix = post.tree_distances(np.arange(100)).matrix
     assert post.tree_ess().mean_distance == pytest.approx(matrix.mean())
     assert post.tree_ess().sd_distance == pytest.approx(matrix.std(), rel=0.2)
 
 
 def test_too_few_draws():
-    post = independent(exact.solve(MODELS["dyadic"]), draws=3)
-    found = post.tree_ess()
-    assert np.isnan([found.frechet, found.pseudo_min, found.pseudo_median, found.rhat]).all()
-    assert found.mean_distance > 0.0
+    post = independent_draws(exact.solve(MODELS["dyadic"]), draws=3)
+    ess = post.tree_ess()
+    assert np.isnan([ess.frechet, ess.pseudo_min, ess.pseudo_median, ess.rhat]).all()
+    assert ess.mean_distance > 0.0

@@ -5,25 +5,25 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.convergence import tree_distances
+from pactree_mcmc.posterior.convergence import distance_quantities
 from pactree_mcmc.posterior.inference_data import load_arviz, tree_traces
 
-from .spaces import MODELS, independent, parts
+from .spaces import MODELS, cells_and_splits, independent_draws
 
 pytest.importorskip("pandas")
 
 
 @pytest.fixture(scope="module")
 def post():
-    return independent(exact.solve(MODELS["local, nominal"]), chains=3, draws=40)
+    return independent_draws(exact.solve(MODELS["local, nominal"]), chains=3, draws=40)
 
 
 def test_traces_are_of_the_most_uncertain_cells(post):
     traces, labels = tree_traces(post)
-    held = traces["support"]
-    assert held.shape == (3, 40, 20) and len(set(labels["cell"])) == 20
-    assert np.unique(held.reshape(120, 20), axis=1).shape[1] == 20
-    mean = held.mean(axis=(0, 1))
+    indicators = traces["support"]
+    assert indicators.shape == (3, 40, 20) and len(set(labels["cell"])) == 20
+    assert np.unique(indicators.reshape(120, 20), axis=1).shape[1] == 20
+    mean = indicators.mean(axis=(0, 1))
     assert np.all(np.diff(np.abs(mean - 0.5)) >= -1e-12)
     support = post.support(0.0)
     words = dict(zip(support.words, support.probability, strict=True))
@@ -35,9 +35,9 @@ def test_traces_are_of_distances_from_trees_drawn(post):
     assert traces["tree_distance"].shape == (3, 40, len(labels["focal"]))
     for j, label in enumerate(labels["focal"]):
         draw, chain = int(label.split()[1]), int(label.split()[-1])
-        focal = parts(post.model, post.distinct_tree(int(post.tree_of_draw[chain, draw])))[0]
+        focal = cells_and_splits(post.model, post.distinct_tree(int(post.tree_of_draw[chain, draw])))[0]
         for c, t in ((0, 0), (1, 17), (2, 39)):
-            other = parts(post.model, post.distinct_tree(int(post.tree_of_draw[c, t])))[0]
+            other = cells_and_splits(post.model, post.distinct_tree(int(post.tree_of_draw[c, t])))[0]
             assert traces["tree_distance"][c, t, j] == len(focal ^ other)
 
 
@@ -51,8 +51,8 @@ def test_arviz_reads_and_draws_them(post, tmp_path):
     assert f"tree_distance[{tree_traces(post)[1]['focal'][0]}]" in rows.index
     az.plot_trace(data, var_names=["support"], coords={"cell": cells[:2]})
     post.save(tmp_path / "run.nc")
-    again = pt.load(tmp_path / "run.nc")
-    assert np.array_equal(again.to_arviz()["posterior"]["support"], data["posterior"]["support"])
+    loaded = pt.load(tmp_path / "run.nc")
+    assert np.array_equal(loaded.to_arviz()["posterior"]["support"], data["posterior"]["support"])
 
 
 def test_one_tree_has_no_uncertain_cells():
@@ -60,7 +60,7 @@ def test_one_tree_has_no_uncertain_cells():
     post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 50] * 2)
     assert list(tree_traces(post)[0]) == ["tree_distance"]
     assert "support" not in post.to_arviz()["posterior"]
-    assert tree_distances(post).names == []
+    assert distance_quantities(post).names == []
 
 
 def test_what_is_nearly_always_as_far_is_not_judged():
@@ -68,6 +68,6 @@ def test_what_is_nearly_always_as_far_is_not_judged():
     stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
     model, draws = pt.TreeModel(x[:, None], x > 5), np.zeros((4, 1000), dtype=int)
     draws[:, :20] = 1
-    assert tree_distances(pt.posterior_from_trees(model, stumps, draws)).names == []
+    assert distance_quantities(pt.posterior_from_trees(model, stumps, draws)).names == []
     draws[2, :21] = 1
-    assert len(tree_distances(pt.posterior_from_trees(model, stumps, draws)).names) == 2
+    assert len(distance_quantities(pt.posterior_from_trees(model, stumps, draws)).names) == 2

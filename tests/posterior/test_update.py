@@ -89,32 +89,32 @@ def test_chains_start_at_the_trees_at_hand():
     y, parts = CHOICES["classes"]
     post = pt.sample(model_of(slice(OLD), y, **parts), 100, chains=2, rng=1, **FIXED)
     model = post.model.with_rows(FRAME[OLD:], y[OLD:])
-    starts = post._starts(model, 3)
+    starts = post._start_trees(model, 3)
     assert len(starts) == 3 and all(model.log_prior(tree) > -np.inf for tree in starts)
     sizes = {post.distinct_tree(t).n_leaves for t in post.tree_of_draw[:, -10:].ravel()}
     assert {tree.n_leaves for tree in starts} <= sizes
     strict = model.from_parts(model.parts._replace(tree_prior=pt.ChipmanPrior(0.9, 1.0, max_depth=0)))
     splits = [t for t in range(post.n_distinct_trees) if post.n_leaves_of_tree[t] > 1]
     only = pt.posterior_from_trees(post.model, [post.distinct_tree(t) for t in splits])
-    assert only._starts(strict, 2) == "dispersed"
+    assert only._start_trees(strict, 2) == "dispersed"
 
 
 def test_exact_posteriors_are_solved_again():
     y, parts = CHOICES["classes"]
     old, new = (model_of(rows, y, **parts) for rows in (slice(OLD), slice(None)))
-    truth, joined = exact.solve(new), exact.solve(old).update(FRAME[OLD:], y[OLD:], progress=False)
-    assert joined.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
-    other = model_of(slice(None), y, leaf=pt.DirichletMultinomial(2.0))
-    assert truth.reweight(other).log_evidence == pytest.approx(exact.solve(other).log_evidence)
+    truth, updated = exact.solve(new), exact.solve(old).update(FRAME[OLD:], y[OLD:], progress=False)
+    assert updated.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
+    new_leaf_model = model_of(slice(None), y, leaf=pt.DirichletMultinomial(2.0))
+    assert truth.reweight(new_leaf_model).log_evidence == pytest.approx(exact.solve(new_leaf_model).log_evidence)
     with pytest.raises(ValueError, match="the model differs in y from that of the posterior"):
         truth.reweight(old)
     with pytest.raises(TypeError, match=r"solve\(\) has no argument 'max_cell'; did you mean 'max_cells'"):
-        joined.update(FRAME[:1], y[:1], max_cell=5)
+        updated.update(FRAME[:1], y[:1], max_cell=5)
     for post in (exact.visited(truth.sample(20, rng=1)), exact.progressive_mixture(new)):
         with pytest.raises(ValueError, match=r"cannot be updated: compute the posterior of the new model"):
             post.update(FRAME[:1], y[:1])
         with pytest.raises(ValueError, match=r"cannot be reweighted"):
-            post.reweight(other)
+            post.reweight(new_leaf_model)
 
 
 def test_outputs_of_new_rows_are_matched_by_name():

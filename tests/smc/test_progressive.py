@@ -25,22 +25,22 @@ def table(n, seed=0):
     return X, y
 
 
-def frozen(n=60, **parts):
+def frozen_model(n=60, **parts):
     X, y = table(n)
-    given = {"tree_prior": pt.BranchingProcess(0.4, 3), "split_prior": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), **parts}
-    return pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=0.5, **given)
+    options = {"tree_prior": pt.BranchingProcess(0.4, 3), "split_prior": pt.DyadicCuts(2, bounds=[[0, 1]] * 2), **parts}
+    return pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=0.5, **options)
 
 
-def dyadic():
-    return frozen()
+def dyadic_model():
+    return frozen_model()
 
 
 def local_with_ties():
-    return frozen(24, tree_prior=pt.ChipmanPrior(0.7, 1.0), split_prior=pt.LocalCuts())
+    return frozen_model(24, tree_prior=pt.ChipmanPrior(0.7, 1.0), split_prior=pt.LocalCuts())
 
 
 def penalised_grid():
-    return frozen(40, tree_prior=pt.LeafPenalty(1.0, max_depth=3), split_prior=pt.GridCuts(3))
+    return frozen_model(40, tree_prior=pt.LeafPenalty(1.0, max_depth=3), split_prior=pt.GridCuts(3))
 
 
 def conditioned_with_weights():
@@ -61,7 +61,7 @@ def regression_with_categories():
     return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.8, 1.0), leaf=leaf, nominal=[0])
 
 
-PROBLEMS = [dyadic, local_with_ties, penalised_grid, conditioned_with_weights, regression_with_categories]
+PROBLEMS = [dyadic_model, local_with_ties, penalised_grid, conditioned_with_weights, regression_with_categories]
 
 
 def points(model):
@@ -84,8 +84,8 @@ def test_smc_agrees_with_exact_within_its_error(problem):
     model = problem()
     truth, sampled = exact.progressive_mixture(model), pt.progressive_mixture(model, **FAST, rng=2)
     expected, _ = values_of(truth, points(model))
-    found, error = values_of(sampled, points(model))
-    assert np.all(abs(found - expected) < 5 * error + 1e-12)
+    values, error = values_of(sampled, points(model))
+    assert np.all(abs(values - expected) < 5 * error + 1e-12)
     assert error.max() < 0.1 * max(1.0, abs(expected).max())
     assert abs(sampled.log_evidence - truth.log_evidence) < 5 * sampled.log_evidence_se
     assert sampled.log_evidence_se < 0.5
@@ -114,28 +114,28 @@ def mean_leaves_of_small_populations():
 
 @pytest.mark.slow
 def test_small_populations_are_not_too_near_to_the_prior():
-    found, wanted = mean_leaves_of_small_populations()
-    assert abs(found - wanted) < 0.2
+    mean_leaves, expected = mean_leaves_of_small_populations()
+    assert abs(mean_leaves - expected) < 0.2
 
 
 @pytest.mark.slow
 @pytest.mark.planted
 def test_populations_that_move_after_resampling_alone_are(monkeypatch):
-    monkeypatch.setattr(_stages, "moves_between", lambda *_: False)
-    found, wanted = mean_leaves_of_small_populations()
-    assert found < wanted - 0.2
+    monkeypatch.setattr(_stages, "is_move_due", lambda *_: False)
+    mean_leaves, expected = mean_leaves_of_small_populations()
+    assert mean_leaves < expected - 0.2
 
 
 def test_populations_move_at_powers_of_three_halves():
-    stages = [n for n in range(1, 100) if _stages.moves_between(n - 1, n)]
+    stages = [n for n in range(1, 100) if _stages.is_move_due(n - 1, n)]
     assert stages == [1, 2, 3, 4, 6, 8, 12, 18, 26, 39, 58, 87]
-    assert _stages.moves_between(4, 7)
-    assert not _stages.moves_between(8, 11)
+    assert _stages.is_move_due(4, 7)
+    assert not _stages.is_move_due(8, 11)
 
 
 @pytest.mark.slow
 def test_mcmc_is_biased_and_less_so_with_more_steps():
-    model = frozen(80)
+    model = frozen_model(80)
     X = np.random.default_rng(5).random((50, 2))
     expected = exact.progressive_mixture(model).predict_proba(X)
     errors = []
@@ -149,15 +149,15 @@ def test_mcmc_is_biased_and_less_so_with_more_steps():
 
 
 def test_statistics_of_draws_are_those_of_their_stage():
-    model = frozen()
+    model = frozen_model()
     sampled = pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", steps=3, chains=2, draws=31, rng=0)
     assert sampled.stage.min() == 0 and sampled.stage.max() == 30
     staged = np.flatnonzero(~model.target.estimation)
     X, y = table(60)
     for draw in range(0, 31, 5):
-        t, seen = int(sampled.tree_of_draw[0, draw]), int(sampled.stage[0, draw])
+        t, n_entered = int(sampled.tree_of_draw[0, draw]), int(sampled.stage[0, draw])
         weight = np.ones(60)
-        weight[staged[seen:]] = 0.0
+        weight[staged[n_entered:]] = 0.0
         at_stage = pt.TreeModel(
             X,
             y,
@@ -185,21 +185,21 @@ def test_moments_of_a_regression_enter():
 @pytest.mark.planted
 def test_weights_that_stay_behind_are_noticed(monkeypatch):
     """Planted bug: examples enter the trees, but new nodes do not count them."""
-    before_the_first, enter_all, kept = _stages.model_before_examples, _stages.enter_all, []
+    before_the_first, enter_all, merged_weights = _stages.model_before_examples, _stages.add_to_all_trees, []
 
     def keep_weights(model, order):
         lowered, rows = before_the_first(model, order)
-        kept.append((lowered.units.weight, lowered.units.weight.copy()))
+        merged_weights.append((lowered.units.weight, lowered.units.weight.copy()))
         return lowered, rows
 
     def forgetful(*arguments):
         enter_all(*arguments)
-        for weight, first in kept:
+        for weight, first in merged_weights:
             weight[:] = first
 
     monkeypatch.setattr(_stages, "model_before_examples", keep_weights)
-    monkeypatch.setattr(_stages, "enter_all", forgetful)
-    model = frozen()
+    monkeypatch.setattr(_stages, "add_to_all_trees", forgetful)
+    model = frozen_model()
     sampled = pt.progressive_mixture(model, **FAST, rng=2)
     truth = exact.progressive_mixture(model)
     assert not np.all(
@@ -209,28 +209,28 @@ def test_weights_that_stay_behind_are_noticed(monkeypatch):
 
 
 def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
-    """Moves that keep tables propose by ``guess``, which is the score itself where no variance is shared."""
-    enter, met = _stages.Stages.enter, []
+    """Moves that keep tables propose by ``guided_score``, which is the score itself where no variance is shared."""
+    enter, scores = _stages.Repetition.enter, []
 
-    def enter_and_look(self, first, last, stage):
-        enter(self, first, last, stage)
+    def enter_and_look(self, start, stop, stage):
+        enter(self, start, stop, stage)
         for chain in self.chains:
             node = np.int64(0)
             while node >= 0:
-                here = chain.state.node[node]
-                met.append((float(here.guess), float(here.score)))
+                record = chain.state.node[node]
+                scores.append((float(record.guess), float(record.score)))
                 node = np.int64(next_node(chain.packed_state, node, np.int64(0)))
 
-    monkeypatch.setattr(_stages.Stages, "enter", enter_and_look)
-    pt.progressive_mixture(frozen(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
-    guess, score = np.array(met).T
+    monkeypatch.setattr(_stages.Repetition, "enter", enter_and_look)
+    pt.progressive_mixture(frozen_model(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
+    guided_score, score = np.array(scores).T
     assert np.ptp(score) > 1.0
-    assert np.array_equal(guess, score)
+    assert np.array_equal(guided_score, score)
 
 
 @pytest.mark.slow
 def test_blocks_of_examples_and_shuffled_orders():
-    model = frozen()
+    model = frozen_model()
     coarse = pt.progressive_mixture(model, **FAST, block=7, rng=1)
     assert np.unique(coarse.stage).tolist() == [0, 7, 14, 21, 28, 30]
     assert np.bincount(coarse.stage[0])[0] == pytest.approx(200 * 7 / 31, abs=1)
@@ -244,7 +244,7 @@ def test_blocks_of_examples_and_shuffled_orders():
 
 
 def test_same_seed_same_draws_whatever_the_workers(monkeypatch):
-    model = frozen()
+    model = frozen_model()
     arguments = {"kernel": "grow-prune", "chains": 3, "particles": 10, "draws": 20, "rng": 7}
     many = pt.progressive_mixture(model, **arguments)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
@@ -254,29 +254,31 @@ def test_same_seed_same_draws_whatever_the_workers(monkeypatch):
 
 
 def test_interrupted_runs_keep_the_stages_done(monkeypatch):
-    enter, run, both = _stages.Stages.enter, _stages.Stages.run, threading.Barrier(2)
+    enter, run, barrier = _stages.Repetition.enter, _stages.Repetition.run, threading.Barrier(2)
 
     def run_noting_stop(self, stop=None):
         self.noted = stop
         return run(self, stop)
 
-    def enter_and_interrupt(self, first, last, stage):
-        enter(self, first, last, stage)
+    def enter_and_interrupt(self, start, end, stage):
+        enter(self, start, end, stage)
         if stage == 20:
-            if both.wait(60) == 0:
+            if barrier.wait(60) == 0:
                 os.kill(os.getpid(), signal.SIGINT)
             self.noted.wait(60)
 
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(_stages.Stages, "run", run_noting_stop)
-    monkeypatch.setattr(_stages.Stages, "enter", enter_and_interrupt)
+    monkeypatch.setattr(_stages.Repetition, "run", run_noting_stop)
+    monkeypatch.setattr(_stages.Repetition, "enter", enter_and_interrupt)
     # a shell that runs the tests in the background lets them ignore the signal
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    old_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.warns(UserWarning, match="interrupted: the mean is over the first"):
-            post = pt.progressive_mixture(frozen(), kernel="grow-prune", engine="mcmc", chains=2, draws=310, rng=0)
+            post = pt.progressive_mixture(
+                frozen_model(), kernel="grow-prune", engine="mcmc", chains=2, draws=310, rng=0
+            )
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, old_handler)
     assert 190 < post.n_draws < 220
     assert post.stage.max() == 20
     assert post.predict_proba([[0.5, 0.5]]).sum() == pytest.approx(1.0)
@@ -285,7 +287,7 @@ def test_interrupted_runs_keep_the_stages_done(monkeypatch):
 
 
 def test_reading_interface():
-    post = pt.progressive_mixture(frozen(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
+    post = pt.progressive_mixture(frozen_model(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
     assert isinstance(post, pt.SampledPosterior)
     assert "2 repetitions x 10 draws over 31 stages" in repr(post)
     assert len(post.draw_trees(3, 0)) == 3
@@ -312,7 +314,7 @@ def test_reading_interface():
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        pt.progressive_mixture(frozen(), **arguments)
+        pt.progressive_mixture(frozen_model(), **arguments)
 
 
 def test_bad_models():

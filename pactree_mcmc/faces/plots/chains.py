@@ -10,8 +10,8 @@ import numpy as np
 
 from ...core.checks import check_count, check_number, check_type
 from ...posterior.base import Posterior
-from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times, ess, rhat
-from ...posterior.inference_data import by_draw
+from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times, ess, rhat
+from ...posterior.inference_data import scalars_by_draw
 from ...posterior.sampled import SampledPosterior
 from ...posterior.trees.support import Support
 from . import style
@@ -130,7 +130,7 @@ def _two_axes(axes: Sequence[Axes] | np.ndarray | None) -> np.ndarray:
 
 def _traced_quantities(posterior: SampledPosterior, axes: np.ndarray) -> Iterator[tuple[Any, str, np.ndarray]]:
     """Yield axes, name and values (chains, draws) of the log posterior and of the number of leaves."""
-    scalars = by_draw(posterior)
+    scalars = scalars_by_draw(posterior)
     values = (scalars["log_prior"] + scalars["log_score"], scalars["n_leaves"])
     for ax, name, value in zip(axes, ("log posterior", "number of leaves"), values, strict=True):
         if style.has_no_draws(posterior):
@@ -316,7 +316,7 @@ def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Suppor
 def _draw_band(ax: Axes, in_draw: np.ndarray) -> None:
     """Draw the band of `plot_split_frequencies` for indicators (m, chains, draws) of cells and splits."""
     m, chains, draws = in_draw.shape
-    if draws < FEWEST_PER_CHAIN or m == 0:
+    if draws < MIN_DRAWS_PER_CHAIN or m == 0:
         return
     size = float(np.median(draws / autocorrelation_times(in_draw)))
     p = BAND_FREQUENCIES

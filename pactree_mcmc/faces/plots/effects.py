@@ -10,7 +10,7 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count, check_type, read_generator
 from ...posterior.base import Posterior
 from ...posterior.rows.attributions import Attributions, attributions_of
-from ...posterior.rows.predictive import draw_predictions, spaced_draws
+from ...posterior.rows.predictive import draw_predictions, trees_of_spaced_draws
 from ...posterior.rows.survival import Survival, SurvivalCalibration
 from ...table.words import NUMBER, figure, figures, label_words, value_text
 from . import style
@@ -160,14 +160,14 @@ def partial_dependence(
     rows_at_values[:, feature] = np.repeat(axis.middles, len(rows))
     shape = (len(axis.middles), len(rows))
     by_row = posterior._values(rows_at_values)[:, outputs].reshape(*shape, len(outputs))
-    predictions = draw_predictions(post, spaced_draws(post, n_trees), rows_at_values, rng, outputs)
+    predictions = draw_predictions(post, trees_of_spaced_draws(post, n_trees), rows_at_values, rng, outputs)
     means = predictions.reshape(n_trees, *shape, len(outputs)).mean(axis=2)
     return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
 
 
 def _spaced_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
     """Return the distinct trees of ``n_trees`` evenly spaced draws."""
-    return [post.distinct_tree(t) for t in np.unique(spaced_draws(post, n_trees)).tolist()]
+    return [post.distinct_tree(t) for t in np.unique(trees_of_spaced_draws(post, n_trees)).tolist()]
 
 
 def _draw_curves(

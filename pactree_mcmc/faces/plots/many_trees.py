@@ -10,8 +10,14 @@ import numpy as np
 from ...core.checks import Seed, check_choice, check_count, check_number
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior, draws_from
-from ...posterior.trees.cells import rows_looked_at
-from ...posterior.trees.distances import KINDS, TreeDistances, classical_scaling, row_counts, spaced
+from ...posterior.trees.cells import identifying_rows
+from ...posterior.trees.distances import (
+    DISTANCE_KINDS,
+    TreeDistances,
+    classical_scaling,
+    evenly_spaced_integers,
+    merged_row_sizes,
+)
 from ...posterior.trees.representatives import Mode, Modes
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
@@ -86,7 +92,7 @@ def plot_forest(
     from matplotlib.ticker import MaxNLocator
 
     post = draws_from(posterior, n_trees, rng)
-    tree_of_draw = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, n_trees)]
+    tree_of_draw = post.tree_of_draw.ravel()[evenly_spaced_integers(post.tree_of_draw.size, n_trees)]
     numbers, counts = np.unique(tree_of_draw, return_counts=True)
     best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
     edges = _tree_edges(post, np.append(numbers, best))
@@ -124,10 +130,10 @@ def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
 
     The position of a node is the mean position of its training rows, which are sorted by the leaves of the last tree.
     """
-    trees, merged_rows = post.coded_trees.take(numbers), rows_looked_at(post.model)[0]
+    trees, merged_rows = post.coded_trees.take(numbers), identifying_rows(post.model)[0]
     tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
     first = trees.offset[tree]
-    leaf, rows = leaves_of_units(trees, post.model.units.codes, merged_rows), row_counts(post.model, merged_rows)
+    leaf, rows = leaves_of_units(trees, post.model.units.codes, merged_rows), merged_row_sizes(post.model, merged_rows)
     # leaves are numbered from left to right, so their numbers sort rows; the mean over the trees decides among equals
     order = np.lexsort(((leaf - trees.offset[:-1]).mean(axis=1), leaf[:, -1]))
     position = np.empty(len(rows))
@@ -225,7 +231,7 @@ def plot_tree_space(
     'axis 1 (100% of the spread)'
     """
     style.check_posterior(posterior)
-    check_choice("distance", distance, KINDS)
+    check_choice("distance", distance, DISTANCE_KINDS)
     if style.has_no_draws(posterior):
         return style.write_no_draws(style.axes_or_new(ax, 6.4, 4.6))
     post = draws_from(posterior, draws, rng, that_predict=distance == "predictions")

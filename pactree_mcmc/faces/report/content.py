@@ -15,7 +15,7 @@ from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet
-from ...posterior.trees.distances import classical_scaling, spaced
+from ...posterior.trees.distances import classical_scaling, evenly_spaced_integers
 from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_text, cut_words, path_to
 from ...posterior.trees.shapes import Shape
 from ...table.columns import Columns
@@ -412,7 +412,7 @@ def _diagnosis_content(draws: SampledPosterior) -> dict[str, Any]:
 
 def _traces(draws: SampledPosterior) -> list[dict[str, Any]]:
     """Return the log posterior and the number of leaves at evenly spaced draws, by chain."""
-    at = spaced(draws.n_draws, MAX_TRACE_POINTS)
+    at = evenly_spaced_integers(draws.n_draws, MAX_TRACE_POINTS)
     both = {"log posterior": draws.log_prior + draws.log_score, "number of leaves": draws.n_leaves}
     return [{"name": name, "draws": at, "chains": values[:MAX_TRACED_CHAINS, at]} for name, values in both.items()]
 

@@ -15,9 +15,9 @@ from ...model.leaf.distributions import NegativeBinomial, StudentT
 from ...model.words import words_of_cells
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import rhat_and_ess_by_tree
-from ...posterior.trees.cells import rows_looked_at
+from ...posterior.trees.cells import identifying_rows
 from ...posterior.trees.credible_set import CredibleSet
-from ...posterior.trees.distances import row_counts, spaced
+from ...posterior.trees.distances import evenly_spaced_integers, merged_row_sizes
 from ...posterior.trees.shapes import weighted_quantiles
 from ...table.words import NUMBER, digits_of_range, figure, label_words, threshold_text
 from ...tree.arrays import LEAF
@@ -244,7 +244,7 @@ def select_trees(
     else:
         best = trees[np.argsort(-log_posterior[trees], kind="stable")]
         n_draws = post.tree_of_draw.size
-        draws = post.tree_of_draw.ravel()[spaced(n_draws, most)]
+        draws = post.tree_of_draw.ravel()[evenly_spaced_integers(n_draws, most)]
         weight = np.bincount(draws, minlength=len(fraction)) / len(draws)
         trees = np.union1d(draws, best[: min(N_BEST_TREES, most // 4) if credible_set else 0])
         description = f"the trees of {len(draws)} of {n_draws} draws, evenly spaced"
@@ -452,8 +452,8 @@ def _typical_row(post: SampledPosterior, features: np.ndarray) -> list[Any]:
     values of a feature are missing.
     """
     model = post.model
-    merged_rows = rows_looked_at(model)[0]
-    rows, numbers = row_counts(model, merged_rows), model.unit_numbers(merged_rows)
+    merged_rows = identifying_rows(model)[0]
+    rows, numbers = merged_row_sizes(model, merged_rows), model.unit_numbers(merged_rows)
     out: list[Any] = []
     for k in features.tolist():
         column = numbers[:, k]

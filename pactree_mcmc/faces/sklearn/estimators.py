@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
-from ...posterior.rows.new_rows import decide
+from ...posterior.rows.new_rows import labels_of_least_cost
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
 from .base import BayesianTree, TrainingRows
@@ -164,7 +164,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         """
         # raises an error if the estimator is not fitted
         proba = self.predict_proba(X)
-        return decide(self.posterior_.model, proba, costs)
+        return labels_of_least_cost(self.posterior_.model, proba, costs)
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):

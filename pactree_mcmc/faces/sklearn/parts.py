@@ -33,7 +33,7 @@ from ...model import (
 from ...model.leaf.base import Leaf
 from ...model.leaf.compiled import add_scores_into
 from ...posterior.ess import ConvergenceWarning
-from ...posterior.rows.left_out import leaf_of_units, rows_left_out
+from ...posterior.rows.left_out import leaves_of_merged_rows, rows_left_out
 from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF, node_depths
 
@@ -235,8 +235,8 @@ def log_density_left_out(post: SampledPosterior, power: float) -> float:
     their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user.
     """
     left_out = rows_left_out(post, power, MAX_LEFT_OUT_ROWS)
-    mean = log_mean(-left_out.gained, axis=0)
-    log_w = np.minimum(-left_out.gained, mean + 0.5 * np.log(len(left_out.gained)))
+    mean = log_mean(-left_out.score_gain, axis=0)
+    log_w = np.minimum(-left_out.score_gain, mean + 0.5 * np.log(len(left_out.score_gain)))
     log_density = logsumexp(log_w + left_out.density, axis=0) - logsumexp(log_w, axis=0)
     return float(np.average(log_density, weights=left_out.weight))
 
@@ -335,7 +335,7 @@ def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray
     root = model.root_cell()
     features = np.flatnonzero(split_prior.coordinate_weights(model.columns)).tolist()
     codes = np.asarray(model.units.codes)[features]
-    for _, leaf in leaf_of_units(post, range(post.n_distinct_trees)):
+    for _, leaf in leaves_of_merged_rows(post, range(post.n_distinct_trees)):
         order = np.argsort(leaf, kind="stable")
         nodes, first = np.unique(leaf[order], return_index=True)
         sorted_codes = codes[:, order]

@@ -20,8 +20,8 @@ import numpy as np
 
 from ...core.logsum import log_mean
 from ...core.special import stdtrit
-from ...posterior.ess import FEWEST_PER_CHAIN, autocorrelation_times
-from ...posterior.evidence import COVERED, evidence_constant, prior_mass
+from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times
+from ...posterior.evidence import ERROR_COVERAGE, evidence_constant, prior_mass
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
 from ..moves.learned import saved_log_weights_into
@@ -122,7 +122,7 @@ def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, 
     from scipy.optimize import brentq
 
     effective = of_draws.size
-    if of_draws.shape[1] >= FEWEST_PER_CHAIN and np.isfinite(of_draws).all():
+    if of_draws.shape[1] >= MIN_DRAWS_PER_CHAIN and np.isfinite(of_draws).all():
         effective = of_draws.size / float(autocorrelation_times(of_draws[None])[0])
     log_s, log_r = (np.log(n / (effective + len(of_trees))) for n in (effective, len(of_trees)))
 
@@ -141,13 +141,13 @@ def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, 
     log_z = float(brentq(excess, finite.min() - 50.0, finite.max() + 50.0))
     numerator, denominator = terms(log_z)
     numerator, denominator = np.exp(numerator - numerator.max()), np.exp(denominator - denominator.max())
-    if denominator.shape[1] < FEWEST_PER_CHAIN:
+    if denominator.shape[1] < MIN_DRAWS_PER_CHAIN:
         return log_z, np.nan
     # relative variance of Z: that of the mean over trees plus that of the mean over draws, which are correlated
     variance = numerator.var(ddof=1) / (len(numerator) * numerator.mean() ** 2)
     correlation = float(autocorrelation_times(denominator[None])[0])
     # the variance of the draws is estimated from few effective ones, so its error covers a t distribution
-    inflation = float(stdtrit(max(denominator.size / correlation, 1.0), 0.5 + COVERED / 2.0)) / 2.0
+    inflation = float(stdtrit(max(denominator.size / correlation, 1.0), 0.5 + ERROR_COVERAGE / 2.0)) / 2.0
     variance += correlation * denominator.var() / (denominator.size * denominator.mean() ** 2) * inflation**2
     # trees of another weight may have a probability of about 1 / n even if none of n trees has this weight
     return log_z, max(float(np.sqrt(variance)), 1.0 / len(of_trees))

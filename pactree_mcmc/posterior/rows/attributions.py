@@ -38,7 +38,7 @@ from ...tree.arrays import LEAF, TreeArrays, leaf_values, node_depths, number_go
 from ..draws import has_values_by_leaf, refuse_by_row
 from ..trees.cells import training_points
 from ..trees.support import check_drawn
-from .predictive import draw_values, spaced_draws
+from .predictive import draw_leaf_values, trees_of_spaced_draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
     from ..protocol import AnyPosterior
 
-AT_ONCE = 1 << 24
+MAX_VALUES_IN_MEMORY = 1 << 24
 """Largest number of Shapley values in memory at a time."""
-N_POINTS = 40
+N_DEPENDENCE_POINTS = 40
 """Number of training rows at which partial dependences are evaluated, and over which they average."""
-N_TREES = 200
+N_STRENGTH_DRAWS = 200
 """Number of draws of trees and leaf parameters for which strengths are computed."""
 
 
@@ -109,30 +109,30 @@ class Attributions(NamedTuple):
 
 def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, draws: int, rng: Seed) -> Attributions:
     """Return Shapley values for the rows ``X`` (n, p), with intervals; see `Posterior.shap`."""
-    ends, n, coverage = central_fractions(coverage), len(X), float(coverage)
-    post, drawn = drawn_trees(posterior, draws, rng)
+    quantile_levels, n, coverage = central_fractions(coverage), len(X), float(coverage)
+    post, tree_draws = draw_trees_with_values(posterior, draws, rng)
     distinct = TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post))
-    (p, d), n_trees = (post.model.n_features, drawn.value.shape[1]), len(drawn.trees.offset) - 1
+    (p, d), n_trees = (post.model.n_features, tree_draws.value.shape[1]), len(tree_draws.trees.offset) - 1
     mean, lower, upper = np.zeros((n, p, d)), np.zeros((n, p, d)), np.zeros((n, p, d))
-    size = np.zeros((n_trees, p, d))
-    step = max(AT_ONCE // max(max(n_trees, post.n_distinct_trees) * p * d, 1), 1)
+    abs_sum = np.zeros((n_trees, p, d))
+    step = max(MAX_VALUES_IN_MEMORY // max(max(n_trees, post.n_distinct_trees) * p * d, 1), 1)
     for rows in (slice(start, start + step) for start in range(0, n, step)):
         mean[rows] = np.tensordot(post.weight_of_tree, distinct.shapley_values(X[rows]), 1)
-        values = drawn.shapley_values(X[rows])
-        size += np.abs(values).sum(axis=1)
-        lower[rows], upper[rows] = np.quantile(values, ends, axis=0)
-    size /= max(n, 1)
-    base_lower, base_upper = np.quantile(drawn.means(), ends, axis=0)
-    size_lower, size_upper = np.quantile(size, ends, axis=0)
-    base, importance = post.weight_of_tree @ distinct.means(), size.mean(axis=0)
+        values = tree_draws.shapley_values(X[rows])
+        abs_sum += np.abs(values).sum(axis=1)
+        lower[rows], upper[rows] = np.quantile(values, quantile_levels, axis=0)
+    abs_sum /= max(n, 1)
+    base_lower, base_upper = np.quantile(tree_draws.means(), quantile_levels, axis=0)
+    importance_lower, importance_upper = np.quantile(abs_sum, quantile_levels, axis=0)
+    base, importance = post.weight_of_tree @ distinct.means(), abs_sum.mean(axis=0)
     names = list(post.model.columns.names), names_of_outputs(post.model, d)
-    intervals = base, base_lower, base_upper, importance, size_lower, size_upper
+    intervals = base, base_lower, base_upper, importance, importance_lower, importance_upper
     return Attributions(mean, lower, upper, *intervals, coverage, *names)
 
 
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
-    """Return the mean absolute Shapley value (p, d) of each feature over the rows ``X`` (n, p) and over draws."""
-    return np.abs(drawn_trees(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
+    """Return the mean absolute Shapley value (p, d) of each feature over the rows ``X`` (n, p) and ``draws`` draws."""
+    return np.abs(draw_trees_with_values(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
 
 
 class TreesWithValues(NamedTuple):
@@ -148,7 +148,7 @@ class TreesWithValues(NamedTuple):
     def shapley_values(self, X: np.ndarray) -> np.ndarray:
         """Return the Shapley values (n_trees, n, p, d) of each tree's predictions for the rows ``X`` (n, p)."""
         out = np.zeros((len(self.trees.offset) - 1, *X.shape, self.value.shape[1]))
-        nodes, weights = gauss_legendre((int(node_depths(self.trees).max(initial=0)) + 1) // 2)
+        nodes, weights = gauss_legendre_rules((int(node_depths(self.trees).max(initial=0)) + 1) // 2)
         X = np.ascontiguousarray(X)
         add_shapley_values_into(out, self.trees, self.value, self.fraction, X, nodes, weights)
         return out
@@ -156,21 +156,22 @@ class TreesWithValues(NamedTuple):
     def means(self) -> np.ndarray:
         """Return the mean (n_trees, d) of the leaf values of each tree over the training rows."""
         reach = np.ones(len(self.fraction))
-        _multiply_down(reach, self.trees, self.fraction)
-        part = np.where(self.trees.feature == LEAF, reach, 0.0)[:, None] * self.value
-        return np.add.reduceat(part, self.trees.offset[:-1])
+        _multiply_down_into(reach, self.trees, self.fraction)
+        weighted = np.where(self.trees.feature == LEAF, reach, 0.0)[:, None] * self.value
+        return np.add.reduceat(weighted, self.trees.offset[:-1])
 
 
-def drawn_trees(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, TreesWithValues]:
-    """Return a posterior as draws, and the trees of ``draws`` of these draws, evenly spaced, with random leaf values.
+def draw_trees_with_values(posterior: AnyPosterior, draws: int, rng: Seed) -> tuple[DrawnTrees, TreesWithValues]:
+    """Return a posterior as draws, and the trees of ``draws`` evenly spaced ones of them with random leaf values.
 
-    The leaf values of a tree are drawn from their posterior given the rows in each leaf.
+    A leaf value is drawn from its posterior given the training rows in the leaf. A posterior that does not consist of
+    draws is replaced by ``draws`` draws from it.
     """
     rng = read_generator(rng)
     post = posterior._draws_that_predict(check_count("draws", draws), rng)
     check_drawn(post)
     refuse_by_row(post.model)
-    values = draw_values(post, spaced_draws(post, draws), rng)
+    values = draw_leaf_values(post, trees_of_spaced_draws(post, draws), rng)
     return post, TreesWithValues(values.trees, values.value, fractions_of_rows(post)[values.node])
 
 
@@ -179,10 +180,13 @@ def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
     return TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
 
 
-def gauss_legendre(most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights (most + 1, most) of Gauss-Legendre rules on [0, 1]; row m has the rule of m nodes."""
-    nodes, weights = np.zeros((most + 1, max(most, 1))), np.zeros((most + 1, max(most, 1)))
-    for m in range(1, most + 1):
+def gauss_legendre_rules(max_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights, (max_nodes + 1, max_nodes) each, of Gauss-Legendre quadrature rules on [0, 1].
+
+    Row m has the rule of m nodes, then zeros.
+    """
+    nodes, weights = np.zeros((max_nodes + 1, max(max_nodes, 1))), np.zeros((max_nodes + 1, max(max_nodes, 1)))
+    for m in range(1, max_nodes + 1):
         x, w = np.polynomial.legendre.leggauss(m)
         nodes[m, :m], weights[m, :m] = (x + 1.0) / 2.0, w / 2.0
     return nodes, weights
@@ -195,9 +199,9 @@ def fractions_of_rows(post: DrawnTrees) -> np.ndarray:
     """
     trees, rows = post.distinct_trees, post.node_rows
     out = np.ones(len(rows))
-    first = np.repeat(trees.offset[:-1], np.diff(trees.offset))
+    root = np.repeat(trees.offset[:-1], np.diff(trees.offset))
     inner = np.flatnonzero(trees.feature != LEAF)
-    sides = first[inner] + trees.left[inner], first[inner] + trees.right[inner]
+    sides = root[inner] + trees.left[inner], root[inner] + trees.right[inner]
     total = rows[sides[0]] + rows[sides[1]]
     for side in sides:
         out[side] = np.where(total > 0.0, rows[side] / np.where(total > 0.0, total, 1.0), 0.5)
@@ -205,17 +209,17 @@ def fractions_of_rows(post: DrawnTrees) -> np.ndarray:
 
 
 @jit
-def _multiply_down(reach: np.ndarray, trees: TreeArrays, fraction: np.ndarray) -> None:
-    """Write into ``reach`` (n_nodes,) the product of ``fraction`` (n_nodes,) on the path to each node.
+def _multiply_down_into(product: np.ndarray, trees: TreeArrays, fraction: np.ndarray) -> None:
+    """Write into ``product`` (n_nodes,) the product of ``fraction`` (n_nodes,) over each node and its ancestors.
 
-    Roots must contain 1.
+    The product is without the fraction of the root. On entry ``product`` must be 1 at the roots.
     """
     for t in range(len(trees.offset) - 1):
         start = trees.offset[t]
         for i in range(start, trees.offset[t + 1]):
             if trees.feature[i] != LEAF:
                 for child in (start + trees.left[i], start + trees.right[i]):
-                    reach[child] = reach[i] * fraction[child]
+                    product[child] = product[i] * fraction[child]
 
 
 @jit
@@ -230,118 +234,125 @@ def add_shapley_values_into(
 ) -> None:
     """Add to ``out`` (n_trees, n, p, d) the Shapley values of each tree's predictions for the rows ``X`` (n, p).
 
-    ``value`` (n_nodes, d) has the predictions of nodes, ``fraction`` (n_nodes,) that of the parent's rows in each node,
-    and ``nodes`` and ``weights`` the rules of `gauss_legendre`. The formula is in the docstring of this module.
+    ``value`` (n_nodes, d) has the predictions of nodes, ``fraction`` (n_nodes,) the fraction of the parent's training
+    rows that are in each node, and ``nodes`` and ``weights`` the rules of `gauss_legendre_rules`. The formula is in the
+    docstring of this module.
     """
-    deepest = 2 * (len(nodes) - 1) + 1
+    max_depth = 2 * (len(nodes) - 1) + 1
     # the path to a node, by depth: number of features, the features, o and z of each, and the side of the row
-    count, left = np.zeros(deepest + 1, dtype=np.int64), np.zeros(deepest + 1, dtype=np.bool_)
-    feature, met = np.zeros((deepest + 1, deepest + 1), dtype=np.int64), np.zeros((deepest + 1, deepest + 1))
-    absent = np.zeros((deepest + 1, deepest + 1))
-    before, integral = np.empty(deepest + 2), np.empty(deepest + 1)
+    count, goes_left = np.zeros(max_depth + 1, dtype=np.int64), np.zeros(max_depth + 1, dtype=np.bool_)
+    feature, present = (
+        np.zeros((max_depth + 1, max_depth + 1), dtype=np.int64),
+        np.zeros((max_depth + 1, max_depth + 1)),
+    )
+    absent = np.zeros((max_depth + 1, max_depth + 1))
+    prefix, integral = np.empty(max_depth + 2), np.empty(max_depth + 1)
     depth, parent = np.zeros(len(trees.feature), dtype=np.int64), np.zeros(len(trees.feature), dtype=np.int64)
     for t in range(len(trees.offset) - 1):
         start = trees.offset[t]
-        for here in range(start, trees.offset[t + 1]):
-            if trees.feature[here] != LEAF:
-                for child in (start + trees.left[here], start + trees.right[here]):
-                    depth[child], parent[child] = depth[here] + 1, here
+        for node in range(start, trees.offset[t + 1]):
+            if trees.feature[node] != LEAF:
+                for child in (start + trees.left[node], start + trees.right[node]):
+                    depth[child], parent[child] = depth[node] + 1, node
         for i in range(len(X)):
             # nodes are in preorder, so the path to the parent is still stored
-            for here in range(start, trees.offset[t + 1]):
-                level = depth[here]
+            for node in range(start, trees.offset[t + 1]):
+                level = depth[node]
                 if level > 0:
-                    up = parent[here]
-                    follows = left[level - 1] == (here == start + trees.left[up])
-                    _extend_path(count, feature, met, absent, level, trees.feature[up], follows, fraction[here])
-                if trees.feature[here] != LEAF:
-                    x, default = X[i, trees.feature[here]], trees.default_left[here]
-                    left[level] = number_goes_left(x, trees.threshold[here], trees.categories[here], default)
+                    above = parent[node]
+                    is_met = goes_left[level - 1] == (node == start + trees.left[above])
+                    k = trees.feature[above]
+                    _extend_path_into(count, feature, present, absent, level, k, is_met, fraction[node])
+                if trees.feature[node] != LEAF:
+                    x, default = X[i, trees.feature[node]], trees.default_left[node]
+                    goes_left[level] = number_goes_left(x, trees.threshold[node], trees.categories[node], default)
                     continue
                 n = count[level]
-                _integrate(integral, before, met[level], absent[level], n, nodes, weights)
-                for a in range(n):
-                    gain = (met[level, a] - absent[level, a]) * integral[a]
+                _integrate_into(integral, prefix, present[level], absent[level], n, nodes, weights)
+                for k in range(n):
+                    change = (present[level, k] - absent[level, k]) * integral[k]
                     for j in range(value.shape[1]):
-                        out[t, i, feature[level, a], j] += gain * value[here, j]
+                        out[t, i, feature[level, k], j] += change * value[node, j]
 
 
 @jit
-def _extend_path(
+def _extend_path_into(
     count: np.ndarray,
     feature: np.ndarray,
-    met: np.ndarray,
+    present: np.ndarray,
     absent: np.ndarray,
     level: int,
     k: int,
-    follows: bool,
+    is_met: bool,
     fraction: float,
 ) -> None:
-    """Write the path to a node into row ``level``: the path to its parent, extended by a condition on feature ``k``.
+    """Write the path to a node of depth ``level`` into row ``level`` of four arrays, for `add_shapley_values_into`.
 
-    Per feature on the path, ``met`` is o, 1 if the row meets all conditions so far, and ``absent`` is z, the product of
-    the fractions of training rows. ``follows`` is True if the row meets the new condition, whose factor of z is
-    ``fraction``.
+    Row ``level - 1`` has the path to its parent, whose split on feature ``k`` is the new condition. A path has
+    ``count`` different features, listed in ``feature``; ``present`` is o, 1 if the data row meets all conditions on the
+    feature, else 0, and ``absent`` is z, the product of the fractions of training rows. ``is_met`` is True if the data
+    row meets the new condition; ``fraction`` is its fraction of the training rows.
     """
-    n, at = count[level - 1], -1
-    for a in range(n):
-        feature[level, a], met[level, a] = feature[level - 1, a], met[level - 1, a]
-        absent[level, a] = absent[level - 1, a]
-        if feature[level, a] == k:
-            at = a
-    if at < 0:
-        feature[level, n], met[level, n], absent[level, n] = k, 1.0, 1.0
-        at, n = n, n + 1
+    n, place = count[level - 1], -1
+    for j in range(n):
+        feature[level, j], present[level, j] = feature[level - 1, j], present[level - 1, j]
+        absent[level, j] = absent[level - 1, j]
+        if feature[level, j] == k:
+            place = j
+    if place < 0:
+        feature[level, n], present[level, n], absent[level, n] = k, 1.0, 1.0
+        place, n = n, n + 1
     count[level] = n
-    if not follows:
-        met[level, at] = 0.0
-    absent[level, at] *= fraction
+    if not is_met:
+        present[level, place] = 0.0
+    absent[level, place] *= fraction
 
 
 @jit
-def _integrate(
+def _integrate_into(
     integral: np.ndarray,
-    before: np.ndarray,
-    met: np.ndarray,
+    prefix: np.ndarray,
+    present: np.ndarray,
     absent: np.ndarray,
     n: int,
     nodes: np.ndarray,
     weights: np.ndarray,
 ) -> None:
-    """Write the integral over t in [0, 1] of prod_{k != j} (t met[k] + (1 - t) absent[k]) into integral[j], j < n.
+    """Write the integral over t in [0, 1] of prod_{k != j} (t o[k] + (1 - t) z[k]) into ``integral[j]`` for each j.
 
-    ``before`` is room for products of the first factors; ``nodes`` and ``weights`` are the rules of `gauss_legendre`.
+    j and k are from 0 to ``n - 1``, the features on a path to a leaf; o is ``present`` and z is ``absent``. ``prefix``
+    is scratch space for n + 1 products; ``nodes`` and ``weights`` are the rules of `gauss_legendre_rules`.
     """
     m = (n + 1) // 2
-    for a in range(n):
-        integral[a] = 0.0
+    for j in range(n):
+        integral[j] = 0.0
     for q in range(m):
         t = nodes[m, q]
-        before[0] = 1.0
-        for a in range(n):
-            before[a + 1] = before[a] * (t * met[a] + (1.0 - t) * absent[a])
-        behind = weights[m, q]
-        for a in range(n - 1, -1, -1):
-            integral[a] += before[a] * behind
-            behind *= t * met[a] + (1.0 - t) * absent[a]
+        prefix[0] = 1.0
+        for j in range(n):
+            prefix[j + 1] = prefix[j] * (t * present[j] + (1.0 - t) * absent[j])
+        suffix = weights[m, q]
+        for j in range(n - 1, -1, -1):
+            integral[j] += prefix[j] * suffix
+            suffix *= t * present[j] + (1.0 - t) * absent[j]
 
 
 def interactions_of(
-    posterior: AnyPosterior, min_probability: float, most: int, coverage: float, draws: int, rng: Seed
+    posterior: AnyPosterior, min_probability: float, max_pairs: int, coverage: float, draws: int, rng: Seed
 ) -> pd.DataFrame:
     """Return the table of the pairs of features that interact; see `Posterior.interactions`."""
     import pandas as pd
 
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    most = check_count("most", most)
-    fractions = central_fractions(coverage)
+    max_pairs = check_count("most", max_pairs)
+    quantile_levels = central_fractions(coverage)
     rng = read_generator(rng)
     post = posterior._draws_that_predict(draws, rng)
     probability = pair_probabilities(post)
     first, second = np.triu_indices(len(probability), 1)
     order = np.argsort(-probability[first, second], kind="stable")
     of_pair = probability[first, second][order]
-    order = order[(of_pair > 0.0) & (of_pair >= min_probability)][:most]
+    order = order[(of_pair > 0.0) & (of_pair >= min_probability)][:max_pairs]
     pairs = np.column_stack([first, second])[order]
     names = np.array(post.model.columns.names, dtype=object)
     table = {
@@ -350,9 +361,9 @@ def interactions_of(
         "probability": probability[pairs[:, 0], pairs[:, 1]],
     }
     if has_values_by_leaf(post.model):
-        strength, h = _strengths(post, pairs, rng)
-        ends = np.quantile(strength, fractions, axis=1)
-        table |= {"strength": strength.mean(axis=1), "lower": ends[0], "upper": ends[1], "H": h.mean(axis=1)}
+        strength, relative = _interaction_strengths(post, pairs, rng)
+        ends = np.quantile(strength, quantile_levels, axis=1)
+        table |= {"strength": strength.mean(axis=1), "lower": ends[0], "upper": ends[1], "H": relative.mean(axis=1)}
     return pd.DataFrame(table)
 
 
@@ -363,49 +374,52 @@ def pair_probabilities(post: DrawnTrees) -> np.ndarray:
     """
     feature, out = post.distinct_trees.feature.tolist(), np.zeros((post.model.n_features, post.model.n_features))
 
-    def below(node: int, above: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+    def with_ancestors(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
         """Return both children, each with the set of features that its ancestors split on."""
-        reached = above | {feature[node]}
-        return [(left, reached), (right, reached)]
+        extended = ancestors | {feature[node]}
+        return [(left, extended), (right, extended)]
 
     for t, weight in enumerate(post.weight_of_tree.tolist()):
-        visited = walk(post.distinct_trees, t, frozenset(), below)
-        pairs = {frozenset((j, k)) for _, k, above in visited if k != LEAF for j in above if j != k}
+        visited = walk(post.distinct_trees, t, frozenset(), with_ancestors)
+        pairs = {frozenset((j, k)) for _, k, ancestors in visited if k != LEAF for j in ancestors if j != k}
         for j, k in pairs:
             out[j, k] += weight
     return np.minimum(out + out.T, 1.0)
 
 
-def _strengths(post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return strength and H, (m, draws) each, of the interaction of the features in each of ``pairs`` (m, 2).
+def _interaction_strengths(
+    post: DrawnTrees, pairs: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return strength and H, (m, 200) each, of the interaction of the features in each of ``pairs`` (m, 2).
 
-    For each draw of a tree and its leaf values: sd(I_jk) and sd(I_jk) / sd(F_jk), see the docstring of this module.
+    The second axis are draws of a tree and its leaf values. The strength is sd(I_jk), in units of the prediction, and H
+    is sd(I_jk) / sd(F_jk), with the partial dependences of the docstring of this module.
     """
-    drawn = draw_values(post, spaced_draws(post, N_TREES), rng)
-    value, points = drawn.value, training_points(post.model, N_POINTS)[1]
+    tree_draws = draw_leaf_values(post, trees_of_spaced_draws(post, N_STRENGTH_DRAWS), rng)
+    value, points = tree_draws.value, training_points(post.model, N_DEPENDENCE_POINTS)[1]
 
     def dependence(features: list[int]) -> np.ndarray:
         """Return the partial dependence (draws, points, d) on some features, centred to mean 0 over the points."""
         X = np.repeat(points[None], len(points), axis=0)
         X[:, :, features] = points[:, None, features]
-        found = leaf_values(drawn.trees, value, X.reshape(-1, X.shape[2]))
-        mean = found.reshape(N_TREES, len(points), len(points), -1).mean(axis=2)
-        return mean - mean.mean(axis=1, keepdims=True)
+        predictions = leaf_values(tree_draws.trees, value, X.reshape(-1, X.shape[2]))
+        dependences = predictions.reshape(N_STRENGTH_DRAWS, len(points), len(points), -1).mean(axis=2)
+        return dependences - dependences.mean(axis=1, keepdims=True)
 
-    alone = {k: dependence([k]) for k in np.unique(pairs).tolist()}
-    strength, h = np.empty((len(pairs), N_TREES)), np.empty((len(pairs), N_TREES))
+    single = {k: dependence([k]) for k in np.unique(pairs).tolist()}
+    strength, relative = np.empty((len(pairs), N_STRENGTH_DRAWS)), np.empty((len(pairs), N_STRENGTH_DRAWS))
     for i, (j, k) in enumerate(pairs.tolist()):
-        both = dependence([j, k])
-        rest, whole = (_sd(part) for part in (both - alone[j] - alone[k], both))
+        pair = dependence([j, k])
+        interaction, joint_effect = (_standard_deviations(part) for part in (pair - single[j] - single[k], pair))
         # sums of the same leaf values in another order differ in the last digits
-        strength[i] = np.where(rest > 1e-12 * np.maximum(whole, np.abs(value).max()), rest, 0.0)
-        h[i] = np.divide(strength[i], whole, out=np.zeros(N_TREES), where=whole > 0.0)
-    return strength, h
+        strength[i] = np.where(interaction > 1e-12 * np.maximum(joint_effect, np.abs(value).max()), interaction, 0.0)
+        relative[i] = np.divide(strength[i], joint_effect, out=np.zeros(N_STRENGTH_DRAWS), where=joint_effect > 0.0)
+    return strength, relative
 
 
-def _sd(component: np.ndarray) -> np.ndarray:
-    """Return the standard deviation (draws,) of centred functions (draws, points, d) over points.
+def _standard_deviations(component: np.ndarray) -> np.ndarray:
+    """Return the root mean square (draws,) of ``component`` (draws, points, d), centred functions of the points.
 
-    Over the d outputs the root mean square is taken.
+    It is the standard deviation over points if d is 1; squares are averaged over the d outputs too.
     """
     return np.sqrt((component**2).mean(axis=(1, 2)))

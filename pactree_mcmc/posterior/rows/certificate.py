@@ -32,7 +32,7 @@ from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vot
 from ...certificates.vote_bounds import WeightedTrees, descend_weights, gibbs_weights, weigh
 from ...core.checks import Seed, check_count, labels_differ, read_labels
 from ...tree.tree import Tree
-from .new_rows import decide
+from .new_rows import labels_of_least_cost
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 AS_FITTED, ONE_TREE, FACTOR_TWO = "as fitted", "one tree", "factor two"
 TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING = "tandem", "Chebyshev-Cantelli", "split kl", "coin betting"
-PARTS = {AS_FITTED: 1 / 2} | dict.fromkeys((ONE_TREE, FACTOR_TWO, TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING), 1 / 12)
+DELTA_FRACTIONS = {AS_FITTED: 1 / 2} | dict.fromkeys(
+    (ONE_TREE, FACTOR_TWO, TANDEM, CANTELLI, SPLIT_KL, COIN_BETTING), 1 / 12
+)
 """Fraction of delta that the bound of each alternative may use."""
 
 
@@ -107,7 +109,7 @@ def certify(post: AnyPosterior, delta: float) -> Certificate:
     """Return the certificate of a posterior; see `Posterior.certificate`."""
     delta = check_delta(delta)
     check_prior_of_certificate(post.model)
-    n, risk, tandem = losses(post)
+    n, risk, tandem = empirical_losses(post)
     kl = post.kl_to_prior()
     half = delta / 2.0
     return Certificate(
@@ -124,13 +126,13 @@ def certify(post: AnyPosterior, delta: float) -> Certificate:
     )
 
 
-def losses(post: AnyPosterior) -> Losses:
+def empirical_losses(post: AnyPosterior) -> Losses:
     """Return the empirical risk of a drawn tree and the tandem loss on the counted rows, S, exact for the posterior."""
-    units, n_classes = post.model.units, post.model.target.n_classes
+    merged, n_classes = post.model.units, post.model.target.n_classes
     # merged rows of S, by their codes; the values of a code go to the side of the row in every split on boxes
-    counted = np.flatnonzero(units.label >= n_classes)
-    label = units.label[counted].astype(np.int64) - n_classes
-    rows = units.rows[counted & units.rows_all].astype(np.int64)
+    counted = np.flatnonzero(merged.label >= n_classes)
+    label = merged.label[counted].astype(np.int64) - n_classes
+    rows = merged.rows[counted & merged.rows_all].astype(np.int64)
     probability = np.take_along_axis(post._values(post.model.unit_numbers(counted)), label[:, None], axis=1)[:, 0]
     loss, n = np.clip(1.0 - probability, 0.0, 1.0), int(rows.sum())
     return Losses(n, float(rows @ loss / n), float(rows @ loss**2 / n))
@@ -192,15 +194,15 @@ def refuse_regression(post: AnyPosterior) -> np.ndarray:
 def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
     """Return bounds on the risk of a drawn tree and of ``predict`` from the held-out rows ``X`` and ``y``."""
     delta, classes = check_delta(delta), refuse_regression(post)
-    numbers, labels = _read_rows(post, X, y)
+    numbers, labels = _read_held_out_rows(post, X, y)
     probability, n = post._values(numbers), len(numbers)
-    errors = int(np.sum(labels_differ(decide(post.model, probability), labels)))
+    errors = int(np.sum(labels_differ(labels_of_least_cost(post.model, probability), labels)))
     of_label = (probability * ~labels_differ(labels[:, None], classes[None, :])).sum(axis=1)
     risk = float(np.clip(1.0 - of_label, 0.0, 1.0).mean())
     return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))
 
 
-def _read_rows(post: AnyPosterior, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def _read_held_out_rows(post: AnyPosterior, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Check the arguments ``X`` and ``y``, and return the rows as numbers (n, p), and the labels (n,)."""
     labels, numbers = read_labels(y, X), post.model.columns.numbers(X)
     n = len(numbers)
@@ -267,11 +269,11 @@ class ChosenCertificate:
             raise ValueError(f"alternative={alternative!r} is unknown; give one of {list(self.bounds)}.")
         classes, numbers = refuse_regression(self._posterior), self._posterior.model.columns.numbers(X)
         if alternative == AS_FITTED:
-            return decide(self._posterior.model, self._posterior._values(numbers))
+            return labels_of_least_cost(self._posterior.model, self._posterior._values(numbers))
         weight = self.weights[alternative]
         votes = np.zeros((len(numbers), len(classes)))
         for t in np.flatnonzero(weight):
-            votes[np.arange(len(numbers)), _labels_of(self.trees[t], numbers)] += weight[t]
+            votes[np.arange(len(numbers)), _predicted_classes(self.trees[t], numbers)] += weight[t]
         return classes[np.argmax(votes, axis=1)]
 
     def __repr__(self) -> str:
@@ -280,7 +282,8 @@ class ChosenCertificate:
     def __str__(self) -> str:
         head = f"{self.n} counted rows, {len(self.trees)} trees; all with probability {1.0 - self.delta:g}:"
         lines = [
-            f"  {'*' if name == self.chosen else ' '} {name}: {bound.value:.4f} with {PARTS[name]:.3g} of delta"
+            f"  {'*' if name == self.chosen else ' '} {name}: {bound.value:.4f} "
+            f"with {DELTA_FRACTIONS[name]:.3g} of delta"
             for name, bound in self.bounds.items()
         ]
         return "\n".join([head, *lines])
@@ -293,73 +296,82 @@ def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: in
     ``n_trees`` trees drawn from it with ``rng``, and votes of these trees. See `Posterior.holdout_certificate`.
     """
     classes, delta, n_trees = refuse_regression(post), check_delta(delta), check_count("n_trees", n_trees)
-    numbers, labels = _read_rows(post, X, y)
+    numbers, labels = _read_held_out_rows(post, X, y)
     n = len(numbers)
-    trees, prior = _distinct(post.draw_trees(n_trees, rng))
-    wrong = np.array([labels_differ(classes[_labels_of(tree, numbers)], labels) for tree in trees], dtype=np.uint8)
-    part = {name: delta * fraction for name, fraction in PARTS.items()}
-    errors = int(np.sum(labels_differ(decide(post.model, post._values(numbers)), labels)))
-    bounds = {AS_FITTED: holdout(errors, n, part[AS_FITTED])}
-    bounds[ONE_TREE], best = _one_tree(wrong, prior, part[ONE_TREE])
-    weights = {AS_FITTED: prior, ONE_TREE: np.eye(len(trees))[best]}
-    votes = _votes(wrong, prior, part)
-    for name, (bound, weighed) in votes.items():
-        bounds[name], weights[name] = bound, weighed.weight
-    drawn = votes[FACTOR_TWO][1]
-    gibbs = pac_bayes_kl(drawn.risk, drawn.kl, n, part[FACTOR_TWO])
-    chosen = min(bounds, key=lambda name: bounds[name].raw)
-    paid = {name: -math.log(fraction) for name, fraction in PARTS.items()}
-    return ChosenCertificate(n, delta, bounds, paid, gibbs, chosen, trees, weights, post)
+    trees, prior = _distinct_trees(post.draw_trees(n_trees, rng))
+    predicted = [classes[_predicted_classes(tree, numbers)] for tree in trees]
+    is_error = np.array([labels_differ(of_tree, labels) for of_tree in predicted], dtype=np.uint8)
+    delta_of = {name: delta * fraction for name, fraction in DELTA_FRACTIONS.items()}
+    errors = int(np.sum(labels_differ(labels_of_least_cost(post.model, post._values(numbers)), labels)))
+    bounds = {AS_FITTED: holdout(errors, n, delta_of[AS_FITTED])}
+    bounds[ONE_TREE], best_tree = _bound_of_best_tree(is_error, prior, delta_of[ONE_TREE])
+    weights = {AS_FITTED: prior, ONE_TREE: np.eye(len(trees))[best_tree]}
+    votes = _bounds_on_votes(is_error, prior, delta_of)
+    for name, (bound, vote) in votes.items():
+        bounds[name], weights[name] = bound, vote.weight
+    gibbs_vote = votes[FACTOR_TWO][1]
+    gibbs = pac_bayes_kl(gibbs_vote.risk, gibbs_vote.kl, n, delta_of[FACTOR_TWO])
+    best_name = min(bounds, key=lambda name: bounds[name].raw)
+    costs = {name: -math.log(fraction) for name, fraction in DELTA_FRACTIONS.items()}
+    return ChosenCertificate(n, delta, bounds, costs, gibbs, best_name, trees, weights, post)
 
 
-def _distinct(drawn: list[Tree]) -> tuple[list[Tree], np.ndarray]:
-    """Return the distinct trees among those drawn, and the fraction (n_trees,) of the draws that have each tree."""
-    place: dict[Tree, int] = {}
-    counts = np.bincount([place.setdefault(tree, len(place)) for tree in drawn])
-    return list(place), counts / counts.sum()
+def _distinct_trees(trees: list[Tree]) -> tuple[list[Tree], np.ndarray]:
+    """Return the distinct ones among ``trees``, and the fraction (n_distinct,) of the trees that equal each of them."""
+    number: dict[Tree, int] = {}
+    counts = np.bincount([number.setdefault(tree, len(number)) for tree in trees])
+    return list(number), counts / counts.sum()
 
 
-def _labels_of(tree: Tree, numbers: np.ndarray) -> np.ndarray:
+def _predicted_classes(tree: Tree, numbers: np.ndarray) -> np.ndarray:
     """Return the number (n,) of the class that a tree predicts for each of the rows ``numbers`` (n, p)."""
     assert tree.value is not None
     return np.asarray(np.argmax(tree.value, axis=1)[tree.routes().leaves(numbers)])
 
 
-def _one_tree(wrong: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound, int]:
+def _bound_of_best_tree(is_error: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound, int]:
     """Return the smallest bound on the risk of a single tree, and the number of that tree.
 
-    ``wrong`` (n_trees, n) is 1 for errors. The bound of tree t uses ``prior[t] * delta``, so all hold simultaneously.
+    ``is_error`` (n_trees, n) is 1 if a tree errs at a row. The bound of tree t may fail with probability ``prior[t] *
+    delta``, with ``prior`` (n_trees,) of sum 1, so all bounds hold simultaneously.
     """
-    errors, n = wrong.sum(axis=1).astype(np.int64), wrong.shape[1]
+    errors, n = is_error.sum(axis=1).astype(np.int64), is_error.shape[1]
     # a tree cannot have the smallest bound if another has at most as many errors and at least its prior
     order = np.lexsort((-prior, errors))
-    best, at, most = math.inf, 0, 0.0
+    smallest, best_tree, largest_prior = math.inf, 0, 0.0
     for t in order:
-        if prior[t] > most:
-            most = float(prior[t])
+        if prior[t] > largest_prior:
+            largest_prior = float(prior[t])
             raw = binomial_tail_inversion(int(errors[t]), n, math.log(delta) + math.log(prior[t]))
-            if raw < best:
-                best, at = raw, int(t)
-    terms = {"empirical risk": errors[at] / n, "errors": float(errors[at]), "n": float(n)}
-    return Bound("one tree, binomial tail", best, delta, terms | {"-log prior": -math.log(prior[at])}), at
+            if raw < smallest:
+                smallest, best_tree = raw, int(t)
+    terms = {"empirical risk": errors[best_tree] / n, "errors": float(errors[best_tree]), "n": float(n)}
+    return Bound(
+        "one tree, binomial tail", smallest, delta, terms | {"-log prior": -math.log(prior[best_tree])}
+    ), best_tree
 
 
-def _votes(wrong: np.ndarray, prior: np.ndarray, part: dict[str, float]) -> dict[str, tuple[Bound, WeightedTrees]]:
-    """Return by name each bound on a weighted vote, and the weights that were chosen to make this bound small.
+def _bounds_on_votes(
+    is_error: np.ndarray, prior: np.ndarray, delta_of: dict[str, float]
+) -> dict[str, tuple[Bound, WeightedTrees]]:
+    """Return by name each bound on a weighted vote of trees, and the weights that were chosen to make this bound small.
 
-    ``wrong`` (n_trees, n) is 1 for errors, and ``part`` has the part of delta of each bound.
+    ``is_error`` (n_trees, n) is 1 if a tree errs at a row, ``prior`` (n_trees,) are the weights before the rows were
+    seen, and ``delta_of`` has the probability with which each bound may fail.
     """
-    n = wrong.shape[1]
-    formula: dict[str, Callable[[float, float, float], Bound]] = {
-        FACTOR_TWO: lambda risk, tandem, kl: vote_factor_two(risk, kl, n, part[FACTOR_TWO]),
-        TANDEM: lambda risk, tandem, kl: vote_tandem(tandem, kl, n, part[TANDEM]),
-        CANTELLI: lambda risk, tandem, kl: vote_cantelli(risk, tandem, kl, n, part[CANTELLI]),
-        SPLIT_KL: lambda risk, tandem, kl: vote_bounds.vote_split_kl(risk, tandem, kl, n, part[SPLIT_KL]),
-        COIN_BETTING: lambda risk, tandem, kl: vote_bounds.vote_coin_betting(risk, tandem, kl, n, part[COIN_BETTING]),
+    n = is_error.shape[1]
+    bound_of_name: dict[str, Callable[[float, float, float], Bound]] = {
+        FACTOR_TWO: lambda risk, tandem, kl: vote_factor_two(risk, kl, n, delta_of[FACTOR_TWO]),
+        TANDEM: lambda risk, tandem, kl: vote_tandem(tandem, kl, n, delta_of[TANDEM]),
+        CANTELLI: lambda risk, tandem, kl: vote_cantelli(risk, tandem, kl, n, delta_of[CANTELLI]),
+        SPLIT_KL: lambda risk, tandem, kl: vote_bounds.vote_split_kl(risk, tandem, kl, n, delta_of[SPLIT_KL]),
+        COIN_BETTING: lambda risk, tandem, kl: vote_bounds.vote_coin_betting(
+            risk, tandem, kl, n, delta_of[COIN_BETTING]
+        ),
     }
-    starts, out = [weigh(prior, prior, wrong), gibbs_weights(prior, wrong, part[FACTOR_TWO])], {}
-    for name, bound in formula.items():
-        weighed = descend_weights(bound, prior, wrong, starts)
-        out[name] = bound(weighed.risk, weighed.tandem, weighed.kl), weighed
-        starts.append(weighed)
-    return out
+    starts, bounds = [weigh(prior, prior, is_error), gibbs_weights(prior, is_error, delta_of[FACTOR_TWO])], {}
+    for name, bound in bound_of_name.items():
+        vote = descend_weights(bound, prior, is_error, starts)
+        bounds[name] = bound(vote.risk, vote.tandem, vote.kl), vote
+        starts.append(vote)
+    return bounds

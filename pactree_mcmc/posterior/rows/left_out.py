@@ -14,15 +14,15 @@ from ...tree.coded import route_into
 if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
-SPREAD_WEIGHT = 2.0
+UNEVENNESS_WEIGHT = 2.0
 """Factor of log(S / ESS) in the log variance of the noise of `smooth_into`.
 
 Measured on four clean tables of 400 rows. At 2 az.loo names 0 to 5 rows, all with an effective sample size below a
 quarter of the draws. At 1 it names 14 rows of one table, most with an effective sample size near the number of draws.
 """
-LEAST_VARIANCE, TIE_VARIANCE = 1e-4, 1e-22
-"""Smallest log variance of the noise, and the one for few draws, so that ArviZ 1 accepts tails of equal values."""
-FEWEST_DRAWS = 400
+MIN_LOG_VARIANCE, TIE_LOG_VARIANCE = 1e-4, 1e-22
+"""Smallest variance of the log of the noise, and the one for few draws, which makes ArviZ 1 accept equal values."""
+MIN_DRAWS_TO_SMOOTH = 400
 """Number of draws below which effective sample sizes and Pareto shapes are unreliable, so that only ties are broken.
 
 Vehtari et al. (2021) recommend as many.
@@ -30,9 +30,9 @@ Vehtari et al. (2021) recommend as many.
 
 
 def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
-    """Return the leave-one-out log density (chains, draws, m) of the rows in the score, with noise for ``arviz.loo``.
+    """Return the leave-one-out log density (chains, draws, m), nats, of the rows that enter the score of a tree.
 
-    They are those of `log_densities`, smoothed by `smooth_into`.
+    They are those of `log_densities`, with the noise of `smooth_into`, which ``arviz.loo`` needs.
     """
     density, influence = (part.reshape(-1, part.shape[-1]) for part in log_densities(posterior))
     smooth_into(density, influence)
@@ -59,17 +59,20 @@ def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
     if not model.leaf.has_likelihood:
         name = type(model.leaf).__name__
         raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
-    trees, which = np.unique(posterior.tree_of_draw.ravel(), return_inverse=True)
-    out = _densities_by_tree(posterior, trees)
-    shape = (*posterior.tree_of_draw.shape, out.shape[-1])
-    return out[0, which.ravel()].reshape(shape), out[1, which.ravel()].reshape(shape)
+    trees, tree_of_draw = np.unique(posterior.tree_of_draw.ravel(), return_inverse=True)
+    by_tree = _densities_by_tree(posterior, trees)
+    shape = (*posterior.tree_of_draw.shape, by_tree.shape[-1])
+    return by_tree[0, tree_of_draw.ravel()].reshape(shape), by_tree[1, tree_of_draw.ravel()].reshape(shape)
 
 
 def _densities_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> np.ndarray:
-    """Return log density and log influence (2, trees, m) of each counted row given all others and each of ``trees``."""
+    """Return log density and log influence (2, n_trees, m), nats, of each of the m rows that enter the score.
+
+    They are given all other rows and each of the distinct trees numbered ``trees`` (n_trees,); see `log_densities`.
+    """
     model, counted = posterior.model, posterior.model.counted_rows
     out = np.empty((2, len(trees), len(counted)))
-    for i, (_, others, node) in enumerate(_others_by_tree(posterior, trees)):
+    for i, (_, others, node) in enumerate(_stats_of_others_by_tree(posterior, trees)):
         out[0, i] = model.leaf.log_density_left_out(others, node, model.target)[counted]
         out[1, i] = model.leaf.log_influence(others, node, model.target)[counted]
     return out
@@ -97,45 +100,46 @@ def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
     largest = log_weight.max(axis=0)
     weight = np.exp(log_weight - largest)
     total = count @ weight
-    of_row = np.log(count.sum()) - largest - np.log(total)
-    n = len(of_row)
-    se = np.sqrt(n * of_row.var(ddof=1)) if n > 1 else np.nan
-    return LeaveOneOut(float(of_row.sum()), float(se), float((total**2 / (count @ weight**2)).min()))
+    log_density_of_row = np.log(count.sum()) - largest - np.log(total)
+    n = len(log_density_of_row)
+    se = np.sqrt(n * log_density_of_row.var(ddof=1)) if n > 1 else np.nan
+    return LeaveOneOut(float(log_density_of_row.sum()), float(se), float((total**2 / (count @ weight**2)).min()))
 
 
 def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
     """Smooth the log densities (draws, m) of rows left out in place, so that a Pareto tail can be fitted to them.
 
+    ``density`` and ``influence`` (draws, m) are log densities and log influences, nats, as `log_densities` returns.
     The importance weights of a row are ``1 / density``. They take one value for each leaf that the row is in, so the
     largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about their variance.
     Every weight is therefore multiplied by log-normal noise of mean 1 whose log variance is the sum of two parts:
 
     * the log influence of the row on its leaf. So the noise is that of the likelihood given leaf parameters drawn with
       the tree, whose mean and whose reciprocal's mean have this product;
-    * ``SPREAD_WEIGHT log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of
+    * ``UNEVENNESS_WEIGHT log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of
       several times the mean do not stand out if they are rare enough to leave ESS near S, and do if they are not.
 
     The noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are
     multiplied by one number, so that their mean, the leave-one-out density, is unchanged.
     """
-    draws = len(density)
-    scores = ndtri((np.arange(draws) + 0.5) / draws)
+    n_draws = len(density)
+    quantiles = ndtri((np.arange(n_draws) + 0.5) / n_draws)
     rng = np.random.default_rng(0)
     for i in range(density.shape[1]):
         log_weight = -density[:, i]
         log_mean = logsumexp(log_weight)
-        log_ratio = np.log(draws) + logsumexp(2.0 * log_weight) - 2.0 * log_mean
-        variance = np.maximum(influence[:, i], 0.0) + max(SPREAD_WEIGHT * log_ratio, LEAST_VARIANCE)
-        if draws < FEWEST_DRAWS:
-            variance[:] = TIE_VARIANCE
-        log_weight += np.sqrt(variance) * rng.permutation(scores) - variance / 2.0
+        log_ratio = np.log(n_draws) + logsumexp(2.0 * log_weight) - 2.0 * log_mean
+        variance = np.maximum(influence[:, i], 0.0) + max(UNEVENNESS_WEIGHT * log_ratio, MIN_LOG_VARIANCE)
+        if n_draws < MIN_DRAWS_TO_SMOOTH:
+            variance[:] = TIE_LOG_VARIANCE
+        log_weight += np.sqrt(variance) * rng.permutation(quantiles) - variance / 2.0
         density[:, i] = logsumexp(log_weight) - log_mean - log_weight
 
 
-class LeftOut(NamedTuple):
+class LeftOutDensities(NamedTuple):
     """Densities of rows left out one by one: of each row weight 1 is left out, or all its weight if that is less."""
 
-    gained: np.ndarray
+    score_gain: np.ndarray
     """(draws, m): score of the tree with the row minus the score without it, nats."""
     density: np.ndarray
     """(draws, m): log predictive density of the row's y, with weight 1, when it is left out, nats."""
@@ -143,63 +147,66 @@ class LeftOut(NamedTuple):
     """(m,): weight of the row in the model."""
 
 
-def rows_left_out(posterior: DrawnTrees, power: float, most: int) -> LeftOut:
-    """Leave out up to ``most`` rows, evenly spaced, one by one, and return their densities.
+def rows_left_out(posterior: DrawnTrees, power: float, max_rows: int) -> LeftOutDensities:
+    """Leave out up to ``max_rows`` training rows, evenly spaced, one by one, and return their densities.
 
-    The weights of the model are ``power`` times the weights of the rows, for a likelihood raised to a power.
+    The likelihood of the model is raised to ``power``: its weights are ``power`` times the weights of the rows.
     """
-    model, flat = posterior.model, posterior.tree_of_draw.ravel()
-    target, own = model.target, model.leaf.row_stats(model.target)
-    rows = np.unique(np.linspace(0, model.n_rows - 1, min(model.n_rows, most)).astype(np.int64))
-    once = np.minimum(target.weights / power, 1.0)
-    rest = own * (1.0 - power * once / np.maximum(target.weights, np.finfo(np.float64).tiny))[:, None]
-    trees, which = np.unique(flat, return_inverse=True)
+    model, tree_of_draw = posterior.model, posterior.tree_of_draw.ravel()
+    target, row_stats = model.target, model.leaf.row_stats(model.target)
+    rows = np.unique(np.linspace(0, model.n_rows - 1, min(model.n_rows, max_rows)).astype(np.int64))
+    weight_left_out = np.minimum(target.weights / power, 1.0)
+    fraction_left_out = power * weight_left_out / np.maximum(target.weights, np.finfo(np.float64).tiny)
+    stats_kept = row_stats * (1.0 - fraction_left_out)[:, None]
+    trees, number = np.unique(tree_of_draw, return_inverse=True)
     out = np.empty((2, len(trees), len(rows)))
-    for i, (_, others, _) in enumerate(_others_by_tree(posterior, trees)):
-        for j, weight in enumerate((power * once, 1.0)):
-            out[j, i] = model.leaf.log_density(others + rest, target.values, target, weight)[rows]
-    return LeftOut(out[0, which], out[1, which], target.weights[rows])
+    for i, (_, others, _) in enumerate(_stats_of_others_by_tree(posterior, trees)):
+        for j, weight in enumerate((power * weight_left_out, 1.0)):
+            out[j, i] = model.leaf.log_density(others + stats_kept, target.values, target, weight)[rows]
+    return LeftOutDensities(out[0, number], out[1, number], target.weights[rows])
 
 
-def _others_by_tree(posterior: DrawnTrees, which: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield for each tree of ``which`` its number, and for each row its leaf and the statistics of the others in it.
+def _stats_of_others_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield for each of the distinct trees numbered ``trees`` its number, and two arrays with a line a training row.
 
-    The statistics have shape (n, s), and the leaves (n,) are numbers of nodes from the start of the tree.
+    The first array (n, s) has the statistics of all other rows in the leaf of the row, the second (n,) the leaf, a
+    number of a node counted from the start of the tree.
     """
     model, offset = posterior.model, posterior.coded_trees.offset
-    own = model.leaf.row_stats(model.target)
-    for t, leaf in leaf_of_units(posterior, which):
+    row_stats = model.leaf.row_stats(model.target)
+    for t, leaf in leaves_of_merged_rows(posterior, trees):
         node = (leaf if model.unit_of_row is None else leaf[model.unit_of_row]) - offset[t]
-        yield t, stats_of_others(own, node, int(offset[t + 1] - offset[t])), node
+        yield t, stats_of_others(row_stats, node, int(offset[t + 1] - offset[t])), node
 
 
-def leaf_of_units(posterior: DrawnTrees, which: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield for each tree of ``which`` its number, and the leaf (U,) that each of the model's distinct rows reaches.
+def leaves_of_merged_rows(posterior: DrawnTrees, numbers: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield for each of the distinct trees in ``numbers`` its number, and the leaf (U,) that each merged row reaches.
 
-    Leaves are nodes numbered over all trees. The array of leaves is reused, so copy it to keep it.
+    A merged row is a group of equal training rows; the model has U of them. Leaves are nodes numbered over all trees.
+    The array of leaves is reused, so copy it to keep it.
     """
     trees, codes = posterior.coded_trees, posterior.model.units.codes
-    units, leaf = np.arange(codes.shape[1]), np.empty(codes.shape[1], dtype=np.int64)
-    for t in which:
-        route_into(leaf, trees, int(t), codes, units)
+    merged_rows, leaf = np.arange(codes.shape[1]), np.empty(codes.shape[1], dtype=np.int64)
+    for t in numbers:
+        route_into(leaf, trees, int(t), codes, merged_rows)
         yield int(t), leaf
 
 
 @jit
-def stats_of_others(own: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarray:
-    """Return for each row the sum (n, s) of ``own`` (n, s) over all other rows with the same ``node`` (n,).
+def stats_of_others(row_stats: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarray:
+    """Return for each row the sum (n, s) of ``row_stats`` (n, s) over all other rows with the same ``node`` (n,).
 
-    Only additions are used, since a difference of sums could lose digits.
+    Nodes are numbered from 0 to ``n_nodes - 1``. Only additions are used, since a difference of sums could lose digits.
     """
-    n, n_stats = own.shape
-    out, before = np.empty((n, n_stats)), np.zeros((n_nodes, n_stats))
+    n, n_stats = row_stats.shape
+    out, sum_before = np.empty((n, n_stats)), np.zeros((n_nodes, n_stats))
     for i in range(n):
         for j in range(n_stats):
-            out[i, j] = before[node[i], j]
-            before[node[i], j] += own[i, j]
-    behind = np.zeros((n_nodes, n_stats))
+            out[i, j] = sum_before[node[i], j]
+            sum_before[node[i], j] += row_stats[i, j]
+    sum_after = np.zeros((n_nodes, n_stats))
     for i in range(n - 1, -1, -1):
         for j in range(n_stats):
-            out[i, j] += behind[node[i], j]
-            behind[node[i], j] += own[i, j]
+            out[i, j] += sum_after[node[i], j]
+            sum_after[node[i], j] += row_stats[i, j]
     return out

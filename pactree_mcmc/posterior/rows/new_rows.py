@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model import TreeModel
     from ...table.columns import Columns
 
-UNSEEN, MISSING = "category not in the training rows", "missing, but never in the training rows"
+UNSEEN_REASON, MISSING_REASON = "category not in the training rows", "missing, but never in the training rows"
 
 
 class AnswersAboutNewRows(AnyPosterior):
@@ -93,7 +93,7 @@ class AnswersAboutNewRows(AnyPosterior):
             values = predict_at_exposure(self.model.leaf, values, exposure)
         if self.model.classes_ is None:
             return values[:, 0] if values.shape[1] == 1 else values
-        return decide(self.model, values, costs)
+        return labels_of_least_cost(self.model, values, costs)
 
     def novelty(self, X: Any) -> pd.DataFrame:
         """Return the values of new rows that are out of the training range, unseen categories, or unusually missing.
@@ -262,7 +262,7 @@ class AnswersAboutNewRows(AnyPosterior):
         return survivals.survival_calibration_of(self, X, y, groups, times, coverage)
 
 
-def decide(model: TreeModel, probabilities: np.ndarray, costs: Any = None) -> np.ndarray:
+def labels_of_least_cost(model: TreeModel, probabilities: np.ndarray, costs: Any = None) -> np.ndarray:
     """Return the labels (n,) of least expected cost, given class probabilities (n, K).
 
     ``costs`` are the argument of `Posterior.predict`. Of several labels with the same expected cost the first is taken.
@@ -282,10 +282,11 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
     """
     labels = classes.tolist()
     if hasattr(costs, "index") and hasattr(costs, "columns"):
-        for axis, what in ((costs.index, "index"), (costs.columns, "columns")):
+        for axis, axis_name in ((costs.index, "index"), (costs.columns, "columns")):
             if len(axis) != len(labels) or set(axis) != set(labels):
                 raise ValueError(
-                    f"the {what} of costs is {repr_of(list(axis))}; give the classes, each once: {repr_of(labels)}."
+                    f"the {axis_name} of costs is {repr_of(list(axis))}; give the classes, each once: "
+                    f"{repr_of(labels)}."
                 )
         # positions and not .loc, which would read labels True and False as a mask
         rows, columns = ([list(axis).index(label) for label in labels] for axis in (costs.index, costs.columns))
@@ -322,42 +323,44 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
         )
     # with branches=True missing values are read, and so can be reported even if the model does not allow them
     numbers = replace(columns, branches=True).numbers(table.array if table.frame is None else table.frame)
-    places = columns.places_in(table)
+    column_numbers = columns.places_in(table)
     lines = []
     for k, name in enumerate(columns.names):
-        raw = table.column(places[k])
+        entries = table.column(column_numbers[k])
         if columns.is_nominal[k]:
-            reasons = _unseen(name, raw, numbers[:, k])
+            reasons = _unseen_categories(name, entries, numbers[:, k])
         else:
-            reasons = _outside(columns, k, columns.ranges[k], numbers[:, k])
+            reasons = _unusual_numbers(columns, k, columns.ranges[k], numbers[:, k])
         if reasons:
-            values = list(raw)
+            values = list(entries)
             lines += [(row, name, values[row], reason) for row, reason in reasons]
     lines.sort(key=lambda line: line[0])
     return pd.DataFrame(lines, columns=["row", "feature", "value", "reason"]).astype({"row": np.int64})
 
 
-def _unseen(name: str, raw: Any, codes: np.ndarray) -> list[tuple[int, str]]:
-    """Return (row, reason) for each row whose category is not in the training rows, that is with a negative code.
+def _unseen_categories(name: str, entries: Any, codes: np.ndarray) -> list[tuple[int, str]]:
+    """Return (row, reason) for each row whose category is not in the training rows.
 
-    ``raw`` are the values of column ``name``, ``codes`` (n,) the numbers of their categories.
+    ``entries`` (n,) are the values of column ``name``, ``codes`` (n,) the numbers of their categories, negative for a
+    category that is not in the training rows and for a missing value.
     """
     rows = np.flatnonzero(codes < 0.0).tolist()
     if not rows:
         return []
-    labels = nominal_labels(raw, name, may_lack=True, is_new=True)
-    return [(row, MISSING if labels[row] is None else UNSEEN) for row in rows]
+    labels = nominal_labels(entries, name, may_lack=True, is_new=True)
+    return [(row, MISSING_REASON if labels[row] is None else UNSEEN_REASON) for row in rows]
 
 
-def _outside(columns: Columns, k: int, ends: np.ndarray, values: np.ndarray) -> list[tuple[int, str]]:
-    """Return (row, reason) for each of ``values`` (n,) of ordered column ``k`` outside its training range.
+def _unusual_numbers(columns: Columns, k: int, training_range: np.ndarray, values: np.ndarray) -> list[tuple[int, str]]:
+    """Return (row, reason) for each of the ``values`` (n,) of ordered column ``k`` that is out of ``training_range``.
 
-    ``ends`` (2,) is that range. Missing values are listed if the column has none in the training rows.
+    The range (2,) has the smallest and the largest training value. Missing values (NaN) are listed too if the column
+    has none in the training rows.
     """
-    (low, high), kind = ends.tolist(), columns.kind(k)
+    (low, high), kind = training_range.tolist(), columns.kind(k)
     reasons = [
         (values < low, f"below the smallest training value, {value_text(low, kind)}"),
         (values > high, f"above the largest training value, {value_text(high, kind)}"),
-        (np.isnan(values) & (k not in columns.twins), MISSING),
+        (np.isnan(values) & (k not in columns.twins), MISSING_REASON),
     ]
-    return [(row, reason) for where, reason in reasons for row in np.flatnonzero(where).tolist()]
+    return [(row, reason) for has_reason, reason in reasons for row in np.flatnonzero(has_reason).tolist()]

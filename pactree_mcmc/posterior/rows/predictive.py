@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
     from ..protocol import AnyPosterior
 
-DRAWS = 2000
+N_INTERVAL_DRAWS = 2000
 """Number of draws for the interval of a leaf model whose expectation has no posterior in closed form."""
-BLOCK = 1 << 19
+MAX_LEAVES_PER_BLOCK = 1 << 19
 """Largest number of leaf distributions that are evaluated at a time."""
-ROUNDING = 1e-11
+SUM_TOLERANCE = 1e-11
 """Largest probability that counts as rounding error of a sum over thousands of cells."""
 
 
@@ -58,7 +58,7 @@ class MixtureOverTrees:
             tree = post._tree_of_place
             distribution = post.model.leaf.predictive(post._stats_by_place, tree, post.model.target)
         self._post, self._distribution = post, distribution
-        self._by_row = post.model.leaf.x_columns is not None
+        self._uses_regressors = post.model.leaf.x_columns is not None
         # equal distributions of several places are evaluated once: _first has a place of each distinct distribution,
         # and _number the number of the distinct distribution of each place
         table = np.ascontiguousarray(np.column_stack(tuple(self._distribution)))
@@ -69,14 +69,14 @@ class MixtureOverTrees:
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (n,) and variance (n,) of a new y at rows of X; infinite if a leaf has an infinite variance."""
         center = self._post.model.target.center
-        if self._by_row:
+        if self._uses_regressors:
             return self._mean_and_variance_by_row(X, center)
         mean, variance = self._distribution.mean_and_variance()
-        endless = np.isinf(variance)
-        square = np.where(endless, 0.0, variance) + (mean - center) ** 2
-        out = self._post._averages(X, np.column_stack([mean - center, square, endless]))
-        spread = np.maximum(out[:, 1] - out[:, 0] ** 2, 0.0)
-        return center + out[:, 0], np.where(out[:, 2] > ROUNDING, np.inf, spread)
+        is_infinite = np.isinf(variance)
+        square = np.where(is_infinite, 0.0, variance) + (mean - center) ** 2
+        out = self._post._averages(X, np.column_stack([mean - center, square, is_infinite]))
+        total_variance = np.maximum(out[:, 1] - out[:, 0] ** 2, 0.0)
+        return center + out[:, 0], np.where(out[:, 2] > SUM_TOLERANCE, np.inf, total_variance)
 
     def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
         """Return quantiles (n, m) of the mixture at rows of X for probabilities q (m,) in (0, 1), or (n,) for one q."""
@@ -88,10 +88,10 @@ class MixtureOverTrees:
         out = np.empty((len(X), fractions.size))
         for rows, mix in self._post._mixtures(X):
             mixture_of_row: Any = slice(None)
-            if self._by_row:
+            if self._uses_regressors:
                 distribution = self._distributions_at(X[rows], mix)
             else:
-                mix, mixture_of_row = _distinct(self._merged(mix))
+                mix, mixture_of_row = _distinct_mixtures(self._merge_equal(mix))
                 distribution = self._distribution.take(self._first[mix.place])
             for j, fraction in enumerate(fractions.ravel().tolist()):
                 out[rows, j] = mix.quantile(distribution, fraction)[mixture_of_row]
@@ -105,14 +105,16 @@ class MixtureOverTrees:
         """Return the probability (n,) that a new y at each row of X is at most ``y`` (n,)."""
         out = np.empty(len(y))
         for rows, mix in self._post._mixtures(X):
-            distribution = self._distributions_at(X[rows], mix) if self._by_row else self._distribution.take(mix.place)
+            distribution = (
+                self._distributions_at(X[rows], mix) if self._uses_regressors else self._distribution.take(mix.place)
+            )
             out[rows] = mix.mean(distribution.below(mix.by_distribution(y[rows])))
         return out
 
     def _distributions_at(self, X: np.ndarray, mix: Mixture) -> Any:
-        """Return the distributions of the components of ``mix``, row after row, each at the columns of its row of X.
+        """Return the distributions of a new y in the leaves of ``mix``, row after row, given each row's regressors.
 
-        For leaf models with regressors only.
+        For leaf models with regressors, columns of X on which the prediction depends, only.
         """
         regressors, distributions = self._post.model.regressors(X), cast(Any, self._distribution.take(mix.place))
         assert regressors is not None
@@ -125,43 +127,43 @@ class MixtureOverTrees:
         """
         mean, variance = np.empty(len(X)), np.empty(len(X))
         for rows, mix in self._post._mixtures(X):
-            each, spread = self._distributions_at(X[rows], mix).mean_and_variance()
-            mean[rows] = mix.mean(each - center)
-            variance[rows] = mix.mean(spread + (each - center) ** 2) - mean[rows] ** 2
+            leaf_mean, leaf_variance = self._distributions_at(X[rows], mix).mean_and_variance()
+            mean[rows] = mix.mean(leaf_mean - center)
+            variance[rows] = mix.mean(leaf_variance + (leaf_mean - center) ** 2) - mean[rows] ** 2
         return center + mean, np.maximum(variance, 0.0)
 
-    def _merged(self, mix: Mixture) -> Mixture:
-        """Return ``mix`` with equal distributions of a row merged and their weights added and normalised.
+    def _merge_equal(self, mix: Mixture) -> Mixture:
+        """Return ``mix`` with equal distributions of a row merged, and their weights added and normalised.
 
-        Places of the result are numbers of distinct distributions, ascending in each row.
+        The ``place`` of the result are numbers of distinct distributions, ascending in each row.
         """
         row = np.repeat(np.arange(len(mix.first) - 1), np.diff(mix.first))
-        key, at = np.unique(row * len(self._first) + self._number[mix.place], return_inverse=True)
-        weight, row = np.bincount(at, weights=mix.weight), key // len(self._first)
+        key, position = np.unique(row * len(self._first) + self._number[mix.place], return_inverse=True)
+        weight, row = np.bincount(position, weights=mix.weight), key // len(self._first)
         total = np.bincount(row, weights=weight)
         first = np.searchsorted(row, np.arange(len(mix.first)))
         return Mixture(key % len(self._first), weight / total[row], first)
 
 
-def _distinct(mix: Mixture) -> tuple[Mixture, np.ndarray]:
-    """Return the distinct mixtures among those of the rows, and the number (n,) of the mixture of each row."""
-    seen: dict[bytes, int] = {}
+def _distinct_mixtures(mix: Mixture) -> tuple[Mixture, np.ndarray]:
+    """Return the distinct mixtures among those of ``mix``, one a row, and the number (n,) of that of each row."""
+    number_of_mixture: dict[bytes, int] = {}
     bounds = mix.first.tolist()
     number = np.empty(len(bounds) - 1, dtype=np.int64)
-    firsts: list[int] = []
+    first_rows: list[int] = []
     for i, (start, stop) in enumerate(pairwise(bounds)):
         key = mix.place[start:stop].tobytes() + mix.weight[start:stop].tobytes()
-        number[i] = seen.setdefault(key, len(seen))
-        if number[i] == len(firsts):
-            firsts.append(i)
-    size = np.diff(mix.first)[firsts]
+        number[i] = number_of_mixture.setdefault(key, len(number_of_mixture))
+        if number[i] == len(first_rows):
+            first_rows.append(i)
+    size = np.diff(mix.first)[first_rows]
     first = np.concatenate([[0], np.cumsum(size)])
-    entries = np.repeat(mix.first[firsts] - first[:-1], size) + np.arange(first[-1])
+    entries = np.repeat(mix.first[first_rows] - first[:-1], size) + np.arange(first[-1])
     return Mixture(mix.place[entries], mix.weight[entries], first), number
 
 
 def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the mean square over trees of the predictions at rows of X, (n, d) each.
+    """Return the posterior mean, over trees, of the predictions at rows of X, and that of their squares, (n, d) each.
 
     For leaves that use columns of the row.
     """
@@ -170,24 +172,24 @@ def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarra
     numbers, means, squares = [np.empty(0, dtype=np.int64)], [], []
     for rows, mix in post._mixtures(X):
         numbers.append(np.arange(len(X))[rows])
-        at = np.repeat(numbers[-1], np.diff(mix.first))
-        value = leaf.value(post._stats_by_place[mix.place], target, regressors[at])
+        row = np.repeat(numbers[-1], np.diff(mix.first))
+        value = leaf.value(post._stats_by_place[mix.place], target, regressors[row])
         means.append(np.column_stack([mix.mean(column) for column in value.T]))
         squares.append(np.column_stack([mix.mean(column) for column in value.T**2]))
     order = np.argsort(np.concatenate(numbers))
     return np.concatenate(means)[order], np.concatenate(squares)[order]
 
 
-def std_over_trees(post: AnyPosterior, X: np.ndarray, value: Callable[[], np.ndarray]) -> np.ndarray:
+def std_over_trees(post: AnyPosterior, X: np.ndarray, find_values: Callable[[], np.ndarray]) -> np.ndarray:
     """Return the standard deviation over trees of the predictions at rows of X: (n, d), or (n,) for a single mean.
 
-    sd^2 = E[v^2] - E[v]^2 with means over trees of the value v of the leaf that the row reaches. ``value`` returns the
-    predictions (m, d) of all places; it is not called if leaves use columns of the row.
+    sd^2 = E[v^2] - E[v]^2 with means over trees of the value v of the leaf that the row reaches. ``find_values()``
+    returns the predictions (m, d) of all places (nodes or cells); it is not called if leaves use columns of the row.
     """
     if post.model.leaf.x_columns is not None:
         mean, square = mean_and_square_by_row(post, X)
     else:
-        by_place = value()
+        by_place = find_values()
         by_place = by_place - by_place[0]
         mean, square = np.split(post._averages(X, np.hstack([by_place, by_place**2])), 2, axis=1)
     std = np.sqrt(np.maximum(square - mean**2, 0.0))
@@ -207,37 +209,37 @@ def sample_new_y(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np
     """Draw a new y (draws, n) for each row of X from each of ``draws`` trees; see `Posterior.sample_predictive`."""
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_loss(model)
-    drawn, trees = post._drawn_trees(draws, rng)
+    post_draws, trees = post._drawn_trees(draws, rng)
     regressors = () if model.leaf.x_columns is None else (model.regressors(X),)
 
-    def leaves_in(t: int) -> np.ndarray:
-        return drawn.coded_trees.offset[t] + drawn.distinct_tree(t).routes().leaves(X)
+    def find_leaves(t: int) -> np.ndarray:
+        return post_draws.coded_trees.offset[t] + post_draws.distinct_tree(t).routes().leaves(X)
 
-    y = draw_new_y(drawn, trees, leaves_in, rng, regressors=regressors)
+    y = draw_new_y(post_draws, trees, find_leaves, rng, regressors=regressors)
     return y if model.classes_ is None else model.classes_[y]
 
 
 def draw_new_y(
     post: DrawnTrees,
     trees: np.ndarray,
-    leaves_in: Callable[[int], np.ndarray],
+    find_leaves: Callable[[int], np.ndarray],
     rng: np.random.Generator,
     rows: np.ndarray | None = None,
     regressors: tuple[Any, ...] = (),
 ) -> np.ndarray:
     """Draw a new y (m, n) or (m, n, d) for each of n rows from each of the distinct trees numbered ``trees`` (m,).
 
-    Labels are drawn as numbers of classes. ``leaves_in`` returns the nodes (n,), numbered over all trees, that the rows
-    reach in a tree. If the rows are training rows, ``rows`` (n,) are their numbers, and the new y have their exposures.
-    For new rows it is None. ``regressors`` has the columns that leaves use, if any.
+    Labels are drawn as numbers of classes. ``find_leaves(t)`` returns the nodes (n,), numbered over all trees, that the
+    rows reach in tree t. If the rows are training rows, ``rows`` (n,) are their numbers, and the new y have their
+    exposures. For new rows it is None. ``regressors`` has the columns that leaves use, if any.
     """
     model, arrays = post.model, post.coded_trees
     out = []
     for t in trees.tolist():
         nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
         is_leaf = arrays.feature[nodes] == LEAF
-        number = np.cumsum(is_leaf) - 1
-        leaf = number[leaves_in(t) - nodes.start]
+        leaf_number = np.cumsum(is_leaf) - 1
+        leaf = leaf_number[find_leaves(t) - nodes.start]
         out.append(model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows, *regressors))
     return np.array(out, dtype=np.float64 if model.classes_ is None else np.int64)
 
@@ -251,8 +253,8 @@ def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.
     refuse_no_expectation(post.model)
     leaf = post.model.leaf
     if not leaf.has_closed_expectation:
-        drawn = draw_expectations(post, X, DRAWS, 0)
-        return np.moveaxis(np.quantile(drawn, fractions, axis=0), 0, -1)
+        expectations = draw_expectations(post, X, N_INTERVAL_DRAWS, 0)
+        return np.moveaxis(np.quantile(expectations, fractions, axis=0), 0, -1)
     outputs = leaf.expectation(post._stats_by_place, post._tree_of_place, post.model.target)
     ends = np.stack([MixtureOverTrees(post, output).interval(X, coverage) for output in outputs], axis=1)
     return ends[:, 0] if len(outputs) == 1 and post.model.classes_ is None else ends
@@ -264,15 +266,24 @@ def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.n
     ``nodes`` (m, l) are these leaves in each tree, numbered over all trees, and ``weight`` (m,) are the weights of the
     trees in the mixture. An expectation without a posterior in closed form is drawn, as in `credible_interval`.
     """
-    (m, n), fractions, model = nodes.shape, central_fractions(coverage), post.model
+    (n_trees, n_leaves), fractions, model = nodes.shape, central_fractions(coverage), post.model
     if not model.leaf.has_closed_expectation:
         # each tree is taken in proportion to its weight, and the parameters of its leaf are drawn each time
-        places = np.searchsorted(np.cumsum(weight), weight.sum() * (np.arange(DRAWS) + 0.5) / DRAWS)
-        taken, rng, each = nodes[np.minimum(places, m - 1)], read_generator(0), np.arange(DRAWS)
-        drawn = [model.leaf.draw_expectation(rng, post.node_stats[leaf], each, model.target) for leaf in taken.T]
-        return np.moveaxis(np.quantile(np.array(drawn), fractions, axis=1), 0, -1)
+        places = np.searchsorted(
+            np.cumsum(weight), weight.sum() * (np.arange(N_INTERVAL_DRAWS) + 0.5) / N_INTERVAL_DRAWS
+        )
+        leaves_of_draws, rng, draw_numbers = (
+            nodes[np.minimum(places, n_trees - 1)],
+            read_generator(0),
+            np.arange(N_INTERVAL_DRAWS),
+        )
+        expectations = [
+            model.leaf.draw_expectation(rng, post.node_stats[leaf], draw_numbers, model.target)
+            for leaf in leaves_of_draws.T
+        ]
+        return np.moveaxis(np.quantile(np.array(expectations), fractions, axis=1), 0, -1)
     outputs = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
-    mix = Mixture(nodes.T.ravel(), np.tile(weight, n), np.arange(n + 1) * m)
+    mix = Mixture(nodes.T.ravel(), np.tile(weight, n_leaves), np.arange(n_leaves + 1) * n_trees)
     ends = [[mix.quantile(output.take(mix.place), q) for q in fractions] for output in outputs]
     return np.array(ends).transpose(2, 0, 1)
 
@@ -281,8 +292,8 @@ def draw_expectations(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) 
     """Draw E(y | x) (draws, n[, d]) at rows of X, with a tree for each draw; see `Posterior.draw_expectations`."""
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_no_expectation(model)
-    drawn = draw_predictions(*post._drawn_trees(draws, rng), X, rng)
-    return drawn[:, :, 0] if drawn.shape[2] == 1 and model.classes_ is None else drawn
+    expectations = draw_predictions(*post._drawn_trees(draws, rng), X, rng)
+    return expectations[:, :, 0] if expectations.shape[2] == 1 and model.classes_ is None else expectations
 
 
 def refuse_no_expectation(model: TreeModel) -> None:
@@ -294,7 +305,7 @@ def refuse_no_expectation(model: TreeModel) -> None:
         )
 
 
-class DrawnValues(NamedTuple):
+class DrawnLeafValues(NamedTuple):
     """One tree for each draw, with leaf values drawn from their posterior."""
 
     trees: TreeArrays
@@ -305,7 +316,7 @@ class DrawnValues(NamedTuple):
     """(n_nodes,) int64: number of each node among those of ``post.distinct_trees``."""
 
 
-def draw_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Generator) -> DrawnValues:
+def draw_leaf_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Generator) -> DrawnLeafValues:
     """Draw E(y) in each leaf of the distinct trees with these ``numbers`` (draws,), given the rows in the leaf.
 
     If the leaf is a loss, or cannot draw E(y), the values are the fixed predictions of the leaves.
@@ -314,16 +325,16 @@ def draw_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Generator)
     offset = np.concatenate([[0], np.cumsum(sizes)])
     trees = TreeArrays(offset, *(column[node] for column in post.distinct_trees[1:]))
     if not model.leaf.has_expectation:
-        return DrawnValues(trees, post.node_values[node], node)
+        return DrawnLeafValues(trees, post.node_values[node], node)
     leaves, is_leaf = np.flatnonzero(trees.feature == LEAF), np.concatenate([[0], np.cumsum(trees.feature == LEAF)])
     ends, stats = is_leaf[offset], post.node_stats[node[leaves]]
-    drawn = [
+    values_by_tree = [
         model.leaf.draw_expectation(rng, stats[start:end], np.arange(end - start), model.target)
         for start, end in pairwise(ends.tolist())
     ]
-    value = np.zeros((len(node), drawn[0].shape[1] if drawn else 1))
-    value[leaves] = np.concatenate(drawn) if drawn else 0.0
-    return DrawnValues(trees, value, node)
+    value = np.zeros((len(node), values_by_tree[0].shape[1] if values_by_tree else 1))
+    value[leaves] = np.concatenate(values_by_tree) if values_by_tree else 0.0
+    return DrawnLeafValues(trees, value, node)
 
 
 def draw_predictions(
@@ -331,14 +342,14 @@ def draw_predictions(
 ) -> np.ndarray:
     """Draw the predictions (draws, n, d) at rows of X of the distinct trees with these ``numbers`` (draws,).
 
-    The leaf parameters are drawn as in `draw_values`, once for all rows of a draw. ``outputs`` is a slice or a list of
-    some of the d outputs.
+    The leaf parameters are drawn as in `draw_leaf_values`, once for all rows of a draw. ``outputs`` is a slice or a
+    list of some of the d outputs.
     """
     model = post.model
     regressors = model.regressors(X)
     if regressors is None:
-        drawn = draw_values(post, numbers, rng)
-        return leaf_values(drawn.trees, np.ascontiguousarray(drawn.value[:, outputs]), X)
+        leaf_draws = draw_leaf_values(post, numbers, rng)
+        return leaf_values(leaf_draws.trees, np.ascontiguousarray(leaf_draws.value[:, outputs]), X)
     out = []
     for t in numbers.tolist():
         nodes = slice(int(post.coded_trees.offset[t]), int(post.coded_trees.offset[t + 1]))
@@ -348,11 +359,11 @@ def draw_predictions(
             out.append(model.leaf.draw_expectation(rng, stats[is_leaf], leaf, model.target, regressors))
         else:
             out.append(model.leaf.value(stats[reached], model.target, regressors))
-    return np.array([drawn[:, outputs] for drawn in out])
+    return np.array([predictions[:, outputs] for predictions in out])
 
 
-def spaced_draws(post: DrawnTrees, draws: int) -> np.ndarray:
-    """Return the numbers (draws,) of the distinct trees of ``draws`` evenly spaced draws.
+def trees_of_spaced_draws(post: DrawnTrees, draws: int) -> np.ndarray:
+    """Return the numbers (draws,) of the distinct trees of ``draws`` evenly spaced draws, chain after chain.
 
     Each draw is taken once if the posterior has exactly ``draws`` draws.
     """

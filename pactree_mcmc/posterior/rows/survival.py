@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ...model import TreeModel
     from ..protocol import AnyPosterior
 
-BLOCK = 1 << 22
+MAX_PROBABILITIES_PER_BLOCK = 1 << 22
 """Largest number of survival probabilities, nodes times time points, that are computed at a time."""
-GRID = 101
+N_GRID_TIMES = 101
 """Number of times at which curves are drawn."""
 
 
@@ -82,8 +82,8 @@ class SurvivalCalibration(NamedTuple):
 
     def curve(self, group: int) -> KaplanMeier:
         """Return the Kaplan-Meier curve of the group with this number."""
-        here = self.group == group
-        return kaplan_meier(self.time[here], self.event[here], self.coverage)
+        in_group = self.group == group
+        return kaplan_meier(self.time[in_group], self.event[in_group], self.coverage)
 
     def table(self) -> pd.DataFrame:
         """Return one line for each group and time.
@@ -100,17 +100,17 @@ class SurvivalCalibration(NamedTuple):
 
         lines = []
         for g, name in enumerate(self.names):
-            here, curve = self.group == g, self.curve(g)
+            in_group, curve = self.group == g, self.curve(g)
             for t in self.times.tolist():
                 observed, lower, upper = (float(part) for part in curve.at(t))
                 lines.append(
                     {
                         "group": name,
-                        "rows": int(here.sum()),
-                        "events": int(self.event[here].sum()),
+                        "rows": int(in_group.sum()),
+                        "events": int(self.event[in_group].sum()),
                         "expected_events": float(self.expected_events[g]),
                         "time": t,
-                        "at_risk": int((self.time[here] >= t).sum()),
+                        "at_risk": int((self.time[in_group] >= t).sum()),
                         "observed": observed,
                         "lower": lower,
                         "upper": upper,
@@ -147,17 +147,20 @@ class KaplanMeier(NamedTuple):
 
 
 def kaplan_meier(time: np.ndarray, event: np.ndarray, coverage: float) -> KaplanMeier:
-    """Return the Kaplan-Meier curve of rows, with pointwise intervals by Greenwood's formula for log(-log S)."""
-    at, place = np.unique(time, return_inverse=True)
-    deaths, leaving = np.bincount(place, event, len(at)), np.bincount(place, minlength=len(at))
-    at_risk = leaving[::-1].cumsum()[::-1]
+    """Return the Kaplan-Meier curve of rows with times (n,) and ``event`` (n,), True if not censored.
+
+    The confidence intervals, pointwise, are by Greenwood's formula for log(-log S).
+    """
+    times, place = np.unique(time, return_inverse=True)
+    n_events, n_leaving = np.bincount(place, event, len(times)), np.bincount(place, minlength=len(times))
+    at_risk = n_leaving[::-1].cumsum()[::-1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        survival = np.cumprod(1.0 - deaths / at_risk)
-        error = np.sqrt(np.cumsum(deaths / (at_risk * (at_risk - deaths)))) / np.log(survival)
-        reach = NormalDist().inv_cdf(central_fractions(coverage)[1]) * error
-        lower, upper = (survival ** np.exp(sign * reach) for sign in (-1.0, 1.0))
-    inside = (survival > 0.0) & (survival < 1.0)
-    return KaplanMeier(at, survival, np.where(inside, lower, np.nan), np.where(inside, upper, np.nan))
+        survival = np.cumprod(1.0 - n_events / at_risk)
+        error = np.sqrt(np.cumsum(n_events / (at_risk * (at_risk - n_events)))) / np.log(survival)
+        log_log_error = NormalDist().inv_cdf(central_fractions(coverage)[1]) * error
+        lower, upper = (survival ** np.exp(sign * log_log_error) for sign in (-1.0, 1.0))
+    is_inner = (survival > 0.0) & (survival < 1.0)
+    return KaplanMeier(times, survival, np.where(is_inner, lower, np.nan), np.where(is_inner, upper, np.nan))
 
 
 def survival_leaf(model: TreeModel) -> SurvivalLeaf:
@@ -219,7 +222,7 @@ def survival_calibration_of(
     group, names = find_groups(post, numbers, groups)
     if times is None:
         times = np.unique(np.quantile(time[event] if event.any() else time, [0.25, 0.5, 0.75]))
-    grid = np.union1d(np.linspace(0.0, time.max(), GRID), times)
+    grid = np.union1d(np.linspace(0.0, time.max(), N_GRID_TIMES), times)
     rows, n = np.bincount(group, minlength=len(names)), len(names)
     means = _mean_survival(post, numbers, grid)
     expected = np.array([np.bincount(group, column, n) / rows for column in means.T]).T
@@ -232,7 +235,7 @@ def survival_calibration_of(
 def _mean_survival(post: AnyPosterior, numbers: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the posterior mean of P(time > t), (n, m), at the rows ``numbers`` (n, p) for each of ``times`` (m,)."""
     leaf, stats = survival_leaf(post.model), post._stats_by_place
-    step = max(1, BLOCK // max(len(stats), 1))
+    step = max(1, MAX_PROBABILITIES_PER_BLOCK // max(len(stats), 1))
     blocks = [leaf.mean_survival(stats, times[first : first + step]) for first in range(0, len(times), step)]
     return np.clip(np.hstack([post._averages(numbers, block) for block in blocks]), 0.0, 1.0)
 
@@ -253,10 +256,10 @@ def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> t
     values, place = np.unique(post._values(numbers)[:, 0], return_inverse=True)
     size = np.bincount(place)
     middle = np.cumsum(size) - size / 2.0
-    of_value = np.unique((middle * n_groups / len(numbers)).astype(np.int64), return_inverse=True)[1]
-    ends = [values[of_value == g][[0, -1]].tolist() for g in range(of_value.max() + 1)]
+    group_of_value = np.unique((middle * n_groups / len(numbers)).astype(np.int64), return_inverse=True)[1]
+    ends = [values[group_of_value == g][[0, -1]].tolist() for g in range(group_of_value.max() + 1)]
     names = [" to ".join(dict.fromkeys(figure(end, 3) for end in pair)) for pair in ends]
-    return of_value[place], [f"mean time {name}" for name in names]
+    return group_of_value[place], [f"mean time {name}" for name in names]
 
 
 def _groups_by_tree(post: AnyPosterior, numbers: np.ndarray, tree: Tree) -> tuple[np.ndarray, list[str]]:

@@ -61,13 +61,13 @@ class Cells(NamedTuple):
         """Number of distinct splits."""
         return len(self.sides)
 
-    def holders(self, which: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Return a (m, n_trees) bool array: True if a tree has cell ``which[i]``, or with ``splits`` that split."""
+    def trees_with(self, numbers: np.ndarray, *, splits: bool = False) -> np.ndarray:
+        """Return a (m, n_trees) bool array: True if a tree has cell ``numbers[i]``, or with ``splits`` that split."""
         of_node, n = (self.split_of_node, self.n_splits) if splits else (self.of_node, self.n_cells)
-        place = np.full(n + 1, -1)
-        place[which] = np.arange(len(which))
-        out = np.zeros((len(which), len(self.offset) - 1), dtype=np.bool_)
-        row = place[of_node]
+        position = np.full(n + 1, -1)
+        position[numbers] = np.arange(len(numbers))
+        out = np.zeros((len(numbers), len(self.offset) - 1), dtype=np.bool_)
+        row = position[of_node]
         out[row[row >= 0], self.tree_of_node[row >= 0]] = True
         return out
 
@@ -91,92 +91,96 @@ def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) 
     bits for each of its rows, so two different cells of a posterior count as one with a probability below 1e-26.
     O(rows * depth) a tree.
     """
-    units, key = rows_looked_at(model, max_rows)
+    merged_rows, key = identifying_rows(model, max_rows)
     # Zobrist hashing: hash(A) = xor over i in A of key[i], so hash(A or B) = hash(A) ^ hash(B) for disjoint A and B
-    word = hash_nodes(trees, model.units.codes, units, key)
-    of_node, first = number_words(word)
+    hashes = hash_nodes(trees, model.units.codes, merged_rows, key)
+    of_node, first_node = number_distinct_pairs(hashes)
     tree_of_node = np.repeat(np.arange(trees.n_trees), np.diff(trees.offset))
     inner = np.flatnonzero(trees.feature != LEAF)
     sides = of_node[np.column_stack([inner + 1, trees.offset[tree_of_node[inner]] + trees.right[inner]])]
     sides.sort(axis=1)
     # an empty side has number -1, which sorts first; such a node separates no rows and has no split
-    parts = sides[:, 0] >= 0
+    has_two_sides = sides[:, 0] >= 0
     split_of_node = np.full(len(of_node), -1, dtype=np.int64)
-    split_of_node[inner[parts]], first_split = number_words(sides[parts].astype(np.uint64) + np.uint64(1))
-    offset, member = _by_tree(tree_of_node, of_node, trees.n_trees)
-    key_of_cell, sides_of_split = word[first], sides[parts][first_split]
-    n_rows, all_rows = len(units), model.units.n_units
+    pairs = sides[has_two_sides].astype(np.uint64) + np.uint64(1)
+    split_of_node[inner[has_two_sides]], first_split = number_distinct_pairs(pairs)
+    offset, member = _cells_by_tree(tree_of_node, of_node, trees.n_trees)
+    key_of_cell, sides_of_split = hashes[first_node], sides[has_two_sides][first_split]
+    n_rows, all_rows = len(merged_rows), model.units.n_units
     return Cells(of_node, split_of_node, tree_of_node, key_of_cell, sides_of_split, offset, member, n_rows, all_rows)
 
 
-def rows_looked_at(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the distinct rows that identify cells: return unit numbers (m,), evenly spaced, and hash keys (m, 2).
+def identifying_rows(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the merged rows that identify cells: return their numbers (m,), evenly spaced, and keys (m, 2) uint64.
 
-    A unit is a group of merged equal rows. The keys are 126 random bits, the same in every posterior of the model.
+    A merged row is a group of equal training rows. A key has 126 random bits, from which the hash of a cell is
+    computed. It is the same in every posterior of the model.
     """
     n = model.units.n_units
-    units = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
+    merged_rows = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
     key = np.random.default_rng(20_261_123).integers(1, 1 << 63, size=(n, 2), dtype=np.uint64)
-    return units, np.ascontiguousarray(key[units])
+    return merged_rows, np.ascontiguousarray(key[merged_rows])
 
 
-def distinct_rows(model: TreeModel, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers (m,) and units (m,) of at most ``most`` training rows that the model can distinguish.
+def distinguishable_rows(model: TreeModel, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers (m,) of at most ``max_rows`` training rows that the model can distinguish, and of the merged
+    row (m,) that each is in.
 
-    A unit is a group of merged equal rows. Two rows are alike if no split separates them and they have the same
-    regressors of the leaf, if any. The first of several rows that are alike is returned. If more than ``most`` rows
+    A merged row is a group of equal training rows. Two rows are alike if no split separates them and they have the same
+    regressors of the leaf, if any. The first of several rows that are alike is returned. If more than ``max_rows`` rows
     remain, evenly spaced ones are chosen, including the first and the last.
     """
-    units = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
+    merged_rows = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     regressors = model.target.regressors
     if regressors is None:
-        candidates, more = np.sort(np.unique(units, return_index=True)[1]), []
+        candidates, regressor_columns = np.sort(np.unique(merged_rows, return_index=True)[1]), []
     else:
-        candidates, more = np.arange(model.n_rows), [*regressors.T]
-    keys, number = [*model.units.codes[:, units[candidates]], *more], np.zeros(len(candidates), dtype=np.int64)
-    for key in keys:
+        candidates, regressor_columns = np.arange(model.n_rows), [*regressors.T]
+    number = np.zeros(len(candidates), dtype=np.int64)
+    for key in [*model.units.codes[:, merged_rows[candidates]], *regressor_columns]:
         if number.max() + 1 == len(number):
             break
         # number the pairs of the columns so far and the next column
         codes = np.unique(key, return_inverse=True)[1]
         number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
     rows = candidates[np.sort(np.unique(number, return_index=True)[1])]
-    if len(rows) > most:
-        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
-    return rows, units[rows]
+    if len(rows) > max_rows:
+        rows = rows[np.linspace(0, len(rows) - 1, max_rows).astype(np.int64)]
+    return rows, merged_rows[rows]
 
 
 def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers (m,) of some training rows, and values X (m, p) that every tree routes like these rows.
 
-    At most ``max_points`` rows are taken, evenly spaced; of rows with equal codes, which no split separates, only the
-    first is kept. The value of a code is its smallest training value under local cuts, otherwise the cut above it.
+    At most ``max_points`` rows are taken, evenly spaced; of several rows that no split separates, only the first. A
+    value of X is the smallest training value with the same code under local cuts, otherwise the cut above it.
     """
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
-    units = rows if model.unit_of_row is None else model.unit_of_row[rows]
-    first = np.sort(np.unique(model.units.codes[:, units], axis=1, return_index=True)[1])
-    return rows[first], model.unit_numbers(units[first])
+    merged_rows = rows if model.unit_of_row is None else model.unit_of_row[rows]
+    first = np.sort(np.unique(model.units.codes[:, merged_rows], axis=1, return_index=True)[1])
+    return rows[first], model.unit_numbers(merged_rows[first])
 
 
-def _by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
+def _cells_by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ``offset`` and ``member`` of `Cells`, given the ``tree`` and the ``cell`` (n_nodes,) of each node."""
     has_rows = cell >= 0
     n = int(cell.max(initial=0)) + 1
-    both = tree[has_rows] * n + cell[has_rows]
-    both.sort()
+    pairs = tree[has_rows] * n + cell[has_rows]
+    pairs.sort()
     # np.unique hashes, which takes ten times as long for the millions of cells of large trees
-    both = both[np.append(True, both[1:] != both[:-1])] if len(both) else both
-    return np.searchsorted(both, np.arange(n_trees + 1) * n), both % n
+    pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])] if len(pairs) else pairs
+    return np.searchsorted(pairs, np.arange(n_trees + 1) * n), pairs % n
 
 
 @jit
-def hash_nodes(trees: CodedTrees, codes: np.ndarray, units: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Return the hash (n_nodes, 2) of the rows in each node: the exclusive or of the ``key`` (m, 2) of its ``units``.
+def hash_nodes(trees: CodedTrees, codes: np.ndarray, merged_rows: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Return the hash (n_nodes, 2) of the rows in each node: the exclusive or of the keys of these rows.
 
-    ``codes`` (p, n_units) are the coded values and ``units`` (m,) the distinct rows used. Empty nodes have hash (0, 0).
+    ``codes`` (p, n_merged) are the coded values of all merged rows, groups of equal training rows. ``merged_rows`` (m,)
+    are the numbers of those that are used, ``key`` (m, 2) their keys. Empty nodes have hash (0, 0).
     """
-    n = len(units)
-    word = np.zeros((len(trees.feature), 2), dtype=np.uint64)
+    n = len(merged_rows)
+    hashes = np.zeros((len(trees.feature), 2), dtype=np.uint64)
     order, start, stop = np.empty(n, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)
     for t in range(len(trees.offset) - 1):
         base, end = trees.offset[t], trees.offset[t + 1]
@@ -186,58 +190,58 @@ def hash_nodes(trees: CodedTrees, codes: np.ndarray, units: np.ndarray, key: np.
             order[i] = i
         start[0], stop[0] = 0, n
         for node in range(end - base):
-            here = base + node
-            if trees.feature[here] == LEAF:
+            index = base + node
+            if trees.feature[index] == LEAF:
                 for i in range(start[node], stop[node]):
-                    word[here, 0] ^= key[order[i], 0]
-                    word[here, 1] ^= key[order[i], 1]
+                    hashes[index, 0] ^= key[order[i], 0]
+                    hashes[index, 1] ^= key[order[i], 1]
                 continue
-            k, cut, mask = trees.feature[here], trees.cut[here], trees.categories[here]
+            k, cut, mask = trees.feature[index], trees.cut[index], trees.categories[index]
             middle = start[node]
             for i in range(start[node], stop[node]):
-                moved = order[i]
-                code = np.int64(codes[k, units[moved]])
-                left = code <= cut if mask < 0 else (mask >> code) & 1 == 1
+                row = order[i]
+                code = np.int64(codes[k, merged_rows[row]])
+                goes_left = code <= cut if mask < 0 else (mask >> code) & 1 == 1
                 order[i] = order[middle]
-                order[middle] = moved
-                middle += 1 if left else 0
-            right = trees.right[here]
+                order[middle] = row
+                middle += 1 if goes_left else 0
+            right = trees.right[index]
             start[node + 1], stop[node + 1] = start[node], middle
             start[right], stop[right] = middle, stop[node]
         for node in range(end - base - 1, -1, -1):
-            here = base + node
-            if trees.feature[here] != LEAF:
+            index = base + node
+            if trees.feature[index] != LEAF:
                 for j in range(2):
-                    word[here, j] = word[here + 1, j] ^ word[base + trees.right[here], j]
-    return word
+                    hashes[index, j] = hashes[index + 1, j] ^ hashes[base + trees.right[index], j]
+    return hashes
 
 
 @jit
-def number_words(word: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct rows of ``word`` (m, 2) in the order of first occurrence, by a hash table.
+def number_distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number the distinct rows of ``pairs`` (m, 2) uint64 in the order of first occurrence, by a hash table.
 
-    Returns the number (m,) of each row, -1 for a row of two zeros, and the position of each number's first occurrence.
+    Returns the number (m,) of each row, -1 for a row of two zeros, and the index of the first row with each number.
     """
-    room = 16
-    while room < 2 * len(word):
-        room *= 2
-    table, first = np.full(room, -1, dtype=np.int64), np.empty(len(word), dtype=np.int64)
-    number, n = np.full(len(word), -1, dtype=np.int64), 0
-    for i in range(len(word)):
-        if word[i, 0] == 0 and word[i, 1] == 0:
+    size = 16
+    while size < 2 * len(pairs):
+        size *= 2
+    table, first_row = np.full(size, -1, dtype=np.int64), np.empty(len(pairs), dtype=np.int64)
+    number, n_distinct = np.full(len(pairs), -1, dtype=np.int64), 0
+    for i in range(len(pairs)):
+        if pairs[i, 0] == 0 and pairs[i, 1] == 0:
             continue
-        mixed = word[i, 0] * np.uint64(0x9E3779B97F4A7C15) + word[i, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
-        at = np.int64(mixed >> np.uint64(20)) & (room - 1)
-        while table[at] >= 0:
-            other = first[table[at]]
-            if word[other, 0] == word[i, 0] and word[other, 1] == word[i, 1]:
+        hash_value = pairs[i, 0] * np.uint64(0x9E3779B97F4A7C15) + pairs[i, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
+        slot = np.int64(hash_value >> np.uint64(20)) & (size - 1)
+        while table[slot] >= 0:
+            known_row = first_row[table[slot]]
+            if pairs[known_row, 0] == pairs[i, 0] and pairs[known_row, 1] == pairs[i, 1]:
                 break
-            at = (at + 1) & (room - 1)
-        if table[at] < 0:
-            table[at], first[n] = n, i
-            n += 1
-        number[i] = table[at]
-    return number, first[:n].copy()
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            table[slot], first_row[n_distinct] = n_distinct, i
+            n_distinct += 1
+        number[i] = table[slot]
+    return number, first_row[:n_distinct].copy()
 
 
 def kl_of_draws(post: DrawnTrees) -> float:
@@ -248,18 +252,18 @@ def kl_of_draws(post: DrawnTrees) -> float:
     reason = unknown_constant(post.model)
     if reason is not None:
         raise ValueError(f"the divergence from the prior is unknown: {reason}.")
-    number = same_trees(post.model, post.coded_trees)
-    first, which = np.unique(number, return_index=True, return_inverse=True)[1:]
-    weight = np.bincount(which, weights=post.weight_of_tree)
-    drawn = weight > 0.0
-    weight, log_prior = weight[drawn], post.log_prior_of_tree[first[drawn]]
-    return as_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
+    number = label_equal_trees(post.model, post.coded_trees)
+    first_tree, tree_of_label = np.unique(number, return_index=True, return_inverse=True)[1:]
+    weight = np.bincount(tree_of_label, weights=post.weight_of_tree)
+    is_drawn = weight > 0.0
+    weight, log_prior = weight[is_drawn], post.log_prior_of_tree[first_tree[is_drawn]]
+    return checked_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
 
 
-def as_divergence(difference: float, size: float) -> float:
-    """Return ``difference``, a divergence in nats, or 0 if rounding has made it negative.
+def checked_divergence(difference: float, size: float) -> float:
+    """Return ``difference``, a Kullback-Leibler divergence in nats, or 0 if rounding has made it negative.
 
-    ``size`` is the order of the terms whose difference it is.
+    ``size`` is the order of magnitude, in nats, of the terms whose difference it is.
 
     Raises
     ------
@@ -275,75 +279,79 @@ def as_divergence(difference: float, size: float) -> float:
     return max(difference, 0.0)
 
 
-def same_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
+def label_equal_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
     """Return a label (n_trees,) int64 for each tree, such that equal trees have equal labels, by first occurrence.
 
     Under local cuts two splits of a cell are equal if they are on the same feature and divide its rows in the same way;
     otherwise if they have the same cut, or the same set of categories. The two sides of a nominal split may be
     exchanged.
     """
-    first, n = np.repeat(trees.offset[:-1], np.diff(trees.offset)), len(trees.feature)
-    split, is_turned = _number_splits(model, trees, first)
-    sides = np.column_stack([np.arange(1, n + 1), first + trees.right])
-    sides[is_turned] = sides[is_turned, ::-1]
-    levels, here = [], trees.offset[:-1]
-    while len(here):
-        levels.append(here[trees.feature[here] != LEAF])
-        here = sides[levels[-1]].ravel()
+    root, n = np.repeat(trees.offset[:-1], np.diff(trees.offset)), len(trees.feature)
+    split, is_exchanged = _number_splits(model, trees, root)
+    sides = np.column_stack([np.arange(1, n + 1), root + trees.right])
+    sides[is_exchanged] = sides[is_exchanged, ::-1]
+    levels, nodes = [], trees.offset[:-1]
+    while len(nodes):
+        levels.append(nodes[trees.feature[nodes] != LEAF])
+        nodes = sides[levels[-1]].ravel()
     # equal subtrees of equal trees begin at the same depth: number those of each depth, from the deepest to the roots
     number = np.zeros(n, dtype=np.int64)
-    for here in reversed(levels):
-        below = number[sides[here]]
-        number[here] = 1 + number_words(_pairs(split[here], below[:, 0] * n + below[:, 1]))[0]
+    for nodes in reversed(levels):
+        below = number[sides[nodes]]
+        pairs = _pair_columns(split[nodes], below[:, 0] * n + below[:, 1])
+        number[nodes] = 1 + number_distinct_pairs(pairs)[0]
     roots = number[trees.offset[:-1]]
-    return number_words(_pairs(roots, np.zeros_like(roots)))[0]
+    return number_distinct_pairs(_pair_columns(roots, np.zeros_like(roots)))[0]
 
 
-def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return numbers >= 0, two arrays (m,), plus one as the columns of a (m, 2) uint64 array for `number_words`."""
-    return np.column_stack([one, other]).astype(np.uint64) + np.uint64(1)
+def _pair_columns(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return two arrays (m,) of integers >= 0, plus one, as the columns of an array (m, 2) uint64 without zeros.
+
+    This is the argument of `number_distinct_pairs`, which gives no number to pairs of zeros.
+    """
+    return np.column_stack([first, second]).astype(np.uint64) + np.uint64(1)
 
 
-def _number_splits(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _number_splits(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Number the splits of nodes so that equal splits of the same cell have equal numbers (n_nodes,).
 
     Also returns a bool array (n_nodes,): True if the two sides of a nominal split must be exchanged, so that equal
-    splits have the same left side. ``first`` (n_nodes,) is the root of the tree of each node.
+    splits have the same left side. ``root`` (n_nodes,) is the node number of the root of each node's tree.
     """
     is_inner = trees.feature != LEAF
     is_nominal = is_inner & model.columns.is_nominal[model.columns.source][trees.feature]
     if told(parts_rows, model.split_prior):
         # the rows of the sides determine a split of a cell; an empty side has number -1
-        units, key = rows_looked_at(model, model.units.n_units)
-        cell = number_words(hash_nodes(trees, model.units.codes, units, key))[0]
-        left, right = cell[np.arange(len(cell)) + is_inner], cell[first + trees.right]
-        is_turned = is_nominal & (left >= 0) & (right >= 0) & (left > right)
-        low, high = np.where(is_turned, right, left), np.where(is_turned, left, right)
+        merged_rows, key = identifying_rows(model, model.units.n_units)
+        cell = number_distinct_pairs(hash_nodes(trees, model.units.codes, merged_rows, key))[0]
+        left, right = cell[np.arange(len(cell)) + is_inner], cell[root + trees.right]
+        is_exchanged = is_nominal & (left >= 0) & (right >= 0) & (left > right)
+        low, high = np.where(is_exchanged, right, left), np.where(is_exchanged, left, right)
         partition = (low + 1) * (len(cell) + 1) + high + 1
     else:
-        box = _categories_in_box(model, trees, first)
+        box = _categories_in_box(model, trees, root)
         partition = trees.categories & box
-        turns = not told(follows_design, model.split_prior)
+        may_exchange = not told(follows_design, model.split_prior)
         lowest_right = (partition != 0) & (partition != box) & (partition & (box & -box) == 0)
-        is_turned = is_nominal & turns & lowest_right
-        partition = np.where(is_nominal, np.where(is_turned, box & ~partition, partition), trees.cut)
-    return number_words(_pairs(trees.feature + 1, partition))[0], is_turned
+        is_exchanged = is_nominal & may_exchange & lowest_right
+        partition = np.where(is_nominal, np.where(is_exchanged, box & ~partition, partition), trees.cut)
+    return number_distinct_pairs(_pair_columns(trees.feature + 1, partition))[0], is_exchanged
 
 
-def _categories_in_box(model: TreeModel, trees: CodedTrees, first: np.ndarray) -> np.ndarray:
-    """Return the categories (n_nodes,), as bits, that the splits above a node admit, of the feature it splits on.
+def _categories_in_box(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> np.ndarray:
+    """Return for each node the categories (n_nodes,), as bits, of the feature it splits on that its ancestors admit.
 
-    0 for leaves. ``first`` (n_nodes,) is the root of the tree of each node.
+    0 for leaves. ``root`` (n_nodes,) is the node number of the root of each node's tree.
     """
-    whole = np.array([(1 << min(n, 63)) - 1 for n in model.n_codes.tolist()], dtype=np.int64)
-    box, out = [whole] * len(first), np.zeros(len(first), dtype=np.int64)
+    all_categories = np.array([(1 << min(n, 63)) - 1 for n in model.n_codes.tolist()], dtype=np.int64)
+    box, admitted = [all_categories] * len(root), np.zeros(len(root), dtype=np.int64)
     # parents have smaller numbers than their children
     for node in np.flatnonzero(trees.feature != LEAF).tolist():
         k, mask = int(trees.feature[node]), trees.categories[node]
         left = right = box[node]
-        out[node] = left[k]
+        admitted[node] = left[k]
         if mask >= 0:
             left, right = left.copy(), right.copy()
             left[k], right[k] = left[k] & mask, right[k] & ~mask
-        box[node + 1], box[int(first[node] + trees.right[node])] = left, right
-    return out
+        box[node + 1], box[int(root[node] + trees.right[node])] = left, right
+    return admitted

@@ -27,9 +27,9 @@ from .support import most_probable_nodes
 
 if TYPE_CHECKING:
     from ..draws import DrawnTrees
-    from .paths import Cuts
+    from .paths import CutIntervals
 
-CERTAIN = 1e-9
+CERTAINTY_TOLERANCE = 1e-9
 """Largest rounding error of a probability of 1."""
 
 
@@ -83,11 +83,11 @@ class ConsensusTree(NamedTuple):
         lines: list[str] = []
         todo = [(0, "", "")]
         while todo:
-            node, here, below = todo.pop()
-            lines.append(here + self._line(node))
+            node, prefix, indent = todo.pop()
+            lines.append(prefix + self._line(node))
             for child in reversed(self.children(node)):
-                last = child == self.children(node)[-1]
-                todo.append((child, below + ("`-- " if last else "|-- "), below + ("    " if last else "|   ")))
+                branch, bar = ("`-- ", "    ") if child == self.children(node)[-1] else ("|-- ", "|   ")
+                todo.append((child, indent + branch, indent + bar))
         return "\n".join(lines)
 
     def _line(self, node: int) -> str:
@@ -114,37 +114,37 @@ def consensus_of(
     """
     min_support = check_number("min_support", min_support, "a number 0.5..1", 0.5, 1.0)
     check_flag("join_cuts", join_cuts)
-    needed = min(min_support, 1.0 - CERTAIN)
-    groups = join_cells(post, probability, needed) if join_cuts else exact_groups(post, probability)
-    chosen = np.union1d([0], np.flatnonzero(groups.probability > needed)).astype(np.int64)
-    nodes = most_probable_nodes(post, groups.of_node)[chosen]
-    parent = _parents(ancestors_of_groups(post, groups.of_node, chosen))
+    threshold = min(min_support, 1.0 - CERTAINTY_TOLERANCE)
+    groups = join_cells(post, probability, threshold) if join_cuts else exact_groups(post, probability)
+    members = np.union1d([0], np.flatnonzero(groups.probability > threshold)).astype(np.int64)
+    nodes = most_probable_nodes(post, groups.of_node)[members]
+    parent = _parents_of_groups(ancestors_of_groups(post, groups.of_node, members))
     pairs: list[list[tuple[int, int]]] = [[]]
     paths: list[list[Condition]] = [[]]
-    for i in range(1, len(chosen)):
-        pairs.append(_nodes_of_both(post, groups.of_node, *chosen[[parent[i], i]].tolist()))
-        paths.append(_path(post, pairs[i], int(nodes[i])))
-    order = _preorder(parent, _places(parent, paths))
-    up = np.where(parent[order] < 0, -1, np.argsort(order)[parent[order]])
-    words, rows, depth = [ALL_ROWS], post.node_rows[nodes[order]], np.zeros(len(order), dtype=np.int64)
+    for i in range(1, len(members)):
+        pairs.append(_node_pairs(post, groups.of_node, *members[[parent[i], i]].tolist()))
+        paths.append(_path_between(post, pairs[i], int(nodes[i])))
+    order = _nodes_in_preorder(parent, _sibling_sort_keys(parent, paths))
+    parent_place = np.where(parent[order] < 0, -1, np.argsort(order)[parent[order]])
+    texts, rows, depth = [ALL_ROWS], post.node_rows[nodes[order]], np.zeros(len(order), dtype=np.int64)
     # the conditions from the root to each node, parents first
     conditions: list[list[Condition]] = [[]]
-    for place, (i, above) in enumerate(zip(order[1:].tolist(), up[1:].tolist(), strict=True), 1):
-        is_joined = groups.is_joined[chosen[[parent[i], i]]]
+    for place, (i, parent_number) in enumerate(zip(order[1:].tolist(), parent_place[1:].tolist(), strict=True), 1):
+        is_joined = groups.is_joined[members[[parent[i], i]]]
         cuts = _cut_intervals(post, pairs[i]) if is_joined.any() else {}
-        words.append(conditions_in_words(post.model.columns, paths[i], conditions[above], cuts))
-        conditions.append(conditions[above] + paths[i])
-        depth[place] = depth[above] + 1
+        texts.append(conditions_in_words(post.model.columns, paths[i], conditions[parent_number], cuts))
+        conditions.append(conditions[parent_number] + paths[i])
+        depth[place] = depth[parent_number] + 1
         if is_joined[1] and pairs[i]:
             rows[place] = _mean_rows(post, pairs[i])
-    in_children = np.bincount(up[1:], weights=rows[1:], minlength=len(order))
+    in_children = np.bincount(parent_place[1:], weights=rows[1:], minlength=len(order))
     model, stats = post.model, post.node_stats[nodes[order]]
     return ConsensusTree(
-        words,
-        np.concatenate([[1.0], groups.probability[chosen[order[1:]]]]),
+        texts,
+        np.concatenate([[1.0], groups.probability[members[order[1:]]]]),
         rows,
         np.where(in_children > 0.0, np.maximum(rows - in_children, 0.0), 0.0),
-        up,
+        parent_place,
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
         model.classes_,
@@ -163,8 +163,8 @@ def _mean_rows(post: DrawnTrees, pairs: list[tuple[int, int]]) -> float:
     return float(np.rint(np.average(post.node_rows[node], weights=weight if weight.any() else None)))
 
 
-def _parents(is_above: np.ndarray) -> np.ndarray:
-    """Return the parent (m,) of each group: the group above it that has the most groups above it.
+def _parents_of_groups(is_above: np.ndarray) -> np.ndarray:
+    """Return the parent (m,) of each group in the consensus tree: that with most ancestors of the groups above it.
 
     ``is_above[i, j]`` (m, m) is True if group j is above group i. Group 0, all rows, has parent -1.
     """
@@ -176,44 +176,46 @@ def _parents(is_above: np.ndarray) -> np.ndarray:
     return parent
 
 
-def _path(post: DrawnTrees, pairs: list[tuple[int, int]], alone: int) -> list[Condition]:
-    """Return the conditions on the path between two nodes: the (upper, lower) pair in the most probable tree.
+def _path_between(post: DrawnTrees, pairs: list[tuple[int, int]], lone_node: int) -> list[Condition]:
+    """Return the conditions on the path between two nodes: that one of the (upper, lower) ``pairs`` that is in the most
+    probable tree.
 
-    If ``pairs`` is empty, because no tree drawn has both groups, return the conditions from the root to node ``alone``.
+    If ``pairs`` is empty, because no tree drawn has both groups, return those from the root to node ``lone_node``.
     """
-    tree_of_node, above, node = post.cells.tree_of_node, -1, alone
+    tree_of_node, upper, node = post.cells.tree_of_node, -1, lone_node
     if pairs:
         log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-        above, node = max(pairs, key=lambda pair: log_posterior[tree_of_node[pair[1]]])
+        upper, node = max(pairs, key=lambda pair: log_posterior[tree_of_node[pair[1]]])
     path = path_to(post.distinct_trees, post.node_between, int(tree_of_node[node]), node)
-    return [condition for at, condition in path if at >= above]
+    return [condition for ancestor, condition in path if ancestor >= upper]
 
 
-def _nodes_of_both(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) -> list[tuple[int, int]]:
-    """Return the pair (node of ``parent``, node of ``child``) in each tree that has the first above the second.
+def _node_pairs(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) -> list[tuple[int, int]]:
+    """Return the pair (node of ``parent``, node of ``child``) in each tree drawn that has the first above the second.
 
-    ``parent`` and ``child`` are groups, ``of_node`` (n_nodes,) the group of each node.
+    ``parent`` and ``child`` are numbers of groups of nodes, ``of_node`` (n_nodes,) is the group of each node. Nodes are
+    numbered over all trees.
     """
     tree_of_node = post.cells.tree_of_node
     # a split that separates no rows gives parent and child the same cell: the path begins at the lowest such node
-    last = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == parent).tolist()}
-    first = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == child).tolist()[::-1]}
-    return [(last[t], first[t]) for t in sorted(last.keys() & first.keys()) if last[t] < first[t]]
+    upper = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == parent).tolist()}
+    lower = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == child).tolist()[::-1]}
+    return [(upper[t], lower[t]) for t in sorted(upper.keys() & lower.keys()) if upper[t] < lower[t]]
 
 
-def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> Cuts:
+def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> CutIntervals:
     """Return the 90 % interval, over trees, of each cut on the path between the nodes of (upper, lower) ``pairs``.
 
     Intervals are by feature and side. If all trees have the same cut, it has no interval.
     """
     values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
-    for above, node in pairs:
+    for upper_node, node in pairs:
         tree = int(post.cells.tree_of_node[node])
         tightest: dict[tuple[int, bool], float] = {}
-        for at, condition in path_to(post.distinct_trees, None, tree, node):
-            if at >= above and condition.categories < 0 and np.isfinite(condition.threshold):
-                side, pick = (condition.feature, condition.left), min if condition.left else max
-                tightest[side] = pick(condition.threshold, tightest.get(side, condition.threshold))
+        for ancestor, condition in path_to(post.distinct_trees, None, tree, node):
+            if ancestor >= upper_node and condition.categories < 0 and np.isfinite(condition.threshold):
+                side, tighter = (condition.feature, condition.left), min if condition.left else max
+                tightest[side] = tighter(condition.threshold, tightest.get(side, condition.threshold))
         for side, threshold in tightest.items():
             values.setdefault(side, []).append((threshold, float(post.weight_of_tree[tree])))
     out = {}
@@ -225,13 +227,13 @@ def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> Cuts:
     return out
 
 
-def _places(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
+def _sibling_sort_keys(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
     """Return a sort key (m,) of each node among its siblings: children on the left side of a split come first.
 
     ``paths`` are the conditions between each node and its parent. Three or more siblings are ordered by their lower
     bounds of one feature: the one with thresholds in the conditions of most siblings, if at least two have it.
     """
-    place = np.array([0.0, *(float(not path[0].left) for path in paths[1:])])
+    sort_key = np.array([0.0, *(float(not path[0].left) for path in paths[1:])])
     for node in range(len(parent)):
         children = np.flatnonzero(parent == node)
         features = [k for i in children for k in {c.feature for c in paths[i] if c.categories < 0}]
@@ -240,18 +242,18 @@ def _places(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
         count = np.bincount(features)
         if count.max() >= 2:
             lower = [[c.threshold for c in paths[i] if c.feature == count.argmax() and not c.left] for i in children]
-            place[children] = [np.nanmax([-np.inf, *thresholds]) for thresholds in lower]
-    return place
+            sort_key[children] = [np.nanmax([-np.inf, *thresholds]) for thresholds in lower]
+    return sort_key
 
 
-def _preorder(parent: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Return the nodes (m,) in preorder; siblings are ordered by the sort key ``place`` (m,)."""
+def _nodes_in_preorder(parent: np.ndarray, sort_key: np.ndarray) -> np.ndarray:
+    """Return the nodes (m,) in preorder; siblings are ordered by the sort key ``sort_key`` (m,)."""
     order, todo = [], [0]
     while todo:
         node = todo.pop()
         order.append(node)
         children = np.flatnonzero(parent == node)
-        todo += children[np.argsort(-place[children], kind="stable")].tolist()
+        todo += children[np.argsort(-sort_key[children], kind="stable")].tolist()
     return np.array(order)
 
 
@@ -271,31 +273,31 @@ def exact_groups(post: DrawnTrees, probability: np.ndarray) -> Groups:
     return Groups(post.cells.of_node, probability, np.zeros(len(probability), dtype=np.bool_))
 
 
-def join_cells(post: DrawnTrees, probability: np.ndarray, least: float) -> Groups:
-    """Join the cells of all nodes with the same signature, if nodes with this signature have a weight above ``least``.
+def join_cells(post: DrawnTrees, probability: np.ndarray, threshold: float) -> Groups:
+    """Join the cells of all nodes with the same signature, if it has a posterior probability above ``threshold``.
 
     The signature of a node is the sequence of sides on its path, by feature, without the cuts. All other nodes are
-    grouped by exact cell, which has ``probability`` (n_cells,). An exact cell more probable than ``least`` is not
-    joined if less than three quarters of its weight would be, because then trees reach the same rows by different
-    paths.
+    grouped by exact cell, of posterior ``probability`` (n_cells,). An exact cell more probable than ``threshold`` is
+    not joined if less than three quarters of its probability would be, since then trees reach the same rows by
+    different paths.
     """
     cells, has_rows = post.cells, post.cells.of_node >= 0
     number, weight = _number_signatures(post), post.weight_of_tree[cells.tree_of_node] * has_rows
     mass = np.bincount(number, weights=weight)
     of_pair = np.unique(np.column_stack([number, cells.of_node])[has_rows], axis=0)
-    is_joined = (mass > least) & (np.bincount(of_pair[:, 0], minlength=len(mass)) > 1)
+    is_joined = (mass > threshold) & (np.bincount(of_pair[:, 0], minlength=len(mass)) > 1)
     in_joined = np.bincount(cells.of_node[has_rows], weights=(weight * is_joined[number])[has_rows])
-    own = (probability > least) & (in_joined < 0.75 * probability)
-    own[0] = True
-    group = np.where(has_rows & is_joined[number] & ~own[cells.of_node], cells.n_cells + number, cells.of_node)
-    used, of_node = np.unique(np.append(np.arange(-1, cells.n_cells), group), return_inverse=True)
+    is_exact = (probability > threshold) & (in_joined < 0.75 * probability)
+    is_exact[0] = True
+    group = np.where(has_rows & is_joined[number] & ~is_exact[cells.of_node], cells.n_cells + number, cells.of_node)
+    group_numbers, of_node = np.unique(np.append(np.arange(-1, cells.n_cells), group), return_inverse=True)
     of_node = of_node[cells.n_cells + 1 :] - 1
-    n_groups = len(used) - 1
+    n_groups = len(group_numbers) - 1
     # a tree with several nodes of a group counts once
-    once = np.unique(np.column_stack([cells.tree_of_node, of_node])[of_node >= cells.n_cells], axis=0)
-    of_joined = np.bincount(once[:, 1], weights=post.weight_of_tree[once[:, 0]], minlength=n_groups)[cells.n_cells :]
-    every = np.concatenate([np.where(own, probability, 0.0), of_joined])
-    return Groups(of_node, every, np.arange(n_groups) >= cells.n_cells)
+    pairs = np.unique(np.column_stack([cells.tree_of_node, of_node])[of_node >= cells.n_cells], axis=0)
+    of_joined = np.bincount(pairs[:, 1], post.weight_of_tree[pairs[:, 0]], n_groups)[cells.n_cells :]
+    all_probabilities = np.concatenate([np.where(is_exact, probability, 0.0), of_joined])
+    return Groups(of_node, all_probabilities, np.arange(n_groups) >= cells.n_cells)
 
 
 def _number_signatures(post: DrawnTrees) -> np.ndarray:
@@ -305,50 +307,50 @@ def _number_signatures(post: DrawnTrees) -> np.ndarray:
     """
     trees, columns = post.distinct_trees, post.model.columns
     feature, categories, is_missing = trees.feature.tolist(), trees.categories.tolist(), np.isnan(trees.threshold)
-    every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
+    all_categories = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
 
-    def below(node: int, sides: dict[int, Any], left: int, right: int) -> list[tuple[int, dict[int, Any]]]:
+    def with_signatures(node: int, sides: dict[int, Any], left: int, right: int) -> list[tuple[int, dict[int, Any]]]:
         """Return both children with their signatures, given the signature of the node."""
         k = feature[node]
         if categories[node] >= 0:
-            remaining = sides.get(k, every[k])
+            remaining = sides.get(k, all_categories[k])
             low, high = remaining & categories[node], remaining & ~categories[node]
         else:
             names = ("known", "missing") if is_missing[node] else ("<=", ">")
             low, high = ((*sides.get(k, ()), name) for name in names)
         return [(left, sides | {k: low}), (right, sides | {k: high})]
 
-    seen: dict[tuple, int] = {(): 0}
+    number_of_signature: dict[tuple, int] = {(): 0}
     number = np.zeros(len(feature), dtype=np.int64)
     for t in range(post.n_distinct_trees):
-        for node, _, sides in walk(trees, t, {}, below):
-            number[node] = seen.setdefault(tuple(sorted(sides.items())), len(seen))
+        for node, _, sides in walk(trees, t, {}, with_signatures):
+            number[node] = number_of_signature.setdefault(tuple(sorted(sides.items())), len(number_of_signature))
     return number
 
 
-def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Return a (m, m) bool array, True at [i, j] if group j is above group i in most of the trees that have both.
 
-    ``chosen`` (m,) are numbers of groups, the first that of all rows, and ``of_node`` (n_nodes,) the group of each
-    node.
+    ``members`` (m,) are numbers of groups of nodes, the first that of all rows, and ``of_node`` (n_nodes,) is the group
+    of each node.
     """
-    place = np.full(int(of_node.max()) + 2, -1)
-    place[chosen] = np.arange(len(chosen))
-    at, weight = place[of_node].tolist(), post.weight_of_tree
-    above, both = np.zeros((len(chosen), len(chosen))), np.zeros((len(chosen), len(chosen)))
+    position = np.full(int(of_node.max()) + 2, -1)
+    position[members] = np.arange(len(members))
+    member_of_node, weight = position[of_node].tolist(), post.weight_of_tree
+    weight_above, weight_of_both = np.zeros((len(members), len(members))), np.zeros((len(members), len(members)))
 
-    def below(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
-        """Return both children, each with the set of chosen groups among its ancestors."""
-        reached = ancestors if at[node] < 0 else ancestors | {at[node]}
-        return [(left, reached), (right, reached)]
+    def extend(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
+        """Return both children, each with the set of indices in ``members`` of the groups of its ancestors."""
+        extended = ancestors if member_of_node[node] < 0 else ancestors | {member_of_node[node]}
+        return [(left, extended), (right, extended)]
 
     for t in range(post.n_distinct_trees):
         present: set[int] = set()
-        for node, _, ancestors in walk(post.distinct_trees, t, frozenset(), below):
-            i = at[node]
+        for node, _, ancestors in walk(post.distinct_trees, t, frozenset(), extend):
+            i = member_of_node[node]
             if i >= 0 and i not in ancestors:
                 present.add(i)
-                above[i, list(ancestors)] += weight[t]
-        some = list(present)
-        both[np.ix_(some, some)] += weight[t]
-    return above > both / 2.0
+                weight_above[i, list(ancestors)] += weight[t]
+        numbers = list(present)
+        weight_of_both[np.ix_(numbers, numbers)] += weight[t]
+    return weight_above > weight_of_both / 2.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NO_CLOSED_FORM = (
     "a cell admits some features and not others, and its prior, a mean over unknown feature weights, has no closed form"
 )
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 """Largest difference of log posteriors that counts as rounding, relative to their size or to 1 nat if that is more."""
 
 
@@ -137,18 +137,18 @@ def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact:
 
     ``exact`` says if the weights are probabilities. See `Posterior.credible_set`.
     """
-    log_posterior, drawn = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
-    unknown = int(np.isnan(log_posterior[drawn]).sum())
+    log_posterior, drawn_trees = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
+    unknown = int(np.isnan(log_posterior[drawn_trees]).sum())
     if unknown:
         raise ValueError(
-            f"{unknown} of the {len(drawn)} trees drawn have no place in an order of trees: {NO_CLOSED_FORM}. Give "
-            "feature_weights= as numbers, or drop features that few cells can be split on."
+            f"{unknown} of the {len(drawn_trees)} trees drawn have no place in an order of trees: {NO_CLOSED_FORM}. "
+            "Give feature_weights= as numbers, or drop features that few cells can be split on."
         )
-    order = drawn[np.argsort(-log_posterior[drawn], kind="stable")]
+    order = drawn_trees[np.argsort(-log_posterior[drawn_trees], kind="stable")]
     ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
-    inside = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
-    chosen = order[inside]
-    return CredibleSet(mass, log_posterior[chosen], weight[chosen], exact, post, chosen, ranked)
+    is_member = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
+    members = order[is_member]
+    return CredibleSet(mass, log_posterior[members], weight[members], exact, post, members, ranked)
 
 
 def check_mass(mass: Any) -> float:
@@ -156,11 +156,11 @@ def check_mass(mass: Any) -> float:
     return check_number("mass", mass, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
 
 
-def fraction_above(falling: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
+def fraction_above(descending: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
     """Return the total weight of the trees whose log posterior exceeds ``log_posterior`` by more than rounding.
 
-    ``falling`` (m,) has the log posteriors of the trees in descending order, and ``weight_above`` (m + 1,) the sums of
-    the weights of the first 0, 1, ..., m of them.
+    ``descending`` (m,) has the log posteriors of the trees in descending order, nats, and ``weight_above`` (m + 1,) the
+    sums of the weights of the first 0, 1, ..., m of them.
     """
-    bound = log_posterior + TIE * max(1.0, abs(log_posterior))
-    return float(min(weight_above[np.searchsorted(-falling, -bound, side="left")], 1.0))
+    bound = log_posterior + TIE_TOLERANCE * max(1.0, abs(log_posterior))
+    return float(min(weight_above[np.searchsorted(-descending, -bound, side="left")], 1.0))

@@ -16,18 +16,18 @@ from ...core.checks import check_choice, read_array, repr_of
 from ...core.compile.jit import jit
 from ...core.names import with_short_repr
 from ...tree.coded import leaves_of_units
-from ..ess import FEWEST_PER_CHAIN, ess_from, rhat_and_ess_by_tree, split_chains
-from .cells import MAX_ROWS, rows_looked_at
+from ..ess import MIN_DRAWS_PER_CHAIN, ess_from_autocovariances, rhat_and_ess_by_tree, split_chains
+from .cells import MAX_ROWS, identifying_rows
 from .support import check_drawn
 
 if TYPE_CHECKING:
     from ...model import TreeModel
     from ..draws import DrawnTrees
 
-KINDS = ("cells", "partitions", "predictions")
-MOST_DRAWS = 400
+DISTANCE_KINDS = ("cells", "partitions", "predictions")
+DEFAULT_N_DRAWS = 400
 """Default number of draws between which distances are computed."""
-N_FOCAL = 100
+MAX_FOCAL_TREES = 100
 """Largest number of focal trees, trees from which distances are measured for the pseudo effective sample size."""
 
 
@@ -52,57 +52,68 @@ def distances_between(post: DrawnTrees, draws: object, kind: str) -> TreeDistanc
 
     ``draws`` (m,) are numbers of draws, chain after chain; None for 400, evenly spaced.
     """
-    kind = check_choice("kind", kind, KINDS)
+    kind = check_choice("kind", kind, DISTANCE_KINDS)
     check_drawn(post)
     total = post.tree_of_draw.size
     if draws is None:
-        chosen = spaced(total, MOST_DRAWS)
+        numbers = evenly_spaced_integers(total, DEFAULT_N_DRAWS)
     else:
-        chosen = read_array("draws", draws)
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or len(chosen) == 0:
+        numbers = read_array("draws", draws)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) == 0:
             raise ValueError(f"draws is {repr_of(draws)}; give numbers of draws, chain after chain, shape (m,).")
-        if chosen.min() < 0 or chosen.max() >= total:
-            raise ValueError(f"draws names draw {int(chosen.max())} of {total}; give numbers from 0 to {total - 1}.")
-        chosen = chosen.astype(np.int64)
-    tree = post.tree_of_draw.ravel()[chosen]
-    distinct, which = np.unique(tree, return_inverse=True)
-    matrix = between_trees(post, distinct, distinct, kind)
-    return TreeDistances(matrix[which[:, None], which], chosen // post.n_draws, chosen % post.n_draws, tree, kind)
+        if numbers.min() < 0 or numbers.max() >= total:
+            invalid = int(numbers[(numbers < 0) | (numbers >= total)][0])
+            raise ValueError(f"draws has {invalid}, but the posterior has {total} draws; give 0 to {total - 1}.")
+        numbers = numbers.astype(np.int64)
+    tree = post.tree_of_draw.ravel()[numbers]
+    distinct, position = np.unique(tree, return_inverse=True)
+    matrix = distance_matrix(post, distinct, distinct, kind)
+    return TreeDistances(
+        matrix[position[:, None], position], numbers // post.n_draws, numbers % post.n_draws, tree, kind
+    )
 
 
-def spaced(n: int, most: int) -> np.ndarray:
-    """Return at most ``most`` of the integers 0, ..., n - 1, evenly spaced, with the first and the last."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
+def evenly_spaced_integers(n: int, max_numbers: int) -> np.ndarray:
+    """Return at most ``max_numbers`` of the integers 0, ..., n - 1, evenly spaced, with the first and the last."""
+    return np.unique(np.linspace(0, n - 1, min(n, max_numbers)).astype(np.int64))
 
 
-def between_trees(post: DrawnTrees, one: np.ndarray, other: np.ndarray, kind: str) -> np.ndarray:
-    """Return the distances (a, b) between the distinct trees numbered ``one`` (a,) and those numbered ``other`` (b,).
+def distance_matrix(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray, kind: str) -> np.ndarray:
+    """Return the distances (a, b) between the distinct trees numbered ``first_trees`` (a,) and ``second_trees`` (b,).
 
-    ``kind`` is "cells", "partitions" or "predictions".
+    ``kind`` is "cells", "partitions" or "predictions", as for `SampledPosterior.tree_distances`.
     """
     if kind == "cells":
-        return cell_distances(post.cells.offset, post.cells.member, one, other)
+        return cell_distances(post.cells.offset, post.cells.member, first_trees, second_trees)
     if kind == "partitions":
-        return _partition_distances(post, one, other)
-    return _prediction_distances(post, one, other)
+        return _partition_distances(post, first_trees, second_trees)
+    return _prediction_distances(post, first_trees, second_trees)
 
 
 @jit
-def cell_distances(offset: np.ndarray, member: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the size (a, b) of the symmetric difference of the sets of cells of trees ``one`` (a,) and ``other`` (b,).
+def cell_distances(
+    offset: np.ndarray, member: np.ndarray, first_trees: np.ndarray, second_trees: np.ndarray
+) -> np.ndarray:
+    """Return the number (a, b) of cells that only one of two trees has, one of ``first_trees`` (a,) and one of
+    ``second_trees`` (b,).
 
-    Tree t has the cells member[offset[t]:offset[t + 1]].
+    Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
     """
-    out = np.empty((len(one), len(other)))
-    for i in range(len(one)):
-        for j in range(len(other)):
-            sizes = offset[one[i] + 1] - offset[one[i]] + offset[other[j] + 1] - offset[other[j]]
-            out[i, j] = sizes - 2 * in_common(offset, member, one[i], other[j])
+    out = np.empty((len(first_trees), len(second_trees)))
+    for i in range(len(first_trees)):
+        for j in range(len(second_trees)):
+            sizes = (
+                offset[first_trees[i] + 1]
+                - offset[first_trees[i]]
+                + offset[second_trees[j] + 1]
+                - offset[second_trees[j]]
+            )
+            out[i, j] = sizes - 2 * n_common_cells(offset, member, first_trees[i], second_trees[j])
     return out
 
 
 @jit
-def in_common(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
+def n_common_cells(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
     """Return the number of cells that trees ``s`` and ``t`` have in common.
 
     Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
@@ -116,19 +127,22 @@ def in_common(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
     return n
 
 
-def _partition_distances(post: DrawnTrees, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _partition_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
     """Return the variation of information (a, b), nats, between the partitions of the training rows by leaves.
 
-    ``one`` (a,) and ``other`` (b,) are numbers of distinct trees.
+    ``first_trees`` (a,) and ``second_trees`` (b,) are numbers of distinct trees.
     """
-    units = rows_looked_at(post.model, MAX_ROWS)[0]
-    codes, rows = post.model.units.codes, row_counts(post.model, units)
-    leaves = [_leaf_numbers(leaves_of_units(post.coded_trees.take(trees), codes, units)) for trees in (one, other)]
+    merged_rows = identifying_rows(post.model, MAX_ROWS)[0]
+    codes, rows = post.model.units.codes, merged_row_sizes(post.model, merged_rows)
+    leaves = [
+        _number_leaves(leaves_of_units(post.coded_trees.take(trees), codes, merged_rows))
+        for trees in (first_trees, second_trees)
+    ]
     return information_distances(leaves[0], leaves[1], rows / rows.sum())
 
 
-def _leaf_numbers(leaf: np.ndarray) -> np.ndarray:
-    """Number the leaves of each tree from 0, and return the leaf number of each row (n_trees, m).
+def _number_leaves(leaf: np.ndarray) -> np.ndarray:
+    """Number the leaves of each tree from 0, and return the number (n_trees, m) of the leaf that each row reaches.
 
     ``leaf`` (m, n_trees) is the node that each row reaches in each tree.
     """
@@ -136,49 +150,52 @@ def _leaf_numbers(leaf: np.ndarray) -> np.ndarray:
 
 
 @jit
-def information_distances(one: np.ndarray, other: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def information_distances(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the variation of information (a, b), nats, between a partitions and b partitions of m rows.
 
-    VI(A, B) = H(A | B) + H(B | A). ``one`` (a, m) and ``other`` (b, m) number the part of each row from 0, and
+    VI(A, B) = H(A | B) + H(B | A). ``first`` (a, m) and ``second`` (b, m) number the part of each row from 0, and
     ``weight`` (m,) of the rows sums to 1.
     """
-    most = 1
-    for leaves in (one, other):
+    max_parts = 1
+    for leaves in (first, second):
         for t in range(len(leaves)):
             for i in range(len(weight)):
-                most = max(most, leaves[t, i] + 1)
-    both, alone = np.zeros((most, most)), np.zeros((2, most))
-    out = np.empty((len(one), len(other)))
-    for s in range(len(one)):
-        for t in range(len(other)):
+                max_parts = max(max_parts, leaves[t, i] + 1)
+    joint_weight, part_weight = np.zeros((max_parts, max_parts)), np.zeros((2, max_parts))
+    out = np.empty((len(first), len(second)))
+    for s in range(len(first)):
+        for t in range(len(second)):
             for i in range(len(weight)):
-                a, b = one[s, i], other[t, i]
-                both[a, b] += weight[i]
-                alone[0, a] += weight[i]
-                alone[1, b] += weight[i]
+                a, b = first[s, i], second[t, i]
+                joint_weight[a, b] += weight[i]
+                part_weight[0, a] += weight[i]
+                part_weight[1, b] += weight[i]
             total = 0.0
             for i in range(len(weight)):
-                a, b = one[s, i], other[t, i]
+                a, b = first[s, i], second[t, i]
                 # each fraction of rows is added once, at its first row
-                p = both[a, b]
+                p = joint_weight[a, b]
                 if p > 0.0:
-                    total += p * np.log(alone[0, a] / p) + p * np.log(alone[1, b] / p)
-                    both[a, b] = 0.0
-            for a in range(most):
-                alone[0, a] = alone[1, a] = 0.0
+                    total += p * np.log(part_weight[0, a] / p) + p * np.log(part_weight[1, b] / p)
+                    joint_weight[a, b] = 0.0
+            for a in range(max_parts):
+                part_weight[0, a] = part_weight[1, a] = 0.0
             out[s, t] = max(total, 0.0)
     return out
 
 
-def _prediction_distances(post: DrawnTrees, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
     """Return the root mean squared difference (a, b) over training rows of the predictions of two trees.
 
-    The square is summed over outputs. ``one`` (a,) and ``other`` (b,) are numbers of distinct trees.
+    The square is summed over outputs. ``first_trees`` (a,) and ``second_trees`` (b,) are numbers of distinct trees.
     """
-    units = rows_looked_at(post.model, MAX_ROWS)[0]
-    rows = row_counts(post.model, units)
+    merged_rows = identifying_rows(post.model, MAX_ROWS)[0]
+    rows = merged_row_sizes(post.model, merged_rows)
     scale = np.sqrt(rows / rows.sum())[:, None]
-    values = [(values_at(post, trees, units) * scale).reshape(len(trees), -1) for trees in (one, other)]
+    values = [
+        (predictions_at(post, trees, merged_rows) * scale).reshape(len(trees), -1)
+        for trees in (first_trees, second_trees)
+    ]
     centre = values[0].mean(axis=0)
     first, second = (value - centre for value in values)
     square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2.0 * first @ second.T
@@ -187,48 +204,48 @@ def _prediction_distances(post: DrawnTrees, one: np.ndarray, other: np.ndarray) 
     return np.sqrt(np.maximum(square, 0.0))
 
 
-def values_at(post: DrawnTrees, trees: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at distinct training rows.
+def predictions_at(post: DrawnTrees, trees: np.ndarray, merged_rows: np.ndarray) -> np.ndarray:
+    """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at the ``merged_rows`` (m,).
 
-    ``units`` (m,) are the numbers of these rows.
+    A merged row is a group of equal training rows, given by its number.
     """
     model = post.model
     if not model.leaf.predicts:
         raise ValueError(f"{type(model.leaf).__name__} predicts nothing; take the distance of cells or partitions.")
-    reached = leaves_of_units(post.coded_trees.take(trees), model.units.codes, units).T
+    reached = leaves_of_units(post.coded_trees.take(trees), model.units.codes, merged_rows).T
     stats = post.node_stats[post.coded_trees.nodes_of(trees)]
     regressors = model.target.regressors
     if regressors is None:
         return np.ascontiguousarray(model.leaf.value(stats, model.target))[reached]
     # the first training row of each unit, a group of merged equal rows
-    row = units if model.unit_of_row is None else np.unique(model.unit_of_row, return_index=True)[1][units]
+    row = merged_rows if model.unit_of_row is None else np.unique(model.unit_of_row, return_index=True)[1][merged_rows]
     return np.array([model.leaf.value(stats[nodes], model.target, regressors[row]) for nodes in reached])
 
 
-def row_counts(model: TreeModel, units: np.ndarray) -> np.ndarray:
-    """Return the number (m,) of training rows that were merged into each of the distinct rows ``units`` (m,)."""
-    return model.units.rows[units & model.units.rows_all].astype(np.float64)
+def merged_row_sizes(model: TreeModel, merged_rows: np.ndarray) -> np.ndarray:
+    """Return the number (m,) of equal training rows in each of the ``merged_rows`` (m,), given by number."""
+    return model.units.rows[merged_rows & model.units.rows_all].astype(np.float64)
 
 
-def classical_scaling(square: np.ndarray, k: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (m, k) whose squared distances approximate ``square`` (m, m), and the fraction (k,) each axis
-    explains.
+def classical_scaling(square: np.ndarray, n_axes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Return points (m, n_axes) whose squared distances approximate ``square`` (m, m), and the fraction (n_axes,) of
+    the squares that each axis explains.
 
     Torgerson (1952): the leading eigenvectors of the doubly centred matrix -½ J D² J, times the roots of their
     eigenvalues. The fraction is that of the sum of the positive eigenvalues, 0 if all points are equal. The sign of an
     axis is such that its coordinate of largest absolute value is positive. O(m³).
     """
-    m = len(square)
-    inner = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
-    value, vector = np.linalg.eigh(inner)
+    n_points = len(square)
+    inner_products = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
+    value, vector = np.linalg.eigh(inner_products)
     value, vector = value[::-1], vector[:, ::-1]
-    size = np.where(value > 1e-12 * max(value[0], np.abs(square).max(initial=0.0)), value, 0.0)
-    place, part = np.zeros((m, k)), np.zeros(k)
-    n = min(k, m)
-    place[:, :n] = vector[:, :n] * np.sqrt(size[:n])
-    largest = place[np.argmax(np.abs(place), axis=0), np.arange(k)]
-    part[:n] = size[:n] / max(size.sum(), np.finfo(np.float64).tiny)
-    return place * np.where(largest < 0.0, -1.0, 1.0), part
+    positive = np.where(value > 1e-12 * max(value[0], np.abs(square).max(initial=0.0)), value, 0.0)
+    points, fraction = np.zeros((n_points, n_axes)), np.zeros(n_axes)
+    n = min(n_axes, n_points)
+    points[:, :n] = vector[:, :n] * np.sqrt(positive[:n])
+    largest = points[np.argmax(np.abs(points), axis=0), np.arange(n_axes)]
+    fraction[:n] = positive[:n] / max(positive.sum(), np.finfo(np.float64).tiny)
+    return points * np.where(largest < 0.0, -1.0, 1.0), fraction
 
 
 class TreeEss(NamedTuple):
@@ -257,26 +274,25 @@ def tree_ess_of(post: DrawnTrees) -> TreeEss:
     # mean over pairs of draws: a cell of frequency p is in one of the two with probability 2 p (1 - p)
     p = cells.frequencies(post.weight_of_tree)
     mean_distance = float(2.0 * (p * (1.0 - p)).sum())
-    by_tree = distances_from(post, post.tree_of_draw.ravel()[focal_draws(post, N_FOCAL)])
+    by_tree = distances_from(post, post.tree_of_draw.ravel()[focal_draws(post, MAX_FOCAL_TREES)])
     weight = post.weight_of_tree
     deviation = float(np.sqrt(((by_tree - (by_tree @ weight).mean()) ** 2 @ weight).mean())) if total > 1 else math.nan
-    if post.n_draws < FEWEST_PER_CHAIN:
+    if post.n_draws < MIN_DRAWS_PER_CHAIN:
         return TreeEss(math.nan, math.nan, math.nan, math.nan, mean_distance, deviation, total)
     rhat, ess = rhat_and_ess_by_tree(by_tree, post.tree_of_draw)
     figures = float(ess.min()), float(np.median(ess)), frechet_ess(post), float(rhat.max())
     return TreeEss(*figures, mean_distance, deviation, total)
 
 
-def focal_draws(post: DrawnTrees, most: int) -> np.ndarray:
-    """Choose at most ``most`` draws, evenly spaced over all chains; return the numbers of those with different trees.
-
-    Draws are numbered chain after chain.
+def focal_draws(post: DrawnTrees, max_trees: int) -> np.ndarray:
+    """Choose at most ``max_trees`` draws, evenly spaced over all chains, and return the numbers of the first with each
+    tree, chain after chain. Distances from these trees, the focal trees, are diagnosed.
     """
-    draws = spaced(post.tree_of_draw.size, most)
+    draws = evenly_spaced_integers(post.tree_of_draw.size, max_trees)
     return draws[np.sort(np.unique(post.tree_of_draw.ravel()[draws], return_index=True)[1])]
 
 
-def draw_words(post: DrawnTrees, draw: int) -> str:
+def draw_label(post: DrawnTrees, draw: int) -> str:
     """Return the name of a draw, such as "draw 3 of chain 1", given its number, counted chain after chain."""
     return f"draw {draw % post.n_draws} of chain {draw // post.n_draws}"
 
@@ -286,11 +302,11 @@ def distances_from(post: DrawnTrees, trees: np.ndarray) -> np.ndarray:
 
     The distance is the number of cells that only one of two trees has.
     """
-    return between_trees(post, trees, np.arange(post.n_distinct_trees), "cells")
+    return distance_matrix(post, trees, np.arange(post.n_distinct_trees), "cells")
 
 
 def frechet_ess(post: DrawnTrees) -> float:
-    """Return the effective sample size by the Fréchet correlation, over the halves of all chains.
+    """Return the effective sample size of the drawn trees by the Fréchet correlation, over the halves of all chains.
 
     The root of the number of cells that only one tree has is the Euclidean distance of the vectors that say which cells
     a tree has. So the Fréchet variance and covariances are traces of the covariance matrices of these vectors, and sums
@@ -305,7 +321,7 @@ def frechet_ess(post: DrawnTrees) -> float:
     autocovariance = vector_autocovariances(cells.offset, cells.member, halves, mean, between)
     if autocovariance[0] <= 1e-12 and between <= 1e-12:
         return float(post.tree_of_draw.size)
-    return float(ess_from(autocovariance[None], np.array([between]), chains)[0])
+    return float(ess_from_autocovariances(autocovariance[None], np.array([between]), chains)[0])
 
 
 @jit
@@ -321,7 +337,7 @@ def vector_autocovariances(
     chains, n = halves.shape
     out = np.zeros(n)
     # product of each tree's vector with the mean of its chain, summed from the first draw on
-    upto, square = np.zeros((chains, n + 1)), np.zeros(chains)
+    product_sum, square = np.zeros((chains, n + 1)), np.zeros(chains)
     for c in range(chains):
         for k in range(mean.shape[1]):
             square[c] += mean[c, k] ** 2
@@ -329,25 +345,27 @@ def vector_autocovariances(
             product, t = 0.0, halves[c, s]
             for i in range(offset[t], offset[t + 1]):
                 product += mean[c, member[i]]
-            upto[c, s + 1] = upto[c, s] + product
-    within, total, before = 0.0, 0.0, 0.0
+            product_sum[c, s + 1] = product_sum[c, s] + product
+    within, total, previous_rho = 0.0, 0.0, 0.0
     for lag in range(n):
-        summed = 0.0
+        covariance_sum = 0.0
         for c in range(chains):
-            shared = 0.0
+            n_common = 0.0
             for s in range(n - lag):
-                shared += in_common(offset, member, halves[c, s], halves[c, s + lag])
+                n_common += n_common_cells(offset, member, halves[c, s], halves[c, s + lag])
             # sum over s of (v_s - m)(v_(s + lag) - m), for the vector v_s of a draw and their mean m, term by term
-            summed += shared - upto[c, n - lag] - (upto[c, n] - upto[c, lag]) + (n - lag) * square[c]
-        out[lag] = summed / n / chains
+            covariance_sum += (
+                n_common - product_sum[c, n - lag] - (product_sum[c, n] - product_sum[c, lag]) + (n - lag) * square[c]
+            )
+        out[lag] = covariance_sum / n / chains
         if lag == 0:
             within, total = out[0] * n / (n - 1.0), out[0] + between
             if total <= 0.0:
                 break
-            before = 1.0
+            previous_rho = 1.0
         else:
             rho = 1.0 - (within - out[lag]) / total
-            if lag % 2 == 1 and before + rho <= 0.0:
+            if lag % 2 == 1 and previous_rho + rho <= 0.0:
                 break
-            before = rho
+            previous_rho = rho
     return out

@@ -13,10 +13,10 @@ from ...table.words import DURATION, TRUTH, figure, one_of, side_words, threshol
 from ...tree.arrays import LEAF, TreeArrays
 
 ALL_ROWS = "all rows"
-SHORT_ERROR = 5e-4
+DURATION_TEXT_ERROR = 5e-4
 """Largest relative error of the text of a duration, as of a number with 4 digits."""
-Cuts = dict[tuple[int, bool], tuple[float, float]]
-"""Interval (lower, upper) of a threshold, by feature and side, True for the left side."""
+CutIntervals = dict[tuple[int, bool], tuple[float, float]]
+"""Interval (lower, upper) of a threshold in the units of X, by (feature, side), True for the left side."""
 
 
 class Condition(NamedTuple):
@@ -44,14 +44,14 @@ def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int)
     Nodes are numbered over all trees. ``between`` (n_nodes, 2) has the training values on either side of each
     threshold, as `values_between` returns them; None if they are unknown.
     """
-    base = int(trees.offset[tree])
-    here, out = base, []
-    while here < node:
-        right = base + int(trees.right[here])
+    root = int(trees.offset[tree])
+    ancestor, path = root, []
+    while ancestor < node:
+        right = root + int(trees.right[ancestor])
         left = node < right
-        out.append((here, condition_of(trees, between, here, left)))
-        here = here + 1 if left else right
-    return out
+        path.append((ancestor, condition_of(trees, between, ancestor, left)))
+        ancestor = ancestor + 1 if left else right
+    return path
 
 
 def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left: bool = True) -> Condition:
@@ -63,31 +63,37 @@ def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left:
 
 
 def conditions_in_words(
-    columns: Columns, conditions: Iterable[Condition], above: Sequence[Condition] = (), cuts: Cuts | None = None
+    columns: Columns,
+    conditions: Iterable[Condition],
+    ancestors: Sequence[Condition] = (),
+    cuts: CutIntervals | None = None,
 ) -> str:
-    """Return the conjunction of conditions as text: for each feature the tightest lower and upper bound.
+    """Return the conjunction of ``conditions``, those of a path, as text: for each feature its tightest bounds.
 
-    Features come in the order of the path. Of a nominal feature only the categories that the conditions ``above`` admit
-    are named. ``cuts`` are intervals of thresholds, which are shown in brackets.
+    Features come in the order of the path. Of a nominal feature only the categories are named that ``ancestors``, the
+    conditions on the path before, admit. ``cuts`` are intervals of thresholds, which are shown in brackets.
     """
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:
         by_feature.setdefault(condition.feature, []).append(condition)
-    words = [
+    texts = [
         columns.names[k] + text
-        for k, own in by_feature.items()
-        for text in _as_texts(columns, k, own, above, cuts or {})
+        for k, of_feature in by_feature.items()
+        for text in _condition_texts(columns, k, of_feature, ancestors, cuts or {})
     ]
-    return ", ".join(words) if words else ALL_ROWS
+    return ", ".join(texts) if texts else ALL_ROWS
 
 
-def _as_texts(
-    columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition], cuts: Cuts
+def _condition_texts(
+    columns: Columns, k: int, conditions: list[Condition], ancestors: Sequence[Condition], cuts: CutIntervals
 ) -> list[str]:
-    """Return the conjunction of the conditions on feature ``k`` as one or two texts, each to follow its name."""
+    """Return the conjunction of ``conditions``, all on feature ``k``, as one or two texts, each to follow its name.
+
+    ``ancestors`` and ``cuts`` are those of `conditions_in_words`.
+    """
     if columns.categories[k] is not None:
-        return [_categories_as_text(columns, k, conditions, above)]
-    lacks = k in columns.twins and all(c.missing_left == c.left for c in conditions)
+        return [_category_text(columns, k, conditions, ancestors)]
+    admits_missing = k in columns.twins and all(c.missing_left == c.left for c in conditions)
     of_missing = [c for c in conditions if math.isnan(c.threshold)]
     if any(c.missing_left == c.left for c in of_missing):
         return [" is missing"]
@@ -100,11 +106,11 @@ def _as_texts(
         else:
             texts.append(f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}")
     texts = texts or [" is known"] * bool(of_missing)
-    return [text + " or missing" * lacks for text in texts]
+    return [text + " or missing" * admits_missing for text in texts]
 
 
 def cut_words(columns: Columns, cut: Condition, lower: float, upper: float) -> str:
-    """Return the condition of an ordered split as text that follows the name of the feature.
+    """Return the condition ``cut`` of an ordered split as text that follows the name of the feature: ``<= 3 [2, 5]``.
 
     ``lower`` and ``upper`` are the ends of the interval of the threshold, shown in brackets. Without an interval, which
     is the case if both are equal, the text is that of a tree. All thresholds of truth values separate "no" from "yes".
@@ -117,34 +123,40 @@ def cut_words(columns: Columns, cut: Condition, lower: float, upper: float) -> s
 
 
 def cut_text(columns: Columns, k: int, cut: float) -> str:
-    """Return a threshold of an ordered feature as short text: a number with 4 digits, a duration as exactly."""
+    """Return the threshold ``cut`` of ordered feature ``k`` as short text: a number with 4 digits, a duration to a
+    relative error of 0.0005.
+    """
     kind = columns.kind(k)
     if kind.is_plain:
         return figure(cut, 4)
     if kind == DURATION:
-        error = SHORT_ERROR * abs(cut)
+        error = DURATION_TEXT_ERROR * abs(cut)
         return threshold_text(cut, cut - error, cut + error, kind)
     return value_text(cut, kind)
 
 
-def _categories_as_text(columns: Columns, k: int, conditions: list[Condition], above: Sequence[Condition]) -> str:
-    """Return the categories that conditions admit as text, or those that they exclude if these are fewer."""
-    possible = _possible(columns, k, above)
-    allowed = possible & _possible(columns, k, conditions)
-    if allowed in (0, possible):
+def _category_text(columns: Columns, k: int, conditions: list[Condition], ancestors: Sequence[Condition]) -> str:
+    """Return the categories that ``conditions``, all on nominal feature ``k``, admit as text that follows its name.
+
+    If fewer are excluded than admitted, these are named instead, after "not". Only categories are named that
+    ``ancestors``, the conditions on the path before, admit.
+    """
+    possible = _admitted_categories(columns, k, ancestors)
+    admitted = possible & _admitted_categories(columns, k, conditions)
+    if admitted in (0, possible):
         # paths of two trees with the same rows may differ in categories that no row has
-        possible, allowed = _possible(columns, k, ()), _possible(columns, k, conditions)
-    if 2 * allowed.bit_count() > possible.bit_count():
-        return " not" + one_of(columns.label_set(k, possible & ~allowed))
-    return one_of(columns.label_set(k, allowed))
+        possible, admitted = _admitted_categories(columns, k, ()), _admitted_categories(columns, k, conditions)
+    if 2 * admitted.bit_count() > possible.bit_count():
+        return " not" + one_of(columns.label_set(k, possible & ~admitted))
+    return one_of(columns.label_set(k, admitted))
 
 
-def _possible(columns: Columns, k: int, conditions: Iterable[Condition]) -> int:
-    """Return the categories of nominal feature ``k``, as bits, that all of the conditions admit."""
+def _admitted_categories(columns: Columns, k: int, conditions: Iterable[Condition]) -> int:
+    """Return the categories of nominal feature ``k``, as bits, that all ``conditions`` admit."""
     categories = columns.categories[k]
     assert categories is not None
-    out = (1 << len(categories)) - 1
+    admitted = (1 << len(categories)) - 1
     for condition in conditions:
         if condition.feature == k:
-            out &= condition.categories if condition.left else ~condition.categories
-    return out
+            admitted &= condition.categories if condition.left else ~condition.categories
+    return admitted

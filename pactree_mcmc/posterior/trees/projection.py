@@ -21,8 +21,8 @@ from ...tree.coded import CODED_NODE, from_records, weight_of_nodes
 from ...tree.drawn import in_data_units, values_between
 from ...tree.export import value_lines
 from ...tree.tree import Tree
-from .cells import rows_looked_at
-from .distances import row_counts, values_at
+from .cells import identifying_rows
+from .distances import merged_row_sizes, predictions_at
 from .paths import conditions_in_words, path_to
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from ...model import TreeModel
     from ..draws import DrawnTrees
 
-AT_ONCE = 1 << 22
+MAX_PREDICTIONS_IN_MEMORY = 1 << 22
 """Largest number of predictions in memory at a time."""
-N_ROOTS = 8
+MAX_ROOT_SPLITS = 8
 """Largest number of features whose best split is tried at the root."""
-GAIN = 1e-12
+MIN_RELATIVE_GAIN = 1e-12
 """Smallest reduction of the sum of squares for which a split is added, relative to the total sum of squares."""
 
 
@@ -104,133 +104,149 @@ class Projection(NamedTuple):
 def projection_of(post: DrawnTrees, max_leaves: int, mean: Any) -> Projection:
     """Return the projection of the posterior mean on a tree of at most ``max_leaves`` leaves; see `Posterior.project`.
 
-    ``mean`` is a function from numbers (m,) of distinct training rows to the posterior mean (m, d) of the predictions,
-    or None to use the mean of the draws.
+    ``mean`` is a function from numbers (m,) of merged rows, groups of equal training rows, to the posterior mean (m, d)
+    of the predictions, or None to use the mean of the draws.
     """
     max_leaves = check_count("max_leaves", max_leaves, 1)
     model = post.model
     if not model.leaf.predicts:
         raise ValueError(f"{type(model.leaf).__name__} predicts nothing; a projection needs predictions.")
-    units = rows_looked_at(model)[0]
-    weight = row_counts(model, units)
-    f = _mean_of(post, units) if mean is None else mean(units)
-    node, of_row = grow_summary(model, units, f, weight, max_leaves)
-    leaf = np.flatnonzero(node["feature"] == LEAF)
-    part = np.eye(len(node))[of_row][:, leaf] * weight[:, None]
-    r2, values = np.empty(post.n_distinct_trees), np.empty((post.n_distinct_trees, len(leaf), f.shape[1]))
-    step = max(AT_ONCE // max(f.size, 1), 1)
+    merged_rows = identifying_rows(model)[0]
+    weight = merged_row_sizes(model, merged_rows)
+    response = _mean_of_draws(post, merged_rows) if mean is None else mean(merged_rows)
+    nodes, leaf_of_row = grow_summary(model, merged_rows, response, weight, max_leaves)
+    leaf = np.flatnonzero(nodes["feature"] == LEAF)
+    leaf_weight = np.eye(len(nodes))[leaf_of_row][:, leaf] * weight[:, None]
+    r2, values = np.empty(post.n_distinct_trees), np.empty((post.n_distinct_trees, len(leaf), response.shape[1]))
+    step = max(MAX_PREDICTIONS_IN_MEMORY // max(response.size, 1), 1)
     for start in range(0, post.n_distinct_trees, step):
         trees = np.arange(start, min(start + step, post.n_distinct_trees))
-        r2[trees], values[trees] = explained_by(values_at(post, trees, units), part, weight)
-    tree = _as_tree(model, node, of_row, f, weight)
+        r2[trees], values[trees] = explained_by(predictions_at(post, trees, merged_rows), leaf_weight, weight)
+    tree = _as_tree(model, nodes, leaf_of_row, response, weight)
     draws = post.tree_of_draw
     paths = [[c for _, c in path_to(tree.arrays, tree.between, 0, int(i))] for i in leaf]
     words = [conditions_in_words(model.columns, path) for path in paths]
-    explained = float(explained_by(f[None], part, weight)[0][0])
-    names = names_of_outputs(model, f.shape[1])
+    explained = float(explained_by(response[None], leaf_weight, weight)[0][0])
+    names = names_of_outputs(model, response.shape[1])
     return Projection(tree, explained, r2[draws], leaf, values[draws], words, names)
 
 
-def _mean_of(post: DrawnTrees, units: np.ndarray) -> np.ndarray:
-    """Return the mean over the draws of their predictions, (m, d), at the distinct training rows ``units`` (m,)."""
-    drawn = np.flatnonzero(post.weight_of_tree)
-    step = max(AT_ONCE // max(len(units), 1), 1)
-    chunks = [drawn[start : start + step] for start in range(0, len(drawn), step)]
-    return np.sum([np.tensordot(post.weight_of_tree[c], values_at(post, c, units), 1) for c in chunks], axis=0)
+def _mean_of_draws(post: DrawnTrees, merged_rows: np.ndarray) -> np.ndarray:
+    """Return the mean over the draws of their predictions, (m, d), at the ``merged_rows`` (m,), given by number."""
+    drawn_trees = np.flatnonzero(post.weight_of_tree)
+    step = max(MAX_PREDICTIONS_IN_MEMORY // max(len(merged_rows), 1), 1)
+    chunks = [drawn_trees[start : start + step] for start in range(0, len(drawn_trees), step)]
+    return np.sum(
+        [np.tensordot(post.weight_of_tree[c], predictions_at(post, c, merged_rows), 1) for c in chunks], axis=0
+    )
 
 
-def explained_by(values: np.ndarray, part: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def explained_by(values: np.ndarray, leaf_weight: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Approximate functions by their means in leaves; return the R² (k,) and the means (k, L, d) of each function.
 
-    ``values`` (k, m, d) are k functions at m rows with ``weight`` (m,), and ``part`` (m, L) is the weight of each row
-    in its leaf, 0 in all others. The R² of a constant function is 1.
+    ``values`` (k, m, d) are k functions at m rows with ``weight`` (m,), and ``leaf_weight`` (m, L) is the weight of
+    each row in its leaf, 0 in all others. The R² of a constant function is 1.
     """
     # R2 = sum over leaves of w_leaf mean_leaf^2 / sum over rows of w f^2, for f less its mean
-    in_leaf = part.sum(axis=0)
+    total_weight = leaf_weight.sum(axis=0)
     centred = values - np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
-    means = np.einsum("kmd,ml->kld", centred, part, optimize=True) / in_leaf[:, None]
+    means = np.einsum("kmd,ml->kld", centred, leaf_weight, optimize=True) / total_weight[:, None]
     total = np.einsum("kmd,m->k", centred**2, weight)
-    explained = np.einsum("kld,l->k", means**2, in_leaf)
-    whole = np.einsum("kmd,m->k", values**2, weight)
-    constant = total <= 1e-20 * whole
-    fraction = np.where(constant, 1.0, explained / np.where(constant, 1.0, total)).clip(0.0, 1.0)
+    explained = np.einsum("kld,l->k", means**2, total_weight)
+    square = np.einsum("kmd,m->k", values**2, weight)
+    is_constant = total <= 1e-20 * square
+    fraction = np.where(is_constant, 1.0, explained / np.where(is_constant, 1.0, total)).clip(0.0, 1.0)
     return fraction, means + np.tensordot(values, weight, (1, 0))[:, None] / weight.sum()
 
 
 def grow_summary(
-    model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int
+    model: TreeModel, merged_rows: np.ndarray, response: np.ndarray, weight: np.ndarray, max_leaves: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Grow a least-squares tree for a function ``f`` (m, d) of the distinct rows ``units`` (m,) with ``weight`` (m,).
+    """Grow a least-squares tree for a function ``response`` (m, d) of the ``merged_rows`` (m,) with ``weight`` (m,).
 
     One tree is grown from the best split of each of several features at the root. The split that lowers the sum of
     squares most is added until there are ``max_leaves`` leaves. Returns the best of these trees, as records of its
-    nodes in preorder, dtype CODED_NODE, and the number (m,) of the leaf of each row.
+    nodes in preorder, dtype CODED_NODE, and the node number (m,) of the leaf of each row. Merged rows, groups of equal
+    training rows, are given by number.
     """
-    least = GAIN * float((weight[:, None] * (f - np.average(f, axis=0, weights=weight)) ** 2).sum())
-    roots = sorted(_splits(model, units, f, weight), key=lambda split: -split.gain)[:N_ROOTS]
-    roots = [root for root in roots if root.gain > least]
+    min_gain = MIN_RELATIVE_GAIN * float(
+        (weight[:, None] * (response - np.average(response, axis=0, weights=weight)) ** 2).sum()
+    )
+    roots = sorted(_best_splits(model, merged_rows, response, weight), key=lambda split: -split.gain)[:MAX_ROOT_SPLITS]
+    roots = [root for root in roots if root.gain > min_gain]
     if not roots or max_leaves == 1:
-        return _as_records([np.arange(len(units))], {}, weight)
-    grown = [_grown(model, units, f, weight, max_leaves, root, least) for root in roots]
-    return _as_records(*max(grown, key=lambda tree: tree[0])[1:], weight)
+        return _as_records([np.arange(len(merged_rows))], {}, weight)
+    candidates = [_grow_from_root(model, merged_rows, response, weight, max_leaves, root, min_gain) for root in roots]
+    return _as_records(*max(candidates, key=lambda tree: tree[0])[1:], weight)
 
 
-def _grown(
-    model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray, max_leaves: int, root: _Split, least: float
-) -> tuple[float, list[np.ndarray], dict[int, tuple[_Split, int, int]]]:
-    """Grow a least-squares tree from the split ``root``, best split first; splits that gain <= ``least`` are not made.
+def _grow_from_root(
+    model: TreeModel,
+    merged_rows: np.ndarray,
+    response: np.ndarray,
+    weight: np.ndarray,
+    max_leaves: int,
+    root: _SummarySplit,
+    min_gain: float,
+) -> tuple[float, list[np.ndarray], dict[int, tuple[_SummarySplit, int, int]]]:
+    """Grow a least-squares tree as `grow_summary`, from the split ``root``, best split first.
 
-    Returns the total reduction of the sum of squares, the row indices of each node in the order of creation, and for
-    each inner node its split and the numbers of its left and right child.
+    Splits that lower the sum of squares by at most ``min_gain`` are not made. Returns the total reduction of the sum of
+    squares, the indices in ``merged_rows`` of the rows of each node, nodes in the order of creation, and for each inner
+    node its split and the numbers of its left and right child in that order.
     """
-    members, gain = [np.arange(len(units))], 0.0
-    below: dict[int, tuple[_Split, int, int]] = {}
+    rows_of_node, total_gain = [np.arange(len(merged_rows))], 0.0
+    split_of_node: dict[int, tuple[_SummarySplit, int, int]] = {}
     heap = [(-root.gain, 0, root)]
-    while heap and len(below) + 1 < max_leaves:
+    while heap and len(split_of_node) + 1 < max_leaves:
         _, number, split = heappop(heap)
-        gain += split.gain
-        below[number] = (split, len(members), len(members) + 1)
-        members += [members[number][split.left], members[number][~split.left]]
-        for child in below[number][1:]:
-            here = members[child]
-            best = max(_splits(model, units[here], f[here], weight[here]), key=lambda s: s.gain, default=None)
-            if best is not None and best.gain > least:
+        total_gain += split.gain
+        split_of_node[number] = (split, len(rows_of_node), len(rows_of_node) + 1)
+        rows_of_node += [rows_of_node[number][split.left], rows_of_node[number][~split.left]]
+        for child in split_of_node[number][1:]:
+            rows = rows_of_node[child]
+            best = max(
+                _best_splits(model, merged_rows[rows], response[rows], weight[rows]), key=lambda s: s.gain, default=None
+            )
+            if best is not None and best.gain > min_gain:
                 heappush(heap, (-best.gain, child, best))
-    return gain, members, below
+    return total_gain, rows_of_node, split_of_node
 
 
 def _as_records(
-    members: list[np.ndarray], below: dict[int, tuple[_Split, int, int]], weight: np.ndarray
+    rows_of_node: list[np.ndarray], split_of_node: dict[int, tuple[_SummarySplit, int, int]], weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes in preorder, dtype CODED_NODE, and the preorder number (m,) of the leaf of each row.
 
-    ``members`` and ``below`` are the rows and the splits of the nodes, as `_grown` returns them.
+    ``rows_of_node`` and ``split_of_node`` are those that `_grow_from_root` returns, ``weight`` (m,) that of the rows.
     """
     order, todo = [], [0]
     while todo:
         number = todo.pop()
         order.append(number)
-        todo += below[number][:0:-1] if number in below else ()
-    node, of_row = np.zeros(len(order), dtype=CODED_NODE), np.empty(len(weight), dtype=np.int64)
-    node["feature"], node["categories"] = LEAF, -1
+        todo += split_of_node[number][:0:-1] if number in split_of_node else ()
+    nodes, leaf_of_row = np.zeros(len(order), dtype=CODED_NODE), np.empty(len(weight), dtype=np.int64)
+    nodes["feature"], nodes["categories"] = LEAF, -1
     for place, number in enumerate(order):
-        if number not in below:
-            of_row[members[number]] = place
+        if number not in split_of_node:
+            leaf_of_row[rows_of_node[number]] = place
             continue
-        split = below[number][0]
-        node["feature"][place], node["cut"][place], node["upper"][place] = split.coordinate, split.cut, split.upper
-        node["categories"][place], node["right"][place] = split.categories, order.index(below[number][2])
-        node["default_left"][place] = 2.0 * weight[members[number]][split.left].sum() >= weight[members[number]].sum()
-    return node, of_row
+        split = split_of_node[number][0]
+        nodes["feature"][place], nodes["cut"][place], nodes["upper"][place] = split.coordinate, split.cut, split.upper
+        nodes["categories"][place], nodes["right"][place] = split.categories, order.index(split_of_node[number][2])
+        nodes["default_left"][place] = (
+            2.0 * weight[rows_of_node[number]][split.left].sum() >= weight[rows_of_node[number]].sum()
+        )
+    return nodes, leaf_of_row
 
 
-class _Split(NamedTuple):
-    """A split of some rows by their codes."""
+class _SummarySplit(NamedTuple):
+    """A split of m rows by the integer codes of their values."""
 
     gain: float
     """Reduction of the weighted sum of squares."""
     coordinate: int
-    """Number of the row of ``units.codes`` that the split uses."""
+    """Number of the feature, or of one of two copies of a feature with missing values: a row of ``units.codes``."""
     cut: int
     """Largest code that goes left; 0 for a nominal feature."""
     upper: int
@@ -241,23 +257,24 @@ class _Split(NamedTuple):
     """(m,) bool: True for rows that go left."""
 
 
-def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Iterator[_Split]:
-    """Yield for each coordinate the split of the rows ``units`` (m,) that lowers the sum of squares of ``f`` (m, d)
-    most.
+def _best_splits(
+    model: TreeModel, merged_rows: np.ndarray, response: np.ndarray, weight: np.ndarray
+) -> Iterator[_SummarySplit]:
+    """Yield for each coordinate the split that lowers the sum of squares of ``response`` (m, d) most.
 
-    A coordinate is a feature, or one of two copies of a feature with missing values. A coordinate that is constant on
-    these rows yields no split.
+    The m rows are ``merged_rows`` (m,), given by number, with ``weight`` (m,). A coordinate is a feature, or one of two
+    copies of a feature with missing values. A coordinate that is constant on these rows yields no split.
     """
     nominal = model.columns.is_nominal[model.columns.source]
-    centred = (f - np.average(f, axis=0, weights=weight)) * weight[:, None]
+    centred = (response - np.average(response, axis=0, weights=weight)) * weight[:, None]
     for c in range(len(nominal)):
-        code = model.units.codes[c, units].astype(np.int64)
-        present, where = np.unique(code, return_inverse=True)
-        if len(present) < 2:
+        code = model.units.codes[c, merged_rows].astype(np.int64)
+        codes, position = np.unique(code, return_inverse=True)
+        if len(codes) < 2:
             continue
-        size = np.bincount(where, weights=weight)
-        sums = np.column_stack([np.bincount(where, weights=column) for column in centred.T])
-        order = np.arange(len(present))
+        size = np.bincount(position, weights=weight)
+        sums = np.column_stack([np.bincount(position, weights=column) for column in centred.T])
+        order = np.arange(len(codes))
         if nominal[c]:
             # in the order of the means of f, along the direction in which they vary most
             order = np.argsort(_along_main_axis(sums / size[:, None], size), kind="stable")
@@ -265,23 +282,23 @@ def _splits(model: TreeModel, units: np.ndarray, f: np.ndarray, weight: np.ndarr
         left_size, left_sum = np.cumsum(size[order])[:-1], np.cumsum(sums[order], axis=0)[:-1]
         gain = (left_sum**2).sum(axis=1) * (1.0 / left_size + 1.0 / (size.sum() - left_size))
         i = int(np.argmax(gain))
-        left = np.isin(where, order[: i + 1])
+        left = np.isin(position, order[: i + 1])
         if not nominal[c]:
-            yield _Split(float(gain[i]), c, int(present[i]), _next_code(model, present, i), -1, left)
+            yield _SummarySplit(float(gain[i]), c, int(codes[i]), _next_code(model, codes, i), -1, left)
             continue
-        mask = int(np.bitwise_or.reduce(np.int64(1) << present[order[: i + 1]]))
+        mask = int(np.bitwise_or.reduce(np.int64(1) << codes[order[: i + 1]]))
         if 2.0 * left_size[i] >= size.sum():
-            every = (1 << int(model.n_codes[c])) - 1
-            mask |= every & ~int(np.bitwise_or.reduce(np.int64(1) << present))
-        yield _Split(float(gain[i]), c, 0, 0, mask, left)
+            all_categories = (1 << int(model.n_codes[c])) - 1
+            mask |= all_categories & ~int(np.bitwise_or.reduce(np.int64(1) << codes))
+        yield _SummarySplit(float(gain[i]), c, 0, 0, mask, left)
 
 
-def _next_code(model: TreeModel, present: np.ndarray, i: int) -> int:
-    """Return the code that begins the right side of a cut after code ``present[i]``.
+def _next_code(model: TreeModel, codes: np.ndarray, i: int) -> int:
+    """Return the smallest code that goes right of a cut after ``codes[i]``, given the codes that occur in the cell.
 
-    Under local cuts the next code that occurs in the cell, otherwise the next integer.
+    Under local cuts it is the next code that occurs in the cell, otherwise the next integer.
     """
-    return int(present[i + 1]) if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) else int(present[i]) + 1
+    return int(codes[i + 1]) if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) else int(codes[i]) + 1
 
 
 def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
@@ -295,24 +312,27 @@ def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
     return means @ axis * np.sign(axis[np.argmax(np.abs(axis))])
 
 
-def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarray, weight: np.ndarray) -> Tree:
-    """Return the public Tree with thresholds in the units of X, and the weighted mean of ``f`` as value of each node.
+def _as_tree(
+    model: TreeModel, nodes: np.ndarray, leaf_of_row: np.ndarray, response: np.ndarray, weight: np.ndarray
+) -> Tree:
+    """Return the Tree of the records ``nodes``, with thresholds in the units of X, and means of ``response`` as values.
 
-    Several outputs with names have these in the text of the tree.
-
-    ``of_row`` (m,) is the leaf of each row in the records ``node``.
+    ``leaf_of_row`` (m,) is the leaf of each row, ``weight`` (m,) its weight in the means. The outputs of a regression
+    with several have their names in the text of the tree.
     """
-    rows = np.bincount(of_row, weights=weight, minlength=len(node))
-    sums = np.column_stack([np.bincount(of_row, weights=weight * column, minlength=len(node)) for column in f.T])
-    for i in range(len(node) - 1, -1, -1):
-        if node["feature"][i] != LEAF:
-            rows[i] = rows[i + 1] + rows[node["right"][i]]
-            sums[i] = sums[i + 1] + sums[node["right"][i]]
-    coded = from_records(node, np.array([0, len(node)]))
+    rows = np.bincount(leaf_of_row, weights=weight, minlength=len(nodes))
+    sums = np.column_stack(
+        [np.bincount(leaf_of_row, weights=weight * column, minlength=len(nodes)) for column in response.T]
+    )
+    for i in range(len(nodes) - 1, -1, -1):
+        if nodes["feature"][i] != LEAF:
+            rows[i] = rows[i + 1] + rows[nodes["right"][i]]
+            sums[i] = sums[i + 1] + sums[nodes["right"][i]]
+    coded = from_records(nodes, np.array([0, len(nodes)]))
     _, feature, threshold, left, right, categories, default_left = in_data_units(model, coded)
     value, words = sums / rows[:, None], None
-    if model.classes_ is None and f.shape[1] > 1:
-        lines = value_lines(value, None, None, coded.feature == LEAF, names=names_of_outputs(model, f.shape[1]))
+    if model.classes_ is None and response.shape[1] > 1:
+        lines = value_lines(value, None, None, coded.feature == LEAF, names=names_of_outputs(model, response.shape[1]))
         words = [", ".join(line) for line in lines]
     return Tree(
         feature,
@@ -324,7 +344,7 @@ def _as_tree(model: TreeModel, node: np.ndarray, of_row: np.ndarray, f: np.ndarr
         value=value,
         columns=model.columns,
         classes=model.classes_,
-        rows=weight_of_nodes(coded, model.units.codes, row_counts(model, np.arange(model.units.n_units))),
+        rows=weight_of_nodes(coded, model.units.codes, merged_row_sizes(model, np.arange(model.units.n_units))),
         between=values_between(model, coded),
         words=words,
     )

@@ -15,7 +15,7 @@ from ..draws import DrawnTrees, has_values_by_leaf
 from ..protocol import AnyPosterior
 from .cells import training_points
 from .consensus import ConsensusTree, consensus_of
-from .distances import KINDS, MOST_DRAWS, between_trees, distances_between, spaced
+from .distances import DEFAULT_N_DRAWS, DISTANCE_KINDS, distance_matrix, distances_between, evenly_spaced_integers
 from .projection import Projection, projection_of
 from .shapes import Shape, shapes_of
 from .support import check_drawn, most_probable_nodes, words_of_node
@@ -23,21 +23,21 @@ from .support import check_drawn, most_probable_nodes, words_of_node
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LEAST_SILHOUETTE = 0.25
+MIN_SILHOUETTE = 0.25
 """Smallest mean silhouette at which clusters are reported (Kaufman and Rousseeuw 1990, table 2.4)."""
-MORE, LEAST_FRACTION = 0.05, 0.05
+MIN_SILHOUETTE_GAIN, MIN_CLUSTER_FRACTION = 0.05, 0.05
 """Smallest increase of the silhouette for which more clusters are used, and smallest fraction of draws in a cluster."""
-APART = 0.25
+MIN_FREQUENCY_DIFFERENCE = 0.25
 """Smallest difference in frequency, between a cluster and the others, that is reported."""
-N_REPORTED = 3
+MAX_REPORTED_SPLITS = 3
 """Number of splits by which a cluster is described."""
-ROUNDS = 100
+MAX_MEDOID_UPDATES = 100
 """Largest number of updates of the medoids; a few suffice."""
 MAJORITY = 0.5
 """Smallest probability at which the most probable shape is recommended; no other shape can be more probable then."""
-N_ROWS = 200
+MAX_COMPARED_ROWS = 200
 """Largest number of training rows at which predictions are compared."""
-AT_ONCE = 256
+TREES_PER_BLOCK = 256
 """Number of trees whose predictions are in memory at a time."""
 
 
@@ -83,127 +83,128 @@ class Modes(NamedTuple):
         return limited_lines(self.format())
 
 
-def modes_of(post: DrawnTrees, kind: str, most: int) -> Modes:
-    """Return at most ``most`` clusters of the trees drawn, by the distance ``kind``; see `Posterior.modes`."""
-    kind, most = check_choice("distance", kind, KINDS), check_count("most", most, 1, 50)
-    tree = post.tree_of_draw.ravel()[spaced(post.tree_of_draw.size, MOST_DRAWS)]
-    distinct, which = np.unique(tree, return_inverse=True)
-    distance = between_trees(post, distinct, distinct, kind)[which[:, None], which]
-    centres, silhouette = cluster(distance, most)
-    middle = tree[centres]
-    nearest = np.argmin(between_trees(post, np.arange(post.n_distinct_trees), middle, kind), axis=1)
-    mass = np.bincount(nearest, weights=post.weight_of_tree, minlength=len(centres))
+def modes_of(post: DrawnTrees, kind: str, max_modes: int) -> Modes:
+    """Return at most ``max_modes`` clusters of the trees drawn, by the distance ``kind``; see `Posterior.modes`."""
+    kind, max_modes = check_choice("distance", kind, DISTANCE_KINDS), check_count("most", max_modes, 1, 50)
+    tree = post.tree_of_draw.ravel()[evenly_spaced_integers(post.tree_of_draw.size, DEFAULT_N_DRAWS)]
+    distinct, position = np.unique(tree, return_inverse=True)
+    distance = distance_matrix(post, distinct, distinct, kind)[position[:, None], position]
+    medoids, silhouette = choose_medoids(distance, max_modes)
+    medoid_trees = tree[medoids]
+    cluster_of_tree = np.argmin(distance_matrix(post, np.arange(post.n_distinct_trees), medoid_trees, kind), axis=1)
+    mass = np.bincount(cluster_of_tree, weights=post.weight_of_tree, minlength=len(medoids))
     order = np.argsort(-mass, kind="stable")
     rank = np.argsort(order)
-    of_draw = rank[nearest][post.tree_of_draw]
+    of_draw = rank[cluster_of_tree][post.tree_of_draw]
     modes = [
         Mode(
             float(mass[old]),
             (of_draw == new).mean(axis=1),
-            post.distinct_tree(int(middle[old])),
-            differences(post, nearest == old) if len(order) > 1 else [],
-            np.flatnonzero(nearest == old),
+            post.distinct_tree(int(medoid_trees[old])),
+            describe_cluster(post, cluster_of_tree == old) if len(order) > 1 else [],
+            np.flatnonzero(cluster_of_tree == old),
         )
         for new, old in enumerate(order.tolist())
     ]
     return Modes(modes, of_draw, silhouette, kind)
 
 
-def cluster(distance: np.ndarray, most: int) -> tuple[np.ndarray, float]:
+def choose_medoids(distance: np.ndarray, max_clusters: int) -> tuple[np.ndarray, float]:
     """Choose clusters of m points by ``distance`` (m, m); return the indices (k,) of medoids, and the mean silhouette.
 
-    k > 1 clusters, at most ``most``, are chosen if their mean silhouette is at least 0.25, exceeds that of the best
-    smaller number by 0.05, and each cluster has 5 % of the points. Otherwise k = 1 and the silhouette is 0.
+    k > 1 clusters, at most ``max_clusters``, are chosen if their mean silhouette is at least 0.25, exceeds that of the
+    best smaller number by 0.05, and each cluster has 5 % of the points. Otherwise k = 1 and the silhouette is 0.
     """
-    best, score = medoids(distance, 1), 0.0
-    for k in range(2, min(most, len(distance)) + 1):
-        centres = medoids(distance, k)
-        if len(np.unique(distance[centres], axis=0)) < k:
+    best, score = find_medoids(distance, 1), 0.0
+    for k in range(2, min(max_clusters, len(distance)) + 1):
+        medoids = find_medoids(distance, k)
+        if len(np.unique(distance[medoids], axis=0)) < k:
             break
-        nearest = np.argmin(distance[:, centres], axis=1)
-        if np.bincount(nearest, minlength=k).min() < LEAST_FRACTION * len(distance):
+        cluster_of_point = np.argmin(distance[:, medoids], axis=1)
+        if np.bincount(cluster_of_point, minlength=k).min() < MIN_CLUSTER_FRACTION * len(distance):
             continue
-        silhouette = _silhouette(distance, nearest, k)
-        if silhouette >= max(score + MORE, LEAST_SILHOUETTE):
-            best, score = centres, silhouette
+        silhouette = _mean_silhouette(distance, cluster_of_point, k)
+        if silhouette >= max(score + MIN_SILHOUETTE_GAIN, MIN_SILHOUETTE):
+            best, score = medoids, silhouette
     return best, score
 
 
-def medoids(distance: np.ndarray, k: int) -> np.ndarray:
+def find_medoids(distance: np.ndarray, k: int) -> np.ndarray:
     """Return the indices (k,) of medoids of m points, which locally minimise sum_i min_j distance[i, medoid_j].
 
     First the point that lowers the sum most is added as a medoid, k times (the first phase of partitioning around
     medoids). Then clusters and their medoids are computed in turn until they stay the same.
     """
-    chosen = [int(np.argmin(distance.sum(axis=0)))]
+    first_medoids = [int(np.argmin(distance.sum(axis=0)))]
     for _ in range(1, k):
-        gain = np.maximum(distance[:, chosen].min(axis=1)[:, None] - distance, 0.0).sum(axis=0)
-        chosen.append(int(np.argmax(gain)))
-    centres = np.array(chosen)
-    for _ in range(ROUNDS):
-        nearest = np.argmin(distance[:, centres], axis=1)
-        moved = centres.copy()
+        gain = np.maximum(distance[:, first_medoids].min(axis=1)[:, None] - distance, 0.0).sum(axis=0)
+        first_medoids.append(int(np.argmax(gain)))
+    medoids = np.array(first_medoids)
+    for _ in range(MAX_MEDOID_UPDATES):
+        cluster_of_point = np.argmin(distance[:, medoids], axis=1)
+        updated = medoids.copy()
         for j in range(k):
-            members = np.flatnonzero(nearest == j)
+            members = np.flatnonzero(cluster_of_point == j)
             if len(members):
-                moved[j] = members[np.argmin(distance[np.ix_(members, members)].sum(axis=0))]
-        if np.array_equal(moved, centres):
+                updated[j] = members[np.argmin(distance[np.ix_(members, members)].sum(axis=0))]
+        if np.array_equal(updated, medoids):
             break
-        centres = moved
-    return centres
+        medoids = updated
+    return medoids
 
 
-def _silhouette(distance: np.ndarray, nearest: np.ndarray, k: int) -> float:
-    """Return the mean over points of the silhouette (b - a) / max(a, b).
+def _mean_silhouette(distance: np.ndarray, cluster_of_point: np.ndarray, k: int) -> float:
+    """Return the mean over m points of the silhouette (b - a) / max(a, b), which is in [-1, 1].
 
-    a is the mean distance of a point to its own cluster, b that to the nearest other cluster. ``nearest`` (m,) is the
-    cluster of each point. The silhouette of a point alone in its cluster is 0.
+    a is the mean ``distance`` (m, m) of a point from its own cluster, b that from the nearest other one of the ``k``
+    clusters, and ``cluster_of_point`` (m,) the number of the cluster of each point. A point that is the only one in its
+    cluster has silhouette 0.
     """
-    belongs = np.eye(k)[nearest]
-    size = belongs.sum(axis=0)
-    sums = distance @ belongs
-    each = np.arange(len(distance))
-    own = sums[each, nearest] / np.maximum(size[nearest] - 1.0, 1.0)
+    membership = np.eye(k)[cluster_of_point]
+    size = membership.sum(axis=0)
+    sums = distance @ membership
+    points = np.arange(len(distance))
+    distance_inside = sums[points, cluster_of_point] / np.maximum(size[cluster_of_point] - 1.0, 1.0)
     means = sums / size
-    means[each, nearest] = np.inf
-    other = means.min(axis=1)
+    means[points, cluster_of_point] = np.inf
+    distance_to_next = means.min(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        out = (other - own) / np.maximum(other, own)
-    out[(size[nearest] == 1) | ~np.isfinite(out)] = 0.0
+        out = (distance_to_next - distance_inside) / np.maximum(distance_to_next, distance_inside)
+    out[(size[cluster_of_point] == 1) | ~np.isfinite(out)] = 0.0
     return float(out.mean())
 
 
-def differences(post: DrawnTrees, inside: np.ndarray) -> list[str]:
-    """Describe a cluster by the splits that its trees have more or less often than all other trees, as lines of text.
+def describe_cluster(post: DrawnTrees, is_member: np.ndarray) -> list[str]:
+    """Return lines of text on the splits that the trees of a cluster have more or less often than all other trees.
 
-    ``inside`` (n_distinct_trees,) is True for trees of the cluster. The first line is the root feature that is more
+    ``is_member`` (n_distinct_trees,) is True for trees of the cluster. The first line is the root feature that is more
     frequent by a quarter or more, if there is one. Then follow at most three splits whose frequencies differ most, by
     at least a quarter.
     """
     weight = post.weight_of_tree
-    groups = np.array([np.where(inside, weight, 0.0), np.where(inside, 0.0, weight)])
+    groups = np.array([np.where(is_member, weight, 0.0), np.where(is_member, 0.0, weight)])
     groups /= np.maximum(groups.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    out, names = [], post.model.columns.names
+    lines, names = [], post.model.columns.names
     root = post.root_feature_of_tree
     at_root = np.array([np.bincount(root + 1, weights=group, minlength=len(names) + 1) for group in groups])
     k = int(np.argmax(at_root[0] - at_root[1]))
-    if at_root[0, k] - at_root[1, k] >= APART:
+    if at_root[0, k] - at_root[1, k] >= MIN_FREQUENCY_DIFFERENCE:
         root_words = "no split" if k == 0 else f"root feature {names[k - 1]!r}"
-        out.append(_frequency_words(root_words, at_root[:, k]))
+        lines.append(_frequency_line(root_words, at_root[:, k]))
     fraction = post.cells.frequencies(groups, splits=True)
     if fraction.shape[1]:
-        gap = np.abs(fraction[0] - fraction[1])
+        difference = np.abs(fraction[0] - fraction[1])
         nodes = most_probable_nodes(post, post.cells.split_of_node)
         rows = post.node_rows[nodes]
-        for i in np.lexsort((-rows, -np.round(gap, 6)))[:N_REPORTED].tolist():
-            if gap[i] >= APART:
+        for i in np.lexsort((-rows, -np.round(difference, 6)))[:MAX_REPORTED_SPLITS].tolist():
+            if difference[i] >= MIN_FREQUENCY_DIFFERENCE:
                 words = f"{words_of_node(post, int(nodes[i]), split=True)} ({count_text(float(rows[i]))})"
-                out.append(_frequency_words(words, fraction[:, i]))
-    return out
+                lines.append(_frequency_line(words, fraction[:, i]))
+    return lines
 
 
-def _frequency_words(name: str, fraction: np.ndarray) -> str:
-    """Return the frequencies (2,) of a split, inside and outside a cluster, as a line of text."""
+def _frequency_line(name: str, fraction: np.ndarray) -> str:
+    """Return the frequencies (2,) of the split ``name``, in a cluster and in all other trees, as a line of text."""
     return f"{name}: in {fraction[0]:.2f} of its trees, in {fraction[1]:.2f} of the others"
 
 
@@ -249,25 +250,29 @@ def typical_tree(posterior: AnyPosterior, n_draws: int = 1000, rng: Seed = 0, *,
     (2, 2)
     """
     check_type("posterior", posterior, AnyPosterior, "a posterior over trees")
-    if check_choice("distance", distance, KINDS) != "predictions":
-        return middle_tree(posterior._as_draws(n_draws, rng), distance)
+    if check_choice("distance", distance, DISTANCE_KINDS) != "predictions":
+        return tree_nearest_to_draws(posterior._as_draws(n_draws, rng), distance)
     tree: Callable[[int], Tree]
     if isinstance(posterior, DrawnTrees):
         check_drawn(posterior)
         stacked, value, tree = posterior.distinct_trees, posterior.node_values, posterior.distinct_tree
     else:
-        drawn = posterior.draw_trees(check_count("n_draws", n_draws), rng)
-        stacked, value, tree = stack_trees(drawn), np.concatenate([t.value for t in drawn]), drawn.__getitem__
-    X = training_points(posterior.model, N_ROWS)[1]
+        candidates = posterior.draw_trees(check_count("n_draws", n_draws), rng)
+        stacked, tree = stack_trees(candidates), candidates.__getitem__
+        value = np.concatenate([t.value for t in candidates])
+    X = training_points(posterior.model, MAX_COMPARED_ROWS)[1]
     mean, distances = posterior._values(X), []
-    for first in range(0, len(stacked.offset) - 1, AT_ONCE):
-        some = stacked._replace(offset=stacked.offset[first : first + AT_ONCE + 1])
-        distances.append(((leaf_values(some, value, X) - mean) ** 2).sum(axis=(1, 2)))
+    for first in range(0, len(stacked.offset) - 1, TREES_PER_BLOCK):
+        block = stacked._replace(offset=stacked.offset[first : first + TREES_PER_BLOCK + 1])
+        distances.append(((leaf_values(block, value, X) - mean) ** 2).sum(axis=(1, 2)))
     return tree(int(np.argmin(np.concatenate(distances))))
 
 
-def middle_tree(post: DrawnTrees, distance: str) -> Tree:
-    """Return the drawn tree with the smallest mean distance from all draws, by "cells" or "partitions"."""
+def tree_nearest_to_draws(post: DrawnTrees, distance: str) -> Tree:
+    """Return the drawn tree with the smallest mean distance from all draws.
+
+    ``distance`` is "cells" or "partitions", as for `SampledPosterior.tree_distances`.
+    """
     check_drawn(post)
     if distance == "cells":
         # the mean distance of a tree is sum p over all cells plus the sum of 1 - 2 p over the cells that it has
@@ -317,8 +322,8 @@ class Representatives(NamedTuple):
             reason = "most trees have the same shape, so print it with its intervals"
         else:
             reason = "no shape has half of the probability, so print what most trees have in common"
-        chosen = self.shape if self.recommended == "shape" else self.consensus
-        return "\n".join([*lines, f"{reason}:", chosen.format()])
+        recommended = self.shape if self.recommended == "shape" else self.consensus
+        return "\n".join([*lines, f"{reason}:", recommended.format()])
 
     def __str__(self) -> str:
         return limited_lines(self.format())
@@ -329,17 +334,17 @@ def representatives_of(post: AnyPosterior, draws: int, rng: Seed) -> Representat
 
     ``draws`` trees are drawn with ``rng`` if the posterior does not consist of draws.
     """
-    drawn = post._draws_that_predict(draws, rng)
-    shape = shapes_of(drawn, 1, 0.9).shapes[0]
+    sampled = post._draws_that_predict(draws, rng)
+    shape = shapes_of(sampled, 1, 0.9).shapes[0]
     best = post.map_tree()
     log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
-    if drawn is post or log_joint is None or log_evidence is None:
-        t = int(np.argmax(drawn.log_prior_of_tree + drawn.log_score_of_tree))
-        probability = float(drawn.weight_of_tree[t])
+    if sampled is post or log_joint is None or log_evidence is None:
+        t = int(np.argmax(sampled.log_prior_of_tree + sampled.log_score_of_tree))
+        probability = float(sampled.weight_of_tree[t])
     else:
         probability = float(np.exp(log_joint - log_evidence))
     projection = None
     if has_values_by_leaf(post.model):
-        projection = projection_of(drawn, max(shape.tree.n_leaves, 2), post._mean_at)
-    consensus = consensus_of(drawn, post._cell_probability(drawn), MAJORITY)
+        projection = projection_of(sampled, max(shape.tree.n_leaves, 2), post._mean_at)
+    consensus = consensus_of(sampled, post._cell_probability(sampled), MAJORITY)
     return Representatives(shape, consensus, best, probability, projection)

@@ -56,12 +56,15 @@ class Shape(NamedTuple):
         is_binary = self.tree.classes is not None and len(self.tree.classes) == 2
         todo = [("", "")]
         for node in range(2 * len(self.splits) + 1):
-            here, below = todo.pop()
+            prefix, child_prefix = todo.pop()
             if node in leaves:
-                lines.append(here + _leaf_text(leaves[node], is_binary))
+                lines.append(prefix + _leaf_text(leaves[node], is_binary))
                 continue
-            lines.append(here + str(self.splits.loc[node, "words"]))
-            todo += [(below + "`-- no:  ", below + "    "), (below + "|-- yes: ", below + "|   ")]
+            lines.append(prefix + str(self.splits.loc[node, "words"]))
+            todo += [
+                (child_prefix + "`-- no:  ", child_prefix + "    "),
+                (child_prefix + "|-- yes: ", child_prefix + "|   "),
+            ]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -102,12 +105,12 @@ class Shapes(NamedTuple):
 
     def format(self) -> str:
         """Return the most probable shape as text, and the probabilities of the others."""
-        first, more = self.shapes[0], self.shapes[1:6]
+        first, next_shapes = self.shapes[0], self.shapes[1:6]
         coverage = f"{100.0 * self.coverage:g} %"
         lines = [f"most probable shape: probability {first.probability:.3f}, {coverage} intervals in brackets"]
         lines += [first.format()]
-        if more:
-            others = ", ".join(f"{shape.probability:.3f}" for shape in more)
+        if next_shapes:
+            others = ", ".join(f"{shape.probability:.3f}" for shape in next_shapes)
             lines.append(f"next shapes: {others}; {self.n_shapes} shapes in all")
         return "\n".join(lines)
 
@@ -126,13 +129,13 @@ class ShapeNumbers(NamedTuple):
     """Bits of the categories on the left of each nominal split, by node, among those that the splits above admit."""
 
 
-def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
-    """Return the ``most`` most probable shapes of the trees drawn, with intervals; see `Posterior.shapes`."""
-    most = check_count("most", most)
+def shapes_of(post: DrawnTrees, max_shapes: int, coverage: float) -> Shapes:
+    """Return the ``max_shapes`` most probable shapes of the trees drawn, with intervals; see `Posterior.shapes`."""
+    max_shapes = check_count("most", max_shapes)
     central_fractions(coverage)
     numbers = number_shapes(post)
     probability = np.bincount(numbers.of_tree, weights=post.weight_of_tree)
-    order = np.argsort(-probability, kind="stable")[:most]
+    order = np.argsort(-probability, kind="stable")[:max_shapes]
     rank = np.full(len(probability), -1)
     rank[order] = np.arange(len(order))
     of_draw = rank[numbers.of_tree][post.tree_of_draw]
@@ -140,7 +143,7 @@ def shapes_of(post: DrawnTrees, most: int, coverage: float) -> Shapes:
     for i, number in enumerate(order.tolist()):
         trees = np.flatnonzero((numbers.of_tree == number) & (post.weight_of_tree > 0.0))
         by_chain = (of_draw == i).mean(axis=1)
-        shapes.append(_shape(post, numbers, trees, float(probability[number]), by_chain, coverage))
+        shapes.append(_describe_shape(post, numbers, trees, float(probability[number]), by_chain, coverage))
     return Shapes(shapes, of_draw, int((probability > 0.0).sum()), float(coverage))
 
 
@@ -153,10 +156,12 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     trees, columns = post.distinct_trees, post.model.columns
     feature, categories = trees.feature.tolist(), trees.categories.tolist()
     splits_missing = (np.isnan(trees.threshold) & (trees.categories < 0) & (trees.feature != LEAF)).tolist()
-    every = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
+    all_categories = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
     left_categories: dict[int, int] = {}
 
-    def below(node: int, admitted: dict[int, int], left: int, right: int) -> list[tuple[int, dict[int, int]]]:
+    def children_in_order(
+        node: int, admitted: dict[int, int], left: int, right: int
+    ) -> list[tuple[int, dict[int, int]]]:
         """Return both children in their standard order, with the bits of the categories that each cell admits."""
         k = feature[node]
         if categories[node] < 0:
@@ -167,17 +172,17 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
         left_categories[node] = sides[0][1]
         return [(child, admitted | {k: bits}) for child, bits in sides]
 
-    seen: dict[tuple, int] = {}
+    number_of_shape: dict[tuple, int] = {}
     number, nodes = [], []
     for t in range(post.n_distinct_trees):
-        order = [(node, k) for node, k, _ in walk(trees, t, every, below)]
+        order = [(node, k) for node, k, _ in walk(trees, t, all_categories, children_in_order)]
         key = tuple((k, splits_missing[node]) for node, k in order)
-        number.append(seen.setdefault(key, len(seen)))
+        number.append(number_of_shape.setdefault(key, len(number_of_shape)))
         nodes.append(np.array([node for node, _ in order]))
     return ShapeNumbers(np.array(number), nodes, left_categories)
 
 
-def _shape(
+def _describe_shape(
     post: DrawnTrees,
     numbers: ShapeNumbers,
     trees: np.ndarray,
@@ -185,19 +190,26 @@ def _shape(
     by_chain: np.ndarray,
     coverage: float,
 ) -> Shape:
-    """Return the description of one shape, given the numbers (m,) of the distinct ``trees`` that have it."""
+    """Return the description of one shape, given the numbers (m,) of the distinct ``trees`` that have it.
+
+    ``probability`` and ``by_chain`` (chains,) are the fractions of draws that have it, in all and by chain, and
+    ``coverage`` is that of the intervals of cuts and leaf values.
+    """
     nodes = np.array([numbers.nodes[t] for t in trees.tolist()])
     weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
     best = int(trees[np.argmax(post.log_prior_of_tree[trees] + post.log_score_of_tree[trees])])
-    splits = _splits(post, numbers, nodes, weight, coverage)
-    leaves = _leaves(post, nodes, weight, coverage, numbers.nodes[best])
+    splits = _table_of_splits(post, numbers, nodes, weight, coverage)
+    leaves = _table_of_leaves(post, nodes, weight, coverage, numbers.nodes[best])
     return Shape(probability, by_chain, len(trees), post.distinct_tree(best), splits, leaves)
 
 
-def _splits(
+def _table_of_splits(
     post: DrawnTrees, numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray, coverage: float
 ) -> pd.DataFrame:
-    """Return the table ``Shape.splits``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,)."""
+    """Return the table ``Shape.splits`` of a shape that m trees with ``weight`` (m,) have.
+
+    ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order.
+    """
     import pandas as pd
 
     trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
@@ -214,24 +226,27 @@ def _splits(
                 mass[numbers.left_categories[node]] += w
             best = max(mass, key=lambda mask: mass[mask])
             agreed = "" if mass[best] > 0.995 else f" ({mass[best]:.2f})"
-            words = columns.names[k] + one_of(columns.label_set(k, best)) + agreed
-            line |= {"words": words, "agreement": mass[best]}
+            text = columns.names[k] + one_of(columns.label_set(k, best)) + agreed
+            line |= {"words": text, "agreement": mass[best]}
         elif not np.isnan(trees.threshold[nodes[0, j]]):
             thresholds = trees.threshold[nodes[:, j]]
             lower, cut, upper = weighted_quantiles(thresholds, weight, coverage)
             # the text of a threshold depends on the values next to it, here those of the most frequent tree with it
             node = int(nodes[np.argmax(np.where(thresholds == cut, weight, -1.0)), j])
-            words = f"{columns.names[k]} {cut_words(columns, condition_of(trees, between, node), lower, upper)}"
-            line |= {"cut": cut, "lower": lower, "upper": upper, "words": words}
+            text = f"{columns.names[k]} {cut_words(columns, condition_of(trees, between, node), lower, upper)}"
+            line |= {"cut": cut, "lower": lower, "upper": upper, "words": text}
         lines.append(line)
     names = ["node", "depth", "feature", "cut", "lower", "upper", "words", "agreement"]
     return pd.DataFrame(lines, columns=names).set_index("node")
 
 
-def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float, best: np.ndarray) -> pd.DataFrame:
-    """Return the table ``Shape.leaves``; ``nodes`` (m, n_nodes) are the nodes of the m trees, with ``weight`` (m,).
+def _table_of_leaves(
+    post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float, best: np.ndarray
+) -> pd.DataFrame:
+    """Return the table ``Shape.leaves`` of a shape that m trees with ``weight`` (m,) have.
 
-    ``best`` (n_nodes,) are the nodes of the most probable tree.
+    ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order, and ``best``
+    (n_nodes,) those of the most probable one.
     """
     import pandas as pd
 
@@ -259,9 +274,9 @@ def _leaves(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: f
 
 
 def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
-    """Return the central intervals (l, d, 2) over m trees of the predictions ``values`` (m, l, d) of l leaves.
+    """Return the central intervals (l, d, 2), over m trees, of the predictions ``values`` (m, l, d) of l leaves.
 
-    Used for leaf models without a posterior of the expectation.
+    Trees have ``weight`` (m,). This is for leaf models without a posterior of the expectation.
     """
     m, n_leaves, d = values.shape
     ends = [weighted_quantiles(column, weight, coverage)[::2] for column in values.reshape(m, -1).T]
@@ -281,13 +296,16 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
 
 
 def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
-    """Return the rows of ``Shape.leaves`` of one leaf as text; if there are two classes only the more probable one."""
+    """Return ``leaf``, the lines of ``Shape.leaves`` on one leaf, as text.
+
+    If ``is_binary``, for two classes, only the more probable class is in the text.
+    """
     rows = f"({figure(float(leaf['rows'].iloc[0]), 3)} rows)"
     if "mean" not in leaf:
         return f"leaf {leaf['words'].iloc[0]} {rows}" if "words" in leaf else f"leaf {rows}"
-    shown = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
+    reported = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
     texts = []
-    for output, mean, lower, upper in shown[["output", "mean", "lower", "upper"]].itertuples(index=False):
+    for output, mean, lower, upper in reported[["output", "mean", "lower", "upper"]].itertuples(index=False):
         ends = figures((mean, lower, upper), 3)
         name = "" if len(leaf) == 1 else f"{output}: "
         texts.append(f"{name}{ends[0]} [{ends[1]}, {ends[2]}]")

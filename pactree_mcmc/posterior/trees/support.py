@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number, check_type
-from ..ess import FEWEST_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
+from ..ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
 from .paths import condition_of, conditions_in_words, path_to
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
 CELL, SPLIT = "cell", "split"
-N_SHOWN = 12
+MAX_PRINTED = 12
 """Number of the most probable cells and splits that are printed."""
 
 
@@ -56,7 +56,7 @@ class Support(NamedTuple):
     def __repr__(self) -> str:
         n_cells = int((self.kind == CELL).sum())
         head = f"Support({n_cells} cells, {len(self.kind) - n_cells} splits; .table() has all)"
-        lines = self.table().sort_values("probability", ascending=False, kind="stable").head(N_SHOWN)
+        lines = self.table().sort_values("probability", ascending=False, kind="stable").head(MAX_PRINTED)
         return f"{head}\n{lines[['kind', 'words', 'rows', 'probability', 'mcse']].to_string(max_colwidth=60)}"
 
     def series(self) -> pd.Series:
@@ -128,23 +128,25 @@ def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
     cells, nodes = post.cells, []
     by_tree, by_chain = [], []
     key: list[tuple[int, ...]] = []
-    words: list[str] = []
+    texts: list[str] = []
     for splits in (False, True):
         frequency = frequency_by_chain(post, splits=splits)
-        which = likely(frequency.mean(axis=0), min_probability, 0 if splits else 1)
-        nodes.append(most_probable_nodes(post, cells.split_of_node if splits else cells.of_node)[which])
-        by_tree.append(cells.holders(which, splits=splits))
-        by_chain.append(frequency[:, which])
+        listed = indices_by_probability(frequency.mean(axis=0), min_probability, 0 if splits else 1)
+        nodes.append(most_probable_nodes(post, cells.split_of_node if splits else cells.of_node)[listed])
+        by_tree.append(cells.trees_with(listed, splits=splits))
+        by_chain.append(frequency[:, listed])
         key += (
-            split_keys(cells.key[cells.sides[which]]) if splits else [tuple(word) for word in cells.key[which].tolist()]
+            split_keys(cells.key[cells.sides[listed]])
+            if splits
+            else [tuple(word) for word in cells.key[listed].tolist()]
         )
-        words += [words_of_node(post, node, split=splits) for node in nodes[-1].tolist()]
-    is_held, frequencies = np.vstack(by_tree), np.hstack(by_chain)
-    rhat, ess = rhat_and_ess_by_tree(is_held, post.tree_of_draw)
+        texts += [words_of_node(post, node, split=splits) for node in nodes[-1].tolist()]
+    has_it, frequencies = np.vstack(by_tree), np.hstack(by_chain)
+    rhat, ess = rhat_and_ess_by_tree(has_it, post.tree_of_draw)
     probability = frequencies.mean(axis=0)
     return Support(
         np.repeat([CELL, SPLIT], [len(of_kind) for of_kind in nodes]),
-        words,
+        texts,
         probability,
         frequencies.T,
         rhat,
@@ -152,7 +154,7 @@ def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
         np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess),
         post.node_rows[np.concatenate(nodes)],
         key,
-        is_held,
+        has_it,
         cells.n_rows,
         cells.all_rows,
     )
@@ -165,22 +167,30 @@ def check_drawn(post: DrawnTrees) -> None:
 
 
 def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
-    """Return the fraction of the draws of each chain that have each cell, (chains, n_cells), or with ``splits`` each
-    split.
+    """Return the fraction of the draws of each chain that have each cell, (chains, n_cells).
+
+    With ``splits`` return the fraction that have each split, (chains, n_splits).
     """
     counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
     return post.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / post.n_draws
 
 
-def likely(probability: np.ndarray, least: float, first: int) -> np.ndarray:
-    """Return the indices >= ``first`` with a positive ``probability`` (n,) of at least ``least``, the largest first."""
-    numbers = first + np.flatnonzero((probability[first:] >= least) & (probability[first:] > 0.0))
+def indices_by_probability(probability: np.ndarray, min_probability: float, first_index: int) -> np.ndarray:
+    """Return the indices >= ``first_index`` with a positive ``probability`` (n,) of at least ``min_probability``.
+
+    The index of the largest probability comes first.
+    """
+    is_listed = (probability >= min_probability) & (probability > 0.0)
+    numbers = first_index + np.flatnonzero(is_listed[first_index:])
     return numbers[np.argsort(-probability[numbers], kind="stable")]
 
 
 def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
-    """Return the key of each split, the hashes of its two cells in ascending order, given these hashes (m, 2, 2)."""
-    return [(*min(one, other), *max(one, other)) for one, other in sides.tolist()]
+    """Return the key of each split: the hashes of its two cells, two integers each, in ascending order.
+
+    ``sides`` (m, 2, 2) are these hashes. Equal splits in posteriors of one model have equal keys.
+    """
+    return [(*min(first, second), *max(first, second)) for first, second in sides.tolist()]
 
 
 def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
@@ -192,27 +202,27 @@ def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
     log_posterior = post.log_prior_of_tree + post.log_score_of_tree
     order = np.argsort(-log_posterior[post.cells.tree_of_node], kind="stable")
     order = order[of_node[order] >= 0]
-    present, first = np.unique(of_node[order], return_index=True)
+    groups, first_node = np.unique(of_node[order], return_index=True)
     out = np.full(int(of_node.max(initial=-1)) + 1, -1)
-    out[present] = order[first]
+    out[groups] = order[first_node]
     return out
 
 
 def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:
-    """Return the conditions on the path to a node as text, with ``split`` also the split of the node.
+    """Return the conditions on the path to a node as text; with ``split``, a colon and the node's condition follow.
 
     Nodes are numbered over all trees.
     """
     trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
     tree = int(post.cells.tree_of_node[node])
-    above = [condition for _, condition in path_to(trees, between, tree, node)]
-    path = conditions_in_words(columns, above)
-    return (
-        with_split(path, conditions_in_words(columns, [condition_of(trees, between, node)], above)) if split else path
-    )
+    ancestors = [condition for _, condition in path_to(trees, between, tree, node)]
+    path = conditions_in_words(columns, ancestors)
+    if not split:
+        return path
+    return split_text(path, conditions_in_words(columns, [condition_of(trees, between, node)], ancestors))
 
 
-def with_split(path: str, split: str) -> str:
+def split_text(path: str, split: str) -> str:
     """Return the text of a split: the ``path`` to its cell, a colon, and the condition ``split`` of its left side."""
     return f"{path}: {split}"
 
@@ -242,17 +252,17 @@ def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequenc
         draws = np.array([draws[0, :half], draws[0, -half:]]) if half else np.repeat(draws, 2, axis=0)
     counts = np.array([np.bincount(chain, minlength=post.n_distinct_trees) for chain in draws], dtype=np.float64)
     frequency = post.cells.frequencies(counts) / draws.shape[1]
-    used = likely(frequency.max(axis=0), min_probability, 1)
-    if len(used) == 0:
+    checked = indices_by_probability(frequency.max(axis=0), min_probability, 1)
+    if len(checked) == 0:
         return SplitFrequencies(0.0, 0.0, 0)
-    deviation = frequency[:, used].std(axis=0, ddof=1)
-    if draws.shape[1] < FEWEST_PER_CHAIN:
-        return SplitFrequencies(float(deviation.mean()), math.nan, len(used))
-    time = np.empty(len(used))
-    for i, is_held in enumerate(post.cells.holders(used)):
-        time[i] = autocorrelation_times(is_held[draws][None].astype(np.float64))[0]
-    mean, chains = frequency[:, used].mean(axis=0), len(draws)
+    deviation = frequency[:, checked].std(axis=0, ddof=1)
+    if draws.shape[1] < MIN_DRAWS_PER_CHAIN:
+        return SplitFrequencies(float(deviation.mean()), math.nan, len(checked))
+    time = np.empty(len(checked))
+    for i, has_cell in enumerate(post.cells.trees_with(checked)):
+        time[i] = autocorrelation_times(has_cell[draws][None].astype(np.float64))[0]
+    mean, chains = frequency[:, checked].mean(axis=0), len(draws)
     variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)
     # c4, the expected sample standard deviation of ``chains`` independent standard normal numbers
     shrink = math.sqrt(2.0 / (chains - 1)) * math.exp(math.lgamma(chains / 2) - math.lgamma((chains - 1) / 2))
-    return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(used))
+    return SplitFrequencies(float(deviation.mean()), float((shrink * np.sqrt(variance)).mean()), len(checked))

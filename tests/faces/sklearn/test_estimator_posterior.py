@@ -147,7 +147,7 @@ def test_rows_left_out_are_those_of_refits(kind, weights, power):
     X, y = tiny(kind)
     draws = exact.solve(model_of(kind, X, y, power * count)).sample(30_000, 1)
     left_out = rows_left_out(draws, power, 100)
-    log_w = -left_out.gained
+    log_w = -left_out.score_gain
     each = np.log(np.sum(np.exp(log_w + left_out.density), axis=0) / np.sum(np.exp(log_w), axis=0))
     want = refits(kind, power, count)
     assert np.abs(each - want).max() < 0.02

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.testing.plain import plain_package
-from tests.mcmc.transitions import Snapshot, load, new_chain, present_tree, transition_row, tree_key
+from tests.mcmc.transitions import StateSnapshot, load, new_chain, present_tree, transition_row, tree_key
 from tests.problems.leaves import DIRICHLET, KNOWN, NORMAL
 from tests.problems.models import build_model
 from tests.problems.spaces import problem
@@ -22,7 +22,7 @@ def loaded(naive, tree):
     """A plain model, and a chain at the tree."""
     package = plain_package().package
     model = build_model(package, naive)
-    chain = new_chain(model, room=128)
+    chain = new_chain(model, n_nodes=128)
     load(model, chain, library_tree(package, naive, tree))
     return model, chain
 
@@ -35,14 +35,14 @@ def neighbours(model, chain, start, step):
 
     def note_tree(key):
         if key not in start_of_tree:
-            start_of_tree[key] = Snapshot(chain.state), model.log_posterior(present_tree(model, chain))
+            start_of_tree[key] = StateSnapshot(chain.state), model.log_posterior(present_tree(model, chain))
 
     return transition_row(chain, start, step, note_tree), start_of_tree
 
 
 def breaches(model, chain, step, at_most=None):
     """Relative breach of detailed balance between the chain's tree and each of its neighbours, {key: breach}."""
-    own_key, start = tree_key(chain.state), Snapshot(chain.state)
+    own_key, start = tree_key(chain.state), StateSnapshot(chain.state)
     log_own = model.log_posterior(present_tree(model, chain))
     row, start_of_tree = neighbours(model, chain, start, step)
     assert abs(sum(row.values()) - 1.0) < TOLERANCE

@@ -10,7 +10,7 @@ from pactree_mcmc.mcmc.state.records import STORED_VERSION
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant
-from tests.mcmc.transitions import STEPS, Snapshot, explore, imbalance, new_chain, new_ladder, posterior_of
+from tests.mcmc.transitions import STEPS, StateSnapshot, explore, imbalance, new_chain, new_ladder, posterior_of
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -150,7 +150,7 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
     """While a chain tunes, the guess follows the variance; tables by the old one are stale."""
     naive = given_variance("short_line")
     model, chain = build_model(plain_package().package, naive), noisy_chain(naive)
-    stump = Snapshot(chain.state)
+    stump = StateSnapshot(chain.state)
     explore(model, step, walker="grow-prune", chain=chain)
     stump.restore(chain.state)
     plant(monkeypatch, Bug(step, "", (("mcmc.state.noise", "set_noise_guess", tables_kept),)), right=not wrong)
@@ -246,7 +246,7 @@ def test_balance_after_an_exchange():
     ladder.replicas = chains[:]
     ladder._set_levels()
     noise().set_noise_guess(chains[1].model, chains[1].packed_state, 2.0)
-    stump = Snapshot(chains[0].state)
+    stump = StateSnapshot(chains[0].state)
     check_balance(naive, "collapsed", chain=chains[0])
     stump.restore(chains[0].state)
     ladder._swap(0)

@@ -5,7 +5,7 @@ import pytest
 from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.testing.plain import plain_package
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, least_flow, plant
-from tests.mcmc.transitions import Snapshot, explore, imbalance, new_ladder, posterior_of
+from tests.mcmc.transitions import StateSnapshot, explore, imbalance, new_ladder, posterior_of
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
@@ -111,7 +111,7 @@ def breaches_on_a_ladder(step, level, *changes):
     model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
     ladder = new_ladder(model, [1.0, 0.4, 0.0], adapts=True)
     chain = ladder.replicas[level]
-    stump, imbalances = Snapshot(chain.state), []
+    stump, imbalances = StateSnapshot(chain.state), []
     for change in (None, *changes):
         before = float(chain.state.beta[0])
         if change:

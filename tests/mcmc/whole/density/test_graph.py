@@ -39,7 +39,7 @@ def module(name):
 
 def with_graph(model, graph, nodes=64):
     """A plain chain at the stump, with a graph."""
-    chain = new_chain(model, room=nodes)
+    chain = new_chain(model, n_nodes=nodes)
     chain.state = chain.state._replace(graph=graph)
     chain.packed_state = chain.state
     return chain
