@@ -23,7 +23,7 @@ from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.draws import refuse_by_row
 from pactree_mcmc.posterior.rows.predictive import (
     MAX_LEAVES_PER_BLOCK,
-    SUM_TOLERANCE,
+    MAX_ROUNDING_PROBABILITY,
     mean_and_square_by_row,
     std_over_trees,
 )
@@ -226,7 +226,7 @@ class PredictsFromGraph(Posterior):
             rows.append(chunk.row[leaf[cell] > 0.0])
         if self._empty_cell is not None:
             total = np.bincount(np.concatenate(rows), leaf[np.concatenate(cells)], len(codes))
-            rows.append(np.flatnonzero(1.0 - total > SUM_TOLERANCE))
+            rows.append(np.flatnonzero(1.0 - total > MAX_ROUNDING_PROBABILITY))
             cells.append(np.full(len(rows[-1]), self._empty_cell))
             weight = np.concatenate([leaf[np.concatenate(cells[:-1])], (1.0 - total)[rows[-1]]])
             return RowLeaves(np.concatenate(cells), np.concatenate(rows), weight)

@@ -25,7 +25,7 @@ N_INTERVAL_DRAWS = 2000
 """Number of draws for the interval of a leaf model whose expectation has no posterior in closed form."""
 MAX_LEAVES_PER_BLOCK = 1 << 19
 """Largest number of leaf distributions that are evaluated at a time."""
-SUM_TOLERANCE = 1e-11
+MAX_ROUNDING_PROBABILITY = 1e-11
 """Largest probability that counts as rounding error of a sum over thousands of cells."""
 
 
@@ -76,7 +76,7 @@ class MixtureOverTrees:
         square = np.where(is_infinite, 0.0, variance) + (mean - center) ** 2
         out = self._post._averages(X, np.column_stack([mean - center, square, is_infinite]))
         total_variance = np.maximum(out[:, 1] - out[:, 0] ** 2, 0.0)
-        return center + out[:, 0], np.where(out[:, 2] > SUM_TOLERANCE, np.inf, total_variance)
+        return center + out[:, 0], np.where(out[:, 2] > MAX_ROUNDING_PROBABILITY, np.inf, total_variance)
 
     def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
         """Return quantiles (n, m) of the mixture at rows of X for probabilities q (m,) in (0, 1), or (n,) for one q."""

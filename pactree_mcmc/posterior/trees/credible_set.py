@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NO_CLOSED_FORM = (
     "a cell admits some features and not others, and its prior, a mean over unknown feature weights, has no closed form"
 )
-TIE_TOLERANCE = 1e-9
+LOG_POSTERIOR_TOLERANCE = 1e-9
 """Largest difference of log posteriors that counts as rounding, relative to their size or to 1 nat if that is more."""
 
 
@@ -162,5 +162,5 @@ def fraction_above(descending: np.ndarray, weight_above: np.ndarray, log_posteri
     ``descending`` (m,) has the log posteriors of the trees in descending order, nats, and ``weight_above`` (m + 1,) the
     sums of the weights of the first 0, 1, ..., m of them.
     """
-    bound = log_posterior + TIE_TOLERANCE * max(1.0, abs(log_posterior))
+    bound = log_posterior + LOG_POSTERIOR_TOLERANCE * max(1.0, abs(log_posterior))
     return float(min(weight_above[np.searchsorted(-descending, -bound, side="left")], 1.0))
