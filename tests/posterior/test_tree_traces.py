@@ -1,5 +1,6 @@
 """Traces of cells and of distances between trees, where ArviZ and the convergence check read them."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -50,6 +51,7 @@ def test_arviz_reads_and_draws_them(post, tmp_path):
     assert f"support[{cells[0]}]" in rows.index
     assert f"tree_distance[{tree_traces(post)[1]['focal'][0]}]" in rows.index
     az.plot_trace(data, var_names=["support"], coords={"cell": cells[:2]})
+    plt.close("all")
     post.save(tmp_path / "run.nc")
     loaded = pt.load(tmp_path / "run.nc")
     assert np.array_equal(loaded.to_arviz()["posterior"]["support"], data["posterior"]["support"])
