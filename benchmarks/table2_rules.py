@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exact.answers import best_sums, occurrences
-from exact.estimators.base import TrainingRows
+from exact.estimators.base import SortedRows
 from exact.estimators.voting import VotingTree, check_optional_factor, check_penalty
 from exact.graph.cells import CellGraph
 from exact.recursion.terms import with_terms
@@ -118,7 +118,7 @@ class HSVoteClassifier(VotingTree):
     def _check(self) -> None:
         check_optional_factor("eta", self.eta)
 
-    def _fit_rows(self, rows: TrainingRows, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: SortedRows, bounds: np.ndarray) -> None:
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: y has "

@@ -121,7 +121,7 @@ class PredictsFromGraph(Posterior):
         return np.unique(self.graph.feature)
 
     def _means_of_certain_rows(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Return the posterior mean (n, d) of the values of the leaves of rows with certain cells, in one pass.
+        """Return the posterior mean (n, d) of the leaf values of rows whose cells do not depend on the path, in one pass.
 
         ``codes`` (n, c) are those of the coordinates that splits use, ``by_cell`` (n_cells, d) the values of the cells.
         """
@@ -138,7 +138,7 @@ class PredictsFromGraph(Posterior):
         return out
 
     def _rows_in_cells(self, codes: np.ndarray) -> Iterator[CellRows]:
-        """Yield the rows in each cell that has training rows, some cells at a time, for rows with certain cells.
+        """Yield which of some rows, whose cells do not depend on the path, are in each cell that has training rows.
 
         ``codes`` (n, c) are those of the coordinates that splits use.
         """

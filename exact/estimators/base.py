@@ -126,7 +126,7 @@ class ClassifierOfTree(ExactClassifier):
         return fractions(self.split_counts_)
 
 
-class TrainingRows(NamedTuple):
+class SortedRows(NamedTuple):
     """Training rows, checked and sorted, so that random choices do not depend on their order or on use of weights."""
 
     X: np.ndarray  # (n, p) float64: each row, repeated as often as its weight
@@ -140,7 +140,7 @@ class TrainingRows(NamedTuple):
         return len(np.unique(self.place)) < len(self.place)
 
 
-def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
     """Check the rows and labels passed to ``fit`` and repeat each row as often as ``sample_weight`` says.
 
     Raises
@@ -157,7 +157,7 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRow
         X, y = X[place], y[place]
     classes, label = np.unique(y, return_inverse=True)
     order = sorted_order(X, label)
-    return TrainingRows(X[order], label[order], classes, place[order])
+    return SortedRows(X[order], label[order], classes, place[order])
 
 
 def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:

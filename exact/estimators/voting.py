@@ -21,7 +21,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..systems import pac_bayes
 from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, check_lambda, node_weights
 from ..systems.pruning import LARGEST_PENALTY
-from .base import ClassifierOfTree, TrainingRows, documented, read_rows, set_parameters
+from .base import ClassifierOfTree, SortedRows, documented, read_rows, set_parameters
 
 LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
 """Values of a parameter that cross-validation tries first, as in the paper."""
@@ -82,7 +82,7 @@ class VotingTree(ClassifierOfTree):
         self._fit_rows(rows, self._bounds_of(rows.X))
         return self
 
-    def _fit_rows(self, rows: TrainingRows, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: SortedRows, bounds: np.ndarray) -> None:
         """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows."""
         X, label = rows.X, rows.label
         parameters = self._search(X, label, bounds)
@@ -372,7 +372,7 @@ class PACBayesTheoryClassifier(VotingTree):
         if self.prior_depth is not None:
             check_count("prior_depth", self.prior_depth, 0, or_none=True)
 
-    def _fit_rows(self, rows: TrainingRows, bounds: np.ndarray) -> None:
+    def _fit_rows(self, rows: SortedRows, bounds: np.ndarray) -> None:
         X, label, n = rows.X, rows.label, len(rows.X)
         shuffled = check_random_state(self.random_state).permutation(n)
         grows, counted = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])

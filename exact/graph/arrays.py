@@ -187,7 +187,7 @@ def longer_edges(edges: BuilderEdges) -> BuilderEdges:
 
 @jit
 def clear_sides(arrays: Any) -> None:
-    """Set the sums of both sides of a split (rows, hash, statistics in the scratch) to zero."""
+    """Set the sums of both sides of a split (rows, hash, statistics in the builder's scratch) to zero."""
     scratch = arrays.scratch
     for side in range(2):
         scratch.side_rows[side] = 0
@@ -199,7 +199,7 @@ def clear_sides(arrays: Any) -> None:
 
 @jit
 def add_to_side(arrays: Any, side: int, i: int) -> None:
-    """Add point ``i`` to the sums in the scratch of one side, LEFT or RIGHT, of a split."""
+    """Add point ``i`` to the sums in the builder's scratch of one side, LEFT or RIGHT, of a split."""
     points, scratch = arrays.points, arrays.scratch
     scratch.side_rows[side] += points.rows[i]
     for word in range(2):
@@ -210,7 +210,7 @@ def add_to_side(arrays: Any, side: int, i: int) -> None:
 
 @jit
 def sum_by_code(arrays: Any, n_members: int, k: int) -> int:
-    """Sum the points of the current cell by code of coordinate ``k`` in the scratch, and return the number of codes.
+    """Sum the points of the current cell by code of coordinate ``k`` into the scratch, and return the number of codes.
 
     The points are the first ``n_members`` of ``members``. The codes are written in ascending order.
     """
@@ -242,7 +242,7 @@ def sum_by_code(arrays: Any, n_members: int, k: int) -> int:
 
 @jit
 def clear_code_slots(arrays: Any, n: int) -> None:
-    """Undo `sum_by_code`, which found ``n`` codes: set their entries of ``slot`` in the scratch to -1."""
+    """Undo `sum_by_code`, which found ``n`` codes: set their entries of ``slot`` in the builder's scratch to -1."""
     for j in range(n):
         arrays.scratch.slot[arrays.scratch.codes[j]] = -1
 
@@ -261,7 +261,7 @@ def add_code_to_side(arrays: Any, side: int, code: int) -> None:
 
 @jit
 def sum_from_right(arrays: Any, n: int) -> None:
-    """Start a sweep of cuts: add all ``n`` codes of the cell to the right side, and fill ``suffix`` in the scratch.
+    """Start a sweep of cuts: add all ``n`` codes of the cell to the right side, and fill ``suffix`` of the scratch.
 
     Entry j of ``suffix`` is the sum of the statistics of the codes from the j-th on.
     """
@@ -280,7 +280,7 @@ def sum_from_right(arrays: Any, n: int) -> None:
 def move_to_left(arrays: Any, code: int) -> None:
     """Move the rows and the hash of a code from the right side to the left, and add its statistics to the left.
 
-    The statistics of the right side are not changed: the caller reads them from ``suffix`` in the scratch.
+    The statistics of the right side are not changed: the caller reads them from ``suffix`` in the builder's scratch.
     """
     scratch, s = arrays.scratch, arrays.scratch.slot[code]
     add_code_to_side(arrays, LEFT, code)

@@ -73,7 +73,7 @@ def is_relative(rule: Any, rows: int) -> bool:
 
 @jit
 def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
-    """Return a split on coordinate ``k`` of an empty cell relative to the box in the scratch.
+    """Return a split on coordinate ``k`` of an empty cell relative to the box in the builder's scratch.
 
     A cut is counted from the first code of the box, a category by its place among those of the box. Then boxes of the
     same widths have the same splits, and share one cell.
@@ -128,7 +128,7 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
 
 @jit
 def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
-    """Return an upper bound on the number of splits of a cell with ``n_members`` points, whose box is in the scratch.
+    """Return an upper bound on the number of splits of a cell with ``n_members`` points and the box in the scratch.
 
     MAX_NOMINAL_SPLITS + 1 stands for all numbers that are too large.
     """
@@ -150,7 +150,7 @@ def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
 
 @jit
 def set_root_box(model: Any, arrays: Any) -> None:
-    """Set the box in the scratch to that of the root, all codes of all coordinates."""
+    """Set the box in the builder's scratch to that of the root, all codes of all coordinates."""
     box, feature = arrays.scratch.box, model.split_prior.feature
     for k in range(len(feature)):
         box[k, 0] = full_mask(feature[k].n_codes) if feature[k].nominal else 0
@@ -159,7 +159,7 @@ def set_root_box(model: Any, arrays: Any) -> None:
 
 @jit
 def narrow_box(model: Any, arrays: Any, k: int, split: int, side: int) -> None:
-    """Narrow the box in the scratch to one side, LEFT or RIGHT, of a split on coordinate ``k``."""
+    """Narrow the box in the builder's scratch to one side, LEFT or RIGHT, of a split on coordinate ``k``."""
     box = arrays.scratch.box
     if model.split_prior.feature[k].nominal:
         box[k, 0] &= split if side == LEFT else ~split
@@ -226,7 +226,7 @@ def _first_with_code(points: Any, k: int, code: int) -> int:
 
 @jit
 def box_hash(model: Any, arrays: Any, is_empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Return the two words of the hash that identifies the cell with the box in the scratch.
+    """Return the two words of the hash that identifies the cell with the box in the builder's scratch.
 
     If ``is_empty`` is True, the cell has no rows and the hash is that of the widths of the box alone.
     """

@@ -154,7 +154,7 @@ def find_or_add(
 
     ``word0, word1`` is the hash of the points or the box, to which the function adds the depth and the groups of
     features if they matter. ``parent``, ``feature``, ``split`` and ``side`` are the origin of a new cell of this
-    ``size``, whose statistics are those of ``side`` in the scratch. In mode FIND return NO_CELL if there is no cell.
+    ``size`` with the statistics of ``side`` in the builder's scratch. In mode FIND return NO_CELL if there is none.
     """
     cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
     # the groups of features that may still interact decide which features a cell can be split on
@@ -212,7 +212,7 @@ def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
-    """Return True if a cell with ``n_members`` points in the scratch has a split. Adds no edge."""
+    """Return True if a cell with ``n_members`` points in the builder's scratch has a split. Adds no edge."""
     counters = arrays.scratch.counters
     before = counters[N_EDGES]
     for k in range(len(model.split_prior.feature)):
@@ -438,7 +438,7 @@ def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) 
 
 @jit
 def _add_edge(model: Any, arrays: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Add a split of a cell on coordinate ``k``, whose two sides are summed in the scratch, with its two children.
+    """Add a split of a cell on coordinate ``k``, whose sides are summed in the builder's scratch, with its children.
 
     ``log_rule`` holds its weight until `expand` replaces it by log R.
     """

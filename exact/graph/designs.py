@@ -340,7 +340,7 @@ def write_rules_into(
 
 
 def sorted_units(model: TreeModel) -> Lowered:
-    """Return the model with its units sorted by their bits, level by level, so that memory is read in order."""
+    """Return the model with its units (merged training rows) sorted by their bits, so that memory is read in order."""
     lowered, levels = model.lowered, int(model.split_prior.levels)
     key = interleave(lowered.units.codes, levels)
     return lowered._replace(units=lowered.units.take(np.argsort(key)))

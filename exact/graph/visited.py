@@ -115,7 +115,7 @@ def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
 def assign_nodes_to_cells(model: Any, arrays: Any, nodes: Any) -> int:
     """Assign the nodes of all trees to cells, from the root down, and add these cells and their splits to the graph.
 
-    Return FINISHED, or the array that is full: the caller makes it longer and calls again.
+    ``nodes`` are `TreeNodes`. Return FINISHED, or the array that is full: the caller makes it longer and calls again.
     """
     counters, cells, of_size = arrays.scratch.counters, arrays.cells, nodes.of_size
     if counters[N_CELLS] == 0:

@@ -171,7 +171,7 @@ def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) 
 
 @jit
 def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
-    """Write the partitions of the categories ``k`` in the cell at ``depth`` into the path, from ``row`` on.
+    """Write the partitions of the categories of coordinate ``k`` in the cell at ``depth`` into the path, from ``row``.
 
     Return the next free row. The smallest category goes left.
     """
@@ -226,9 +226,10 @@ def _move_down(path: Any, depth: int, row: int, side: int) -> None:
 def value_bound(
     problem: Any, path: Any, stats: np.ndarray, sums: np.ndarray, row: int, depth: int, limit: int
 ) -> float:
-    """Return an upper bound of the values of the trees below the cell with ``stats[row]`` and ``sums[row]``.
+    """Return an upper bound of the value (log prior plus log score) of trees below the cell in ``row`` of two tables.
 
-    At the depth ``limit`` of the search, return a lower bound of the value of the cell as a leaf instead.
+    The tables are ``stats`` and ``sums``. At the depth ``limit`` of the search, return a lower bound of the value of
+    the cell as a leaf instead.
     """
     score = leaf_score(problem.leaf, stats, row)
     if depth == len(problem.log_stop) - 1:

@@ -331,7 +331,7 @@ class HullTree(NamedTuple):
 
 
 def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: float, cyclic: bool) -> np.ndarray:
-    """Return the penalty (n_cells,) of equation 2.9 for cells with ``rows`` of the ``n`` rows of one class.
+    """Return the penalty (n_cells,) of equation 2.9 for leaves at ``depth`` with ``rows`` of the ``n`` rows of a class.
 
     Labels need no code, since the class is given. Each of the two events of the theorem has probability delta / 2.
     """
@@ -347,9 +347,9 @@ def _adaptive(
     strength: float,
     delta: tuple[float, float],
 ) -> NeymanPearsonTree:
-    """Return the best tree on the hull of (constraint, objective) under the spatially adaptive penalties.
+    """Return the tree with the smallest objective and a constraint of at most ``alpha`` on the hull of both.
 
-    ``delta`` holds the probabilities that the bounds on false alarms and on misses fail.
+    This is method "adaptive" of `neyman_pearson_tree`, whose arguments these are. ``delta`` holds delta0 and delta1.
     """
     n0, n1 = int(class_counts.null[0]), int(class_counts.other[0])
     p, cyclic = problem.sample.n_features, problem.sample.cyclic

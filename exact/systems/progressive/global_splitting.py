@@ -262,7 +262,7 @@ def _indices_in(keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
 def _add_root(
     model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
 ) -> CellGraph:
-    """Return the graph ``pairs`` of pairs of structures and cells (with these keys), with the root above, as cell 0.
+    """Return the graph ``pairs`` of pairs of a structure and a cell (with ``keys``) below a root, which is cell 0.
 
     Each split of the root is repeated for every pair of structures on its two sides. Its ``log_rule`` is the log of the
     prior of the structure of the whole tree divided by the number of splittings of this structure.
