@@ -121,7 +121,7 @@ class PredictsFromGraph(Posterior):
         return np.unique(self.graph.feature)
 
     def _means_of_certain_rows(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Return the posterior mean (n, d) of the leaf values of rows whose cells do not depend on the path, in one pass.
+        """Return posterior means (n, d) of the leaf values of rows whose cells do not depend on the path, in one pass.
 
         ``codes`` (n, c) are those of the coordinates that splits use, ``by_cell`` (n_cells, d) the values of the cells.
         """
@@ -199,7 +199,7 @@ class PredictsFromGraph(Posterior):
             yield uncertain[first : first + n], as_mixture(leaves, n)
 
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
-        """Yield slices of rows with certain cells, of about `MAX_LEAVES_PER_BLOCK` (row, cell) pairs, or of one row.
+        """Yield slices of rows whose cells do not depend on the path, each with a limited number of (row, cell) pairs.
 
         ``codes`` (n, c) are those of the coordinates that splits use. Slices limit the memory of each block.
         """
