@@ -129,13 +129,13 @@ def iterate_layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: in
         child=no_child,
         first_cell=np.zeros(1, dtype=np.int64),
     )
-    before_child, depth = no_child, 0
+    previous_child, depth = no_child, 0
     while True:
         vectors = layer.vectors[:0]
         if depth < limit:
             turn = depth % p if cyclic else -1
             vectors, last, parent, child = next_vectors(
-                layer.vectors, layer.last, layer.parent, before_child, weight, levels, turn
+                layer.vectors, layer.last, layer.parent, previous_child, weight, levels, turn
             )
             layer = layer._replace(child=child)
         yield layer
@@ -147,7 +147,7 @@ def iterate_layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: in
         has_empty = needs_empty_cell(layer.child, layer.n_groups, layer.has_empty, n_groups)
         sizes = n_groups + has_empty
         first = layer.first_cell[0] + layer.n_cells + np.cumsum(sizes) - sizes
-        before_child = layer.child
+        previous_child = layer.child
         none = np.full(vectors.shape, NO_CHILD, dtype=np.int32)
         layer = Layer(vectors, last, parent, groups, n_groups, has_empty, none, first)
         depth += 1
@@ -158,14 +158,14 @@ def next_vectors(
     vectors: np.ndarray,
     last: np.ndarray,
     parent: np.ndarray,
-    before_child: np.ndarray,
+    previous_child: np.ndarray,
     weight: np.ndarray,
     levels: int,
     turn: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the level vectors of the next layer, their last features and parents, and the children of this layer.
 
-    ``vectors``, ``last`` and ``parent`` are those of `Layer`, and ``before_child`` is ``child`` of the layer before.
+    ``vectors``, ``last`` and ``parent`` are those of `Layer`, and ``previous_child`` is ``child`` of the layer before.
     Each vector is made once, from its parent, which has one halving of the last feature less. The child of a vector v
     by a feature k before its last one is found through the parent: ``v + k`` is ``(parent + k) + last``. ``turn`` is
     the only feature that may be halved, or -1 if all may be.
@@ -184,9 +184,9 @@ def next_vectors(
     for v in range(n):
         for k in range(p):
             if turn < 0 and k < last[v]:
-                uncle = before_child[parent[v], k]
-                if uncle >= 0:
-                    child[v, k] = child[uncle, last[v]]
+                sibling = previous_child[parent[v], k]
+                if sibling >= 0:
+                    child[v, k] = child[sibling, last[v]]
             elif child[v, k] >= 0:
                 w = child[v, k]
                 for j in range(p):
@@ -233,17 +233,17 @@ def split_groups_into(
 
 
 def needs_empty_cell(
-    child: np.ndarray, n_before: np.ndarray, empty_before: np.ndarray, n_groups: np.ndarray
+    child: np.ndarray, n_groups_above: np.ndarray, has_empty_above: np.ndarray, n_groups: np.ndarray
 ) -> np.ndarray:
     """Return the boolean array (V,) that is True for each level vector of the next layer that has an empty cell.
 
     A vector has an empty cell if one of its parents has, or if a half of some group of a parent contains no unit.
-    ``child``, ``n_before`` and ``empty_before`` are of the layer above, ``n_groups`` (V,) of the next one.
+    ``child``, ``n_groups_above`` and ``has_empty_above`` are of the layer above, ``n_groups`` (V,) of the next one.
     """
     parent, feature = np.nonzero(child >= 0)
     below = child[parent, feature]
     out = np.zeros(len(n_groups), dtype=np.bool_)
-    out[below[empty_before[parent] | (n_groups[below] < 2 * n_before[parent])]] = True
+    out[below[has_empty_above[parent] | (n_groups[below] < 2 * n_groups_above[parent])]] = True
     return out
 
 
@@ -379,12 +379,12 @@ def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarr
     columns: dict[str, list[np.ndarray]] = {name: [] for name in LAYER_COLUMNS}
     for name, kind in EDGE_TYPES.items():  # a graph of the root alone has none
         columns[name].append(np.empty(0, dtype=kind))
-    before = None
+    previous_layer = None
     n_edges = 0
     for layer in iterate_layers(codes, weight, levels, model.prior_tables.depth_limit, cyclic):
         limit.refuse_above(int(layer.first_cell[0]) + layer.n_cells, n_edges)
-        if before is not None:
-            n_edges += _append_edges(before, layer, codes, levels, weight, n_edges, columns)
+        if previous_layer is not None:
+            n_edges += _append_edges(previous_layer, layer, codes, levels, weight, n_edges, columns)
         n_cells = layer.n_cells
         stats, rows = np.zeros((n_cells, lowered.leaf.n_stats)), np.zeros(n_cells, dtype=np.int64)
         sum_layer_into(stats, rows, packed, layer.groups, layer.first_cell - layer.first_cell[0])
@@ -392,7 +392,7 @@ def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarr
         columns["rows"].append(rows)
         columns["depth"].append(np.full(n_cells, len(columns["depth"])))
         bar.add(n_cells)
-        before = layer
+        previous_layer = layer
     columns["first_edge"].append(np.full(n_cells + 1, n_edges))
     out = {name: np.concatenate(columns.pop(name)) for name in LAYER_COLUMNS}
     out["score"] = cell_scores(packed, out["stats"])
