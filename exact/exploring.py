@@ -114,9 +114,7 @@ class TreesWithin(NamedTuple):
         """Return the table ``X`` as an array of numbers (n, p). Raise ValueError if the trees predict no classes."""
         columns, classes = self.trees[0].columns, self.trees[0].classes
         if classes is None or columns is None:
-            raise ValueError(
-                "the trees predict no classes, which ambiguity and importance compare; give a model of classes."
-            )
+            raise ValueError("the trees do not predict classes, which these answers compare; give a model of classes.")
         return columns.numbers(X)
 
     def _routed(self) -> Iterator[tuple[Tree, Routes, np.ndarray]]:
