@@ -16,14 +16,13 @@ from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import classical_scaling, evenly_spaced_integers
-from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_text, cut_words, path_to
+from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_words, path_to
 from ...posterior.trees.shapes import Shape
-from ...table.columns import Columns
-from ...table.words import TRUTH
 from ...tree.export import MOST_CLASSES
 from ..plots.shape import MAX_OUTPUTS, output_strips
 from . import words
-from .effects import FeatureEffect, feature_effects
+from .effects import feature_effects
+from .sentences import features_sentence, first_cuts_sentence, leaf_count_sentence
 from .trees import CommonPaths, common_paths, ordering_log_posterior, trees_for_page
 from .words import MAX_NAME_LENGTH, truncate, with_signs
 
@@ -39,8 +38,6 @@ MAX_CONDITIONS_LENGTH, MAX_CALL_LENGTH, MAX_TREE_LINES = 240, 2000, 80
 """Largest numbers of characters of a path and of a call, and of lines of a tree."""
 N_PRINTED_TREES = 3
 """Number of trees printed."""
-MAX_NAMED = 3
-"""Largest number of features and of cuts in a message."""
 MAX_TRACE_POINTS, MAX_TRACED_CHAINS = 160, 8
 """Largest numbers of points of a trace, and of chains traced."""
 N_COLORS = 7
@@ -84,9 +81,9 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         "exact": None if truth is None else _exactness_text(truth),
         "verdict": _verdict_of_draws(draws, truth) if is_sampled else _verdict_of_exact(post),
         "messages": [
-            _features_sentence(words.target_name(model), inclusion, effects),
-            _first_cuts_sentence(model.columns, shapes.shapes[0]),
-            _leaf_count_sentence(draws, shapes.n_shapes, len(modes.modes)),
+            features_sentence(words.target_name(model), inclusion, effects),
+            first_cuts_sentence(model.columns, shapes.shapes[0]),
+            leaf_count_sentence(draws, shapes.n_shapes, len(modes.modes)),
         ],
         "shape": shapes.shapes[0],
         "shape_tree": _shape_tree(shapes.shapes[0]),
@@ -467,56 +464,3 @@ def _call_lines(post: SampledPosterior) -> list[str]:
 def _versions_text(numbers: dict[str, str]) -> str:
     """Return the release numbers of packages, by name, as one line."""
     return ", ".join(f"{name} {number}" for name, number in numbers.items())
-
-
-def _features_sentence(target: str, inclusion: list[dict[str, Any]], effects: list[FeatureEffect]) -> str:
-    """Return a sentence that names the features in at least half of the trees, the most important first.
-
-    ``target`` is the name of what is predicted. ``inclusion`` and ``effects`` have an entry for each listed feature.
-    """
-    frequent = [i for i, line in enumerate(inclusion) if line["probability"] >= 0.5]
-    if not frequent:
-        return f"No feature is in half of the trees for {target}."
-    if effects and effects[0].strongest:
-        frequent.sort(key=lambda i: -effects[i].strongest[1][0])  # type: ignore[index]
-    named = [
-        f"{inclusion[i]['name']} ({words.probability_text(inclusion[i]['probability'])})" for i in frequent[:MAX_NAMED]
-    ]
-    if len(frequent) > MAX_NAMED:
-        named.append(f"{len(frequent) - MAX_NAMED} more")
-    listed = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
-    verb = "decides" if len(named) == 1 else "decide"
-    return f"{listed} {verb} {target}. In brackets is the probability that a tree splits on the feature."
-
-
-def _first_cuts_sentence(columns: Columns, shape: Shape) -> str:
-    """Return a sentence with the uppermost cuts of a shape and their intervals."""
-    cuts = []
-    for line in shape.splits.sort_values("depth", kind="stable").itertuples():
-        if np.isfinite(line.cut):
-            k, name = columns.names.index(line.feature), truncate(line.feature, MAX_NAME_LENGTH)
-            condition = line.words.removeprefix(f"{line.feature} ")
-            if line.lower < line.upper and columns.kind(k) != TRUTH:
-                middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
-                cuts.append(f"{name} at {middle}, uncertain between {low} and {high}")
-            else:
-                # truth values have no "<="
-                at = f"at {condition.removeprefix('<= ')}" if condition.startswith("<= ") else condition
-                cuts.append(f"{name} {at}")
-    probability = words.probability_text(shape.probability)
-    if not cuts:
-        return f"The most probable shape, {probability} of the posterior, has no cut of a number."
-    verb = "the cut is" if len(cuts) == 1 else "the first cuts are"
-    return f"In the most probable shape, {probability} of the posterior, {verb}: {'; '.join(cuts[:MAX_NAMED])}."
-
-
-def _leaf_count_sentence(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
-    """Return sentences with the 90 % range of the number of leaves, and the number of clusters or shapes of trees."""
-    pmf = draws.n_leaves_pmf()
-    low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))
-    span = f"{low}" if low == high else f"{low} to {high}"
-    probability_text = words.probability_text(float(pmf[low : high + 1].sum()))
-    text = f"A tree has {span} {'leaf' if span == '1' else 'leaves'} with probability {probability_text}."
-    if n_modes > 1:
-        return f"{text} The trees fall into {n_modes} clusters, which the map shows."
-    return f"{text} The draws have {n_shapes} shapes in all." if n_shapes > 1 else text
