@@ -376,7 +376,7 @@ def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: 
 
 
 def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each of the cells that about half of the trees have, the most probable first.
+    """Return a dictionary for each of the cells with probability nearest to one half, the most probable first.
 
     A cell is the set of training rows in a node. It has words, rows, probability, its errors by chain and in all, and
     the exact probability or None.

@@ -337,7 +337,7 @@ function start() {
       return item;
     }
     const leaf = -1 - tree.nodes[i];
-    item.append(" ", make("span", `${figures(leaves.rows[leaf])} rows`, {class: "quiet"}));
+    item.append(" ", make("span", `${figures(leaves.rows[leaf])} row${leaves.rows[leaf] === 1 ? "" : "s"}`, {class: "quiet"}));
     if (leaves.values || leaves.words) item.append(" ", make("span", leafWords(leaf), {class: "value"}));
     return item;
   }
