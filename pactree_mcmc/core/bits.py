@@ -80,6 +80,7 @@ def count_light_subsets(rows: np.ndarray, least: int) -> np.ndarray:
             if j == n:
                 out[j, t] = 1
                 continue
+            # subsets without category j, and subsets with it, whose other categories have fewer than t - rows[j] rows
             out[j, t] = out[j + 1, t] + (out[j + 1, t - rows[j]] if t > rows[j] else 0)
     return out
 

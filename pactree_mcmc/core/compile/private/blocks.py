@@ -52,21 +52,27 @@ class BlockType(types.Type):
 
 @register_model(BlockType)
 class _BlockModel(models.PrimitiveModel):
+    """numba's data model of a block: a pointer to the description of the array."""
+
     def __init__(self, dmm: Any, fe_type: BlockType) -> None:
         super().__init__(dmm, fe_type, dmm[fe_type.as_array].get_value_type().as_pointer())
 
 
 @lower_cast(BlockType, types.Array)
 def _to_array(context: Any, builder: Any, block: Any, array: Any, value: Any) -> Any:
+    """Generate code that loads the description of the array, if an array is needed in place of its block."""
     return load_fixed(builder, value)
 
 
 def _as_array(kind: types.Type) -> types.Type:
+    """Return the type of the block's array if ``kind`` is the type of a block, otherwise ``kind``."""
     return kind.as_array if isinstance(kind, BlockType) else kind
 
 
 @infer_global(operator.getitem)
 class _TypeOfItem(AbstractTemplate):
+    """Type inference of ``block[index]``: the type of an entry, or of the array that a slice returns."""
+
     def generic(self, args: Any, kws: Any) -> Any:
         block, index = args
         if not isinstance(block, BlockType):
@@ -79,6 +85,8 @@ class _TypeOfItem(AbstractTemplate):
 
 @infer_global(operator.setitem)
 class _TypeOfSetting(AbstractTemplate):
+    """Type inference of ``block[index] = value``, and of the same with a block as value."""
+
     def generic(self, args: Any, kws: Any) -> Any:
         block, index, value = args
         if not isinstance(block, BlockType) and not isinstance(value, BlockType):
@@ -92,12 +100,16 @@ class _TypeOfSetting(AbstractTemplate):
 
 @infer_global(len)
 class _TypeOfLen(AbstractTemplate):
+    """Type inference of ``len(block)``."""
+
     def generic(self, args: Any, kws: Any) -> Any:
         return signature(types.intp, *args) if isinstance(args[0], BlockType) else None
 
 
 @infer
 class _TypeOfIterator(AbstractTemplate):
+    """Type inference of a loop over a block, which is a loop over its array."""
+
     key = "getiter"
 
     def generic(self, args: Any, kws: Any) -> Any:
@@ -108,6 +120,8 @@ class _TypeOfIterator(AbstractTemplate):
 
 @infer_getattr
 class _TypeOfAttribute(AttributeTemplate):
+    """Type inference of the attributes of a block, which are those of its array."""
+
     key = BlockType
 
     def generic_resolve(self, block: BlockType, name: str) -> Any:
@@ -116,6 +130,7 @@ class _TypeOfAttribute(AttributeTemplate):
 
 @lower_getattr_generic(BlockType)
 def _get_attribute(context: Any, builder: Any, block: BlockType, value: Any, name: str) -> Any:
+    """Generate code that reads an attribute of a block, which is that of its array."""
     array, loaded = block.as_array, load_fixed(builder, value)
     result = context.typing_context.resolve_getattr(array, name)
     return context.get_getattr(array, name)(context, builder, array, loaded, name) if result is not None else None
@@ -134,7 +149,10 @@ def _axis_length(builder: Any, block: Any, axis: int) -> Any:
 
 
 def _entry_address(context: Any, builder: Any, kinds: Any, block: Any, indices: Any) -> Any:
-    """Return the address of the entry at the indices ``indices``. Negative indices count from the end."""
+    """Return the address of the entry of a block at some ``indices``, of types ``kinds``, in code that is being generated.
+
+    Negative indices count from the end.
+    """
     offset = ir.Constant(ir.IntType(64), 0)
     for axis, (kind, index) in enumerate(zip(kinds, indices, strict=True)):
         size = _axis_length(builder, block, axis) if axis > 0 or _may_be_negative(kind, index) else None
@@ -157,6 +175,7 @@ def _may_be_negative(kind: Any, index: Any) -> bool:
 @lower_builtin(operator.getitem, BlockType, types.Integer)
 @lower_builtin(operator.getitem, BlockType, types.BaseTuple)
 def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Generate code that reads one entry of a block."""
     return arrayobj.load_item(context, builder, sig.args[0], _indexed_entry_address(context, builder, sig, args))
 
 
@@ -164,6 +183,7 @@ def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 @lower_builtin(operator.setitem, BlockType, types.BaseTuple, types.Any)
 @lower_builtin(operator.setitem, BlockType, types.SliceType, types.Any)
 def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Generate code that writes one entry of a block, or several through its array."""
     block, index, value = sig.args
     if not block.is_entry(index) or value != block.dtype:
         array_signature = signature(types.none, block.as_array, index, value)
@@ -184,4 +204,5 @@ def _indexed_entry_address(context: Any, builder: Any, sig: Any, args: Any) -> A
 
 @lower_builtin(len, BlockType)
 def _lower_len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Generate code for the length of the first axis of a block."""
     return _axis_length(builder, args[0], 0)

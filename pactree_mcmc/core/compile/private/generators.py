@@ -38,6 +38,8 @@ GENERATOR = GeneratorType()
 
 @register_model(GeneratorType)
 class _GeneratorModel(models.OpaqueModel):
+    """numba's data model of a generator in a struct: a pointer without further type."""
+
     pass
 
 
@@ -69,6 +71,7 @@ def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "random")
 def _random(rng):  # type: ignore[no-untyped-def]
+    """Draw a number in [0, 1), as numba's own form of the generator does."""
     return lambda rng: _as_numba(rng).random()
 
 
@@ -114,9 +117,11 @@ def _draw_integer(rng, low, high):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "standard_exponential")
 def _standard_exponential(rng):  # type: ignore[no-untyped-def]
+    """Draw an exponential number of mean 1, as numba's own form of the generator does."""
     return lambda rng: _as_numba(rng).standard_exponential()
 
 
 @overload_method(GeneratorType, "gamma")
 def _gamma(rng, shape):  # type: ignore[no-untyped-def]
+    """Draw a gamma number of scale 1, as numba's own form of the generator does."""
     return lambda rng, shape: _as_numba(rng).gamma(shape)

@@ -126,6 +126,8 @@ def _link_library(module: Any, library: CodeLibrary) -> None:
 
 
 class _Lowering(NativeLowering):
+    """numba's lowering pass, whose code goes to a library of the class ``library_class``."""
+
     library_class: type[JITCodeLibrary]
 
     def run_pass(self, state: Any) -> bool:
@@ -163,6 +165,7 @@ class _UncheckedPasses(PassManager):
     """Passes that run without the records and checks of numba's manager, which take as long as the passes."""
 
     def run(self, state: Any) -> None:
+        """Run the passes in their order on the state of a compilation."""
         for each, _ in self.passes:
             _pass_registry.get(each).pass_inst.run_pass(state)
 
