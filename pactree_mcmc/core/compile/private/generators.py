@@ -40,8 +40,6 @@ GENERATOR = GeneratorType()
 class _GeneratorModel(models.OpaqueModel):
     """numba's data model of a generator in a struct: a pointer without further type."""
 
-    pass
-
 
 def generator_words(rng: np.random.Generator) -> np.ndarray:
     """Return the addresses of a generator's state and functions, in the order of GENERATOR_FIELDS."""
