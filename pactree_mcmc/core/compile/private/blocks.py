@@ -149,7 +149,7 @@ def _axis_length(builder: Any, block: Any, axis: int) -> Any:
 
 
 def _entry_address(context: Any, builder: Any, kinds: Any, block: Any, indices: Any) -> Any:
-    """Return the address of the entry of a block at some ``indices``, of types ``kinds``, in code that is being generated.
+    """Return the address of the entry of a block at ``indices`` of types ``kinds``, in code that is being generated.
 
     Negative indices count from the end.
     """
