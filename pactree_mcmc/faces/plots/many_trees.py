@@ -299,7 +299,7 @@ def _draw_legend(ax: Axes, post: SampledPosterior, modes: Modes) -> None:
 
 
 def _root_and_size(tree: Tree) -> str:
-    """Return the root and the number of leaves of a tree."""
+    """Return the split at the root and the number of leaves of a tree as text, for a legend."""
     if tree.feature[0] == LEAF:
         return "no split"
     return f"{style.shortened(tree.split(0).replace(' <= ', ' ≤ '), MAX_NAME_LETTERS)}, {tree.n_leaves} leaves"
@@ -357,7 +357,11 @@ def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | 
 def _plot_distribution(
     posterior: Posterior, ax: Axes | None, truth: Posterior | None, quantity: str, label: str
 ) -> Axes:
-    """Draw the distribution of a property of trees, with values ``quantity`` and probabilities ``{quantity}_pmf``."""
+    """Draw the distribution of a number that each tree has, "n_leaves" or "depth", as bars, and return the axes.
+
+    Posteriors have the probabilities as the method ``{quantity}_pmf``. ``truth`` is an exact posterior or None,
+    ``label`` the name of the quantity.
+    """
     from matplotlib.ticker import MaxNLocator
 
     ax = style.axes_or_new(ax, 5.0, 3.2)

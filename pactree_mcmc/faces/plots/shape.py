@@ -168,7 +168,10 @@ def _draw_strip(canvas: TreeCanvas, x: float, y: float, width: float, place: np.
 
 
 def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
-    """Return the children of each node of a tree in preorder, given its leaves."""
+    """Return the children of each node of a binary tree, whose nodes are numbered in preorder.
+
+    ``leaves`` are the nodes without children.
+    """
     children: list[list[int]] = [[] for _ in range(n_nodes)]
     # nodes that wait for a child, the lowest last
     waiting: list[int] = []

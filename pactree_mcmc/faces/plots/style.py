@@ -96,7 +96,10 @@ def evenly_spaced(n: int, most: int) -> np.ndarray:
 
 
 def training_rows_as_numbers(model: TreeModel, rows: np.ndarray) -> np.ndarray:
-    """Return training rows (m,) as numbers (m, p) that every tree of the model routes as it routes these rows."""
+    """Return the training rows with these indices (m,) as numbers (m, p).
+
+    Every tree of the model routes the numbers as it routes these rows.
+    """
     return model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
 
 

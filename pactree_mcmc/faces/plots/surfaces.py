@@ -185,9 +185,10 @@ def plot_partition(
 
 
 def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> FeatureAxis:
-    """Return a feature over the range of its training values, cut at the thresholds of trees.
+    """Return the axis of a feature (an index) over the range of its training values, cut at the thresholds of trees.
 
-    If leaves have a regression on the feature, it is cut into ``most_pieces`` pieces.
+    If it would have more than ``most_pieces`` pieces, or leaves have a regression on the feature, it is cut into that
+    many pieces of equal width.
     """
     name, categories = model.columns.names[feature], model.columns.categories[feature]
     if categories is not None:
@@ -209,7 +210,7 @@ def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pie
 
 
 def _has_regression_on(model: TreeModel, feature: int) -> bool:
-    """Return True if the prediction of a leaf changes with an ordered feature."""
+    """Return True if leaves have a regression on the feature, so that predictions change within a leaf."""
     x_columns = model.leaf.x_columns
     return x_columns is not None and feature in model.columns.ordered_places("columns", x_columns)
 
@@ -259,7 +260,11 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping
 def feature_plane(
     model: TreeModel, pair: tuple[int, int], rows: np.ndarray, trees: Sequence[Tree], most_pieces: int
 ) -> FeaturePlane:
-    """Return the plane over two features, cut at the thresholds of trees, with a copy of ``rows`` in each rectangle."""
+    """Return the plane over two features (indices), cut at the thresholds of trees, for predictions in its rectangles.
+
+    ``rows`` (m, p) are numbers. Each rectangle gets a copy of them in which both features have values inside it. An
+    axis has at most ``most_pieces`` pieces.
+    """
     x, y = (feature_axis(model, k, trees, most_pieces) for k in pair)
     out = np.tile(rows, (len(x.middles) * len(y.middles), 1))
     out[:, x.feature] = np.repeat(np.tile(x.middles, len(y.middles)), len(rows))
@@ -282,7 +287,11 @@ def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
 def draw_surface(
     ax: Any, plane: FeaturePlane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]
 ) -> Any:
-    """Draw filled rectangles, the colour bar and the names of the features, and return the rectangles."""
+    """Draw the rectangles of a plane in the colours of ``values``, a colour bar and the names of features.
+
+    ``colors`` is the name of a colour map, ``limits`` are the ends of its scale (None: those of the values). Return
+    matplotlib's mesh of the rectangles.
+    """
     x, y, (low, high) = plane.x.edges, plane.y.edges, limits
     mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)
     ax.get_figure().colorbar(mesh, ax=ax).set_label(name, parse_math=False)
@@ -295,7 +304,10 @@ def draw_surface(
 
 
 def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
-    """Draw lines between neighbouring rectangles of different leaves, thinner if there are many."""
+    """Draw lines between neighbouring rectangles of different leaves, thinner if there are many.
+
+    ``leaf`` (len(y), len(x)) is the leaf that contains each rectangle.
+    """
     from matplotlib.collections import LineCollection
 
     x, y = plane.x.edges, plane.y.edges
@@ -308,7 +320,11 @@ def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
 
 
 def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh: Any) -> None:
-    """Draw training rows in the colours of ``mesh``, or white, and spread nominal ones within their category."""
+    """Draw training rows as points, in the colours of ``mesh``, or white if that is None.
+
+    The colour of a row is its y, or 1 if its class is that of ``column`` and 0 otherwise. Rows with one category are
+    spread at random within it.
+    """
     rows = style.evenly_spaced(model.n_rows, MAX_DRAWN_ROWS)
     place = style.training_rows_as_numbers(model, rows)[:, [plane.x.feature, plane.y.feature]]
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)

@@ -110,10 +110,10 @@ def most_probable_tree(post: Posterior) -> tuple[Tree, str]:
 
 
 class TreeDrawing(TreeCanvas):
-    """A `Tree` on a canvas.
+    """A `Tree` on a canvas: boxes of the splits, space for the leaves, and the lines between them.
 
     If ``panel`` is positive, all leaves are at one height with ``panel`` inches below them, and ``side`` inches for an
-    axis are left of them.
+    axis are left of them. Subtrees below ``max_depth`` are left out; ``cut`` are the nodes at which they begin.
     """
 
     def __init__(
