@@ -16,7 +16,7 @@ from ..files.calls import call_record, seed_of
 from ..files.store import AnyPath
 from ..model import TreeModel
 from ..posterior.convergence import warn_if_unconverged
-from ..posterior.evidence import join_ladder_reports, prior_mass
+from ..posterior.evidence import evidence_difference_lines, join_ladder_reports, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.drawn import Course
@@ -218,10 +218,12 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
             run_state = fit_steps(run_state)
         if run_state.checkpoint is not None:
             run_state.checkpoint.update_plans(run_state.plans)
-    run_state, evidences = make_draws(run_state), None
+    run_state, evidences, has_passed = make_draws(run_state), None, False
     steps = run_state.present_results[0].n_draws * first.thin
     if first.length is not None:
-        run_state, steps, evidences = Schedule(run_state, stop.began if stop.is_timed else began).run()
+        schedule = Schedule(run_state, stop.began if stop.is_timed else began)
+        run_state, steps, evidences = schedule.run()
+        has_passed = schedule.has_passed
     seconds += time.perf_counter() - began
     try:
         post = _join_posterior(run_state, seconds, steps)
@@ -236,7 +238,9 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
             post.course = post.course._replace(evidences=evidences)
         if run_state.is_complete and run_state.checkpoint is not None:
             post.save(run_state.checkpoint.path)
-        warn_if_unconverged(post, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
+        # draws that passed are not diagnosed once more, which would take a tenth of a short run
+        if not has_passed or evidence_difference_lines(evidences):
+            warn_if_unconverged(post, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
     except KeyboardInterrupt:
         warn("interrupted: all draws are returned, but not checked; post.summary() checks them.")
     return post

@@ -65,6 +65,8 @@ class Schedule:
         self.run_state, self.began, self.stretch_began = run_state, began, began
         self.evidences: np.ndarray | None = None
         """`Course.evidences` of the draws judged last, or None if they were not computed."""
+        self.has_passed = False
+        """True if the draws satisfied the criterion when they were judged last."""
         self.next_thin = 0
         """Number of steps between two draws of the next stretch, 0 if there is none."""
 
@@ -107,6 +109,7 @@ class Schedule:
             self.run_state = self.run_state._replace(is_complete=False)
             warn(f"interrupted: the {self.n_draws} draws a chain made so far are returned.")
         steps = self.steps
+        self.has_passed &= self.n_draws <= self.length.draws
         self._thin_out(self.length.draws)
         return self.run_state, steps, self.evidences
 
@@ -115,14 +118,14 @@ class Schedule:
         if self.n_draws >= 2 * self.length.draws:
             self._thin_out(self.n_draws // 2)
             self.run_state = _change_plans(self.run_state, draws=self.n_draws, thin=2 * self.plan.thin)
-        self.evidences = None
+        self.evidences, self.has_passed = None, False
         is_cut = self.run_state.stop.is_timed and self.n_draws < self.plan.draws
         if not self.run_state.is_complete or is_cut or self._n_further() < 1:
             return State.END
         if self.n_draws < self.length.draws:
             return State.EXTEND
-        is_good, self.evidences = judge_draws(self.plan, self.run_state.present_results)
-        if is_good:
+        self.has_passed, self.evidences = judge_draws(self.plan, self.run_state.present_results)
+        if self.has_passed:
             self.next_thin = self._next_thin(confirms=True) if self._needs_confirmation else 0
             return State.END if self.next_thin == 0 else State.CONFIRM
         self.next_thin = self._next_thin(confirms=False) if can_add_draws(self.run_state) else 0

@@ -438,3 +438,34 @@ def scatter_units(stats: np.ndarray, to: np.ndarray, units: Any, order: np.ndarr
             stats[row, 0] += weight[u & weight_all]
             for j in range(len(moments)):
                 stats[row, j + 1] += moments[j, u]
+
+
+@jit
+def sum_by_code(
+    stats: np.ndarray, rows: np.ndarray, codes: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int
+) -> tuple[int, int]:
+    """Add statistics and rows of each of the units ``order[start:stop]`` to the entry of its code, one of ``codes``.
+
+    Return the smallest and the largest code of these units.
+    """
+    label, weight, moments, rows_of_unit = units.label, units.weight, units.moments, units.rows
+    is_equal, is_single = units.weight_all == 0, units.rows_all == 0
+    first_weight, lowest, highest = weight[0], np.int64(1) << 40, np.int64(-1)
+    # one pass with all that it needs: unsigned indices need no check of their sign
+    for i in range(start, stop):
+        u = np.uint32(order[i])
+        c = codes[u]
+        lowest, highest = min(lowest, np.int64(c)), max(highest, np.int64(c))
+        rows[c] += 1 if is_single else rows_of_unit[u]
+        unit_weight = first_weight if is_equal else weight[u]
+        if units.counts:
+            stats[c, label[u]] += unit_weight
+        else:
+            stats[c, 0] += unit_weight
+            if len(moments) == 2:
+                stats[c, 1] += moments[0, u]
+                stats[c, 2] += moments[1, u]
+                continue
+            for j in range(len(moments)):
+                stats[c, j + 1] += moments[j, u]
+    return int(lowest), int(highest)

@@ -258,13 +258,26 @@ def _compute_diagnostics(post: DrawnTrees, max_points: int) -> Diagnostics:
 
     Predictions whose R-hat is too large are marked if chance explains it.
     """
-    parts = [Quantities(list(SCALARS), ["scalars"] * len(SCALARS), _scalars_by_tree(post)), feature_indicators(post)]
-    parts += [distance_quantities(post), _checked_predictions(post, max_points)]
+    parts = [*_quantities_of_trees(post), _checked_predictions(post, max_points)]
+    return _join_diagnostics(post, parts, [rhat_and_ess_by_tree(part.by_tree, post.tree_of_draw) for part in parts])
+
+
+def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
+    """Yield the quantities of the trees other than predictions, one group after the other."""
+    yield Quantities(list(SCALARS), ["scalars"] * len(SCALARS), _scalars_by_tree(post))
+    yield feature_indicators(post)
+    yield distance_quantities(post)
+
+
+def _join_diagnostics(
+    post: DrawnTrees, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
+) -> Diagnostics:
+    """Return the diagnostics of groups of quantities, predictions last, and those of feature weights if these are drawn."""
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = feature_weights(post)
     by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
-    rhat_and_ess_of_part = [rhat_and_ess_by_tree(by_tree, post.tree_of_draw), rhat_and_ess(by_draw)]
-    rhat, ess = (np.concatenate(part) for part in zip(*rhat_and_ess_of_part, strict=True))
+    of_part = [*rhat_and_ess_of_parts, rhat_and_ess(by_draw)]
+    rhat, ess = (np.concatenate(part) for part in zip(*of_part, strict=True))
     names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
     names, groups = [*names, *weights], np.array([*group, *["feature weights"] * len(weights)])
     by_chance = (groups == PREDICTIONS) & (rhat > MAX_RHAT) & (rhat <= MAX_RHAT_BY_CHANCE) & (ess >= MIN_ESS)
@@ -289,13 +302,17 @@ def has_converged(post: DrawnTrees) -> bool:
     """Return True if no criterion of `check_convergence` fails; predictions are computed only if no other one fails."""
     if _has_too_few_draws(post):
         return False
-    for compute in (_scalars_by_tree, feature_indicators, distance_quantities):
-        values = compute(post)
-        by_tree = values.by_tree if isinstance(values, Quantities) else values
-        rhat, ess = rhat_and_ess_by_tree(by_tree, post.tree_of_draw)
+    parts, rhat_and_ess_of_parts = [], []
+    for part in _quantities_of_trees(post):
+        rhat, ess = rhat_and_ess_by_tree(part.by_tree, post.tree_of_draw)
         if not np.all((rhat <= MAX_RHAT) & (ess >= MIN_ESS)):
             return False
-    return not (_compute_diagnostics(post, MAX_POINTS).failed.any() or _evidence_disagreement(post))
+        parts.append(part)
+        rhat_and_ess_of_parts.append((rhat, ess))
+    parts.append(_checked_predictions(post, MAX_POINTS))
+    rhat_and_ess_of_parts.append(rhat_and_ess_by_tree(parts[-1].by_tree, post.tree_of_draw))
+    failed = _join_diagnostics(post, parts, rhat_and_ess_of_parts).failed
+    return not (failed.any() or _evidence_disagreement(post))
 
 
 def feature_weights(post: DrawnTrees) -> dict[str, np.ndarray]:

@@ -21,7 +21,7 @@ from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED
 from ..state.splits import is_splittable
 from ..state.stored import Graph
 from ..state.terms import score_node
-from ..state.tree import ChainState, new_state, with_double_nodes
+from ..state.tree import ChainState, new_state, with_node_capacity
 from ..state.weights import redraw_weights
 from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
 
@@ -84,9 +84,9 @@ class Chain:
         """Number of draws saved so far."""
         return int(self.saved.used[DRAWS])
 
-    def enlarge(self) -> None:
-        """Double the room for nodes."""
-        self.state = with_double_nodes(self.state)
+    def enlarge(self, n_nodes: int | None = None) -> None:
+        """Make room for ``n_nodes`` nodes, or for twice as many as before if it is None."""
+        self.state = with_node_capacity(self.state, n_nodes or 2 * len(self.state.node))
         self._pack()
 
     def use_graph(self, graph: Graph) -> None:

@@ -193,8 +193,8 @@ def _replica(chain: Chain) -> Replica:
 def _restore(chain: Chain, replica: Replica) -> None:
     """Give a new chain the state of a replica. Raise ValueError if its arrays have other shapes."""
     arrays = dict(zip(ARRAYS, replica.state, strict=True))
-    while len(chain.state.node) < len(arrays["node"]):
-        chain.enlarge()
+    if len(chain.state.node) < len(arrays["node"]):
+        chain.enlarge(len(arrays["node"]))
     for name, array in arrays.items():
         present = getattr(chain.state, name)
         if name != "node" and present.shape[1:] != array.shape[1:]:

@@ -109,36 +109,56 @@ def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
 
     Write number of rows and hash of the left child. Return the index in ``order`` at which the right side begins.
     """
-    order, to_right, stats = state.order, state.scratch.to_right, state.stats
-    codes, rows, rows_all = model.units.codes, model.units.rows, model.units.rows_all
-    k, cut, categories = state.node[node].feature, state.node[node].cut, state.node[node].categories
-    children = (state.node[node].left, state.node[node].right)
-    for j in range(stats.shape[1]):
-        stats[children[0], j] = 0.0
-        stats[children[1], j] = 0.0
-    n_left, n_right, rows_left = 0, 0, 0
-    hashes = parts_rows(model.split_prior)
-    hash_left = np.int64(0)
-    start = state.node[node].start
-    state.count[N_VISITED_ROWS] += state.node[node].stop - start
-    for i in range(start, state.node[node].stop):
+    order, to_right, here = state.order, state.scratch.to_right, state.node[node]
+    codes, k, cut, categories = model.units.codes, here.feature, here.cut, here.categories
+    n_left, n_right = 0, 0
+    state.count[N_VISITED_ROWS] += here.stop - here.start
+    for i in range(here.start, here.stop):
         u = order[i]
         right = 1 - goes_left(np.int64(codes[k, u]), cut, categories)
-        order[start + n_left] = u
+        order[here.start + n_left] = u
         to_right[n_right] = u
         n_left += 1 - right
         n_right += right
-        rows_left += (1 - right) * rows[u & rows_all]
-        if hashes and right == 0:
-            hash_left += hash_integer(np.int64(u))
+    middle = here.start + n_left
     for i in range(n_right):
-        order[start + n_left + i] = to_right[i]
-    middle = start + n_left
-    add_units(stats, children[0], model.units, order, start, middle)
-    add_units(stats, children[1], model.units, order, middle, middle + n_right)
-    state.node[children[0]].rows = rows_left
-    state.node[children[0]].hash = hash_left
+        order[middle + i] = to_right[i]
+    _sum_children(model, state, node, middle)
     return middle
+
+
+@jit
+def _sum_children(model: Lowered, state: ChainState, node: int, middle: int) -> None:
+    """Sum the statistics of both children of a node, whose rows are divided at ``order[middle]``.
+
+    Write number of rows and hash of the left child. Sums of whole numbers are exact, so that the smaller child alone is
+    visited, and the other one has the rest.
+    """
+    here, order, units, stats = state.node[node], state.order, model.units, state.stats
+    start, stop, is_left_smaller = here.start, middle, middle - here.start <= here.stop - middle
+    near, far = here.left, here.right
+    if not is_left_smaller:
+        start, stop, near, far = middle, here.stop, here.right, here.left
+    rows, cell_hash = stop - start, np.int64(0)
+    if units.rows_all != 0:
+        rows = 0
+        for i in range(start, stop):
+            rows += units.rows[order[i]]
+    if parts_rows(model.split_prior):
+        for i in range(start, stop):
+            cell_hash += hash_integer(np.int64(order[i]))
+    state.node[here.left].rows = rows if is_left_smaller else here.rows - rows
+    state.node[here.left].hash = cell_hash if is_left_smaller else here.hash - cell_hash
+    for j in range(stats.shape[1]):
+        stats[near, j] = stats[far, j] = 0.0
+    add_units(stats, near, units, order, start, stop)
+    if units.counts and model.leaf.lookup.shape[1] > 1:
+        for j in range(stats.shape[1]):
+            stats[far, j] = stats[node, j] - stats[near, j]
+    elif is_left_smaller:
+        add_units(stats, far, units, order, middle, here.stop)
+    else:
+        add_units(stats, far, units, order, here.start, middle)
 
 
 @jit

@@ -10,18 +10,13 @@ from .tree import ChainState
 
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the distinct codes of feature ``k`` in a node's rows, ascending, into ``codes.distinct``. Return their
-    number.
-
-    Write the code of each unit (merged row) of the node into ``codes.of_unit``.
-    """
+    """Write the distinct codes of feature ``k`` in a node, ascending, into ``codes.distinct``. Return their number."""
     codes, order, scratch = model.units.codes[k], state.order, state.scratch.codes
-    out, is_present, of_unit = scratch.distinct, scratch.is_present, scratch.of_unit
+    out, is_present = scratch.distinct, scratch.is_present
     start, stop = state.node[node].start, state.node[node].stop
     lowest, highest, n = np.int64(1) << 40, np.int64(-1), np.int64(0)
     for i in range(start, stop):
         c = np.int64(codes[order[i]])
-        of_unit[i - start] = c
         is_present[c] = 1
         lowest, highest = min(lowest, c), max(highest, c)
     if highest - lowest < 16 * (stop - start):
@@ -30,8 +25,8 @@ def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
             n += is_present[c]
             is_present[c] = 0
         return n
-    for i in range(stop - start):
-        c = np.int64(of_unit[i])
+    for i in range(start, stop):
+        c = np.int64(codes[order[i]])
         out[n] = c
         n += is_present[c]
         is_present[c] = 0

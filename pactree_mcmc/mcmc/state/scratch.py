@@ -35,8 +35,8 @@ class Codes(NamedTuple):
 
     distinct: Annotated[np.ndarray, np.int64, "codes"]
     """Codes in the cell, ascending."""
-    of_unit: Annotated[np.ndarray, np.int32, "units"]
-    """Code of each unit of the cell. If the cell has one split only, the side of the unit, 0 or 1."""
+    side: Annotated[np.ndarray, np.int32, "units"]
+    """Side, 0 (left) or 1, of each unit of a cell that has only one split on the feature."""
     is_present: Annotated[np.ndarray, np.uint8, "all_codes"]
     """1 for each code that a search has found already. All are 0 between uses."""
     rows: Annotated[np.ndarray, np.int64, "codes"]
@@ -133,6 +133,8 @@ class Density(NamedTuple):
     """Terms of one cell."""
     logs: Annotated[np.ndarray, np.float64, 2, "logs"]
     """Constants x log x (row 0) and log(1 + x) (row 1) for x = 0, 1, ..., unused if weights are not whole numbers."""
+    log_rows: Annotated[np.ndarray, np.float64, "rows + 2"]
+    """Constants log(1 + n) for numbers n of rows."""
     branch: Annotated[np.recarray, BRANCH, MAX_SAMPLED_SPLITS]
     """Sampled splits of cells, on a stack."""
     branch_terms: Annotated[np.ndarray, np.float64, MAX_SAMPLED_SPLITS, N_SPLIT_TERMS]

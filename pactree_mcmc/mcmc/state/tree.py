@@ -6,6 +6,8 @@ from which moves choose uniformly.
 """
 
 from collections.abc import Collection
+from functools import lru_cache
+from math import log1p
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -87,6 +89,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
         "nodes": n_nodes,
         "tilts": 1 if rule.is_fixed else n_nodes,
         "units": model.units.n_units,
+        "rows + 2": _n_rows(model) + 2,
         "features": p,
         "boxes": p if told(has_box, rule) else 0,
         "weights": 0 if rule.is_fixed else rule.n_turns + 1,
@@ -120,19 +123,33 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
     if "density" in scratch:
         logs, x = state.scratch.density.logs, np.arange(float(state.scratch.density.logs.shape[1]))
         logs[0], logs[1], state.density[:] = x * np.log(np.maximum(x, 1.0)), np.log1p(x), initial_density()
+        state.scratch.density.log_rows[:] = _logs_of_rows(_n_rows(model) + 2, logs.shape[1] > 1)
     return state
 
 
-def with_double_nodes(state: ChainState) -> ChainState:
-    """Return the state with twice the room for nodes. The arrays without a node axis are shared."""
+def _n_rows(model: Lowered) -> int:
+    """Return the number of rows of the table."""
+    return int(model.units.rows.sum()) if model.units.rows_all else model.units.n_units
+
+
+@lru_cache(maxsize=8)
+def _logs_of_rows(n: int, by_numpy: bool) -> np.ndarray:
+    """Return log(1 + x) for x = 0, ..., n - 1, by NumPy or by the C library, which may differ in the last bit."""
+    return np.log1p(np.arange(float(n))) if by_numpy else np.array([log1p(x) for x in range(n)])
+
+
+def with_node_capacity(state: ChainState, n_nodes: int) -> ChainState:
+    """Return the state with room for ``n_nodes`` nodes, which is more. The arrays without a node axis are shared."""
     cap, n_free = len(state.node), int(state.count[N_FREE])
-    by_node = {name: _pad_with_zeros(getattr(state, name)) for name in ("node", "stats", "box", "tilt", "plan")}
-    out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad_with_zeros(state.scratch.note)))
-    out.node.free[n_free : n_free + cap] = np.arange(2 * cap - 1, cap - 1, -1)
-    out.count[N_FREE] += cap
+    by_node = {name: _pad(getattr(state, name), n_nodes) for name in ("node", "stats", "box", "tilt", "plan")}
+    out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad(state.scratch.note, n_nodes)))
+    out.node.free[n_free : n_free + n_nodes - cap] = np.arange(n_nodes - 1, cap - 1, -1)
+    out.count[N_FREE] += n_nodes - cap
     return out
 
 
-def _pad_with_zeros(array: np.ndarray) -> np.ndarray:
-    """Return an array followed by as many zeros, of the same type."""
-    return np.concatenate([array, np.zeros_like(array)]).view(type(array))
+def _pad(array: np.ndarray, n: int) -> np.ndarray:
+    """Return an array of ``n`` entries, those of ``array`` followed by zeros, of the same type."""
+    out = np.zeros((n, *array.shape[1:]), array.dtype).view(type(array))
+    out[: len(array)] = array
+    return out

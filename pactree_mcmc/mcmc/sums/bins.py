@@ -9,7 +9,7 @@ import numpy as np
 from ...core.bits import goes_left
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.data import scatter_units
+from ...model.data import scatter_units, sum_by_code
 from ...model.split_prior.geometry import follows_design, has_one_way, parts_box
 from ..state.codes import collect_codes
 from ..state.records import N_VISITED_ROWS
@@ -29,10 +29,9 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """
     rule, n_bins = model.split_prior, np.int64(2)
     if has_one_way(rule):
-        _sides_into(model, state, node, k)
+        _sum_by_side(model, state, node, k)
     else:
-        n_bins = collect_codes(model, state, node, k)
-    _sum_by_code(model, state, node)
+        n_bins = _sum_by_code(model, state, node, k)
     if not has_one_way(rule) and parts_box(rule) and rule.feature[k].nominal:
         n_bins = np.int64(0)
         for c in range(rule.feature[k].n_codes):
@@ -47,31 +46,42 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 
 @jit
-def _sides_into(model: Lowered, state: ChainState, node: int, k: int) -> None:
-    """Write the side, 0 (left) or 1, of merged rows at a node's only split on feature ``k`` in place of the code."""
+def _sum_by_side(model: Lowered, state: ChainState, node: int, k: int) -> None:
+    """Add the statistics and the number of rows of each merged row of a node to those of its side, 0 (left) or 1, at
+    the only split on feature ``k``. The codes of the bins are then 0 and 1.
+    """
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
         design = rule.design[state.node[node].design]
         cut, categories = design.cut, design.categories
     else:
         cut = middle_cut(model, state, node, k)
-    codes, order, side_of_row = model.units.codes[k], state.order, state.scratch.codes.of_unit
-    start = state.node[node].start
-    for i in range(start, state.node[node].stop):
-        side_of_row[i - start] = 1 - goes_left(np.int64(codes[order[i]]), cut, categories)
+    merged_rows, order, start, stop = model.units, state.order, state.node[node].start, state.node[node].stop
+    codes, rows_by_side, side_of_row = merged_rows.codes[k], state.scratch.codes.rows, state.scratch.codes.side
+    for i in range(start, stop):
+        side = 1 - goes_left(np.int64(codes[order[i]]), cut, categories)
+        side_of_row[i - start] = side
+        rows_by_side[side] += merged_rows.rows[order[i] & merged_rows.rows_all]
+    scatter_units(state.scratch.scan.by_code, side_of_row, merged_rows, order, start, stop)
     state.scratch.codes.distinct[0], state.scratch.codes.distinct[1] = 0, 1
 
 
 @jit
-def _sum_by_code(model: Lowered, state: ChainState, node: int) -> None:
-    """Add the statistics and rows of a node to the sums by code. ``codes.of_unit`` has the code of each merged row."""
-    merged_rows, order = model.units, state.order
-    rows_by_code, code_of_row = state.scratch.codes.rows, state.scratch.codes.of_unit
+def _sum_by_code(model: Lowered, state: ChainState, node: int, k: int) -> int:
+    """Add the statistics and the number of rows of each merged row of a node to those of its code of feature ``k``.
+
+    Write the codes, ascending, into ``codes.distinct``, and return their number.
+    """
+    codes, rows_by_code, distinct = model.units.codes[k], state.scratch.codes.rows, state.scratch.codes.distinct
     start, stop = state.node[node].start, state.node[node].stop
-    n_rows, rows_all = merged_rows.rows, merged_rows.rows_all
-    for i in range(start, stop):
-        rows_by_code[code_of_row[i - start]] += n_rows[order[i] & rows_all]
-    scatter_units(state.scratch.scan.by_code, code_of_row, merged_rows, order, start, stop)
+    low, high = sum_by_code(state.scratch.scan.by_code, rows_by_code, codes, model.units, state.order, start, stop)
+    if high - low >= 16 * (stop - start):
+        return collect_codes(model, state, node, k)
+    n_codes = np.int64(0)
+    for c in range(low, high + 1):
+        distinct[n_codes] = c
+        n_codes += rows_by_code[c] > 0
+    return n_codes
 
 
 @jit

@@ -131,4 +131,4 @@ def test_few_rows_with_codes_far_apart():
     assert np.array_equal(
         state.scratch.codes.distinct[: collect(chain.model, chain.packed_state, 0, 1)], np.unique(codes_of_rows)
     )
-    assert np.array_equal(state.scratch.codes.of_unit[:7], codes_of_rows) and not state.scratch.codes.is_present.any()
+    assert not state.scratch.codes.is_present.any()

@@ -207,7 +207,7 @@ def log_split_probability(model: Lowered, state: ChainState, node: int) -> float
     left = impurity(model, work.logs, state.stats, here.left)
     right = impurity(model, work.logs, state.stats, here.right)
     spare, n_left = work.split_terms.shape[1] - 1, state.node[here.left].rows
-    split_terms_into(work.split_terms, spare, work.logs, gain, left, right, n_left, here.rows)
+    split_terms_into(work, spare, gain, left, right, n_left, here.rows)
     split_logit = logit(state.density, depth_class(state, node), work.split_terms, spare)
     rule_weight = exp(here.log_rule) * state.stored.guide[guide_index].weight
     return log(split_probability(model, state, node, guide_index, here.feature, rule_weight, split_logit))

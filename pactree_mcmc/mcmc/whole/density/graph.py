@@ -328,17 +328,29 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
     """Return a copy of a graph with room for ``n_pieces`` pieces and ``n_links`` links in all."""
     copy = new_graph(n_pieces, n_links)
     copy.used[:] = graph.used
-    n_used_pieces, n_used_links = (int(graph.used[i]) for i in (N_PIECES, N_LINKS))
-    copy.piece[:n_used_pieces], copy.link[:n_used_links] = graph.piece[:n_used_pieces], graph.link[:n_used_links]
-    fill_slots(pack(copy), n_used_pieces)
+    copy_graph(pack(graph), pack(copy))
     return copy
 
 
 @jit
-def fill_slots(graph: Any, n_pieces: int) -> None:
-    """Enter the first ``n_pieces`` pieces into the hash table ``slot``, which must be empty."""
-    for i in range(n_pieces):
-        graph.slot[-1 - find_piece(graph, graph.piece[i].hash, np.int64(graph.piece[i].depth))] = i
+def copy_graph(graph: Any, copy: Any) -> None:
+    """Copy the pieces and links of a graph into ``copy``, which has room for them and an empty hash table ``slot``.
+
+    The links of a piece get consecutive places, in the same order, so that they are read from memory one after another.
+    """
+    n_links = np.int64(0)
+    for i in range(graph.used[N_PIECES]):
+        piece, e = graph.piece[i], np.int64(graph.piece[i].first)
+        copy.piece[i] = piece
+        copy.slot[-1 - find_piece(copy, piece.hash, np.int64(piece.depth))] = i
+        if e >= 0:
+            copy.piece[i].first = n_links
+        while e >= 0:
+            copy.link[n_links] = graph.link[e]
+            e = np.int64(graph.link[e].next)
+            if e >= 0:
+                copy.link[n_links].next = n_links + 1
+            n_links += 1
 
 
 def merge_graphs(graphs: list[Graph]) -> Graph:

@@ -16,6 +16,7 @@ from ....model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ....model.leaf.normal import squares_about_mean
 from ....model.split_prior.geometry import least_rows, parts_box
 from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS
+from ...state.scratch import Density
 from ...state.tree import ChainState
 from ...sums.split_sums import empty_sided_splits, gains_into
 
@@ -128,30 +129,40 @@ def _stored_log1p(logs: np.ndarray, x: float) -> float:
 
 @jit
 def split_terms_into(
-    terms: np.ndarray, column: int, logs: np.ndarray, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
+    work: Density, column: int, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
 ) -> None:
-    """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``terms[:, column]``.
+    """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``split_terms[:, column]``.
 
     ``left`` and ``right`` are the impurities of its sides, and ``gain`` is its gain in tempered score.
     """
-    terms[0, column] = gain
+    terms = work.split_terms
+    terms[0, column], terms[5, column] = gain, n_left
     terms[1, column], terms[2, column] = left.nats, right.nats
     terms[3, column], terms[4, column] = left.minority, right.minority
-    _finish_split_terms(terms, column, logs, n_left, n, 2.0 * _stored_log1p(logs, n + 1.0))
+    _finish_split_terms(work, column, column + 1, n)
 
 
 @jit
-def _finish_split_terms(terms: np.ndarray, column: int, logs: np.ndarray, n_left: int, rows: int, twice: float) -> None:
-    """Compute terms 1 to 5 of a split in place, from the impurities of its sides, which are in ``terms[1:5, column]``.
+def _finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
+    """Compute terms 1 to 5 of the splits ``first`` to ``stop - 1`` of a cell with ``rows`` rows in place.
 
-    The split sends ``n_left`` of ``rows`` rows left, and ``twice`` is ``2 log(2 + rows)``.
+    Terms 1 to 4 are the impurities of their sides before, left and right in nats, then the minorities, and term 5 is
+    the number of rows that go left.
     """
-    left, right, minority, other = terms[1, column], terms[2, column], terms[3, column], terms[4, column]
-    terms[1, column] = left + right
-    terms[2, column] = max(left, right)
-    terms[3, column] = sqrt(left) + sqrt(right)
-    terms[4, column] = _stored_log1p(logs, minority) + _stored_log1p(logs, other)
-    terms[5, column] = _stored_log1p(logs, float(n_left)) + _stored_log1p(logs, float(rows - n_left)) - twice
+    logs, log_rows, terms = work.logs, work.log_rows, work.split_terms
+    total, largest, roots = terms[1, first:stop], terms[2, first:stop], terms[3, first:stop]
+    minorities, balance, twice = terms[4, first:stop], terms[5, first:stop], 2.0 * log_rows[rows + 1]
+    # a loop for each term: processors compute several roots at a time in a loop of roots alone
+    for i in range(stop - first):
+        n_left = np.int64(balance[i])
+        balance[i] = log_rows[n_left] + log_rows[rows - n_left] - twice
+    for i in range(stop - first):
+        minorities[i] = _stored_log1p(logs, roots[i]) + _stored_log1p(logs, minorities[i])
+    for i in range(stop - first):
+        roots[i] = sqrt(total[i]) + sqrt(largest[i])
+    for i in range(stop - first):
+        left, right = total[i], largest[i]
+        total[i], largest[i] = left + right, max(left, right)
 
 
 @jit
@@ -195,21 +206,19 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins
     for i in range(-2, 0):
         n_alike[i + 2] = empty_sided_splits(model, state, node, k, n_bins, i)[0]
     if n_alike[0] > 0:
-        split_terms_into(terms, 0, logs, 0.0, empty, cell_impurity, np.int64(0), rows)
+        split_terms_into(work, 0, 0.0, empty, cell_impurity, np.int64(0), rows)
     if n_alike[1] > 0:
-        split_terms_into(terms, 1, logs, 0.0, cell_impurity, empty, rows, rows)
+        split_terms_into(work, 1, 0.0, cell_impurity, empty, rows, rows)
     min_rows, beta, end = least_rows(rule), state.beta[0], n_splits + 2
     has_gaps = parts_box(rule) and not rule.feature[k].nominal
     for i in range(n_splits):
         n_left = scan.rows_left[i]
         count = codes[i + 1] - codes[i] if has_gaps else np.int64(1)
         n_alike[i + 2] = count if n_left >= min_rows and rows - n_left >= min_rows else np.int64(0)
-        terms[0, i + 2] = beta * scan.gain[i]
+        terms[0, i + 2], terms[5, i + 2] = beta * scan.gain[i], n_left
     _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, scan.left, n_splits)
     _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, scan.right, n_splits)
-    log_square = 2.0 * _stored_log1p(logs, rows + 1.0)
-    for column in range(2, end):
-        _finish_split_terms(terms, column, logs, scan.rows_left[column - 2], rows, log_square)
+    _finish_split_terms(work, np.int64(2), end, rows)
     # the `logit` of each entry, term by term, since this runs through the memory in order
     gains, logits = exponent[GAIN], exponent[LEARNED]
     for column in range(end):
