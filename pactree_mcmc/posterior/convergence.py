@@ -272,7 +272,7 @@ def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
 def _join_diagnostics(
     post: DrawnTrees, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
 ) -> Diagnostics:
-    """Return the diagnostics of groups of quantities, predictions last, and those of feature weights if these are drawn."""
+    """Return the diagnostics of groups of quantities, predictions last, and of feature weights if these are drawn."""
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = feature_weights(post)
     by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
