@@ -27,6 +27,8 @@ def _can_keep_code():
 if not _can_keep_code():
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".numba_cache"))
 
+MANY = 2000
+"""Number of tests of a session above which rarely called functions are compiled together."""
 COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_convergence.py")
 
 
@@ -54,8 +56,11 @@ def pytest_sessionstart(session):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def sampler_compiled_as_one():
-    """Before the first chain, whatever its kernel, all that any kernel calls is made ready."""
+def sampler_compiled_as_one(request):
+    """Before the first chain, whatever its kernel, all that any kernel calls is made ready.
+
+    If most tests run, functions that few tests call are, too.
+    """
     from pactree_mcmc.mcmc.chain.chain import Chain
 
     from .problems.compiled import compile_all
@@ -63,7 +68,7 @@ def sampler_compiled_as_one():
     init = Chain.__init__
 
     def make_ready_and_init(chain, *args, **kwargs):
-        compile_all()
+        compile_all(with_rare=len(request.session.items) > MANY)
         init(chain, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -121,6 +122,7 @@ def versions() -> dict[str, str]:
     return {name: _version(name) for name in PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
 
 
+@functools.cache
 def _version(name: str) -> str:
     """Return the release number of a package."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -131,23 +131,47 @@ class Record:
         self.__dict__.update(fields)
 
 
-class Records(list):
-    """List of the records of an array. An attribute is the field of all records, as a new array."""
+class Records(Sequence):
+    """Sequence of the records of an array. An attribute is the field of all records, as a new array.
+
+    A record is made when it is used for the first time, since most records of large arrays are never used.
+    """
 
     def __init__(self, array: np.ndarray) -> None:
-        super().__init__(Record(zip(array.dtype.names, row, strict=True)) for row in array.tolist())
+        self._array, self._made = array.copy(), {}
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, i: Any) -> Any:
+        made = self._made
+        if i in made:
+            return made[i]
+        if not 0 <= i < len(self._array):
+            raise IndexError(f"there is no record {i} of {len(self._array)}")
+        made[int(i)] = record = Record(self._fields_of(i))
+        return record
 
     def __getattr__(self, name: str) -> np.ndarray:
-        return np.array([getattr(record, name) for record in self])
+        if name.startswith("_"):
+            raise AttributeError(name)
+        values = self._array[name].copy()
+        for i, record in self._made.items():
+            values[i] = getattr(record, name)
+        return values
 
-    def copies(self) -> list[dict[str, Any]]:
-        """Return a copy of the fields of each record, for `put_back`."""
-        return [record.__dict__.copy() for record in self]
+    def copies(self) -> dict[int, dict[str, Any]]:
+        """Return a copy of the fields of each record that was used, for `put_back`."""
+        return {i: record.__dict__.copy() for i, record in self._made.items()}
 
-    def put_back(self, copies: list[dict[str, Any]]) -> None:
+    def put_back(self, copies: dict[int, dict[str, Any]]) -> None:
         """Restore the fields of all records from the result of `copies`."""
-        for record, fields in zip(self, copies, strict=True):
-            record.__dict__ = fields.copy()
+        for i, record in self._made.items():
+            record.__dict__ = copies[i].copy() if i in copies else self._fields_of(i)
+
+    def _fields_of(self, i: int) -> dict[str, Any]:
+        """Return the fields of a record as the array contains them."""
+        return dict(zip(self._array.dtype.names, self._array[i].item(), strict=True))
 
 
 def with_records(group: Any) -> Any:

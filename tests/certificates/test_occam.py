@@ -10,7 +10,10 @@ from pactree_mcmc import certificates as pc
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-STUMP = Tree([LEAF], [0.0], [0], [0], value=[[1.0, 0.0]], classes=np.array([0, 1]))
+
+def stump():
+    """Return the tree of one leaf."""
+    return Tree([LEAF], [0.0], [0], [0], value=[[1.0, 0.0]], classes=np.array([0, 1]))
 
 
 def random_tree(rng, max_depth=4, n_classes=2):
@@ -209,11 +212,11 @@ def test_the_root_fragment_stands_up_to_500():
     assert slack(540.0, 1, 2, 10**9) < 0.0  # what the text once said
     assert "ln(2/delta) <= 500" in pc.root_fragment.__doc__
     allowed, refused = 2.0 * math.exp(-499.9), 2.0 * math.exp(-500.1)
-    assert pc.root_fragment(STUMP, X, Y, split_bits=1.0, delta=allowed).raw > 1.0
+    assert pc.root_fragment(stump(), X, Y, split_bits=1.0, delta=allowed).raw > 1.0
     with pytest.raises(
         ValueError, match=r"delta=\S+ is too small: .*up to ln\(2/delta\) = 500; give delta >= 1.4e-217"
     ):
-        pc.root_fragment(STUMP, X, Y, split_bits=1.0, delta=refused)
+        pc.root_fragment(stump(), X, Y, split_bits=1.0, delta=refused)
 
 
 @pytest.mark.parametrize("name", ["naive_occam", "root_fragment", "dyadic_tree_bound"])
@@ -249,7 +252,7 @@ EMPTY = Tree([0, -1, -1], [50.0, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0
     ("call", "message"),
     [
         (lambda: pc.naive_occam(UNLABELLED, X, Y, split_bits=1.0), "the tree predicts no classes"),
-        (lambda: pc.naive_occam(STUMP, X, Y[:4], split_bits=1.0), r"X has 10 rows and y has shape \(4,\)"),
+        (lambda: pc.naive_occam(stump(), X, Y[:4], split_bits=1.0), r"X has 10 rows and y has shape \(4,\)"),
         (lambda: pc.naive_occam(EMPTY, X, Y, split_bits=-1.0), "split_bits has a negative"),
         (lambda: pc.root_fragment(EMPTY, X, Y, split_bits=1.0), "node 2 holds no row"),
         (lambda: pc.compute_R(EMPTY, [10, 5, 4], split_bits=1.0), "adding up"),

@@ -1,5 +1,6 @@
 """Names of arguments that a function does not have."""
 
+import functools
 import inspect
 import pickle
 
@@ -11,7 +12,12 @@ import pactree_mcmc as pt
 
 X = np.arange(20.0)[:, None]
 MODEL = pt.TreeModel(X, X[:, 0] > 9)
-POST = exact.solve(MODEL).sample(20, rng=1)
+
+
+@functools.cache
+def post():
+    """Return draws of the model, made once."""
+    return exact.solve(MODEL).sample(20, rng=1)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +25,7 @@ POST = exact.solve(MODEL).sample(20, rng=1)
     [
         (lambda: pt.sample(MODEL, drawz=5), r"sample\(\) has no argument 'drawz'; did you mean 'draws'\?"),
         (
-            lambda: pt.resume(POST, chekpoint="a"),
+            lambda: pt.resume(post(), chekpoint="a"),
             r"resume\(\) has no argument 'chekpoint'; did you mean 'checkpoint'\?",
         ),
         (lambda: pt.TreeModel(X, X[:, 0] > 9, weights=1), r"TreeModel\(\) has no argument 'weights'; did you mean "),
@@ -28,7 +34,7 @@ POST = exact.solve(MODEL).sample(20, rng=1)
             lambda: pt.compare_models({"a": MODEL}, seed=1),
             r"compare_models\(\) has no argument 'seed'; did you mean 'rng'\?",
         ),
-        (lambda: POST.update(X, X[:, 0] > 9, drws=1), r"sample\(\) has no argument 'drws'; did you mean 'draws'\?"),
+        (lambda: post().update(X, X[:, 0] > 9, drws=1), r"sample\(\) has no argument 'drws'; did you mean 'draws'\?"),
     ],
 )
 def test_a_wrong_name_gets_a_suggestion(call, match):
@@ -48,13 +54,13 @@ def test_names_from_elsewhere_are_known():
                     with pytest.raises(TypeError, match=rf"has no argument '{other}'; did you mean '{own}'\?"):
                         part(**{other: 1})
     with pytest.raises(TypeError, match=r"predict\(\) has no argument 'x'; did you mean 'X'\?"):
-        POST.predict(x=X)
+        post().predict(x=X)
     with pytest.raises(TypeError, match=r"fit\(\) has no argument 'x'; did you mean 'X'\?"):
         pt.BayesianTreeClassifier().fit(x=X, y=X[:, 0])
     with pytest.raises(TypeError, match=r"plot_partial_dependence\(\) has no argument 'clas'; did you mean 'label'\?"):
-        pt.plots.plot_partial_dependence(POST, 0, clas=1)
+        pt.plots.plot_partial_dependence(post(), 0, clas=1)
     with pytest.raises(TypeError, match=r"resume\(\) has no argument 'seed'; it has run"):
-        pt.resume(POST, seed=1)
+        pt.resume(post(), seed=1)
 
 
 RESULTS = tuple | Exception | pt.Posterior
@@ -72,7 +78,7 @@ def test_every_public_function_and_class_suggests_names():
     with pytest.raises(TypeError, match=r"fit\(\) has no argument 'weights'; did you mean 'sample_weight'\?"):
         pt.BayesianTreeClassifier().fit(X, X[:, 0] > 9, weights=1)
     with pytest.raises(TypeError, match=r"credible_interval\(\) has no argument 'level'; it has X, coverage"):
-        POST.credible_interval(X, level=0.9)
+        post().credible_interval(X, level=0.9)
 
 
 def test_a_public_function_can_be_pickled():
@@ -93,8 +99,8 @@ def test_only_public_names_are_listed():
 
 
 def test_representations_fit_a_screen():
-    values = [POST, MODEL, POST.modes(), POST.tree_distances(), POST.shapes(), exact.solve(MODEL).graph]
+    values = [post(), MODEL, post().modes(), post().tree_distances(), post().shapes(), exact.solve(MODEL).graph]
     run = pt.sample(MODEL, 20, tune=5, chains=2, rng=1, kernel="grow-prune", progress=False)
     for one in (*values, run.course, run.calls[0]):
         assert len(repr(one)) <= 450 and "\n" not in repr(one) and repr(one).startswith(type(one).__name__)
-    assert "matrix=<array (20, 20)>" in repr(POST.tree_distances())
+    assert "matrix=<array (20, 20)>" in repr(post().tree_distances())

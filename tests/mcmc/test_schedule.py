@@ -209,7 +209,7 @@ def cells_of_draws(post, chains):
             here = state.node[node]
             if here["splittable"]:
                 out.add((int(here["hash"]), int(here["depth"])))
-            node = next_node(state, node, 0)
+            node = int(next_node(chain.packed_state, np.int64(node), np.int64(0)))
     return out
 
 

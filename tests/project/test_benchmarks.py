@@ -28,6 +28,9 @@ def load(*names):
 data, elsewhere, rivals, summaries, estimators, held_out, scale = load(
     "data", "elsewhere", "rivals", "estimator_summary", "estimators", "held_out", "scale"
 )
+for compiled in ("_weakest_links", "_add_below", "_first_leaf"):
+    # compiling takes longer than these small tables
+    setattr(rivals, compiled, getattr(rivals, compiled).py_func)
 
 
 @pytest.mark.slow

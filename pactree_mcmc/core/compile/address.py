@@ -70,7 +70,8 @@ def address_of(function: Callable[..., float], with_params: bool) -> int:
 
 def _without_exceptions(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
     """Return the function wrapped so that it returns NaN instead of raising an exception."""
-    inner = numba.njit(error_model="numpy")(function)
+    # only compiled code calls it
+    inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
     def without(numbers, n):  # type: ignore[no-untyped-def]
         try:

@@ -95,42 +95,64 @@ def _labels(y: Any, n: int, X: Any) -> np.ndarray:
         raise ValueError("y holds labels that cannot be sorted; give numbers or strings.") from error
 
 
-@jit
 def grow(
     x: np.ndarray, label: np.ndarray, depth: int, is_median: bool, is_cycling: bool, unit: np.ndarray, box: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return feature, threshold, left and right of the nodes, in preorder, of a tree over the rows of ``x`` (n, p).
 
+    The arguments are those of `grow_nodes`.
+    """
+    n = len(x)
+    code = np.zeros((len(box), n), dtype=np.int64)
+    order, scratch, todo = np.arange(n), np.empty(n, dtype=np.int64), np.zeros((depth + 2, 4), dtype=np.int64)
+    node, threshold, n_nodes = grow_nodes(
+        x, label, depth, is_median, is_cycling, unit, box, order, scratch, np.empty(n), code, todo
+    )
+    return node[:n_nodes, 0], threshold[:n_nodes], node[:n_nodes, 1], node[:n_nodes, 2]
+
+
+@jit
+def grow_nodes(
+    x: np.ndarray,
+    label: np.ndarray,
+    depth: int,
+    is_median: bool,
+    is_cycling: bool,
+    unit: np.ndarray,
+    box: np.ndarray,
+    order: np.ndarray,
+    right_rows: np.ndarray,
+    value: np.ndarray,
+    code: np.ndarray,
+    todo: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return feature, left and right (size, 3), and threshold (size,) of the nodes of a tree, and their number.
+
     A cell is a leaf if it has fewer than two rows, if all its rows have the same ``label`` (n,), or if it lies at
     ``depth``. If ``box`` (p, 2) has entries, splits halve its sides in turn. If it is empty, `kd_cut` determines the
-    splits, and a cell whose rows are equal is a leaf too.
+    splits, and a cell whose rows are equal is a leaf too. ``order`` (n,) contains the numbers of the rows. ``code``
+    (len(box), n) of zeros is for the halves of the cuts that have the row, a bit each, and ``todo`` for start and stop
+    in ``order``, level, and the parent of a right child (LEAF for a left one). The other arrays are scratch.
     """
     n, p = x.shape
-    order, right_rows = np.arange(n), np.empty(n, dtype=np.int64)
-    code = np.zeros((len(box), n), dtype=np.int64)  # the half of each cut that has the row, a bit each
-    node, threshold, n_nodes = np.zeros((64, 3), dtype=np.int64), np.zeros(64), 0
-    todo, n_todo = (
-        np.zeros((depth + 2, 4), dtype=np.int64),
-        1,
-    )  # start and stop in `order`, level, parent of a right child (LEAF for a left one)
+    node, threshold, n_nodes, n_todo = np.zeros((64, 3), dtype=np.int64), np.zeros(64), 0, 1
     todo[0, 1], todo[0, 3] = n, LEAF
     while n_todo > 0:
         n_todo -= 1
         start, stop, level, parent = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3]
         here, n_nodes = n_nodes, n_nodes + 1
         if n_nodes > len(node):
-            node = np.concatenate((node, np.zeros_like(node)))
-            threshold = np.concatenate((threshold, np.zeros_like(threshold)))
+            node, threshold = _doubled(node, threshold)
         if parent >= 0:
             node[parent, 2] = here
-        k, cut, rows = np.int64(LEAF), 0.0, order[start:stop]
-        if level < depth and len(rows) > 1 and np.any(label[rows] != label[rows[0]]):
+        k, cut = np.int64(LEAF), 0.0
+        if level < depth and _has_two_labels(label, order, start, stop):
             if len(box) > 0:
                 k = level % p
-                fraction = (2.0 * code[k, rows[0]] + 1.0) / float(np.int64(2) << (level // p))
+                fraction = (2.0 * code[k, order[start]] + 1.0) / float(np.int64(2) << (level // p))
                 cut = box[k, 0] * (1.0 - fraction) + box[k, 1] * fraction  # as `DyadicScale` computes it
             else:
-                k, cut = kd_cut(x, rows, level, is_median, is_cycling, unit)
+                k, cut = kd_cut(x, order, start, stop, level, is_median, is_cycling, unit, value)
         node[here, 0], threshold[here] = k, cut
         if k == LEAF:
             continue
@@ -146,30 +168,82 @@ def grow(
             else:
                 right_rows[n_right] = row
                 n_right += 1
-        order[middle:stop] = right_rows[:n_right]
+        for i in range(n_right):
+            order[middle + i] = right_rows[i]
         todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = middle, stop, level + 1, here
         n_todo += 1
         todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2], todo[n_todo, 3] = start, middle, level + 1, LEAF
         n_todo += 1
-    return node[:n_nodes, 0], threshold[:n_nodes], node[:n_nodes, 1], node[:n_nodes, 2]
+    return node, threshold, n_nodes
+
+
+@jit
+def _has_two_labels(label: np.ndarray, order: np.ndarray, start: int, stop: int) -> bool:
+    """Return True if two of the rows ``order[start:stop]`` have different labels."""
+    i = start + 1
+    while i < stop and label[order[i]] == label[order[start]]:
+        i += 1
+    return i < stop
+
+
+@jit
+def _doubled(node: np.ndarray, threshold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return copies of the arrays of the nodes of a tree that are twice as long, with zeros behind."""
+    n = len(node)
+    wider, longer = np.zeros((2 * n, 3), dtype=np.int64), np.zeros(2 * n)
+    for i in range(n):
+        wider[i, 0], wider[i, 1], wider[i, 2], longer[i] = node[i, 0], node[i, 1], node[i, 2], threshold[i]
+    return wider, longer
+
+
+@jit
+def _select(value: np.ndarray, n: int, k: int) -> float:
+    """Return the number that would stand at ``k`` if the first ``n`` entries of ``value`` were sorted. Reorder them."""
+    first, last = np.int64(0), n - 1
+    while first < last:
+        pivot, i, j = value[k], first, last
+        while i <= j:
+            while value[i] < pivot:
+                i += 1
+            while value[j] > pivot:
+                j -= 1
+            if i <= j:
+                value[i], value[j] = value[j], value[i]
+                i += 1
+                j -= 1
+        if j < k:
+            first = i
+        if k < i:
+            last = j
+    return value[k]
 
 
 @jit
 def kd_cut(
-    x: np.ndarray, rows: np.ndarray, level: int, is_median: bool, is_cycling: bool, unit: np.ndarray
+    x: np.ndarray,
+    order: np.ndarray,
+    start: int,
+    stop: int,
+    level: int,
+    is_median: bool,
+    is_cycling: bool,
+    unit: np.ndarray,
+    value: np.ndarray,
 ) -> tuple[np.int64, float]:
     """Return the feature and the threshold by which a KD tree splits a cell. The feature is LEAF if its rows are equal.
 
-    If ``is_cycling``, the feature is the first from ``level mod p`` on in which rows differ. Otherwise it has the
-    widest range, measured in ``unit`` (p,). The threshold lies between the two neighbouring values that split the rows
-    most evenly if ``is_median``, otherwise in the middle of the range.
+    The rows are ``order[start:stop]``, and ``value`` is scratch. If ``is_cycling``, the feature is the first from
+    ``level mod p`` on in which rows differ. Otherwise it has the widest range, measured in ``unit`` (p,). The threshold
+    lies between the two neighbouring values that split the rows most evenly if ``is_median``, otherwise in the middle
+    of the range.
     """
     p, feature, widest, low, high = x.shape[1], np.int64(LEAF), -1.0, 0.0, 0.0
     for j in range(p):
         k = (level + j) % p if is_cycling else np.int64(j)
-        least = most = x[rows[0], k]
-        for row in rows:
-            least, most = min(least, x[row, k]), max(most, x[row, k])
+        least = most = x[order[start], k]
+        for i in range(start + 1, stop):
+            here = x[order[i], k]
+            least, most = here if here < least else least, here if here > most else most
         # rows that differ count more than equal ones, even if their range rounds to 0
         width = 0.0 if is_cycling else most / unit[k] - least / unit[k]
         if least < most and width > widest:
@@ -177,12 +251,19 @@ def kd_cut(
             if is_cycling:
                 break
     if is_median and feature != LEAF:
-        value = np.sort(x[:, feature][rows])
-        size, middle = len(value), value[len(value) // 2]
-        below, at_most = np.searchsorted(value, middle), np.searchsorted(value, middle, side="right")
+        size, below, at_most, least, most = stop - start, 0, 0, low, high
+        for i in range(size):
+            value[i] = x[order[start + i], feature]
+        middle = _select(value, size, size // 2)
+        for i in range(size):
+            if value[i] < middle:
+                below += 1
+                least = value[i] if value[i] > least else least
+            elif value[i] > middle:
+                most = value[i] if value[i] < most else most
+            at_most += value[i] <= middle
         is_below = at_most == size or (below > 0 and size - 2 * below <= 2 * at_most - size)
-        cut = max(below if is_below else at_most, 1)
-        low, high = value[cut - 1], value[cut]
+        low, high = (least, middle) if is_below else (middle, most)
     halfway = low / 2.0 + high / 2.0
     return feature, halfway if low <= halfway and halfway < high else low
 

@@ -13,6 +13,7 @@ from exact.graph.arrays import distinct_points
 from exact.graph.cells import is_layered
 from exact.limits import intractable, sizes
 from exact.limits.intractable import Limit
+from tests.problems.lazy import MadeWhenUsed
 
 
 def table(n, p, values=None, seed=0):
@@ -25,17 +26,19 @@ def size_of(model, max_cells=20_000_000):
     return sizes.estimate_size(model, distinct_points(model).codes, Limit(max_cells), is_layered(model))
 
 
-MODELS = {
-    "ties": pt.TreeModel(*table(60, 3, 5)),
-    "no ties": pt.TreeModel(*table(40, 2)),
-    "one column": pt.TreeModel(*table(120, 1)),
-    "four columns": pt.TreeModel(*table(50, 4, 3)),
-    "nominal": pt.TreeModel(*table(60, 3, 4), nominal=[1]),
-    "depth": pt.TreeModel(*table(40, 3, 8), tree_prior=pt.ChipmanPrior(max_depth=3)),
-    "trivial": pt.TreeModel(
-        *table(40, 2, 8), split_prior=pt.LocalCuts(trivial=True), tree_prior=pt.ChipmanPrior(max_depth=6)
-    ),
-}
+MODELS = MadeWhenUsed(
+    {
+        "ties": lambda: pt.TreeModel(*table(60, 3, 5)),
+        "no ties": lambda: pt.TreeModel(*table(40, 2)),
+        "one column": lambda: pt.TreeModel(*table(120, 1)),
+        "four columns": lambda: pt.TreeModel(*table(50, 4, 3)),
+        "nominal": lambda: pt.TreeModel(*table(60, 3, 4), nominal=[1]),
+        "depth": lambda: pt.TreeModel(*table(40, 3, 8), tree_prior=pt.ChipmanPrior(max_depth=3)),
+        "trivial": lambda: pt.TreeModel(
+            *table(40, 2, 8), split_prior=pt.LocalCuts(trivial=True), tree_prior=pt.ChipmanPrior(max_depth=6)
+        ),
+    }
+)
 
 
 @pytest.mark.parametrize("name", MODELS)
