@@ -57,21 +57,31 @@ def imported_modules(source, package, at_once=False):
 
     Imports for the eyes of type checkers alone do not count; ``at_once``, nor do those inside functions.
     """
-    names, todo = set(), [ast.parse(source)]
+    return set(_imported_modules(source, package)[at_once])
+
+
+@cache
+def _imported_modules(source, package):
+    """Return the names of all imports of ``source``, and of those outside of functions."""
+    names, first, todo = set(), set(), [(ast.parse(source), True)]
     while todo:
-        node = todo.pop()
+        node, is_outside = todo.pop()
+        found = set()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            todo += node.orelse
+            todo += [(below, is_outside) for below in node.orelse]
         elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            found = {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             parents = package.split(".")
             above = parents[: len(parents) - node.level + 1] if node.level else []
             base = ".".join(above + ([node.module] if node.module else []))
-            names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-        elif not (at_once and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)):
-            todo += ast.iter_child_nodes(node)
-    return names
+            found = {base} | {f"{base}.{alias.name}" for alias in node.names}
+        elif not isinstance(node, ast.expr):
+            is_outside = is_outside and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            todo += [(below, is_outside) for below in ast.iter_child_nodes(node)]
+        names |= found
+        first |= found if is_outside else set()
+    return names, first
 
 
 @cache

@@ -64,8 +64,13 @@ class PlainCell:
 
     def rows_by_code(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct codes of ``feature`` in the cell, ascending, and the number of training rows of each."""
-        present, where = np.unique(self.codes(feature), return_inverse=True)
-        return present, np.bincount(where, weights=self.rows, minlength=len(present)).astype(np.int64)
+        codes, rows = self.codes(feature), self.rows
+        if len(codes) and codes.max() < 64 + 8 * len(codes):
+            # faster than sorting if there are few codes
+            present = np.flatnonzero(np.bincount(codes))
+            return present, np.bincount(codes, weights=rows)[present].astype(np.int64)
+        present, where = np.unique(codes, return_inverse=True)
+        return present, np.bincount(where, weights=rows, minlength=len(present)).astype(np.int64)
 
     def stats(self, n_stats: int) -> np.ndarray:
         """Return the sufficient statistics (n_stats,): weights of the classes, or total weight and sums of moments."""

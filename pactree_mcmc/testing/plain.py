@@ -166,8 +166,8 @@ class Records(Sequence):
 
     def put_back(self, copies: dict[int, dict[str, Any]]) -> None:
         """Restore the fields of all records from the result of `copies`."""
-        for i, record in self._made.items():
-            record.__dict__ = copies[i].copy() if i in copies else self._fields_of(i)
+        for i in {*self._made, *copies}:
+            self[i].__dict__ = copies[i].copy() if i in copies else self._fields_of(i)
 
     def _fields_of(self, i: int) -> dict[str, Any]:
         """Return the fields of a record as the array contains them."""

@@ -40,6 +40,7 @@ def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
     assert use not in dir(module)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("missing", "expected_name"), [("sklearn", "plots"), ("matplotlib", "BayesianTreeClassifier")])
 def test_a_star_import_needs_no_extra(missing, expected_name):
     code = f"""

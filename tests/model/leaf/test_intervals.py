@@ -20,7 +20,7 @@ def fit(leaf, y, X=X):
     return pt.sample(pt.TreeModel(X, y, leaf=leaf), **RUN)
 
 
-def check_draws(post, rows=((0.0,), (1.0,)), n=4000):
+def check_draws(post, rows=((0.0,), (1.0,)), n=1500):
     """Check that draws are at most each quantile as often as its probability says, up to 5 standard errors."""
     drawn = post.sample_predictive(rows, n, rng=3)
     for q in (0.0005, 0.05, 0.25, 0.5, 0.75, 0.95, 0.9995):

@@ -42,6 +42,7 @@ def paths(tree, node=0, above=frozenset()):
     return paths(tree, tree.left[node], above) | paths(tree, tree.right[node], above)
 
 
+@pytest.mark.tenth_a_day
 @pytest.mark.parametrize(("of", "depth"), [("local", 3), ("grid", 2), ("missing", 2), ("missing, grid", 2)])
 def test_the_exact_engine_sums_over_the_allowed_trees(of, depth):
     model, free = model_of(of, depth=depth), table_model(of, GEOMETRIES[of], depth)
