@@ -282,7 +282,9 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
     """
     n = codes.shape[1]
     group = np.empty(n, dtype=np.int32)
-    n_units = group_rows_into(group, codes, _labels(leaf, target))
+    # a hash table of at most two thirds of its entries
+    table = np.full(1 << max((3 * n - 1).bit_length() - 1, 2), -1, dtype=np.int32)
+    n_units = group_rows_into(group, table, codes, _labels(leaf, target))
     if n_units == n:
         return Merged(summed_units(codes, None, leaf, target), None)
     first = first_rows(group, n_units)
@@ -320,30 +322,20 @@ def summed_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target
     return Units(codes, leaf.is_classifier, label, weight, -1, moments, rows, -1)
 
 
-@jit
 def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
     """Return the first row of each group, (n_groups,) int32; groups are numbered by first occurrence."""
-    out = np.empty(n_groups, dtype=np.int32)
-    n = 0
-    for i in range(len(group)):
-        if group[i] == n:
-            out[n] = i
-            n += 1
-    return out
+    most_before = np.maximum.accumulate(np.append(-1, group[:-1]))
+    return np.flatnonzero(group > most_before)[:n_groups].astype(np.int32)
 
 
 @jit
-def group_rows_into(group: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
+def group_rows_into(group: np.ndarray, table: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
     """Write the index of the group of equal rows that contains each row to ``group`` (n,). Return the number of groups.
 
-    Groups are numbered by first occurrence. A hash table of their first rows, at most two thirds full, finds them. Rows
-    are compared, so hashes may collide.
+    Groups are numbered by first occurrence. ``table``, whose length is a power of two and whose entries are -1, becomes
+    a hash table of their first rows. Rows are compared, so hashes may collide.
     """
-    n = len(group)
-    size = np.int64(4)
-    while 2 * size < 3 * n:
-        size *= 2
-    table = np.full(size, -1, dtype=np.int32)
+    n, size = len(group), np.int64(len(table))
     n_groups = 0
     for i in range(n):
         h = np.uint64(label[i]) + np.uint64(0x9E3779B97F4A7C15) if len(label) > 1 else np.uint64(1)

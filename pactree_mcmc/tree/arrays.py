@@ -37,11 +37,15 @@ class TreeArrays(NamedTuple):
     """(n_nodes,) bool: True if missing values, and categories unknown to the training data, go left."""
 
 
-@jit
 def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
     """Return the first fault in the preorder of the nodes (m,) and its node, or IN_ORDER and 0."""
+    return _find_disorder(feature, left, right, np.empty(len(feature) + 2, dtype=np.int64))
+
+
+@jit
+def _find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray, expected: np.ndarray) -> tuple[int, int]:
+    """Return the result of `find_disorder`. ``expected`` (m + 2,) is scratch."""
     m = len(feature)
-    expected = np.empty(m + 2, dtype=np.int64)
     expected[0] = 0
     n = 1
     for i in range(m):
@@ -131,15 +135,20 @@ def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarr
 
 
 @jit
-def node_depths(trees: TreeArrays) -> np.ndarray:
-    """Return the depth of every node in its tree, (n_nodes,) int64."""
-    out = np.zeros(len(trees.feature), dtype=np.int64)
+def _depths_into(out: np.ndarray, trees: TreeArrays) -> None:
+    """Write the depth of every node in its tree to ``out`` (n_nodes,), which contains zeros."""
     for t in range(len(trees.offset) - 1):
         start = trees.offset[t]
         for i in range(start, trees.offset[t + 1]):
             if trees.feature[i] != LEAF:
                 out[start + trees.left[i]] = out[i] + 1
                 out[start + trees.right[i]] = out[i] + 1
+
+
+def node_depths(trees: TreeArrays) -> np.ndarray:
+    """Return the depth of every node in its tree, (n_nodes,) int64."""
+    out = np.zeros(len(trees.feature), dtype=np.int64)
+    _depths_into(out, trees)
     return out
 
 
