@@ -9,8 +9,8 @@ from pactree_mcmc.core.roots import find_root
 FUNCTIONS = {
     "cubic": lambda x: x**3 - 2.0 * x - 5.0,
     "steep": lambda x: np.tanh(50.0 * (x - 0.3)),
-    "flat": lambda x: (x - 1.0) ** 9,
-    "logarithm": lambda x: np.log(x + 10.0) - 1.0,
+    "exponential": lambda x: np.exp(x) - 2.0,
+    "logarithm": lambda x: np.log(x + 10.0) - 2.4,
     "step": lambda x: -1.0 if x < 0.7 else 2.0,
 }
 
