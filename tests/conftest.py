@@ -1,6 +1,8 @@
 """Settings made before anything is imported; which cases run today, and in which order files run."""
 
+import contextlib
 import gc
+import importlib
 import os
 from datetime import date
 from pathlib import Path
@@ -46,6 +48,20 @@ def pytest_configure(config):
     if config.option.day is None:
         config.option.day = date.today().toordinal() % DAYS
     config.option.loadscopereorder = False
+
+
+def pytest_collection(session):
+    """In a first run each worker rewrites the assertions of its part of the files, and finds the others on disk.
+
+    pytest rewrites them when it imports a file of tests. Without this every worker would do it for every file.
+    """
+    number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if number and "tests" in {Path(arg).name for arg in session.config.args}:
+        n_workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        for path in sorted(Path(__file__).parent.rglob("test_*.py"))[int(number) :: n_workers]:
+            # the collection reports errors
+            with contextlib.suppress(Exception):
+                importlib.import_module(".".join(path.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
 def pytest_sessionstart(session):
