@@ -144,13 +144,14 @@ class Records(Sequence):
         return len(self._array)
 
     def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
         made = self._made
-        if i in made:
-            return made[i]
-        if not 0 <= i < len(self._array):
-            raise IndexError(f"there is no record {i} of {len(self._array)}")
-        made[int(i)] = record = Record(self._fields_of(i))
-        return record
+        if i not in made:
+            if not 0 <= i < len(self._array):
+                raise IndexError(f"there is no record {i} of {len(self._array)}")
+            made[int(i)] = Record(self._fields_of(i))
+        return made[i]
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_"):
