@@ -1,6 +1,7 @@
 """Root of a function of one variable, without SciPy's package of optimisers, which takes .2 seconds to import."""
 
 from collections.abc import Callable
+from math import inf
 
 RELATIVE = 4.0 * 2.0**-52
 """Relative error of a root."""
@@ -37,7 +38,8 @@ def find_root(function: Callable[[float], float], low: float, high: float, error
                 tried = -f_now * (now - before) / (f_now - f_before)
             else:
                 slope, far = (f_before - f_now) / (before - now), (f_other - f_now) / (other - now)
-                tried = -f_now * (f_other * far - f_before * slope) / (far * slope * (f_other - f_before))
+                divisor = far * slope * (f_other - f_before)
+                tried = -f_now * (f_other * far - f_before * slope) / divisor if divisor != 0.0 else inf
             is_short = 2.0 * abs(tried) < min(abs(last_step), 3.0 * abs(half) - least)
             last_step, step = (step, tried) if is_short else (half, half)
         else:

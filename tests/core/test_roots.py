@@ -11,6 +11,7 @@ FUNCTIONS = {
     "steep": lambda x: np.tanh(50.0 * (x - 0.3)),
     "exponential": lambda x: np.exp(x) - 2.0,
     "logarithm": lambda x: np.log(x + 10.0) - 2.4,
+    "small": lambda x: 1e-200 * (x**3 - 2.0),
     "step": lambda x: -1.0 if x < 0.7 else 2.0,
 }
 
