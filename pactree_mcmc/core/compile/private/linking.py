@@ -31,13 +31,16 @@ def no_garbage_collection() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
+    are_frozen = gc.get_freeze_count() > 0
     gc.disable()
     try:
         yield
     finally:
         # together these make all objects old, so that the next collection of young objects skips those of numba
         gc.freeze()
-        gc.unfreeze()
+        # objects that the caller has frozen stay so
+        if not are_frozen:
+            gc.unfreeze()
         gc.enable()
 
 
