@@ -48,11 +48,11 @@ def timed(model, seconds, draws=1000, **rest):
 def test_tuning_counts(large, rest):
     """Ends in time, with equally many draws a chain that can be gone on with, and says what is missing."""
     draws = 20_000
-    post, seconds, said = timed(large, 0.5, draws, **rest)
-    assert seconds < 0.5 + SLACK
+    post, seconds, said = timed(large, 1.0, draws, **rest)
+    assert seconds < 1.0 + SLACK
     assert 1 <= post.n_draws < draws and post.n_chains == rest.get("chains", 4)
     assert len(post.course.ends) == post.n_chains and post.course.steps == post.n_draws
-    (cut,) = [line for line in said if line.startswith("seconds=0.5 ended the run early")]
+    (cut,) = [line for line in said if line.startswith("seconds=1 ended the run early")]
     assert f"{draws - post.n_draws} of {draws} draws of each chain" in cut
     assert f"pt.resume(post, {draws - post.n_draws})" in cut
     assert ("tuning from round" in cut) == (post.tempering is None and bool(post.course.kernel.is_guided))
