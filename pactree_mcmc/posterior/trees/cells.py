@@ -172,20 +172,33 @@ def _cells_by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np
     return np.searchsorted(pairs, np.arange(n_trees + 1) * n), pairs % n
 
 
-@jit
 def hash_nodes(trees: CodedTrees, codes: np.ndarray, merged_rows: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Return the hash (n_nodes, 2) of the rows in each node: the exclusive or of the keys of these rows.
 
     ``codes`` (p, n_merged) are the coded values of all merged rows, groups of equal training rows. ``merged_rows`` (m,)
     are the numbers of those that are used, ``key`` (m, 2) their keys. Empty nodes have hash (0, 0).
     """
+    hashes, max_nodes = np.zeros((len(trees.feature), 2), dtype=np.uint64), int(np.diff(trees.offset).max(initial=1))
+    order, start, stop = (np.empty(size, dtype=np.int64) for size in (len(merged_rows), max_nodes, max_nodes))
+    _hash_nodes_into(hashes, trees, codes, merged_rows, key, order, start, stop)
+    return hashes
+
+
+@jit
+def _hash_nodes_into(
+    hashes: np.ndarray,
+    trees: CodedTrees,
+    codes: np.ndarray,
+    merged_rows: np.ndarray,
+    key: np.ndarray,
+    order: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+) -> None:
+    """Write the result of `hash_nodes` to ``hashes``, which contains zeros. The arrays after ``key`` are scratch."""
     n = len(merged_rows)
-    hashes = np.zeros((len(trees.feature), 2), dtype=np.uint64)
-    order, start, stop = np.empty(n, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64)
     for t in range(len(trees.offset) - 1):
         base, end = trees.offset[t], trees.offset[t + 1]
-        if end - base > len(start):
-            start, stop = np.empty(end - base, dtype=np.int64), np.empty(end - base, dtype=np.int64)
         for i in range(n):
             order[i] = i
         start[0], stop[0] = 0, n
@@ -213,10 +226,8 @@ def hash_nodes(trees: CodedTrees, codes: np.ndarray, merged_rows: np.ndarray, ke
             if trees.feature[index] != LEAF:
                 for j in range(2):
                     hashes[index, j] = hashes[index + 1, j] ^ hashes[base + trees.right[index], j]
-    return hashes
 
 
-@jit
 def number_distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Number the distinct rows of ``pairs`` (m, 2) uint64 in the order of first occurrence, by a hash table.
 
@@ -225,8 +236,18 @@ def number_distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     size = 16
     while size < 2 * len(pairs):
         size *= 2
-    table, first_row = np.full(size, -1, dtype=np.int64), np.empty(len(pairs), dtype=np.int64)
-    number, n_distinct = np.full(len(pairs), -1, dtype=np.int64), 0
+    number, first_row = np.full(len(pairs), -1, dtype=np.int64), np.empty(len(pairs), dtype=np.int64)
+    n_distinct = _number_pairs_into(number, first_row, np.full(size, -1, dtype=np.int64), pairs)
+    return number, first_row[:n_distinct].copy()
+
+
+@jit
+def _number_pairs_into(number: np.ndarray, first_row: np.ndarray, table: np.ndarray, pairs: np.ndarray) -> int:
+    """Write the result of `number_distinct_pairs` to ``number`` and ``first_row``. Return the number of distinct rows.
+
+    ``number`` and the hash table ``table``, whose length is a power of two, contain -1.
+    """
+    size, n_distinct = np.int64(len(table)), 0
     for i in range(len(pairs)):
         if pairs[i, 0] == 0 and pairs[i, 1] == 0:
             continue
@@ -241,7 +262,7 @@ def number_distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             table[slot], first_row[n_distinct] = n_distinct, i
             n_distinct += 1
         number[i] = table[slot]
-    return number, first_row[:n_distinct].copy()
+    return n_distinct
 
 
 def kl_of_draws(post: DrawnTrees) -> float:

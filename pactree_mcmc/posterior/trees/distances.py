@@ -84,22 +84,22 @@ def distance_matrix(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.
     ``kind`` is "cells", "partitions" or "predictions", as for `SampledPosterior.tree_distances`.
     """
     if kind == "cells":
-        return cell_distances(post.cells.offset, post.cells.member, first_trees, second_trees)
+        out = np.empty((len(first_trees), len(second_trees)))
+        cell_distances_into(out, post.cells.offset, post.cells.member, first_trees, second_trees)
+        return out
     if kind == "partitions":
         return _partition_distances(post, first_trees, second_trees)
     return _prediction_distances(post, first_trees, second_trees)
 
 
 @jit
-def cell_distances(
-    offset: np.ndarray, member: np.ndarray, first_trees: np.ndarray, second_trees: np.ndarray
-) -> np.ndarray:
-    """Return the number (a, b) of cells that only one of two trees has, one of ``first_trees`` (a,) and one of
-    ``second_trees`` (b,).
+def cell_distances_into(
+    out: np.ndarray, offset: np.ndarray, member: np.ndarray, first_trees: np.ndarray, second_trees: np.ndarray
+) -> None:
+    """Write to ``out`` (a, b) the number of cells that only one of two trees has.
 
-    Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
+    The pairs are of one of ``first_trees`` (a,) and one of ``second_trees`` (b,). Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
     """
-    out = np.empty((len(first_trees), len(second_trees)))
     for i in range(len(first_trees)):
         for j in range(len(second_trees)):
             sizes = (
@@ -109,7 +109,6 @@ def cell_distances(
                 - offset[second_trees[j]]
             )
             out[i, j] = sizes - 2 * n_common_cells(offset, member, first_trees[i], second_trees[j])
-    return out
 
 
 @jit
