@@ -98,7 +98,8 @@ def cell_distances_into(
 ) -> None:
     """Write to ``out`` (a, b) the number of cells that only one of two trees has.
 
-    The pairs are of one of ``first_trees`` (a,) and one of ``second_trees`` (b,). Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
+    The pairs are of one of ``first_trees`` (a,) and one of ``second_trees`` (b,). Tree t has the cells
+    member[offset[t]:offset[t + 1]], in ascending order.
     """
     for i in range(len(first_trees)):
         for j in range(len(second_trees)):
