@@ -80,7 +80,7 @@ def step(sampler, model, tree, rng):
     module("mcmc.chain.start").load_tree(model, chain, tree)
     if not chain.lowered.leaf.is_fixed:
         module("mcmc.state.noise").redraw_noise(chain.packed_chain)
-    chain.proceed(1)
+    chain.run_blocks(1)
     chain.reserve(1)
     chain.save()
     saved = module("mcmc.chain.draw_store").trim_draws(chain.saved)

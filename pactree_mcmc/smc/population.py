@@ -215,7 +215,7 @@ class Repetition:
             if not model.tree_prior.is_process:
                 if previous is not None:
                     copy_state(chain, previous)
-                chain.proceed(PRIOR_BLOCKS if previous is None else PRIOR_GAP_BLOCKS)
+                chain.run_blocks(PRIOR_BLOCKS if previous is None else PRIOR_GAP_BLOCKS)
                 previous = chain
             elif isinstance(model.tree_prior, BranchingProcess) and model.tree_prior.conditioned:
                 load_tree(model, chain, draw_prior_tree(model, self.rng))

@@ -52,7 +52,7 @@ def test_ladders(name, ladder):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("bits", _snapshot.GENERATORS)
+@pytest.mark.parametrize("bits", _snapshot.BIT_GENERATORS)
 def test_generators(bits):
     def sources():
         return [np.random.Generator(getattr(np.random, bits)(seed)) for seed in (1, 2)]
@@ -236,7 +236,7 @@ def test_exchanges_and_round_trips_are_counted_after_tuning():
     assert ladder.n_proposed.sum() == ladder.acceptance.sum() == ladder.n_round_trips == 0
     been, trips = {ladder.replicas[-1]}, 0
     for _ in range(60):
-        ladder.proceed(1)
+        ladder.run_blocks(1)
         ladder.save()
         if ladder.replicas[0] in been:
             been.remove(ladder.replicas[0])

@@ -23,7 +23,7 @@ from ..state.stored import Graph
 from ..state.terms import score_node
 from ..state.tree import ChainState, new_state, with_node_capacity
 from ..state.weights import redraw_weights
-from .draw_store import DRAWS, NODES, new_saved, save_draw, with_more_nodes
+from .draw_store import DRAW_COUNT, NODE_COUNT, new_saved, save_draw, with_more_nodes
 
 FIRST_NODES = 64
 """Number of nodes for which a new chain has room."""
@@ -82,7 +82,7 @@ class Chain:
     @property
     def n_saved(self) -> int:
         """Number of draws saved so far."""
-        return int(self.saved.used[DRAWS])
+        return int(self.saved.used[DRAW_COUNT])
 
     def enlarge(self, n_nodes: int | None = None) -> None:
         """Make room for ``n_nodes`` nodes, or for twice as many as before if it is None."""
@@ -110,7 +110,7 @@ class Chain:
                 self.enlarge()
         self.cost[:, move_index] += n, int(self.state.count[N_VISITED_ROWS]) - rows_before
 
-    def proceed(self, n_blocks: int) -> None:
+    def run_blocks(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals, divided among moves by the kernel, and draw unknown parameters."""
         draws_weights = not self.lowered.split_prior.is_fixed
         if self.kernel.is_single and self.lowered.leaf.is_fixed and not draws_weights:
@@ -133,7 +133,7 @@ class Chain:
     def tune(self, n_blocks: int, n_done: int, n_planned: int) -> None:
         """Make ``n_blocks`` blocks of tuning, whose proposals are not counted. A `Ladder` uses the other arguments."""
         self.tuning = True
-        self.proceed(n_blocks)
+        self.run_blocks(n_blocks)
         self.tuning = False
         self.state.moves[:] = 0
 
@@ -154,7 +154,7 @@ class Chain:
         """
         if as_new:
             self.state.count[TREE_CHANGED] = 1
-        n_missing = int(self.saved.used[NODES] + self.state.count[N_NODES]) - len(self.saved.node)
+        n_missing = int(self.saved.used[NODE_COUNT] + self.state.count[N_NODES]) - len(self.saved.node)
         if n_missing > 0:
             self.saved = with_more_nodes(self.saved, n_missing)
             self.packed_saved = pack(self.saved)

@@ -18,7 +18,7 @@ from ..state.terms import next_node, raise_not_finite, subtree_log_prior
 from ..state.tree import ChainState
 from ..state.weights import has_drawn_weights, stored_tilt
 
-DRAWS, TREES, NODES = range(3)
+DRAW_COUNT, TREE_COUNT, NODE_COUNT = range(3)
 """Indices of the entries of `Saved.used`."""
 
 
@@ -50,7 +50,7 @@ def with_more_nodes(saved: Saved, n_needed: int) -> Saved:
 
 def trim_draws(saved: Saved) -> Saved:
     """Return the draws without spare room."""
-    n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAWS, TREES, NODES))
+    n_draws, n_trees, n_nodes = (int(saved.used[i]) for i in (DRAW_COUNT, TREE_COUNT, NODE_COUNT))
     return Saved(
         saved.tree_of_draw[:n_draws].copy(),
         saved.noise[:n_draws].copy(),
@@ -109,10 +109,10 @@ def select_draws(saved: Saved, indices: np.ndarray) -> Saved:
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0."""
     counts = saved.used
-    draw = counts[DRAWS]
-    if state.count[TREE_CHANGED] == 1 or counts[TREES] == 0:
+    draw = counts[DRAW_COUNT]
+    if state.count[TREE_CHANGED] == 1 or counts[TREE_COUNT] == 0:
         save_tree(model, state, saved)
-    saved.tree_of_draw[draw] = counts[TREES] - 1
+    saved.tree_of_draw[draw] = counts[TREE_COUNT] - 1
     saved.noise[draw] = model.leaf.params[0] if model.leaf.kind == SHARED_NORMAL else np.nan
     if has_drawn_weights(state):
         p = len(state.weights) - 1
@@ -124,7 +124,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
         for i in range(2):
             saved.moves[draw, i, j] = state.moves[i, j]
             state.moves[i, j] = 0
-    counts[DRAWS] += 1
+    counts[DRAW_COUNT] += 1
 
 
 @jit
@@ -140,7 +140,7 @@ def log_prior_of(model: Lowered, state: ChainState) -> float:
 def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
     """Append a copy of the present tree, its nodes in preorder, with log prior and log score, to ``saved``."""
     counts = saved.used
-    first_node = counts[NODES]
+    first_node = counts[NODE_COUNT]
     root = np.int64(0)
     saved_index, node = first_node, root
     while node != NONE:
@@ -158,11 +158,11 @@ def save_tree(model: Lowered, state: ChainState, saved: Saved) -> None:
             saved.stats[saved_index, j] = state.stats[node, j]
         saved_index += 1
         node = next_node(state, node, root)
-    counts[NODES] = saved_index
-    tree = saved.tree[counts[TREES]]
+    counts[NODE_COUNT] = saved_index
+    tree = saved.tree[counts[TREE_COUNT]]
     tree.log_prior, tree.log_score = log_prior_of(model, state), tree_log_score(model, state)
     if not isfinite(tree.log_score):
         raise_not_finite(state, root, False)
-    counts[TREES] += 1
-    saved.tree[counts[TREES]].start = saved_index
+    counts[TREE_COUNT] += 1
+    saved.tree[counts[TREE_COUNT]].start = saved_index
     state.count[TREE_CHANGED] = 0

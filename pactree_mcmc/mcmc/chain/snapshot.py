@@ -19,7 +19,7 @@ ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
 """Names of the arrays of `ChainState` that a snapshot stores, without scratch and without the stored values
 of cells.
 """
-GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 """Names of the bit generators whose state can be stored."""
 
 
@@ -119,9 +119,9 @@ def generator_from(source: Any) -> np.random.Generator:
     """Return a NumPy generator, from a state that `generator_state` returned or from any seed of NumPy."""
     if not isinstance(source, dict):
         return np.random.default_rng(source)
-    if source["bit_generator"] not in GENERATORS:
+    if source["bit_generator"] not in BIT_GENERATORS:
         raise ValueError(
-            f"a chain that draws from {source['bit_generator']} cannot be continued; use {', '.join(GENERATORS)}."
+            f"a chain that draws from {source['bit_generator']} cannot be continued; use {', '.join(BIT_GENERATORS)}."
         )
     bits = getattr(np.random, source["bit_generator"])()
     bits.state = source
@@ -142,7 +142,9 @@ def snapshot_of(chain: Any, tuned: int) -> Snapshot:
             int(chain.n_round_trips),
             [bool(step) for step in chain.has_been_last],
         )
-    return Snapshot(generator_state(chain.rng), tuple(_replica(replica) for replica in chain.all_chains), rungs, tuned)
+    return Snapshot(
+        generator_state(chain.rng), tuple(_replica_of_chain(replica) for replica in chain.all_chains), rungs, tuned
+    )
 
 
 def restore_chain(
@@ -173,7 +175,7 @@ def has_exact_sums(model: Lowered) -> bool:
     return bool(model.units.counts and np.all(weight == np.floor(weight)))
 
 
-def _replica(chain: Chain) -> Replica:
+def _replica_of_chain(chain: Chain) -> Replica:
     """Return a copy of the state of a chain."""
     state, stored = chain.state, chain.state.stored
     place = guided = np.empty(0, dtype=np.int64)

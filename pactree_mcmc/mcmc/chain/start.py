@@ -188,7 +188,7 @@ def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
     lowered = model.lowered
     without_data = lowered._replace(units=lowered.units._replace(weight=np.zeros(1), weight_all=0))
     chain = Chain(without_data, read_kernel("grow-prune"), rng)
-    chain.proceed(PRIOR_BLOCKS)
+    chain.run_blocks(PRIOR_BLOCKS)
     chain.reserve(1)
     chain.save()
     return join_chains(model, [trim_draws(chain.saved)], (), 0.0).distinct_tree(0)

@@ -20,11 +20,11 @@ from ..kernel import Kernel
 from ..state.noise import SIGMA2, log_score_given_noise, set_noise_guess
 from ..state.records import N_NODES, STORED_VERSION
 from .chain import Chain
-from .draw_store import DRAWS
+from .draw_store import DRAW_COUNT
 
 LADDER_EXPONENT = 3.0
 """Exponent of the first ladder, whose steps of the third root of beta are equal, since small betas matter most."""
-ADAPTATIONS = 8
+N_ADAPTATIONS = 8
 """Number of adaptations of the ladder during tuning."""
 MIN_LADDER_LEVELS, MAX_LADDER_LEVELS = 2, 10_000
 """Bounds on the number of levels."""
@@ -99,7 +99,7 @@ class Ladder:
         self.generation = 0
         self.next_is_odd = False
         self._set_levels()
-        self._reset_counts()
+        self._reset_exchange_counts()
         self.reserve(0)
 
     @property
@@ -115,7 +115,7 @@ class Ladder:
     @property
     def n_saved(self) -> int:
         """Number of draws saved so far."""
-        return int(self.saved.used[DRAWS])
+        return int(self.saved.used[DRAW_COUNT])
 
     def reserve(self, n_draws: int) -> None:
         """Make room for ``n_draws`` draws. Drop the draws saved before."""
@@ -131,13 +131,13 @@ class Ladder:
         """
         self._set_tuning(True)
         for block in range(n_done - n_blocks, n_done):
-            self.proceed(1)
-            if self.adapts and (block + 1) * ADAPTATIONS // n_planned > block * ADAPTATIONS // n_planned:
-                self._adapt()
-                self._reset_counts()
+            self.run_blocks(1)
+            if self.adapts and (block + 1) * N_ADAPTATIONS // n_planned > block * N_ADAPTATIONS // n_planned:
+                self._adapt_betas()
+                self._reset_exchange_counts()
         self._set_tuning(False)
         if n_done == n_planned:
-            self._reset_counts()
+            self._reset_exchange_counts()
         for chain in self.replicas:
             chain.state.moves[:] = 0
 
@@ -146,11 +146,11 @@ class Ladder:
         for chain in self.replicas:
             chain.tuning = tuning
 
-    def proceed(self, n_blocks: int) -> None:
+    def run_blocks(self, n_blocks: int) -> None:
         """Make ``n_blocks`` blocks of proposals at every level, with exchanges after each block."""
         for _ in range(n_blocks):
             for chain in self.replicas:
-                chain.proceed(1)
+                chain.run_blocks(1)
             self._exchange()
 
     def save(self) -> None:
@@ -158,7 +158,7 @@ class Ladder:
         first_replica = self.replicas[0]
         first_replica.saved, first_replica.packed_saved = self.saved, self.packed_saved
         draw = self.n_saved
-        self.scores[draw] = self._scores()
+        self.scores[draw] = self._log_scores()
         self.is_stump[draw] = self.replicas[-1].state.count[N_NODES] == 1
         first_replica.save(as_new=True)
         self.saved, self.packed_saved = first_replica.saved, first_replica.packed_saved
@@ -171,13 +171,13 @@ class Ladder:
         scores, is_stump = self.scores[:n].copy(), self.is_stump[:n].copy()
         return LadderReport(self.betas.copy(), scores, is_stump, rates, self.n_round_trips)
 
-    def _scores(self) -> np.ndarray:
+    def _log_scores(self) -> np.ndarray:
         """Return the log score of the tree at each level, not tempered, (n,)."""
         return np.array([log_score_given_noise(chain.packed_state) for chain in self.replicas])
 
     def _exchange(self) -> None:
         """Propose to exchange each pair (i, i + 1) with i even, or odd the next time."""
-        scores = self._scores()
+        scores = self._log_scores()
         for i in range(int(self.next_is_odd), len(self.betas) - 1, 2):
             log_ratio = (self.betas[i] - self.betas[i + 1]) * (scores[i + 1] - scores[i])
             chance = math.exp(min(log_ratio, 0.0))
@@ -218,14 +218,14 @@ class Ladder:
         for i in range(len(self.betas)):
             self._set_level(i)
 
-    def _reset_counts(self) -> None:
+    def _reset_exchange_counts(self) -> None:
         """Start the counts of exchanges and round trips again from 0."""
         n = len(self.betas)
         self.n_proposed, self.acceptance = np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1)
         self.n_round_trips = 0
         self.has_been_last = [False] * (n - 1) + [True]
 
-    def _adapt(self) -> None:
+    def _adapt_betas(self) -> None:
         """Place the betas at equal steps of the barrier, the sum of the rejection rates from the last level up."""
         rejection = np.maximum(1.0 - self.acceptance / np.maximum(self.n_proposed, 1), 1e-3)
         barrier = np.concatenate([[0.0], np.cumsum(rejection[::-1])])

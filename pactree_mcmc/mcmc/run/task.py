@@ -153,7 +153,7 @@ class Run:
                 self.tuned += block
             else:
                 for _ in range(min(block, self.plan.draws - self.n_saved)):
-                    self.chain.proceed(self.plan.thin)
+                    self.chain.run_blocks(self.plan.thin)
                     self.chain.save()
         if time.perf_counter() - began < BLOCK_SECONDS:
             self.block = min(2 * self.block, 1 << 20)

@@ -153,7 +153,7 @@ def tuning_pool(run_state: RunState, n_steps: int) -> Iterator[tuple[Pool, Progr
             with Pool(run_state, run_state.stop.at_fraction(ROUNDS_FRACTION)) as pool:
                 yield pool, progress
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_interrupted_early(run_state)) from None
+        raise KeyboardInterrupt(_interruption_message(run_state)) from None
 
 
 def run_first_steps(plan: Plan, signal: Signal = None) -> tuple[Snapshot, float]:
@@ -299,8 +299,8 @@ class _DrawingRun:
                 with Pool(run_state, run_state.stop.at_fraction(1.0)) as pool:
                     self._advance(pool)
             except KeyboardInterrupt:
-                return self._interrupted()
-        return self._finished()
+                return self._interrupted_state()
+        return self._finished_state()
 
     def _advance(self, pool: Pool) -> None:
         """Advance all chains to one goal of `Pace` after another, until they are finished or out of time."""
@@ -359,7 +359,7 @@ class _DrawingRun:
         text = f"acceptance {n_accepted / max(n_proposed, 1):.3f}, leaves {leaves:.1f}"
         self.progress.update(sum(run.n_done for run in runs), text)
 
-    def _finished(self) -> RunState:
+    def _finished_state(self) -> RunState:
         """Return the chains that were not lost. Warn about lost ones, and note draws that the time limit left out."""
         lost_chains, run_state = self.lost_chains, self.run_state
         if lost_chains:
@@ -383,7 +383,7 @@ class _DrawingRun:
                 run_state.stop.omissions.append(f"{length.draws - n_made} of {length.draws} draws of each chain")
         return out
 
-    def _interrupted(self) -> RunState:
+    def _interrupted_state(self) -> RunState:
         """Return the draws of an interrupted run, with a warning.
 
         In threads chains advance side by side, and as many draws as every chain has are returned. On an executor this
@@ -398,7 +398,7 @@ class _DrawingRun:
             return self._state_of_chains(finished)._replace(is_complete=False)
         n = min(0 if result is None else result.n_draws for result in results)
         if n == 0:
-            raise KeyboardInterrupt(_interrupted_early(run_state))
+            raise KeyboardInterrupt(_interruption_message(run_state))
         warn(f"interrupted: {n} of {run_state.plans[0].draws} draws a chain are returned.")
         shortened = [result.first_draws(n) for result in results if result is not None]
         return run_state._replace(results=shortened, is_complete=False)
@@ -417,7 +417,7 @@ def make_draws(run_state: RunState) -> RunState:
     return _DrawingRun(run_state).run()
 
 
-def _interrupted_early(run_state: RunState) -> str:
+def _interruption_message(run_state: RunState) -> str:
     """Return the message of the KeyboardInterrupt that leaves no draws."""
     until = "every chain had a draw" if run_state.executor is None else "a chain had finished"
     rest = "nothing to return"

@@ -36,7 +36,7 @@ ROUND_BETAS = (0.3, 0.5, 0.7, 0.85, 1.0, 1.0, 1.0)
 """Inverse temperatures of the rounds to whose trees the density is fitted. Without the tempered ones runs cost 1.15
 times as much, with five rounds 1.17 times (benchmarks/README.md, which has the growth rounds and trees too).
 """
-GROWTH_ROUNDS = 2
+N_GROWTH_ROUNDS = 2
 """Number of further rounds, in which the graph of visited cells grows."""
 ROUND_STEPS, ROUND_TREES = 30, 1600
 """Number of steps of a round, and of independent trees that a chain draws in a growth round."""
@@ -110,14 +110,16 @@ class Tuning:
             graph = team.graph if grows else None
             n_free = (MAX_GRAPH_PIECES - int(team.graph.used.max())) // len(team.chains)
             shared = team.density, beta, graph, n_free, n_round_trees(self.plan, self.n_chains)
-            tasks |= {c: (self._plan_of(c), self.ends[c], *shared) for c in team.chains if c not in self.lost_chains}
+            tasks |= {
+                c: (self._plan_of_chain(c), self.ends[c], *shared) for c in team.chains if c not in self.lost_chains
+            }
         results: dict[int, RoundResult] = self.pool.map(run_round, tasks, self.lost_chains)
         for c, result in results.items():
             self.ends[c] = result.end
         self._set_weights(list(results.values()))
         self.teams = [team.after_round([results[c] for c in team.chains if c in results]) for team in self.teams]
 
-    def _plan_of(self, c: int) -> Plan:
+    def _plan_of_chain(self, c: int) -> Plan:
         """Return the present plan with the seed and start of chain ``c``."""
         return self.plan._replace(seed=self.run_state.plans[c].seed, start=self.run_state.plans[c].start)
 
@@ -140,7 +142,7 @@ class Tuning:
             rows_of_step = self.plan.kernel.rows_per_block(self.cost) * self.n_chains
             steps = max(int((length.work - self.rows) / rows_of_step), length.draws)
             self.plan = self.plan._replace(length=length._replace(steps=length.steps or steps))
-        plans = [self._plan_of(c) for c in range(self.n_chains)]
+        plans = [self._plan_of_chain(c) for c in range(self.n_chains)]
         for number, team in enumerate(self.teams):
             for c in team.chains:
                 if c not in self.lost_chains:
@@ -168,7 +170,7 @@ def rounds_of(plan: Plan, chains: int) -> list[tuple[float, int]]:
     An adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
     not grow if the variance of the leaves or feature weights are drawn, since the sums it stores change with them.
     """
-    betas = [*ROUND_BETAS, *[1.0] * (GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0)]
+    betas = [*ROUND_BETAS, *[1.0] * (N_GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0)]
     n, steps = len(betas), max(round(ROUND_STEPS * round_length(plan, chains)), 1)
     return [(beta, plan.tune * k // n if plan.length is None else steps * k) for k, beta in enumerate(betas, 1)]
 

@@ -47,7 +47,7 @@ def blocks_of(model, module, kernel):
     chain.tune(1, 1, 1)
     chain.reserve(3)
     for _ in range(3):
-        chain.proceed(1)
+        chain.run_blocks(1)
         chain.save()
     rules = chain.lowered.leaf, chain.lowered.guess
     return (

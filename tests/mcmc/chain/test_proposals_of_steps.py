@@ -96,7 +96,7 @@ def test_a_chain_makes_the_shares_of_its_blocks(blocks):
         chain = Chain(MODELS["numbers"].lowered, kernel, np.random.default_rng(3))
         chain.blocks = blocks
         for part in parts:
-            chain.proceed(part)
+            chain.run_blocks(part)
         assert chain.blocks == blocks + 6
         assert chain.cost[0].tolist() == kernel.next_proposals(30 * blocks, 180)
         ends.append((chain.state.order.tolist(), chain.rng.bit_generator.state, chain.cost.tolist()))

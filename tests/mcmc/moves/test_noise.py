@@ -198,7 +198,7 @@ def test_the_guess_moves_while_a_chain_tunes_only():
         assert abs(log(variance / sigma2_guess)) < noise().MAX_LOG_GUESS_ERROR
         scan, met = int(chain.state.count[STORED_VERSION]), {variance}
         for _ in range(3):
-            chain.proceed(1)
+            chain.run_blocks(1)
             met.add(variances(chain)[0])
             assert variances(chain)[1] == sigma2_guess
             check_guesses(chain)
@@ -231,7 +231,7 @@ def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
         if not exchanged:
             assert [variances(chain)[1] for chain in ladder.replicas] == [2.0, 3.0, 1.0]
             return
-        ladder.proceed(2)
+        ladder.run_blocks(2)
         assert [variances(chain)[1] for chain in ladder.replicas] == [1.0, 2.0, 3.0]
         for chain in ladder.replicas:
             check_guesses(chain)

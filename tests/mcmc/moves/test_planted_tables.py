@@ -102,7 +102,7 @@ def go_down(ladder):
 def adapt(ladder):
     """The level in the middle moves."""
     ladder.n_proposed[:], ladder.acceptance[:] = 10, [9.0, 2.0]
-    ladder._adapt()
+    ladder._adapt_betas()
 
 
 def breaches_on_a_ladder(step, level, *changes):

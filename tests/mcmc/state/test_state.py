@@ -110,8 +110,8 @@ def test_draws_that_outgrow_the_first_arrays():
         chain.save()
         keys.append(tree_key(chain.state))
     saved = _saving.trim_draws(chain.saved)
-    assert saved.used[_saving.NODES] > 5000
-    assert len(saved.node) == saved.used[_saving.NODES]
+    assert saved.used[_saving.NODE_COUNT] > 5000
+    assert len(saved.node) == saved.used[_saving.NODE_COUNT]
     starts = saved.tree.start[saved.tree_of_draw]
     assert [int(saved.node.feature[start]) for start in starts] == [key_root(key) for key in keys]
     assert (saved.moves[:, 0].sum(axis=1) == 20).all()
@@ -128,7 +128,7 @@ def test_a_model_with_one_tree(kernel):
     """Constant features leave the stump alone; no step moves or fails."""
     model = pt.TreeModel([[1.0, 2.0]] * 5, [0, 1, 0, 1, 1])
     chain = new_chain(model, KERNELS[kernel], 1)
-    chain.proceed(10)
+    chain.run_blocks(10)
     assert chain.state.count[N_NODES] == 1
     check_places(chain)
     check_contents(model, chain)

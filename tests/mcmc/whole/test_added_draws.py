@@ -71,7 +71,7 @@ def drawn(model, n=25, seed=5, thin=1):
     chain = Chain(model.lowered, KERNEL, np.random.default_rng(seed))
     chain.reserve(n)
     for _ in range(n):
-        chain.proceed(thin)
+        chain.run_blocks(thin)
         chain.save()
     return trim_draws(chain.saved)
 

@@ -100,7 +100,7 @@ def test_weights_off_by_a_factor_are_noticed(error):
 def test_drawing_leaves_the_chain_where_it_was():
     """Its tree, its rows and its counts; and there is room again."""
     chain = chain_of(MODELS["grid"]())
-    chain.proceed(3)
+    chain.run_blocks(3)
     chain.reserve(2)
     chain.save()
     before = {name: getattr(chain.state, name).copy() for name in ("order", "moves", "beta", "density")}
