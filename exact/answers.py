@@ -135,9 +135,11 @@ def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurren
 
 
 def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -> np.ndarray:
-    """Return the posterior distribution of the depth of trees of depth at most ``deepest``; entry d is P(depth d).
+    """Return the posterior distribution of the depth of a tree; entry d is P(depth d).
 
-    The tail below 1e-13 is truncated. Time and memory: those of the evidence times the number of depths returned.
+    ``deepest`` is the largest depth of all trees of the graph, and ``log_inside`` the log sum over the subtrees of each
+    slot. The tail below 1e-13 is truncated. Time and memory are those of the evidence times the number of depths
+    returned.
     """
     depths = min(FIRST_DEPTHS, deepest + 1)
     while True:

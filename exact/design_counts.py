@@ -206,9 +206,10 @@ class DesignCounts:
         self._pieces, self._n_merged = [(X, y, weight, estimation)], len(X)
 
     def _merge_rows(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, estimation: np.ndarray) -> tuple:
-        """Return one row for each finest cell and class (for numbers two rows for each cell), with summed weights.
+        """Return one row for each finest cell and class, and in E or not, with summed weights.
 
-        The four arrays are those of a piece: rows, labels, weights and mask of E (empty without one).
+        For numbers return two rows for each cell, with the same total weight, mean and variance. The four arguments
+        and the four arrays of the result are rows, labels, weights and mask of the estimation rows E (empty without E).
         """
         if y.dtype.kind == "f":
             return _merge_numbers(self.split_prior, X, y, weight, estimation)

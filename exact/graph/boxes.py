@@ -130,7 +130,8 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
 def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
     """Return an upper bound on the number of splits of a cell with ``n_members`` points and the box in the scratch.
 
-    MAX_NOMINAL_SPLITS + 1 stands for all numbers that are too large.
+    MAX_NOMINAL_SPLITS + 1 stands for all numbers that are too large. The caller makes room for as many splits,
+    or gives up if they are too many.
     """
     split_prior = model.split_prior
     total = 0
@@ -213,7 +214,10 @@ def find_members(model: Any, arrays: Any, cell: int) -> int:
 
 @jit
 def _first_with_code(points: Any, k: int, code: int) -> int:
-    """Return the first place, among the points sorted by coordinate ``k``, with a code of at least ``code``."""
+    """Return the first place, among the points sorted by coordinate ``k``, with a code of at least ``code``.
+
+    If there is none, return the number of points.
+    """
     low, high = 0, points.order.shape[1]
     while low < high:
         middle = (low + high) // 2

@@ -114,8 +114,9 @@ class Layer(NamedTuple):
 def iterate_layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cyclic: bool) -> Iterator[Layer]:
     """Yield the layers of a dyadic graph from the root down to depth ``limit``, so that only two are in memory.
 
-    ``codes`` (p, U) are those of the units (merged training rows), ``weight`` (p,) the prior weights of the features,
-    and ``levels`` is the largest number of halvings of a feature. If ``cyclic`` is True, the features take turns.
+    A layer has the cells of one depth. ``codes`` (p, U) are those of the units (merged training rows), and ``levels``
+    is the largest number of halvings of a feature. Features with a ``weight`` (p,) of 0 are never split. If ``cyclic``
+    is True, the features take turns.
     """
     p, n = codes.shape
     no_child = np.full((1, p), NO_CHILD, dtype=np.int32)

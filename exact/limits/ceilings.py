@@ -216,7 +216,8 @@ def _max_log_poisson(model: Any, stats: np.ndarray) -> np.ndarray:
 def _max_log_binomial(log_coefficients: np.ndarray, n_first: np.ndarray, n_second: np.ndarray) -> np.ndarray:
     """Return the log of the largest likelihood (P,) of two kinds of outcomes, plus ``log_coefficients`` (P,).
 
-    ``n_first`` and ``n_second`` (P,) are the numbers of outcomes of each kind.
+    ``n_first`` and ``n_second`` (P,) are the numbers of outcomes of each kind at each of P points, whose likelihood is
+    largest if the probabilities are the observed frequencies.
     """
     return log_coefficients + _max_log_multinomial(np.column_stack([n_first, n_second]))
 

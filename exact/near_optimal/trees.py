@@ -229,10 +229,11 @@ class Search:
             limit = min(2 * limit, self.depth)
 
     def _start(self, limit: int) -> None:
-        """Compute the largest prior factors of split trees under a depth limit, and let the path begin at the root.
+        """Compute the largest log prior factor of a subtree with a split at each depth, under a depth limit.
 
         ``log_max_factor[d] = log_split[d] + 2 max(leaf factor at d + 1, log_max_factor[d + 1])``: both subtrees have
-        the largest factor.
+        the largest factor. It is -inf from ``limit`` on. Then put the root at the start of the path, the cells from the
+        root to the present one of a depth-first search.
         """
         problem, log_max_factor = self.problem, self.path.log_max_factor
         stop = np.maximum(problem.log_stop, problem.log_forced)

@@ -251,7 +251,9 @@ class _Grower:
     def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
         """Return leaf ``node`` with these ``rows`` (indices) and the splits that may be chosen for it.
 
-        They are the split with the largest gain, or those that no split beats in both errors and code length.
+        Under the criterion ENTROPY it is the split with the largest gain, else they are those that no split beats in
+        both errors and code length. ``codes`` gives the possible thresholds of each feature and their code lengths. A
+        leaf without errors has no splits.
         """
         counts = np.bincount(self.label[rows], minlength=self.n_labels)
         errors = int(len(rows) - counts.max())
@@ -306,7 +308,10 @@ class _Grower:
         return by_tail("", code, n, min(errors, n), self.delta).raw
 
     def _tree(self, splits: dict[int, tuple[_LeafSplit, int]]) -> Tree:
-        """Build the tree from a dict that maps the number of a node to its split and the number of its left child."""
+        """Build the tree from a dict that maps the number of a node to its split and the number of its left child.
+
+        The root is node 0, a right child has the number after the left one, and nodes not in the dict are leaves.
+        """
         nodes: list[list[float]] = []
         value: list[np.ndarray] = []
         # a node in `splits`, its rows, the parent, and the column of the parent that has this child

@@ -60,7 +60,10 @@ def run_with_model(model: Any, task: Callable[..., Any], *args: Any, **kwargs: A
 
 
 def _replace_model(plan: Any, model: Any) -> Any:
-    """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are."""
+    """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are.
+
+    The model is None in plans that are sent, since each worker gets the model once.
+    """
     fields = getattr(plan, "_fields", ())
     if "model" in fields:
         return plan._replace(model=model)

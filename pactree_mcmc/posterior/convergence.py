@@ -487,7 +487,11 @@ def _is_adaptive(post: DrawnTrees) -> bool:
 
 
 def _remedy(is_adaptive: bool, levels: int) -> str:
-    """Return the arguments of `sample` to try if chains hardly move, as a phrase; ``levels`` > 1 if it was tempered."""
+    """Return the arguments of `sample` to try if chains hardly move, as a phrase.
+
+    ``is_adaptive`` is True if the default run made the draws (`_is_adaptive`). ``levels`` is the number of
+    temperatures, > 1 if the run was tempered.
+    """
     if levels > 1:
         return f"betas={2 * levels}"
     if is_adaptive:

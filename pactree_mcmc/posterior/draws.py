@@ -272,7 +272,10 @@ class Draws(NamedTuple):
 
 
 def draws_of(posterior: DrawnTrees) -> Draws:
-    """Return the arrays of a sampled posterior that are written to a file."""
+    """Return the part of a sampled posterior that is written to a file.
+
+    It has the trees, the tree of each draw, priors and scores, counts of moves, and the description of the run.
+    """
     return Draws(**{name: getattr(posterior, ATTRIBUTE_OF_FIELD.get(name, name)) for name in Draws._fields})
 
 

@@ -268,7 +268,10 @@ def restriction_of(
 
 
 def keep_draws(post: DrawnTrees, is_kept: np.ndarray) -> SampledPosterior:
-    """Return the draws of ``post`` for which ``is_kept`` (chains, draws) is True, as a posterior of one chain."""
+    """Return the draws of ``post`` for which ``is_kept`` (chains, draws) is True, as a posterior of one chain.
+
+    The draws of the first chain come first.
+    """
     trees, number = np.unique(post.tree_of_draw[is_kept], return_inverse=True)
     out: Any = type(post)(
         post.model,

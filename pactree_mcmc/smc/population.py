@@ -307,7 +307,10 @@ class Repetition:
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
-        """Make ``n`` proposals in the single chain, and save its tree after each fraction of them in ``times``."""
+        """Make the ``n`` proposals of a stage in the single chain, and append its tree to the draws at some ``times``.
+
+        ``times`` are ascending fractions of the ``n`` proposals, in [0, 1).
+        """
         n_made = 0
         for next_save in (times * n).astype(int).tolist():
             self._propose(next_save - n_made)

@@ -391,7 +391,10 @@ def _run_and_report(
 
 
 def _run_description(post: pt.SampledPosterior) -> dict[str, Any]:
-    """Return the description of a run that is part of every JSON answer."""
+    """Return the part of every JSON answer that describes the run.
+
+    It has the model, the numbers of chains, draws and distinct trees, the log evidence with its error, and the time.
+    """
     return {
         **words.describe_model(post.model),
         "chains": post.n_chains,

@@ -139,7 +139,11 @@ class CsvTable:
         return text
 
     def dates(self, name: str) -> np.ndarray:
-        """Return a column of dates, in the format that --dates gives, or of ISO dates or day.month.year."""
+        """Return a column of dates, in the format that --dates gives, or of ISO dates or day.month.year.
+
+        The array is datetime64[us] with NaT if a field is empty. With time zones it has timestamps in UTC and None as
+        objects. Raise BadTable for other text, or if only some dates have a zone.
+        """
         texts = self.frame[name]
         given_format = (self.formats or {}).get(name, "")
         has_zone = texts.dropna().map(lambda field: bool(TIME_ZONE_PATTERN.search(field)))

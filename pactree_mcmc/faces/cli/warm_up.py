@@ -41,7 +41,10 @@ def random_table(n: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compile_sampler() -> None:
-    """Run the default sampler for classes and for numbers, and call the methods of the posteriors."""
+    """Compile and cache the code of the default sampler and of posteriors, by a short run on random rows.
+
+    Run the sampler for classes and for numbers, and call the methods of the posteriors.
+    """
     X, y = random_table(200)
     for target in (y > 0.0, y):
         post = pt.sample(pt.TreeModel(X, target), 50, kernel="whole", work=1e6, rng=0, progress=False)

@@ -254,7 +254,7 @@ class BayesianTree(BaseEstimator):
         raise NotImplementedError
 
     def _leaves(self, rows: TrainingRows) -> list[Any]:
-        """Return the grid of leaves among which ``prior="auto"`` chooses."""
+        """Return the leaf models, of different parameters, among which ``prior="auto"`` chooses if ``leaf`` is None."""
         raise NotImplementedError
 
     def _starts(self, first: Choice, trees: list[Any], rows: TrainingRows) -> list[Choice]:

@@ -320,7 +320,7 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
 def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
     """Return a bool array (n_nodes,), True for leaves of the drawn trees whose cells have a possible split.
 
-    ``depth`` (n_nodes,) is the depth of each node.
+    The depth limit and the smallest number of rows of a leaf count too. ``depth`` (n_nodes,) is the depth of each node.
     """
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)

@@ -255,7 +255,11 @@ def prune_all(state: ChainState) -> None:
 
 @jit
 def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by the split of its cell that a raw form gives (`fit_split`), and update the lists."""
+    """Grow a splittable leaf by a split in raw form, and update the lists of growable, prunable and internal nodes.
+
+    The raw form is the code ``cut``, or the bits of the ``categories`` of a nominal feature, which are -1 for an
+    ordered one. `fit_split` fits it to the cell of the leaf.
+    """
     attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
     accept_growth(model, state, node)
 

@@ -157,7 +157,10 @@ def tuning_pool(run_state: RunState, n_steps: int) -> Iterator[tuple[Pool, Progr
 
 
 def run_first_steps(plan: Plan, signal: Signal = None) -> tuple[Snapshot, float]:
-    """Run the first steps of a chain. Return its state, and the mean cost of a step in rows visited."""
+    """Run the first tuning steps of a chain. Return its state, and the mean cost of a step in rows visited.
+
+    The chain makes ``PILOT_STEPS`` steps, or fewer if ``signal`` is set, which asks for a stop.
+    """
     run = Run(plan._replace(tune=min(PILOT_STEPS, plan.tune), draws=0))
     run.begin()
     while run.tuned < run.plan.tune and not (run.tuned > 0 and is_set(signal)):

@@ -24,8 +24,9 @@ ROWS_PER_CODE = 10
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Compute the bins (statistics and rows by code) of a node on feature ``k``, codes ascending. Return their number.
 
-    Under dyadic and fixed splits the bins are the two sides of the only split. Under grid cuts a nominal feature has a
-    bin for each category of the box, empty ones included. Add the cost to the number of rows visited.
+    The bins are written into ``state.scratch``. Under dyadic and fixed splits they are the two sides of the only split,
+    else the codes in the rows. Under grid cuts a nominal feature has a bin for each category of the box, empty ones
+    included. Add the cost to the number of rows visited.
     """
     rule, n_bins = model.split_prior, np.int64(2)
     if has_one_way(rule):

@@ -71,9 +71,10 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
-    """Return ``log(stop + split W)``, by the prior probabilities of a leaf and of a split at a node.
+    """Return ``log(stop + split W)``, with the prior factors of a leaf and of a split at a node, and W of `scan`.
 
-    It is the log sum of prior times exp(score) over the subtrees with at most one split, minus the score as a leaf.
+    It is the log sum of prior times exp(score) over the subtrees with at most one split, minus the score as a leaf. The
+    prior factors of the two children are left out. Without a possible split it is ``log(stop)``.
     """
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:

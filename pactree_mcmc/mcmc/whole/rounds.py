@@ -181,9 +181,10 @@ def n_round_trees(plan: Plan, chains: int) -> int:
 
 
 def round_length(plan: Plan, chains: int) -> float:
-    """Return the length of the rounds relative to the usual one, at most 1.
+    """Return the length of the tuning rounds relative to the usual one, at most 1.
 
-    Rounds are shorter if tuning would take too much of the work. The length is 1 in a run of fixed length.
+    Rounds are shorter if the tuning of all ``chains``, which share the limit on work, would take too much of it. The
+    length is 1 in a run of fixed length.
     """
     if plan.length is None:
         return 1.0

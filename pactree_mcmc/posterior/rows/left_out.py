@@ -112,7 +112,8 @@ def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
     ``density`` and ``influence`` (draws, m) are log densities and log influences, nats, as `log_densities` returns.
     The importance weights of a row are ``1 / density``. They take one value for each leaf that the row is in, so the
     largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about their variance.
-    Every weight is therefore multiplied by log-normal noise of mean 1 whose log variance is the sum of two parts:
+    Every weight is therefore multiplied by log-normal noise of mean 1. The variance of its log is the sum of two parts,
+    or tiny with fewer than ``MIN_DRAWS_TO_SMOOTH`` draws, so that only ties are broken:
 
     * the log influence of the row on its leaf. So the noise is that of the likelihood given leaf parameters drawn with
       the tree, whose mean and whose reciprocal's mean have this product;

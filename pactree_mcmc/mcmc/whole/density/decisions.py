@@ -97,7 +97,10 @@ def record_decisions(chain: Any, decisions: Any) -> None:
 
 @jit
 def _record_splits(chain: Any, decisions: Any, node: int) -> None:
-    """Append a random sample of the splits of an internal node's cell, which contains the split of the node."""
+    """Append a random sample of the splits of an internal node's cell, which contains the split of the node.
+
+    Store the covariates and the offset of each split, and the index of the node's own one (`Decisions`).
+    """
     work, n_splits = chain.state.scratch.density, decisions.counts[SPLIT_COUNT]
     n_sampled = sample_splits(chain.rng, chain.model, chain.state, node, SAMPLE_SIZE, node, np.int64(0))
     work.is_exhausted[0] = 0
