@@ -441,15 +441,13 @@ def sum_by_code(
     Return the smallest and the largest code of these units.
     """
     label, weight, moments, rows_of_unit = units.label, units.weight, units.moments, units.rows
-    is_equal, is_single = units.weight_all == 0, units.rows_all == 0
-    first_weight, lowest, highest = weight[0], np.int64(1) << 40, np.int64(-1)
-    # one pass with all that it needs: unsigned indices need no check of their sign
+    weight_all, rows_all, lowest, highest = units.weight_all, units.rows_all, np.int64(1) << 40, np.int64(-1)
     for i in range(start, stop):
-        u = np.uint32(order[i])
+        u = order[i]
         c = codes[u]
         lowest, highest = min(lowest, np.int64(c)), max(highest, np.int64(c))
-        rows[c] += 1 if is_single else rows_of_unit[u]
-        unit_weight = first_weight if is_equal else weight[u]
+        rows[c] += rows_of_unit[u & rows_all]
+        unit_weight = weight[u & weight_all]
         if units.counts:
             stats[c, label[u]] += unit_weight
         else:

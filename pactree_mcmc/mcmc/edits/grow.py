@@ -135,15 +135,14 @@ def _sum_children(model: Lowered, state: ChainState, node: int, middle: int) -> 
     visited, and the other one has the rest.
     """
     here, order, units, stats = state.node[node], state.order, model.units, state.stats
-    start, stop, is_left_smaller = here.start, middle, middle - here.start <= here.stop - middle
-    near, far = here.left, here.right
+    is_left_smaller = middle - here.start <= here.stop - middle
+    near, start, stop = here.left, here.start, middle
+    far, far_start, far_stop = here.right, middle, here.stop
     if not is_left_smaller:
-        start, stop, near, far = middle, here.stop, here.right, here.left
-    rows, cell_hash = stop - start, np.int64(0)
-    if units.rows_all != 0:
-        rows = 0
-        for i in range(start, stop):
-            rows += units.rows[order[i]]
+        near, start, stop, far, far_start, far_stop = far, far_start, far_stop, near, start, stop
+    rows, cell_hash = np.int64(0), np.int64(0)
+    for i in range(start, stop):
+        rows += units.rows[order[i] & units.rows_all]
     if parts_rows(model.split_prior):
         for i in range(start, stop):
             cell_hash += hash_integer(np.int64(order[i]))
@@ -155,10 +154,8 @@ def _sum_children(model: Lowered, state: ChainState, node: int, middle: int) -> 
     if units.counts and model.leaf.lookup.shape[1] > 1:
         for j in range(stats.shape[1]):
             stats[far, j] = stats[node, j] - stats[near, j]
-    elif is_left_smaller:
-        add_units(stats, far, units, order, middle, here.stop)
     else:
-        add_units(stats, far, units, order, here.start, middle)
+        add_units(stats, far, units, order, far_start, far_stop)
 
 
 @jit

@@ -37,6 +37,7 @@ from .terms import (
     cell_terms_into,
     depth_class,
     evaluate_splits,
+    finish_split_terms,
     impurity,
     log_sum_of_splits,
     logit,
@@ -207,7 +208,8 @@ def log_split_probability(model: Lowered, state: ChainState, node: int) -> float
     left = impurity(model, work.logs, state.stats, here.left)
     right = impurity(model, work.logs, state.stats, here.right)
     spare, n_left = work.split_terms.shape[1] - 1, state.node[here.left].rows
-    split_terms_into(work, spare, gain, left, right, n_left, here.rows)
+    split_terms_into(work, spare, gain, left, right, n_left)
+    finish_split_terms(work, spare, spare + 1, here.rows)
     split_logit = logit(state.density, depth_class(state, node), work.split_terms, spare)
     rule_weight = exp(here.log_rule) * state.stored.guide[guide_index].weight
     return log(split_probability(model, state, node, guide_index, here.feature, rule_weight, split_logit))

@@ -128,10 +128,9 @@ def _stored_log1p(logs: np.ndarray, x: float) -> float:
 
 
 @jit
-def split_terms_into(
-    work: Density, column: int, gain: float, left: Impurity, right: Impurity, n_left: int, n: int
-) -> None:
-    """Write the terms f of a split of ``n`` rows, ``n_left`` of them to the left, into ``split_terms[:, column]``.
+def split_terms_into(work: Density, column: int, gain: float, left: Impurity, right: Impurity, n_left: int) -> None:
+    """Write what `finish_split_terms` needs of a split, ``n_left`` of whose rows go left, into
+    ``split_terms[:, column]``.
 
     ``left`` and ``right`` are the impurities of its sides, and ``gain`` is its gain in tempered score.
     """
@@ -139,11 +138,10 @@ def split_terms_into(
     terms[0, column], terms[5, column] = gain, n_left
     terms[1, column], terms[2, column] = left.nats, right.nats
     terms[3, column], terms[4, column] = left.minority, right.minority
-    _finish_split_terms(work, column, column + 1, n)
 
 
 @jit
-def _finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
+def finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
     """Compute terms 1 to 5 of the splits ``first`` to ``stop - 1`` of a cell with ``rows`` rows in place.
 
     Terms 1 to 4 are the impurities of their sides before, left and right in nats, then the minorities, and term 5 is
@@ -205,10 +203,8 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins
     rows = state.node[node].rows
     for i in range(-2, 0):
         n_alike[i + 2] = empty_sided_splits(model, state, node, k, n_bins, i)[0]
-    if n_alike[0] > 0:
-        split_terms_into(work, 0, 0.0, empty, cell_impurity, np.int64(0), rows)
-    if n_alike[1] > 0:
-        split_terms_into(work, 1, 0.0, cell_impurity, empty, rows, rows)
+    split_terms_into(work, 0, 0.0, empty, cell_impurity, np.int64(0))
+    split_terms_into(work, 1, 0.0, cell_impurity, empty, rows)
     min_rows, beta, end = least_rows(rule), state.beta[0], n_splits + 2
     has_gaps = parts_box(rule) and not rule.feature[k].nominal
     for i in range(n_splits):
@@ -218,7 +214,7 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins
         terms[0, i + 2], terms[5, i + 2] = beta * scan.gain[i], n_left
     _impurities_into(terms[1, 2:end], terms[3, 2:end], model, logs, scan.left, n_splits)
     _impurities_into(terms[2, 2:end], terms[4, 2:end], model, logs, scan.right, n_splits)
-    _finish_split_terms(work, np.int64(2), end, rows)
+    finish_split_terms(work, np.int64(0), end, rows)
     # the `logit` of each entry, term by term, since this runs through the memory in order
     gains, logits = exponent[GAIN], exponent[LEARNED]
     for column in range(end):
