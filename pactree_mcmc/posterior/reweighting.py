@@ -105,7 +105,8 @@ def reweight_draws(post: PosteriorOfDraws, model: TreeModel, least_ess: float, r
             "the new prior prefers trees that were seldom drawn. Sample the new model, pt.sample(model); or go by "
             "models in between; or give more draws."
         )
-    resampled = _systematic_indices(np.exp(log_weight.ravel() - logsumexp(log_weight)), generator)
+    probability = np.exp(log_weight.ravel() - logsumexp(log_weight))
+    resampled = generator.permutation(systematic_indices(generator, probability, len(probability)))
     number = np.full(len(trees), -1, dtype=np.int64)
     number[possible] = np.arange(len(possible))
     trees = number[post.tree_of_draw.ravel()[resampled]][None]
@@ -181,12 +182,11 @@ def _summarise_weights(log_weight: np.ndarray) -> Reweighting:
     return Reweighting(float(size), float(total - math.log(weight.size)), float(se))
 
 
-def _systematic_indices(probability: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Resample indices 0, ..., n - 1 with ``probability`` (n,) by systematic resampling; return n of them, shuffled."""
-    n = len(probability)
-    points = (rng.random() + np.arange(n)) / n
-    cumulative = np.cumsum(probability)
-    return rng.permutation(np.searchsorted(cumulative / cumulative[-1], points, side="right").clip(max=n - 1))
+def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
+    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times."""
+    ends = np.cumsum(probability)
+    places = (np.arange(n) + rng.random()) / n * ends[-1]
+    return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
 
 
 @with_short_repr

@@ -34,6 +34,7 @@ from ..mcmc.state.splits import draw_split
 from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, Lowered, TreeModel
 from ..model.data import UnitStats, add_unit
+from ..posterior.reweighting import systematic_indices
 from ..tree.drawn import Saved
 
 PARTICLE_ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
@@ -402,10 +403,3 @@ def copy_state(chain: Chain, source: Chain) -> None:
     arrays = {name: getattr(source.state, name).copy() for name in PARTICLE_ARRAYS}
     chain.state = chain.state._replace(**arrays, plan=source.state.plan, scratch=source.state.scratch)
     chain._pack()
-
-
-def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
-    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times."""
-    ends = np.cumsum(probability)
-    places = (np.arange(n) + rng.random()) / n * ends[-1]
-    return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)

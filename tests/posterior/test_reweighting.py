@@ -98,8 +98,8 @@ def test_missing_values_and_a_shared_variance():
 @pytest.mark.planted
 def test_equal_weights_are_noticed(monkeypatch):
     """Planted: draws that are resampled without their weights miss the sizes of the trees of the other model."""
-    uniform = reweighting._systematic_indices
-    monkeypatch.setattr(reweighting, "_systematic_indices", lambda p, rng: uniform(np.full(len(p), 1.0 / len(p)), rng))
+    weighted = reweighting.systematic_indices
+    monkeypatch.setattr(reweighting, "systematic_indices", lambda rng, p, n: weighted(rng, np.full(n, 1.0 / n), n))
     expected = exact.solve(model_of(STRICT)).n_leaves_pmf()
     pmf = draws_of(model_of()).reweight(model_of(pt.ChipmanPrior(0.6, 1.5, max_depth=3))).n_leaves_pmf()
     assert np.abs(pmf[: len(expected)] - expected[: len(pmf)]).max() > 0.08
