@@ -14,7 +14,7 @@ from pactree_mcmc.model.differences import difference_of_rows
 from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.posterior.reweighting import data_difference
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.table.words import figure
+from pactree_mcmc.table.words import rounded_text
 from pactree_mcmc.tree.drawn import key_words, root_key
 
 from .posterior import ExactPosterior
@@ -94,7 +94,7 @@ class Comparison:
         lines = [f"{'quantity':<{width}}  {'exact':>12} {'sampled':>12} {'mc error':>10} {'z':>7}"]
         for row in rows:
             cells = [
-                "-" if math.isnan(v) else figure(v) if f is None else format(v, f)
+                "-" if math.isnan(v) else rounded_text(v) if f is None else format(v, f)
                 for v, f in zip(row[1:], (None, None, ".2g", ".2f"), strict=True)
             ]
             lines.append(f"{row.quantity:<{width}}  {cells[0]:>12} {cells[1]:>12} {cells[2]:>10} {cells[3]:>7}")

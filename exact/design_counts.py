@@ -10,8 +10,8 @@ from pactree_mcmc import model as parts
 from pactree_mcmc.core.checks import read_array, read_numbers, refuse_other_rows, repr_of
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.base import SplitPrior
-from pactree_mcmc.model.split_prior.geometry import parts_rows, told
-from pactree_mcmc.table.columns import learn_columns
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
+from pactree_mcmc.table.columns import describe_columns
 from pactree_mcmc.table.reader import Table
 
 from .posterior import ExactPosterior
@@ -232,7 +232,7 @@ def learn_rows(X: Any) -> Any:
     Raise ValueError if a column is nominal, or has levels.
     """
     table = Table(X)
-    columns = learn_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
+    columns = describe_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
     categorical = columns.is_nominal | [bool(columns.kind(k).levels) for k in range(columns.n_features)]
     if categorical.any():
         # each piece would number its categories anew

@@ -18,7 +18,7 @@ import numpy as np
 
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model.leaf.distributions import Mixture
-from pactree_mcmc.model.split_prior.geometry import parts_rows, told
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.draws import refuse_by_row
 from pactree_mcmc.posterior.rows.predictive import (
@@ -79,7 +79,7 @@ class PredictsFromGraph(Posterior):
     def _router(self) -> Router:
         """Values of the training rows that determine to which side of a split a new row goes."""
         model = self.model
-        local = told(parts_rows, model.split_prior)
+        local = call_uncompiled(parts_rows, model.split_prior)
         lows = [s.low if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
         highs = [s.high if local and isinstance(s, Scale) else np.empty(0) for s in model.scales]
         offset = np.concatenate([[0], np.cumsum([len(a) for a in lows])[:-1]]).astype(np.int64)

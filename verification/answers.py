@@ -101,7 +101,8 @@ def distributions_of(model):
     at, width = np.polynomial.legendre.leggauss(NODES)
     low, high = np.log(prior.ppf([1e-9, 1.0 - 1e-9]))
     log_sigma2 = low + (high - low) * (at + 1.0) / 2.0
-    given = [exact.solve(pt.TreeModel.from_parts(parts._replace(leaf=leaf.given(s)))) for s in np.exp(log_sigma2)]
+    leaves = [leaf.with_variance(s) for s in np.exp(log_sigma2)]
+    given = [exact.solve(pt.TreeModel.from_parts(parts._replace(leaf=known))) for known in leaves]
     log_weight = prior.logpdf(np.exp(log_sigma2)) + log_sigma2 + np.log(width * (high - low) / 2.0)
     log_joint = log_weight + [truth.log_evidence for truth in given]
     fraction, leaves, root = np.exp(log_joint - logsumexp(log_joint)), {}, {}

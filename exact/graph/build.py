@@ -326,7 +326,7 @@ def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last:
     edges, mass = arrays.edges, 0.0
     for e in range(first, last):
         mass += edges.log_rule[e]
-    fraction = weight * mass if rule.joint else weight
+    fraction = weight * mass if rule.over_cell else weight
     for e in range(first, last):
         edges.log_rule[e] = log(fraction) + log(edges.log_rule[e]) - log(mass)
     return fraction

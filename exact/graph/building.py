@@ -12,7 +12,7 @@ from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, parts_rows, told
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, follows_design, halves_box, parts_rows
 
 from ..graph import build as _builder
 from ..limits.intractable import Intractable, Limit, check_cells
@@ -83,10 +83,10 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
 
 def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
     """Build the graph by the method for its split prior: a fixed tree, dyadic cuts, or search with a hash table."""
-    if told(follows_design, model.split_prior):
+    if call_uncompiled(follows_design, model.split_prior):
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return with_slots(model, build_fixed(model))
-    if told(halves_box, model.split_prior) and not model.columns.twins:
+    if call_uncompiled(halves_box, model.split_prior) and not model.columns.twins:
         limit.refuse_above(least_cells(model, model.units.codes))
         with stage(progress, "building", None, "cells") as bar:
             return with_slots(model, build_dyadic(model, limit, bar))
@@ -97,7 +97,7 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
         building = Building(model, limit)
         codes = building.points.codes
         limit.refuse_above(least_cells(model, codes))
-        if told(parts_rows, model.split_prior):
+        if call_uncompiled(parts_rows, model.split_prior):
             building.size = estimate_size(model, codes, limit, is_layered(model))
     building.limit = limit
     with stage(progress, "building", None if building.size is None else int(building.size.cells), "cells") as bar:

@@ -10,8 +10,8 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import has_one_way, told
-from pactree_mcmc.model.words import Answer, not_finite
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, has_one_split_per_feature
+from pactree_mcmc.model.words import PathSplit, not_finite
 
 from .boxes import unpack_cuts
 
@@ -194,7 +194,7 @@ def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
 
 def has_one_depth(model: TreeModel) -> bool:
     """Return True if each cell occurs at one depth only."""
-    return told(has_one_way, model.split_prior) or model.lowered.split_prior.by_depth
+    return call_uncompiled(has_one_split_per_feature, model.split_prior) or model.lowered.split_prior.by_depth
 
 
 def is_layered(model: TreeModel) -> bool:
@@ -238,6 +238,6 @@ def _path_to_cell(model: TreeModel, columns: dict[str, np.ndarray], cell: int) -
         c, split, left = int(columns["feature"][e]), int(columns["split"][e]), int(columns["left"][e]) == cell
         if c < len(model.scales):  # the first split of a graph of stages selects the stage
             cut, upper = unpack_cuts(split)
-            out.append(Answer(c, int(cut[0]), int(upper[0]), split, left))
+            out.append(PathSplit(c, int(cut[0]), int(upper[0]), split, left))
         cell = int(parent[e])
     return out[::-1]

@@ -23,12 +23,12 @@ import numpy as np
 
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.geometry import (
+    call_uncompiled,
     follows_design,
     halves_box,
     has_empty_sides,
     parts_box,
     takes_turns,
-    told,
 )
 
 from .intractable import EDGES_PER_CELL, MIN_BYTES_PER_CELL, Intractable, Limit, memory_bytes
@@ -98,7 +98,7 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
     order = usable[np.lexsort((-distinct, nominal[usable]))]
     rng, estimate = np.random.default_rng(20_261_125), None
     # weights and the smallest leaf may rule splits out, so that there are fewer cells than boxes
-    is_certain = model.split_prior.is_even and model.split_prior.min_leaf == 1
+    is_certain = model.split_prior.has_equal_weights and model.split_prior.min_leaf == 1
     for n in sorted({min(n, len(order)) for n in NUMBERS_OF_COORDINATES}):
         is_last = n == min(len(order), NUMBERS_OF_COORDINATES[-1])
         boxes = Boxes(model, codes, order[:n], nominal, layered, rng)
@@ -163,7 +163,7 @@ class Boxes:
         self.ranks = np.array([np.unique(row, return_inverse=True)[1].reshape(-1) for row in self.codes])
         self.n_codes = self.ranks.max(axis=1) + 1
         self.limit = int(model.prior_tables.depth_limit)
-        self.layered, self.trivial = layered, told(has_empty_sides, model.split_prior)
+        self.layered, self.trivial = layered, call_uncompiled(has_empty_sides, model.split_prior)
 
     def draw(self, n_samples: int) -> np.ndarray:
         """Return the terms (n_samples, 5) of random boxes.
@@ -289,14 +289,15 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
     """
     rule, limit = model.split_prior, int(model.prior_tables.depth_limit)
     # weights may rule splits out
-    if not rule.is_even or not (told(parts_box, rule) or (told(halves_box, rule) and not told(takes_turns, rule))):
+    halves_any_side = call_uncompiled(halves_box, rule) and not call_uncompiled(takes_turns, rule)
+    if not rule.has_equal_weights or not (call_uncompiled(parts_box, rule) or halves_any_side):
         return 1
     best = 1
     for i in np.linspace(0, codes.shape[1] - 1, min(codes.shape[1], 32)).astype(int):
         boxes = [1]
         for k in np.flatnonzero(rule.weights(model.n_features) > 0):
             c, n = int(codes[k, i]), int(model.n_codes[k])
-            if told(halves_box, rule):
+            if call_uncompiled(halves_box, rule):
                 sides = [1] * (int(rule.levels) + 1)
             elif model.columns.categories[k] is not None:
                 sides = [1, (1 << (n - 1)) - 1]
@@ -324,7 +325,7 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
     """
     rule, depth = model.split_prior, int(model.prior_tables.depth_limit)
     out: dict[str, int] = {}
-    if told(follows_design, rule):
+    if call_uncompiled(follows_design, rule):
         nodes = np.bincount(np.minimum(model.shape.depth, depth)).cumsum()
         fits = np.flatnonzero(nodes <= limit.cells)
         return {"max_depth": int(fits[-1])} if len(fits) and fits[-1] > 0 else {}
@@ -387,7 +388,7 @@ def bound_graph_size(model: TreeModel, n_codes: int, depth: int) -> tuple[int, i
         n_layers = len(boxes)
         cells, edges = cells * n_layers, edges * n_layers
     cells, edges = cells * model.lowered.split_prior.n_open, edges * model.lowered.split_prior.n_open
-    if told(has_empty_sides, model.split_prior):
+    if call_uncompiled(has_empty_sides, model.split_prior):
         cells, edges = cells + 1, edges + 2 * len(sides) * (cells + 1)
     return cells, edges
 

@@ -17,7 +17,7 @@ import numpy as np
 from pactree_mcmc.core.checks import check_count, check_number, check_type
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import DirichletMultinomial, PacBayesLoss, TreeModel
-from pactree_mcmc.model.split_prior.geometry import has_empty_sides, is_weighted, parts_rows, told
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, has_empty_sides, is_weighted, parts_rows
 from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_sums
@@ -69,9 +69,9 @@ def has_bounds(model: TreeModel) -> bool:
     rule = model.lowered.split_prior
     is_listed = ~rule.feature.nominal | (rule.feature.n_codes <= MAX_LISTED_CATEGORIES) | (rule.feature.weight <= 0.0)
     return bool(
-        told(parts_rows, rule)
-        and not told(has_empty_sides, rule)
-        and not told(is_weighted, rule)
+        call_uncompiled(parts_rows, rule)
+        and not call_uncompiled(has_empty_sides, rule)
+        and not call_uncompiled(is_weighted, rule)
         and rule.n_open == 1
         and type(model.leaf) in (DirichletMultinomial, PacBayesLoss)
         and is_listed.all()

@@ -9,8 +9,8 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import follows_design, takes_turns, told
-from pactree_mcmc.table.coding import LARGEST
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, follows_design, takes_turns
+from pactree_mcmc.table.coding import LARGEST_FLOAT
 from pactree_mcmc.tree.arrays import LEAF, Routes, routes
 
 from ..graph.boxes import unpack_cut, unpack_cuts, unpack_next_code
@@ -187,7 +187,7 @@ def is_fixed_design(model: TreeModel) -> bool:
     rule = model.split_prior
     if len(model.prior_tables.by_leaves):
         return False
-    return told(follows_design, rule) or (told(takes_turns, rule) and not model.columns.twins)
+    return call_uncompiled(follows_design, rule) or (call_uncompiled(takes_turns, rule) and not model.columns.twins)
 
 
 class PathPredictions:

@@ -24,7 +24,7 @@ from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tai
 from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_matrix
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.names import short_repr
-from pactree_mcmc.table.columns import learn_columns
+from pactree_mcmc.table.columns import describe_columns
 from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
 from pactree_mcmc.table.reader import Table, is_frame
 from pactree_mcmc.tree.arrays import LEAF

@@ -17,7 +17,7 @@ from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.certificates.occam_bounds import sum_below
 from pactree_mcmc.core.checks import check_count, check_number, read_numbers
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.tree.arrays import LEAF, Routes, depths_between
+from pactree_mcmc.tree.arrays import LEAF, Routes, depths_without_joint
 from pactree_mcmc.tree.tree import Tree
 
 from ..answers import log_sums, occurrences
@@ -83,7 +83,7 @@ def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.n
         stats=counts,
         score=np.zeros(m),
         design=np.arange(m, dtype=np.int32),
-        depth=depths_between(tree.feature, tree.right, np.zeros(m, dtype=np.bool_)),
+        depth=depths_without_joint(tree.feature, tree.right, np.zeros(m, dtype=np.bool_)),
         first_slot=np.arange(m + 1),
         log_stop=np.zeros(m),
         log_split=np.where(has_edge, 0.0, -np.inf),

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.checks import MAX_COUNT, check_count, check_number, read_array, repr_of
 from ..core.compile.jit import jit
-from ..table.coding import LARGEST
+from ..table.coding import LARGEST_FLOAT
 from .bound import Bound, binomial_tail_inversion, check_delta, check_errors, documented, log_choose
 
 STRING, NUMBER = PARENTS = ("string", "number")
@@ -169,7 +169,7 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
     """
     ends = {"low": low, "high": high, "lower": lower, "upper": upper}
     low, high, lower, upper = (check_number(name, value, "a finite number") for name, value in ends.items())
-    if upper - lower > LARGEST:
+    if upper - lower > LARGEST_FLOAT:
         raise ValueError(f"[{lower}, {upper}] is too wide: its length overflows; rescale the feature.")
     if not lower <= low < high <= upper:
         raise ValueError(f"[{low}, {high}] in [{lower}, {upper}] is not an interval of thresholds; give low < high.")

@@ -261,7 +261,7 @@ class WeightedTrees(NamedTuple):
     """Kullback-Leibler divergence of the weights from the prior, nats."""
 
 
-def weigh(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> WeightedTrees:
+def evaluate_weights(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> WeightedTrees:
     """Compute risk, tandem loss and divergence from ``prior`` (n_trees,) of the weights ``weight`` (n_trees,).
 
     ``wrong`` (n_trees, n) uint8 is 1 if the tree errs on the row.
@@ -278,10 +278,10 @@ def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighte
     Weights and lambda are updated in turn until the weights no longer change (Thiemann et al. 2017, section 4).
     """
     n, errors = wrong.shape[1], wrong.sum(axis=1).astype(np.float64)
-    now = weigh(prior, prior, wrong)
+    now = evaluate_weights(prior, prior, wrong)
     for _ in range(ROUNDS):
         lam = optimal_lambda(now.risk, now.kl, n, delta)
-        new = weigh(_normalised(np.log(prior) - lam * errors), prior, wrong)
+        new = evaluate_weights(_normalised(np.log(prior) - lam * errors), prior, wrong)
         settled = np.abs(new.weight - now.weight).max() < LEAST_GAIN
         now = new
         if settled:
@@ -306,7 +306,7 @@ def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts
         gradient += by_kl * log_ratio
         log_weight = np.log(np.maximum(now.weight, 1e-300))
         for _ in range(TRIES):
-            tried = weigh(_normalised(log_weight - step * gradient), prior, wrong)
+            tried = evaluate_weights(_normalised(log_weight - step * gradient), prior, wrong)
             lower = bound(tried.risk, tried.tandem, tried.kl).raw
             if lower < value:
                 break

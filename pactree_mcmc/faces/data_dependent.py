@@ -30,7 +30,7 @@ from ..model import FrozenLaplace, TreeModel
 from ..model.data import read_mask
 from ..model.split_prior.cuts import LocalCuts
 from ..smc.progressive import progressive_mixture as by_populations
-from ..table.columns import Columns, learn_columns
+from ..table.columns import Columns, describe_columns
 from ..table.reader import Table
 
 TINY_WEIGHT = 1e-300
@@ -222,13 +222,13 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray:
 def _described_columns(table: Table, rows: np.ndarray) -> Columns:
     """Return the description of the columns of a table, which may have fewer than the two rows that a tree needs."""
     if len(rows) > 1:
-        return learn_columns(table, None)
+        return describe_columns(table, None)
     padded: Any = np.vstack([rows, np.zeros((2, table.n_features))])
     if table.names is not None:
         import pandas as pd
 
         padded = pd.DataFrame(padded, columns=table.names)
-    return learn_columns(Table(padded), None)
+    return describe_columns(Table(padded), None)
 
 
 def _finite_numbers(table: Table) -> np.ndarray:

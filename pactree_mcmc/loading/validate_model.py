@@ -35,7 +35,7 @@ def check_parts(parts: ModelParts) -> None:
     columns, target = parts.columns, parts.target
     require(len(columns.names) == len(columns.categories) == p >= 1, "the columns are not those of the table")
     require([type(name) is str for name in columns.names], "a column has no name")
-    require([type(k) is int and 0 <= k < p for k in columns.twins], "a twin is of no column")
+    require([type(k) is int and 0 <= k < p for k in columns.twins], "a feature with two coordinates is not a column")
     require(len(set(columns.twins)) == len(columns.twins), "a column has two twins")
     require(type(columns.kinds) is tuple and len(columns.kinds) in (0, p), "the columns have no kinds")
     require([is_kind(kind) for kind in columns.kinds], "a column is of an unknown kind")

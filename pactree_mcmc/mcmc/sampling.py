@@ -302,7 +302,7 @@ def check_reachable(model: TreeModel) -> None:
     """Raise TypeError if ``model`` is not a TreeModel, and ValueError if chains cannot reach its trees."""
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
-    if model.shape is not None and model.shape.joint.any():
+    if model.shape is not None and model.shape.is_joint.any():
         raise ValueError(
             "the fixed tree has joint nodes, which chains cannot reach: they grow one node at a time. "
             "Use exact.solve(model), whose .sample(draws) are independent, or exact.progressive_mixture(model)."

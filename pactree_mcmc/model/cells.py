@@ -45,7 +45,7 @@ class PlainCell:
 
         The two coordinates of a feature with missing values have the same range, the intersection of theirs.
         """
-        both = [feature, self.columns.twin[feature]]
+        both = [feature, self.columns.other_coordinate[feature]]
         return int(self.low[both].max()), int(self.high[both].min())
 
     def codes(self, feature: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from ..core.checks import check_flag, refuse_other_rows
 from ..files.encoding import register_class
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
-from ..table.columns import Columns, learn_columns
+from ..table.columns import Columns, describe_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
@@ -27,7 +27,7 @@ from .plain import Visit, read_feature_weights, visits
 from .split_prior.base import SplitPrior, SplitRule
 from .split_prior.custom_splits import BoundSplits
 from .split_prior.cuts import LocalCuts
-from .split_prior.geometry import has_empty_sides, parts_box, told
+from .split_prior.geometry import call_uncompiled, has_empty_sides, parts_box
 from .tree_prior import (
     BranchingProcess,
     CatalanExponential,
@@ -35,7 +35,7 @@ from .tree_prior import (
     LeafCountPrior,
     LeafPenalty,
     PriorTables,
-    tables,
+    tabulate_prior,
 )
 from .words import not_finite
 
@@ -47,7 +47,7 @@ class Lowered(NamedTuple):
     prior: PriorTables
     split_prior: SplitRule
     leaf: LeafRule
-    guess: LeafRule
+    proposal_leaf: LeafRule
     """Leaf rule for tables of scores: the same as ``leaf``, but a variance that is drawn changes rarely."""
 
     @property
@@ -175,7 +175,7 @@ class TreeModel:
         exposure = getattr(leaf, "exposure", None)
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation, exposure=exposure)
         table = Table(X)
-        self.columns = learn_columns(table, nominal, missing)
+        self.columns = describe_columns(table, nominal, missing)
         self.n_rows, self.n_features = table.n_rows, table.n_features
         self.target, leaf = read_target(y, self.n_rows, leaf, sample_weight, estimation)
         self.target = self.target._replace(regressors=self._regressors_of(table, leaf))
@@ -183,7 +183,7 @@ class TreeModel:
         self.split_prior.weights(self.n_features)
         self.shape = self.split_prior.shape()
         self.tree_prior.check(self.shape)
-        if self.columns.twins and told(has_empty_sides, self.split_prior):
+        if self.columns.twins and call_uncompiled(has_empty_sides, self.split_prior):
             raise ValueError(
                 f"column {self.columns.names[self.columns.twins[0]]!r} has missing values, which trivial splits cannot "
                 "send either side; fill them in, or give LocalCuts() without trivial=True."
@@ -300,7 +300,7 @@ class TreeModel:
     @cached_property
     def prior_tables(self) -> PriorTables:
         """Tree prior as tables of log factors by depth, or by node of the fixed tree."""
-        return tables(self.tree_prior, self.natural_depth, self.shape)
+        return tabulate_prior(self.tree_prior, self.natural_depth, self.shape)
 
     @cached_property
     def lowered(self) -> Lowered:
@@ -433,7 +433,7 @@ class TreeModel:
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
         """Return the bit set of the categories that a split of the cell divides; 0 under a `FixedTree`."""
-        if told(parts_box, self.split_prior):
+        if call_uncompiled(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
 
@@ -446,7 +446,7 @@ class TreeModel:
 
     def _is_joint(self, cell: PlainCell) -> bool:
         """Return True if the cell is a joint node of a fixed tree, which is always split."""
-        return self.shape is not None and bool(self.shape.joint[cell.node])
+        return self.shape is not None and bool(self.shape.is_joint[cell.node])
 
     def _node(self, cell: PlainCell) -> int:
         """Return the node of the fixed tree, or -1 under other split priors."""

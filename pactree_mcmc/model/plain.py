@@ -15,7 +15,7 @@ from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE
 from ..tree.tree import Tree, check_tree
 from .cells import PlainCell, Split
-from .split_prior.geometry import parts_rows, told
+from .split_prior.geometry import call_uncompiled, parts_rows
 from .tree_prior import BranchingProcess
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Spl
         # no training row lacks the value: all of them go to the side of known values
         threshold = -np.inf if tree.default_left[node] else np.inf
     cut = scale.cut_of(threshold)
-    if cut is None and isinstance(scale, Scale) and told(parts_rows, model.split_prior):
+    if cut is None and isinstance(scale, Scale) and call_uncompiled(parts_rows, model.split_prior):
         # a threshold among the values of one code parts nothing in a cell that lacks the code
         code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
         cut = None if code in cell.codes(c) else code
@@ -100,13 +100,13 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
         left, right = model.rules.children(cell, split)
         default_left, c, columns = 2 * left.n_rows >= cell.n_rows, split.feature, model.columns
         threshold, categories, between = _in_data_units(model, cell, split, default_left)
-        if columns.twin[c] != c:
+        if columns.other_coordinate[c] != c:
             default_left = c < columns.n_features
         nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left, between])
         todo += [(right, here), (left, -1)]
     features, thresholds, lefts, rights, masks, defaults, between = zip(*nodes, strict=True)
     arrays = (features, thresholds, lefts, rights, masks, defaults)
-    ends = between if told(parts_rows, model.split_prior) else None
+    ends = between if call_uncompiled(parts_rows, model.split_prior) else None
     return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_, between=ends), leaves)
 
 
@@ -119,7 +119,7 @@ def _in_data_units(
     """
     unknown = np.nan, np.nan
     k = split.feature
-    local = told(parts_rows, model.split_prior)
+    local = call_uncompiled(parts_rows, model.split_prior)
     if split.categories >= 0:
         present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
         if not local:
@@ -291,7 +291,7 @@ def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
     """Return the largest code left of a cut and the smallest right of it; under local cuts, among those in the cell."""
     assert visit.split is not None
     cut = visit.split.cut
-    if not told(parts_rows, model.split_prior):
+    if not call_uncompiled(parts_rows, model.split_prior):
         return cut, cut + 1
     codes = visit.cell.codes(visit.split.feature)
     left, right = codes[codes <= cut], codes[codes > cut]

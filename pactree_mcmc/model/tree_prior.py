@@ -55,12 +55,12 @@ class FixedShape(NamedTuple):
     left: np.ndarray
     right: np.ndarray
     is_leaf: np.ndarray
-    joint: np.ndarray
+    is_joint: np.ndarray
     """(m,) bool."""
 
     def inner(self, limit: int) -> np.ndarray:
         """Return True for each node (m,) that can be split if no tree is deeper than ``limit``."""
-        return ~self.is_leaf & (self.joint | (self.depth < limit))
+        return ~self.is_leaf & (self.is_joint | (self.depth < limit))
 
 
 class TreePrior:
@@ -115,7 +115,7 @@ class TreePrior:
         """Raise a ValueError if array parameters do not fit the fixed tree, or the depth limit if there is none."""
 
 
-def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
+def tabulate_prior(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
     """Return ``prior`` as tables of log factors. ``natural_depth`` is the largest depth that the splits allow."""
     limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
     joint: np.ndarray | bool
@@ -123,7 +123,7 @@ def tables(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> Pr
         depth, inner, joint = np.arange(limit + 1), np.arange(limit + 1) < limit, False
         node = np.full(limit + 1, -1)
     else:
-        depth, inner, joint = shape.depth, shape.inner(limit), shape.joint
+        depth, inner, joint = shape.depth, shape.inner(limit), shape.is_joint
         node = np.arange(len(depth))
     table = np.empty(len(depth), dtype=FACTORS).view(np.recarray)
     table.log_split = np.where(joint, 0.0, np.where(inner, prior.log_split(depth, node), -np.inf))
@@ -210,7 +210,7 @@ class BranchingProcess(TreePrior):
     def log_constant(self, shape: FixedShape | None) -> float:
         if not self.conditioned or self.max_depth is None:
             return 0.0
-        if shape is None or (np.ndim(self.rho) == 0 and not shape.joint.any()):
+        if shape is None or (np.ndim(self.rho) == 0 and not shape.is_joint.any()):
             z = 1.0 - float(self._rho(self.max_depth, -1))
             for depth in range(self.max_depth - 1, -1, -1):
                 rho = float(self._rho(depth, -1))
@@ -227,7 +227,7 @@ class BranchingProcess(TreePrior):
         """Return the sum ``z`` over the prunings of the fixed tree of their prior as an unstopped process."""
         rho = self._rho(shape.depth, np.arange(len(shape.depth)))
         inner = shape.inner(DEPTH_CEILING if self.max_depth is None else self.max_depth)
-        return float(mass_of_root(np.array(rho), shape.joint, inner, shape.left, shape.right))
+        return float(mass_of_root(np.array(rho), shape.is_joint, inner, shape.left, shape.right))
 
 
 @jit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..table.columns import Columns
-from ..table.words import DATES, SHORT, figure, one_of, side_words, threshold_text, value_text
+from ..table.words import DATES, SHORT, categories_text, rounded_text, side_words, threshold_text, value_text
 from ..tree.export import value_lines
 
 if TYPE_CHECKING:
@@ -164,9 +164,9 @@ def _formula(constant: float, slope: np.ndarray, shown: list[Regressor], spread:
 def _rounded(x: float, error: float) -> str:
     """Return a number as text with at least two digits, and enough to keep the rounding error within ``error``."""
     if x == 0.0 or not math.isfinite(x):
-        return figure(x)
+        return rounded_text(x)
     digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1
-    return figure(x, min(max(digits, 2), SHORT + 9))
+    return rounded_text(x, min(max(digits, 2), SHORT + 9))
 
 
 MOST_STATS = 12
@@ -177,7 +177,7 @@ class NotFinite(ValueError):
     """Error for a leaf score that is NaN or infinite."""
 
 
-class Answer(NamedTuple):
+class PathSplit(NamedTuple):
     """A split on the path to a cell, in codes, and True as ``left`` if the cell is on the left side."""
 
     coordinate: int
@@ -187,28 +187,31 @@ class Answer(NamedTuple):
     left: bool
 
 
-def not_finite(model: TreeModel, answers: Iterable[Answer], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
-    """Return the error about a score of ``what`` that is not finite; ``answers`` are the splits above its cell."""
-    path = " and ".join(words(model, answer) for answer in answers)
+def not_finite(model: TreeModel, path: Iterable[PathSplit], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
+    """Return the error about a score of ``what`` that is not finite.
+
+    ``path`` are the splits above its cell, ``rows`` and ``stats`` (n_stats,) the number of rows and the statistics.
+    """
+    conditions = " and ".join(split_words(model, split) for split in path)
     numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MOST_STATS].tolist()] + ["..."] * (len(stats) > MOST_STATS)
-    cell = f"{path}{'; ' if path else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
+    cell = f"{conditions}{'; ' if conditions else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
     return NotFinite(
         f"the score of {what} is {float(score)}: {cell}, {model.leaf!r}. Give less extreme leaf parameters, y or "
         "sample_weight."
     )
 
 
-def words(model: TreeModel, answer: Answer) -> str:
-    """Return a split and the side of the cell as text, such as ``x0 > 2.5``."""
-    columns, c = model.columns, answer.coordinate
+def split_words(model: TreeModel, split: PathSplit) -> str:
+    """Return the condition for the side of a split on which a cell lies, as text such as ``x0 > 2.5``."""
+    columns, c = model.columns, split.coordinate
     k = int(columns.source[c])
     name = columns.names[k]
     if columns.categories[k] is not None:
-        categories = one_of(columns.label_set(k, answer.categories))
-        return name + (categories if answer.left else " not" + categories)
-    scale, cut, upper = model.scales[c], np.array([answer.cut]), np.array([answer.upper])
+        categories = categories_text(columns.label_set(k, split.categories))
+        return name + (categories if split.left else " not" + categories)
+    scale, cut, upper = model.scales[c], np.array([split.cut]), np.array([split.upper])
     threshold, (low, high) = float(scale.threshold(cut, upper)[0]), scale.between(cut, upper)[0].tolist()
-    missing = k in columns.twins and answer.left == (c < columns.n_features)
+    missing = k in columns.twins and split.left == (c < columns.n_features)
     if np.isnan(threshold):
         return f"{name} is {'missing' if missing else 'known'}"
-    return f"{name} {side_words(threshold, answer.left, columns.kind(k), low, high)}{' or missing' if missing else ''}"
+    return f"{name} {side_words(threshold, split.left, columns.kind(k), low, high)}{' or missing' if missing else ''}"

@@ -17,7 +17,7 @@ from ..core.special import logsumexp
 from ..model import TreeModel
 from ..model.differences import difference_of_rows, wider_support
 from ..model.obstacles import unknown_weights
-from ..tree.arrays import LEAF, walk
+from ..tree.arrays import LEAF, iterate_nodes
 from ..tree.coded import CodedTrees
 from ..tree.tree import Tree
 from .draws import code_trees, has_values_by_leaf, refuse_by_row

@@ -23,7 +23,7 @@ from .reader import Table
 
 MANY_ROWS = 500_000
 """Number of rows from which codes may have one byte."""
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 """Largest finite float64."""
 
 

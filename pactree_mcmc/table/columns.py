@@ -99,7 +99,7 @@ class Columns:
         return np.array([*range(self.n_features), *self.twins], dtype=np.int64)
 
     @property
-    def twin(self) -> np.ndarray:
+    def other_coordinate(self) -> np.ndarray:
         """(q,) int64: the other coordinate of the same feature, or the coordinate itself if it is the only one."""
         out = np.arange(self.n_features + len(self.twins))
         for j, k in enumerate(self.twins):
@@ -112,7 +112,8 @@ class Columns:
         This is the second coordinate of a feature with missing values if these go right, else the feature itself.
         """
         feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
-        return np.where((feature >= 0) & to_right & np.isin(feature, self.twins), self.twin[feature], feature)
+        is_second = (feature >= 0) & to_right & np.isin(feature, self.twins)
+        return np.where(is_second, self.other_coordinate[feature], feature)
 
     def ordered_coordinate(self, raw: Any, c: int) -> np.ndarray:
         """Return the values (n,) of ordered coordinate ``c`` from its raw column. Missing values become -inf or inf."""
@@ -162,7 +163,7 @@ class Columns:
         if not self.twins:
             return numbers
         out = numbers[:, self.source]
-        for c in np.flatnonzero(self.twin != np.arange(out.shape[1])).tolist():
+        for c in np.flatnonzero(self.other_coordinate != np.arange(out.shape[1])).tolist():
             out[:, c] = in_coordinate(out[:, c], c >= self.n_features)
         return out
 
@@ -276,7 +277,7 @@ def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
     return np.where(np.isnan(values), np.inf if above else -np.inf, values)
 
 
-def learn_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
+def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
     """Return names, categories and kinds of the columns of the training ``table``.
 
     Categorical columns and columns of text are nominal, except in an array of text, and so are the columns that

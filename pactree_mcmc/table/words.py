@@ -253,7 +253,7 @@ def _moment_text(microseconds: int, kind: Kind) -> str:
     return f"{day} {time.removesuffix(':00') if len(time) == 8 else time}{' UTC' if kind == UTC else ''}"
 
 
-def figure(x: float, digits: int = SHORT) -> str:
+def rounded_text(x: float, digits: int = SHORT) -> str:
     """Return a number as text with ``digits`` significant digits. Below 1e15 all digits before the point are shown."""
     if 10.0**digits <= abs(x) < 10.0**MOST_DIGITS:
         return f"{x:.0f}"
@@ -272,7 +272,7 @@ def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
     with np.errstate(over="ignore"):
         allowed = float(np.diff(numbers).min()) / 10.0
     for digits in range(least, MOST_DIGITS):
-        if all(abs(float(figure(x, digits)) - x) <= allowed for x in numbers.tolist()):
+        if all(abs(float(rounded_text(x, digits)) - x) <= allowed for x in numbers.tolist()):
             return digits
     return MOST_DIGITS
 
@@ -289,16 +289,16 @@ def digits_of_range(values: np.ndarray, least: int = 5) -> int:
     return min(least + max(more, 0), EQUAL_DIGITS)
 
 
-def figures(values: Iterable[float], least: int = SHORT) -> list[str]:
+def rounded_texts(values: Iterable[float], least: int = SHORT) -> list[str]:
     """Return numbers as text, all with the same number of digits, by which different values differ as text."""
     numbers = list(values)
     digits = digits_that_separate(numbers, least)
-    return [figure(x, digits) for x in numbers]
+    return [rounded_text(x, digits) for x in numbers]
 
 
 def count_text(n: float, name: str = "row") -> str:
     """Return a number and the name of the things counted, in the plural unless it is 1. It need not be an integer."""
-    return f"{figure(n)} {name}{'s' * (n != 1.0)}"
+    return f"{rounded_text(n)} {name}{'s' * (n != 1.0)}"
 
 
 PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
@@ -326,7 +326,7 @@ def side_words(threshold: float, left: bool, kind: Kind = NUMBER, low: float = m
     return f"{'<=' if left else '>'} {threshold_text(threshold, low, high, kind)}"
 
 
-def one_of(labels: Iterable[Any]) -> str:
+def categories_text(labels: Iterable[Any]) -> str:
     """Return a set of categories as text that follows the name of the feature, such as " in {a, b}"."""
     return f" in {{{', '.join(sorted(map(label_words, labels)))}}}"
 

@@ -130,7 +130,8 @@ class _LeafCheck:
         self.model, self.tolerance, self.rng = model, tolerance, rng
         self.leaf, self.target, self.rule = model.leaf, model.target, model.lowered.leaf
         # if all leaves share a variance, both scores are computed given the same value of it
-        self.plain = self.leaf.given(float(self.rule.params[0])) if hasattr(self.leaf, "given") else self.leaf
+        has_shared_variance = hasattr(self.leaf, "with_variance")
+        self.plain = self.leaf.with_variance(float(self.rule.params[0])) if has_shared_variance else self.leaf
         self.rows = self.leaf.row_stats(self.target)
         self.cells = [self._random_rows() for _ in range(n_cells)]
         self.max_difference = 0.0

@@ -12,7 +12,7 @@ from ..core.checks import check_count, read_generator, repr_of
 from ..model import ChipmanPrior, TreeModel
 from ..model.cells import PlainCell, Split
 from ..model.split_prior.base import SplitPrior
-from ..model.split_prior.geometry import has_one_way, parts_rows, told
+from ..model.split_prior.geometry import call_uncompiled, has_one_split_per_feature, parts_rows
 from .plain import plain_package
 from .spaces import all_outcomes, new_chain
 
@@ -91,7 +91,7 @@ def check_split_prior(
     is_default = X is None
     if is_default:
         columns = [np.arange(12) % 4, np.arange(12) // 2 % 3, np.arange(12) // 3 % 4]
-        takes_nominal = not told(has_one_way, split_prior)
+        takes_nominal = not call_uncompiled(has_one_split_per_feature, split_prior)
         X = np.column_stack(columns if takes_nominal else columns[:2]).astype(float)
         nominal = [2] if takes_nominal else None
     prior = ChipmanPrior(0.95, 1.0, max_depth=int(max_depth))
@@ -112,7 +112,7 @@ class _SplitPriorCheck:
     """Checks of the split prior of one model in the cells on random paths down from the root."""
 
     def __init__(self, model: TreeModel) -> None:
-        self.model, self.rules, self.parts_rows = model, model.rules, told(parts_rows, model.split_prior)
+        self.model, self.rules, self.parts_rows = model, model.rules, call_uncompiled(parts_rows, model.split_prior)
         self.columns = model.columns.is_nominal[model.columns.source]
         widest = max((int(n) for n, is_it in zip(model.n_codes, self.columns, strict=True) if is_it), default=0)
         if widest > MAX_TESTED_CATEGORIES:

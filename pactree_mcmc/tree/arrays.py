@@ -62,7 +62,7 @@ def _find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray, exp
     return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
 
 
-def walk(
+def iterate_nodes(
     trees: TreeArrays, t: int, state: Any, below: Callable[[int, Any, int, int], Iterable[tuple[int, Any]]]
 ) -> Iterator[tuple[int, int, Any]]:
     """Yield (node, feature, state) for the nodes of tree ``t``, parents first; nodes are numbered over all trees.
@@ -208,12 +208,12 @@ def routes(
     node = np.empty(len(feature), dtype=NODE).view(np.recarray)
     node.threshold, node.feature = np.where(leaf, np.nan, threshold), np.where(leaf, 0, feature)
     node.right = np.where(leaf, np.arange(len(feature)), right)
-    depth = int(depths_between(feature, right, np.zeros(len(feature), dtype=np.bool_)).max())
+    depth = int(depths_without_joint(feature, right, np.zeros(len(feature), dtype=np.bool_)).max())
     return Routes(node, categories, default_left & ~leaf, bool(np.any(categories >= 0)), depth)
 
 
 @jit
-def depths_between(feature: np.ndarray, right: np.ndarray, joint: np.ndarray) -> np.ndarray:
+def depths_without_joint(feature: np.ndarray, right: np.ndarray, joint: np.ndarray) -> np.ndarray:
     """Return the number of ancestors of each node that are not joint, (m,) int64."""
     out = np.zeros(len(feature), dtype=np.int64)
     for i in range(len(feature)):

@@ -82,7 +82,7 @@ class CodedTrees(NamedTuple):
         return out.view(np.recarray)
 
 
-def whole(records: np.ndarray) -> np.ndarray:
+def bytes_view(records: np.ndarray) -> np.ndarray:
     """Return a view of records as blocks of bytes, which NumPy copies several times as fast as records with fields."""
     return np.asarray(records).view(np.dtype((np.void, records.dtype.itemsize)))
 

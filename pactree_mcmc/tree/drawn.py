@@ -10,7 +10,7 @@ import numpy as np
 from ..core.names import short_repr
 from ..files.encoding import register_class, register_records
 from ..table.coding import Scale
-from ..table.words import one_of, ordered_words
+from ..table.words import categories_text, ordered_words
 from .arrays import LEAF, TreeArrays
 from .coded import CodedTrees
 
@@ -86,7 +86,7 @@ def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
     threshold = np.zeros(len(inner))
     feature, default_left = trees.feature, trees.default_left
     if columns.twins:
-        twinned = inner & (columns.twin[feature] != feature)
+        twinned = inner & (columns.other_coordinate[feature] != feature)
         default_left = np.where(twinned, feature < columns.n_features, default_left)
         feature = np.where(inner, columns.source[feature], LEAF).astype(np.int32)
     for k, scale in enumerate(model.scales):
@@ -134,7 +134,7 @@ def key_words(model: TreeModel, key: RootKey) -> str:
         return "none"
     columns, (k, rule, *side) = model.columns, key
     if isinstance(rule, frozenset):
-        return columns.names[k] + one_of(rule)
+        return columns.names[k] + categories_text(rule)
     missing_left = side == ["missing left"] if side else None
     threshold, low, high = math.nan if rule is None else rule, math.nan, math.nan
     scale = model.scales[int(columns.coordinate(k, bool(missing_left) if side else True))]

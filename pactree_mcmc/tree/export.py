@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import read_array, read_numbers, repr_of
-from ..table.words import NUMBER, SHORT, count_text, digits_that_separate, figure, value_text
+from ..core.checks import in_words, read_array, read_numbers
+from ..table.words import NUMBER, SHORT, count_text, digits_that_separate, rounded_text, value_text
 from .arrays import LEAF
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def value_lines(
         return [_class_lines(row, classes, most) for row in value]
     shown = value if beside is None else value[beside]
     digits = [digits_that_separate(column.tolist(), least) for column in shown.T]
-    texts = [[figure(x, n) for x, n in zip(row, digits, strict=True)] for row in value.tolist()]
+    texts = [[rounded_text(x, n) for x, n in zip(row, digits, strict=True)] for row in value.tolist()]
     if value.shape[1] == 1:
         return texts
     names = [f"y{j}" for j in range(value.shape[1])] if names is None else names

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import check_count, check_type, read_array, read_matrix, read_numbers, repr_of, set_field
-from ..files.encoding import register_class
-from ..table.coding import LARGEST
+from ..core.checks import check_count, check_type, in_words, read_array, read_matrix, read_numbers, settle
+from ..files.encoding import kept
+from ..table.coding import LARGEST_FLOAT
 from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES
-from ..table.words import NUMBER, one_of, ordered_words
+from ..table.words import NUMBER, categories_text, ordered_words
 from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, Routes, TreeArrays, find_disorder, routes
 from .export import sklearn_fields, to_dot, to_sklearn, to_text
 
@@ -148,7 +148,7 @@ class Tree:
         Such thresholds are infinite in trees of scikit-learn, and the largest float in files of earlier releases.
         """
         if self.feature.shape == self.threshold.shape == self.categories.shape == self.default_left.shape:
-            useless = np.where(self.default_left, self.threshold <= -LARGEST, self.threshold >= LARGEST)
+            useless = np.where(self.default_left, self.threshold <= -LARGEST_FLOAT, self.threshold >= LARGEST_FLOAT)
             self.threshold[useless & (self.feature != LEAF) & (self.categories < 0)] = np.nan
 
     @property
@@ -254,7 +254,7 @@ class Tree:
             labels = [str(j) for j in range(mask.bit_length()) if mask >> j & 1]
         else:
             labels = self.columns.label_set(k, mask)
-        return name + one_of(labels)
+        return name + categories_text(labels)
 
     @cached_property
     def _possible_categories(self) -> list[int]:

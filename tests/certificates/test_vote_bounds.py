@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.certificates import vote_bounds
 from pactree_mcmc.certificates.bound import Bound
-from pactree_mcmc.certificates.vote_bounds import MUS, descend_weights, gibbs_weights, least_half, weigh
+from pactree_mcmc.certificates.vote_bounds import MUS, descend_weights, evaluate_weights, gibbs_weights, least_half
 
 PROBLEMS = [
     (0.3, 0.1, 5.0, 10_000),
@@ -78,7 +78,7 @@ FORMULAS = {
 def test_no_small_change_of_the_weights_lowers_the_bound_much(name):
     wrong, prior = errors(0), np.full(30, 1 / 30)
     of = FORMULAS[name]
-    starts = [weigh(prior, prior, wrong), gibbs_weights(prior, wrong, 0.05)]
+    starts = [evaluate_weights(prior, prior, wrong), gibbs_weights(prior, wrong, 0.05)]
     found = descend_weights(of, prior, wrong, starts)
     value = of(found.risk, found.tandem, found.kl).raw
     assert value <= min(of(w.risk, w.tandem, w.kl).raw for w in starts)
@@ -87,7 +87,7 @@ def test_no_small_change_of_the_weights_lowers_the_bound_much(name):
     for scale in (0.01, 0.1, 1.0):
         for _ in range(60):
             other = found.weight * np.exp(scale * rng.normal(size=30))
-            near = weigh(other / other.sum(), prior, wrong)
+            near = evaluate_weights(other / other.sum(), prior, wrong)
             assert of(near.risk, near.tandem, near.kl).raw >= value - 1e-4
 
 

@@ -9,13 +9,13 @@ from scipy.special import logsumexp
 import exact
 import pactree_mcmc as pt
 from exact.recursion.new_rows import is_fixed_design
-from pactree_mcmc.model.split_prior.geometry import parts_rows, told
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 from tests.problems.drawn import random_problem
 
 
 def pieces(model, tree):
     """The cells of a tree that are split, each with its split, in plain Python."""
-    local, out = told(parts_rows, model.split_prior), set()
+    local, out = call_uncompiled(parts_rows, model.split_prior), set()
     visits = {visit.number: visit for visit in model.visit(tree)}
 
     def name(cell):
@@ -45,7 +45,7 @@ def problem_of(rng, split_prior, gaps):
     while True:
         model = random_problem(rng, split_prior=split_prior, max_trees=500, gaps=gaps)[1]
         free = not is_fixed_design(model)
-        if free and (told(parts_rows, model.split_prior) or not model.columns.is_nominal.any()):
+        if free and (call_uncompiled(parts_rows, model.split_prior) or not model.columns.is_nominal.any()):
             truth = exact.solve(model)
             if truth.n_trees >= 8:
                 return model, truth

@@ -29,7 +29,7 @@ def planted(split_prior="local", planted=True, **rest):
         table = leaf.lookup.copy()
         table[0, COUNT] = np.nan
         leaf = leaf._replace(lookup=table)
-        model.__dict__["lowered"] = model.lowered._replace(leaf=leaf, guess=leaf)
+        model.__dict__["lowered"] = model.lowered._replace(leaf=leaf, proposal_leaf=leaf)
     return model
 
 

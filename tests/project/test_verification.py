@@ -50,7 +50,7 @@ def test_exact_distributions_under_a_shared_variance():
     leaf = pt.NormalSharedVariance(m0=0.5, k0=0.4, a0=3.0, b0=1.5)
     prior = pt.ChipmanPrior(0.9, 1.0)
     model = pt.TreeModel(X, y, leaf=leaf, tree_prior=prior)
-    trees = exact.solve(pt.TreeModel(X, y, leaf=leaf.given(1.0), tree_prior=prior)).best_trees(1000).trees
+    trees = exact.solve(pt.TreeModel(X, y, leaf=leaf.with_variance(1.0), tree_prior=prior)).best_trees(1000).trees
     log_joint = np.array([model.log_posterior(tree) for tree in trees])
     distributions = distributions_of(model)
     assert distributions.log_evidence == pytest.approx(logsumexp(log_joint), abs=1e-6)

@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.table import coding
 from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, quantile_scale
-from pactree_mcmc.table.columns import learn_columns
+from pactree_mcmc.table.columns import describe_columns
 from pactree_mcmc.table.reader import Table
 
 TINY = 5e-324
@@ -42,7 +42,7 @@ SCALES = {
 
 def codes_of(x, scale):
     table = Table(np.asarray(x)[:, None])
-    return encode(table, learn_columns(table, None), [scale])[0].astype(np.int64)
+    return encode(table, describe_columns(table, None), [scale])[0].astype(np.int64)
 
 
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES.keys())

@@ -15,8 +15,8 @@ from pactree_mcmc.table.words import (
     TIME,
     UTC,
     digits_that_separate,
-    figure,
-    figures,
+    rounded_text,
+    rounded_texts,
     shortest_between,
     threshold_text,
 )
@@ -190,10 +190,10 @@ def test_dates_have_as_many_parts_as_separate(low, high, kind, text):
 
 
 def test_leaf_values_that_differ_print_differently():
-    assert figures([1e9 + 0.1, 1e9 + 0.7]) == ["1000000000.1", "1000000000.7"]
-    assert figures([0.1, 0.7]) == ["0.1", "0.7"]
-    assert figures([1.0, 1.0 + 1e-15]) == ["1", "1"]
-    assert figure(1234567.8) == "1234568"
+    assert rounded_texts([1e9 + 0.1, 1e9 + 0.7]) == ["1000000000.1", "1000000000.7"]
+    assert rounded_texts([0.1, 0.7]) == ["0.1", "0.7"]
+    assert rounded_texts([1.0, 1.0 + 1e-15]) == ["1", "1"]
+    assert rounded_text(1234567.8) == "1234568"
     assert digits_that_separate([]) == digits_that_separate([np.inf, 1.0]) == 6
     tree = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0], value=[[0.0], [1e9 + 0.1], [1e9 + 0.7]])
     for text in (tree.format(), tree.to_dot()):

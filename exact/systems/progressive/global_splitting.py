@@ -18,7 +18,7 @@ from pactree_mcmc.core.checks import check_type, read_generator
 from pactree_mcmc.core.special import gammaln
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.cuts import LocalCuts
-from pactree_mcmc.model.split_prior.geometry import has_empty_sides, told
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, has_empty_sides
 from pactree_mcmc.model.tree_prior import BranchingProcess
 from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
@@ -134,7 +134,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
 
 def check_global(model: Any) -> None:
     """Raise ValueError if the splits of a model are not those of the global splitting prior."""
-    if not isinstance(model, TreeModel) or not told(has_empty_sides, model.split_prior):
+    if not isinstance(model, TreeModel) or not call_uncompiled(has_empty_sides, model.split_prior):
         raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
     refuse_leaf_counts(model)
 

@@ -19,7 +19,7 @@ from pactree_mcmc.core.checks import (
     read_numbers,
 )
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
-from pactree_mcmc.model.split_prior.geometry import parts_rows, told
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -118,12 +118,12 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
         raise ValueError("the tree cannot occur under the model: its prior is 0.")
     n_leaves = int((tree.feature == LEAF).sum())
     split_cost = 0.0
-    if not model.split_prior.is_even:
+    if not model.split_prior.has_equal_weights:
         split_cost = -sum(
             model.rules.log_probability(cell, split) for _, cell, split in model.visit(tree) if split is not None
         )
         log_prior += split_cost
-    elif told(parts_rows, model.split_prior):
+    elif call_uncompiled(parts_rows, model.split_prior):
         split_cost = log_n_splits(model, tree)
         log_prior += split_cost
         # log(N + 1) bounds the splits of an ordered feature only: m categories have 2^(m - 1) - 1
@@ -148,7 +148,7 @@ def check_mixture(model: Any, splits: str) -> tuple[int, int]:
         raise ValueError("the model has sample weights; the bound counts rows: leave sample_weight out.")
     if splits == "global":
         check_global(model)
-    elif splits == "corollary" and not model.split_prior.is_even:
+    elif splits == "corollary" and not model.split_prior.has_equal_weights:
         raise ValueError(
             f"{model.split_prior!r} weighs splits; Corollary 2 counts splits that are equally likely: give "
             "splits='counted'."

@@ -16,7 +16,7 @@ import numpy as np
 from pactree_mcmc.core.checks import check_count, check_number, check_type, read_numbers, repr_of
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.cells import PlainCell, Split
-from pactree_mcmc.model.split_prior.geometry import parts_rows, told
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 
 from ...limits.intractable import Intractable
 

@@ -12,7 +12,7 @@ from ...posterior.base import Posterior
 from ...posterior.rows.attributions import Attributions, attributions_of
 from ...posterior.rows.predictive import draw_predictions, trees_of_spaced_draws
 from ...posterior.rows.survival import Survival, SurvivalCalibration
-from ...table.words import NUMBER, figure, figures, label_words, value_text
+from ...table.words import NUMBER, label_words, rounded_text, rounded_texts, value_text
 from . import style
 from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
 from .surfaces import FeatureAxis, draw_surface, feature_axis, feature_pair, feature_plane, label_categories
@@ -286,7 +286,7 @@ def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -
     rows = f"mean over {n_rows} rows"
     if n_rows == 1:
         base = shap.base[column]
-        mean, here = figures([base, base + shap.mean[0, :, column].sum()], 3)
+        mean, here = rounded_texts([base, base + shap.mean[0, :, column].sum()], 3)
         rows = f"{mean} on average, {here} here"
     more = f", {n_left_out} features left out" if n_left_out else ""
     return f"{rows}{more}\n{100.0 * shap.coverage:.3g}% credible interval"

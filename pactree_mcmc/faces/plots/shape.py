@@ -10,7 +10,7 @@ from ...core.checks import check_type
 from ...posterior.base import Posterior
 from ...posterior.trees.consensus import ConsensusTree
 from ...posterior.trees.shapes import Shape
-from ...table.words import count_text, figure, figures
+from ...table.words import count_text, rounded_text, rounded_texts
 from . import style
 from .canvas import (
     BOX_PADDING,

@@ -14,7 +14,7 @@ from ...model.leaf.positive import SurvivalLeaf
 from ...model.words import names_of_outputs
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
-from ...table.words import count_text, figure, figures
+from ...table.words import count_text, rounded_text, rounded_texts
 from ...tree.arrays import LEAF, leaves_reached
 from ...tree.export import leaf_lines, rows_words
 from ...tree.tree import Tree, stack_trees

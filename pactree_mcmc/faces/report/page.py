@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...table.words import figures
+from ...table.words import rounded_texts
 from ..plots.style import shortened
 from .effects import curves_in_boxes
 from .words import printable, probability_text, significant_digits, truncate, with_signs

@@ -19,7 +19,7 @@ from ...posterior.trees.cells import identifying_rows
 from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import evenly_spaced_integers, merged_row_sizes
 from ...posterior.trees.shapes import weighted_quantiles
-from ...table.words import NUMBER, digits_of_range, figure, label_words, threshold_text
+from ...table.words import NUMBER, digits_of_range, label_words, rounded_text, threshold_text
 from ...tree.arrays import LEAF
 from .words import MAX_NAME_LENGTH, truncate
 
@@ -468,7 +468,7 @@ def _typical_row(post: SampledPosterior, features: np.ndarray) -> list[Any]:
             continue
         cumulative = np.cumsum(rows[order])
         median = float(column[order[np.searchsorted(cumulative, cumulative[-1] / 2.0)]])
-        out.append(float(figure(median, 5)) if model.columns.kind(k) == NUMBER else median)
+        out.append(float(rounded_text(median, 5)) if model.columns.kind(k) == NUMBER else median)
     return out
 
 

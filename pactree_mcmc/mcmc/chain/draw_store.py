@@ -9,7 +9,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.leaf.codes import SHARED_NORMAL
-from ...tree.coded import CODED_NODE, whole
+from ...tree.coded import CODED_NODE, bytes_view
 from ...tree.drawn import SAVED_TREE, Saved
 from ..state.lists import is_leaf
 from ..state.noise import tree_log_score

@@ -186,7 +186,7 @@ def _replica_of_chain(chain: Chain) -> Replica:
     cells = StoredCells(len(stored.cell), place, *cells, guided, *guides)
     noise = None
     if not chain.lowered.leaf.is_fixed:
-        noise = chain.lowered.leaf.params.copy(), chain.lowered.guess.params.copy()
+        noise = chain.lowered.leaf.params.copy(), chain.lowered.proposal_leaf.params.copy()
     weights = None if chain.lowered.split_prior.is_fixed else state.weights.copy()
     arrays = tuple(getattr(state, name).copy() for name in ARRAYS)
     return Replica(arrays, cells, noise, chain.blocks, state.graph, weights)
@@ -210,7 +210,7 @@ def _restore(chain: Chain, replica: Replica) -> None:
     state.stored.guide[cells.guided], state.stored.fraction[cells.guided] = cells.guide, cells.fractions
     state.stored.log_learned[cells.guided] = cells.own
     if replica.noise is not None:
-        chain.lowered.leaf.params[:], chain.lowered.guess.params[:] = replica.noise
+        chain.lowered.leaf.params[:], chain.lowered.proposal_leaf.params[:] = replica.noise
     if replica.weights is not None:
         state.weights[:] = replica.weights
     chain.blocks = replica.blocks

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...model import TreeModel
 from ...model.leaf.compiled import leaf_score
-from ...model.words import Answer, NotFinite, not_finite
+from ...model.words import NotFinite, PathSplit, not_finite
 from ..state.records import NONE
 from ..state.tree import ChainState
 
@@ -56,10 +56,10 @@ def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
 
 def _splits_above(state: ChainState, node: int) -> list[Answer]:
     """Return the splits on the path from the root to a node, each with the side of the path."""
-    out: list[Answer] = []
+    out: list[PathSplit] = []
     while (number := int(state.node[node].parent)) != NONE:
         parent = state.node[number]
         is_left = int(parent.left) == node
-        out.append(Answer(int(parent.feature), int(parent.cut), int(parent.upper), int(parent.categories), is_left))
+        out.append(PathSplit(int(parent.feature), int(parent.cut), int(parent.upper), int(parent.categories), is_left))
         node = number
     return out[::-1]

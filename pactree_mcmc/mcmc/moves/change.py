@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import has_one_way, parts_box
+from ...model.split_prior.geometry import has_one_split_per_feature, parts_box
 from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement

@@ -63,7 +63,7 @@ def note_leaves(model: Lowered, state: ChainState, top: int) -> int:
     Write the codes of each leaf into ``scratch.restructure.codes``, and the leaves in a node's cell into its ``note``.
     """
     p = len(model.split_prior.feature)
-    if has_one_way(model.split_prior):
+    if has_one_split_per_feature(model.split_prior):
         return np.int64(0)
     if (state.node[top].stop - state.node[top].start) * p > MAX_RESTRUCTURE_VALUES:
         return np.int64(0)

@@ -18,7 +18,7 @@ from ...model.split_prior.base import SplitRule
 from ...model.split_prior.geometry import (
     follows_design,
     has_empty_sides,
-    has_one_way,
+    has_one_split_per_feature,
     is_weighted,
     parts_box,
     parts_rows,
@@ -149,7 +149,7 @@ def store_masses(model: Lowered, state: ChainState, node: int) -> int:
     """
     place, rule = claim_cell_entry(model, state, node), model.split_prior
     if state.stored.cell[place].weight < 0.0:
-        counts = rule.joint or is_weighted(rule) or rule.min_leaf > 1
+        counts = rule.over_cell or is_weighted(rule) or rule.min_leaf > 1
         total = 0.0
         for k in range(len(rule.feature)):
             weight = rule.feature[k].weight
@@ -334,7 +334,7 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
     ``n`` is the number of codes that were just collected. It is used under local cuts only.
     """
     rule = model.split_prior
-    if has_one_way(rule):
+    if has_one_split_per_feature(rule):
         return 1.0
     if parts_box(rule):
         low, high = box_range(model, state, node, k)

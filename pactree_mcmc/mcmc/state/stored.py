@@ -93,7 +93,8 @@ def n_line_sums(model: Lowered) -> int:
     """
     rule = model.split_prior
     features = rule.feature[rule.feature.weight > 0.0]
-    if not told(has_free_cuts, rule) or told(is_weighted, rule) or len(features) != 1 or features.nominal[0]:
+    is_plain = call_uncompiled(has_free_cuts, rule) and not call_uncompiled(is_weighted, rule)
+    if not is_plain or len(features) != 1 or features.nominal[0]:
         return 0
     n, limit = int(features.n_codes[0]), int(model.prior.depth_limit)
     levels = n_line_levels(n, limit, MAX_LINE_SUMS)

@@ -91,7 +91,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
         "units": model.units.n_units,
         "rows + 2": _n_rows(model) + 2,
         "features": p,
-        "boxes": p if told(has_box, rule) else 0,
+        "boxes": p if call_uncompiled(has_box, rule) else 0,
         "weights": 0 if rule.is_fixed else rule.n_turns + 1,
         "stats": leaf.n_stats,
         "counts": n_counts,

@@ -120,7 +120,7 @@ def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
             scores[j - i] = 0.0
             for s in range(stats.shape[1]):
                 stats[j - i, s] = work.stats[i, s] + (stats[j - i - 1, s] if i < j else 0.0)
-        add_scores_into(scores, model.guess, stats, j + 1)
+        add_scores_into(scores, model.proposal_leaf, stats, j + 1)
         for i in range(j, -1, -1):
             log_leaf = beta * scores[j - i]
             if log_leaf != log_leaf:

@@ -15,8 +15,8 @@ from ...core.checks import read_numbers
 from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...core.special import gammaln
-from ...files.encoding import register_class
-from ...table.words import count_text, figure, figures
+from ...files.encoding import kept
+from ...table.words import count_text, rounded_text, rounded_texts
 from . import codes
 from .base import Draws, Leaf, Target, check_positive, refuse_rows
 from .distributions import Distributions, NegativeBinomial, draw_poisson
@@ -113,9 +113,9 @@ class PoissonGamma(ExposedLeaf):
         if self.exposure is None:
             return None
         return [
-            f"rate {rate}, {count_text(count, 'event')}, exposure {figure(exposed, 4)}"
+            f"rate {rate}, {count_text(count, 'event')}, exposure {rounded_text(exposed, 4)}"
             for rate, (exposed, count) in zip(
-                figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, :2].tolist(), strict=True
+                rounded_texts(self.value(stats, target)[:, 0].tolist(), 4), stats[:, :2].tolist(), strict=True
             )
         ]
 

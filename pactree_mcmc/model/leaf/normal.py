@@ -332,14 +332,14 @@ class NormalSharedVariance(_UnknownVariance):
         return known_normal_params(self.b0 / self.a0, self.m0 - target.center, self.k0, self.a0, self.b0)
 
     def lookup(self, target: Target) -> np.ndarray:
-        return self.given(1.0).lookup(target)
+        return self.with_variance(1.0).lookup(target)
 
-    def given(self, sigma2: float) -> NormalKnownVariance:
+    def with_variance(self, sigma2: float) -> NormalKnownVariance:
         """Return the leaf model in which the shared variance is known to be ``sigma2``."""
         return NormalKnownVariance(float(sigma2), self.m0, self.k0)
 
     def for_one_tree(self, rng: Generator) -> NormalKnownVariance:
-        return self.given(self.b0 / rng.gamma(self.a0))
+        return self.with_variance(self.b0 / rng.gamma(self.a0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
         """Return an and bn (m,) of the posterior ``InverseGamma(an, bn)`` of the variance, given the tree of each node.
@@ -385,14 +385,14 @@ class NormalSharedVariance(_UnknownVariance):
         elsewhere = sums_of_others(self.misfit(leaves, target))[node]
         an = self.a0 + (sums_of_others(leaves[:, 0])[node] + others[:, 0]) / 2.0
         bn = self.b0 + (elsewhere + self.misfit(others, target)) / 2.0
-        apart = target.values - target.center - self.given(1.0).mean_from_center(others, target)
+        apart = target.values - target.center - self.with_variance(1.0).mean_from_center(others, target)
         return log_student_density(apart, weight, self.k0 + others[:, 0], an, bn)
 
     def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
         # the variance is fixed at the reciprocal of the posterior mean of 1 / sigma2, which one row hardly changes
         leaves = np.array([np.bincount(node, weights=part) for part in self.row_stats(target).T]).T
         an = self.a0 + leaves[:, 0].sum() / 2.0
-        leaf = self.given((self.b0 + self.misfit(leaves, target).sum() / 2.0) / an)
+        leaf = self.with_variance((self.b0 + self.misfit(leaves, target).sum() / 2.0) / an)
         return leaf.log_influence(others, node, target)
 
 

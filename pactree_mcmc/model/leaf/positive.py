@@ -15,7 +15,7 @@ from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import register_class
 from ...table.labels import is_missing
-from ...table.words import count_text, figure, figures
+from ...table.words import count_text, rounded_text, rounded_texts
 from .base import LEAST_VARIANCE, Draws, Leaf, Target, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import Distributions
@@ -213,10 +213,10 @@ class SurvivalLeaf(ExposedLeaf):
         return np.exp(power * np.log(rate) + gammaln(1.0 + power) + gammaln(shape - power) - gammaln(shape))[:, None]
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
-        means, sums = figures(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
+        means, sums = rounded_texts(self.value(stats, target)[:, 0].tolist(), 4), stats[:, 1:3].tolist()
         # the sum of t^k with k other than 1 is not the time at risk
         is_time = self.k == 1.0 and self.exposure is None
-        at_risk = [f", time at risk {figure(total, 4)}" if is_time else "" for _, total in sums]
+        at_risk = [f", time at risk {rounded_text(total, 4)}" if is_time else "" for _, total in sums]
         return [
             f"mean {mean}, {count_text(events, 'event')}{more}"
             for mean, (events, _), more in zip(means, sums, at_risk, strict=True)

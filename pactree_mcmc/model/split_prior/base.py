@@ -127,7 +127,7 @@ FEATURE = np.dtype(
         ("weight", np.float64),
         ("n_codes", np.int64),
         ("nominal", np.bool_),
-        ("twin", np.int64),  # the other coordinate of the same feature, itself if there is none
+        ("other_coordinate", np.int64),  # the other coordinate of the same feature, itself if there is none
         ("turn", np.int64),  # index of the feature (column of X); cyclic splits at depth j are on feature j mod p
         ("ends", np.int64),  # first of the columns of `SplitRule.ends` that belong to its codes
         ("groups", np.int64),  # bit set of the interaction groups that contain it; -1 if any features may interact
@@ -150,9 +150,9 @@ class SplitRule(NamedTuple):
     """Number of features p, the period of cyclic splits."""
     design: np.recarray
     """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
-    weigh: int
+    weight_address: int
     """Address of the function that weights a split (see `weights`); 0 if the splits on a feature are equally likely."""
-    joint: bool
+    over_cell: bool
     """True if a split is drawn from all splits of the cell by its weight, False if its feature is drawn first."""
     by_depth: bool
     """True if the weight depends on the depth, so that cells of different depths are different."""
@@ -189,7 +189,7 @@ class SplitPrior:
     min_leaf: int = 1
     needs_depth: bool = False
     """True if trees would be infinite without a depth limit."""
-    is_even: bool = True
+    has_equal_weights: bool = True
     """True if all splits on a feature in a cell are equally likely."""
 
     def __repr__(self) -> str:
@@ -234,7 +234,7 @@ class SplitPrior:
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
         """Return the weights (q,) of the coordinates; each of two coordinates of a feature has half of its weight."""
         weight = self.weights(columns.n_features)[columns.source]
-        return np.where(columns.twin == np.arange(len(weight)), weight, weight / 2.0)
+        return np.where(columns.other_coordinate == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         """Return an upper bound on the depth of trees over ``n_units`` merged rows, with ``n_codes`` (p,) codes."""
@@ -299,7 +299,8 @@ class SplitPrior:
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
-        feature.twin, feature.turn, feature.ends, feature.groups = columns.twin, columns.source, 0, -1
+        feature.other_coordinate, feature.turn = columns.other_coordinate, columns.source
+        feature.ends, feature.groups = 0, -1
         drawn = self.drawn_weights
         dirichlet = np.empty(0) if drawn is None else drawn.numbers(columns.n_features)
         geometry = (self.kind, self.min_leaf, feature, columns.n_features, self.design())

@@ -15,12 +15,12 @@ from ...core.checks import check_choice, check_count, check_flag, check_type, re
 from ...core.warn import warn
 from ...files.encoding import CODEC
 from ...table.coding import AnyScale, encode
-from ...table.columns import Columns, learn_columns, read_groups
+from ...table.columns import Columns, describe_columns, read_groups
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .cuts import GridCuts, LocalCuts
-from .weights import Cut, SplitsOutline, ends_of_codes, equal_weight, plain_weight, weight_address, weight_at
+from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, equal_weight, plain_weight, weight_at
 
 TOLERANCE = 1e-9
 """Relative difference allowed between the plain and the compiled weight."""
@@ -139,7 +139,7 @@ class CustomSplits(SplitPrior):
         self.feature_weights = self.of.feature_weights
         self.interactions = () if interactions is None else read_groups("interactions", interactions, MOST_GROUPS)
 
-    is_even = False
+    has_equal_weights = False
 
     @property
     def kind(self) -> int:  # type: ignore[override]
@@ -206,7 +206,7 @@ class CustomSplits(SplitPrior):
         that R sums to one over the splits of a cell, and that both engines agree.
         """
         table = Table(Table(X).take(np.arange(min(Table(X).n_rows, MOST_ROWS))))
-        columns = learn_columns(table, nominal)
+        columns = describe_columns(table, nominal)
         scales = self.scales(table, columns)
         bound, generator = self.bind(scales), read_generator(rng)
         codes = encode(table, columns, scales).astype(np.int64)
@@ -225,7 +225,7 @@ class CustomSplits(SplitPrior):
             cuts = list(bound.of_whole(k))
             if cuts:
                 some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
-                weights += [bound.weigh(cuts[i]) for i in some]
+                weights += [bound.weight_of_cut(cuts[i]) for i in some]
         own = (self.name, self.of, self.over, self.by_depth, self.params)
         return SplitsOutline(*own, np.array(weights), self.interactions, self.weight is equal_weight)
 
@@ -280,7 +280,7 @@ class CustomSplits(SplitPrior):
 class BoundSplits(SplitPrior):
     """Weighted splits of a model: `CustomSplits` with the scales of the coordinates, which give values to cuts."""
 
-    is_even = False
+    has_equal_weights = False
 
     def __init__(self, splits: CustomSplits, scales: list[AnyScale]) -> None:
         self.splits, self.of, self.values = splits, splits.of, scales
@@ -295,8 +295,8 @@ class BoundSplits(SplitPrior):
         plain.feature.ends = np.concatenate([[0], np.cumsum(n_codes)[:-1]])
         plain.feature.groups = self.splits.group_bits(columns)
         return plain._replace(
-            weigh=self._address,
-            joint=self.splits.over == "cell",
+            weight_address=self._address,
+            over_cell=self.splits.over == "cell",
             by_depth=self.splits.by_depth,
             params=self._params,
             ends=np.ascontiguousarray(np.concatenate(self.ends, axis=1)),
@@ -306,7 +306,7 @@ class BoundSplits(SplitPrior):
     def _address(self) -> int:
         """Address of the compiled weight; a TypeError if the weight cannot be compiled."""
         try:
-            return weight_address(self.splits.weight, len(self.splits.params) > 0)
+            return compile_weight(self.splits.weight, len(self.splits.params) > 0)
         except NumbaError as error:
             raise TypeError(
                 f"the weight of {self.splits!r} cannot be compiled; use numbers, the fields of the cut and math. The "
@@ -377,7 +377,7 @@ class BoundSplits(SplitPrior):
         """
         if not self._may_split_on(cell, k):
             return np.empty(0)
-        return np.array([self.weigh(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
+        return np.array([self.weight_of_cut(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
 
     def _may_split_on(self, cell: PlainCell, k: int) -> bool:
         """Return True if some interaction group contains the feature and all features split on above the cell.
@@ -392,7 +392,7 @@ class BoundSplits(SplitPrior):
         is_used[k] = True
         return bool(np.bitwise_and.reduce(self.splits.group_bits(cell.columns)[is_used]))
 
-    def weigh(self, cut: Cut) -> float:
+    def weight_of_cut(self, cut: Cut) -> float:
         """Return the weight of a cut, computed in Python, or raise a ValueError if it lies outside 0 to 1e100.
 
         A nominal feature that is drawn before its split has weight 1, since the weight cancels.
@@ -414,7 +414,7 @@ class BoundSplits(SplitPrior):
         for cut in some:
             if cut.nominal and self.splits.over == "feature":
                 continue
-            plain = self.weigh(cut)
+            plain = self.weight_of_cut(cut)
             compiled = float(weight_at(address, np.array([cut], dtype=np.float64), self._params))
             if not abs(plain - compiled) <= TOLERANCE * max(plain, compiled):
                 raise ValueError(
@@ -431,7 +431,7 @@ class BoundSplits(SplitPrior):
         used, has_cuts = self.coordinate_weights(root.columns), False
         for k in np.flatnonzero(used > 0.0).tolist():
             for cut in self.of_codes(k, *self._codes(root, k), root.depth):
-                if self.weigh(cut) > 0.0:
+                if self.weight_of_cut(cut) > 0.0:
                     return
                 has_cuts = True
         if has_cuts:
@@ -453,9 +453,9 @@ class BoundSplits(SplitPrior):
         return math.fsum(weight)
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
-        return self.of.admits(cell, split) and self._weight_of(cell, split) > 0.0
+        return self.of.admits(cell, split) and self._weight_of_split(cell, split) > 0.0
 
-    def _weight_of(self, cell: PlainCell, split: Split) -> float:
+    def _weight_of_split(self, cell: PlainCell, split: Split) -> float:
         """Return the weight of a split that the prior ``of`` admits."""
         k = split.feature
         weight = self._weights(cell, k)
@@ -472,7 +472,7 @@ class BoundSplits(SplitPrior):
 
     def log_probability(self, cell: PlainCell, split: Split, feature_weights: np.ndarray | None = None) -> float:
         log_r = super().log_probability(cell, split, feature_weights)
-        return log_r + math.log(self._weight_of(cell, split)) if log_r > -math.inf else log_r
+        return log_r + math.log(self._weight_of_split(cell, split)) if log_r > -math.inf else log_r
 
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
         if cell.high[feature] < 0:

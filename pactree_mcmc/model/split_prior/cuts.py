@@ -11,7 +11,7 @@ import numpy as np
 from ...core.checks import check_count, check_flag, read_numbers, repr_of, set_field
 from ...files.encoding import register_class
 from ...table.coding import (
-    LARGEST,
+    LARGEST_FLOAT,
     AnyScale,
     DyadicScale,
     Scale,
@@ -20,7 +20,7 @@ from ...table.coding import (
     nominal_scale,
     quantile_scale,
 )
-from ...table.columns import Columns, learn_columns
+from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
 from ..cells import PlainCell, Split, bits
 from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitPrior, check_weights
@@ -227,7 +227,7 @@ class GridCuts(SplitPrior):
         """
         check_count("cuts", cuts)
         table = Table(X)
-        columns = learn_columns(table, nominal, missing)
+        columns = describe_columns(table, nominal, missing)
         # the second coordinate of a feature with missing values has the same cuts
         scales = cls(cuts).scales(table, columns)[: columns.n_features]
         pairs = zip(scales, columns.categories, strict=True)
@@ -333,7 +333,7 @@ class DyadicCuts(SplitPrior):
             if np.any(bounds[:, 0] >= bounds[:, 1]):
                 k = int(np.argmax(bounds[:, 0] >= bounds[:, 1]))
                 raise ValueError(f"bounds of feature {k} are {bounds[k].tolist()}; give lower < upper.")
-            if np.any(bounds[:, 1] / 2.0 - bounds[:, 0] / 2.0 > LARGEST / 4.0):
+            if np.any(bounds[:, 1] / 2.0 - bounds[:, 0] / 2.0 > LARGEST_FLOAT / 4.0):
                 raise ValueError("bounds are too wide: their difference overflows; rescale the feature.")
         if self.cyclic and self.feature_weights is not None:
             raise ValueError("feature_weights mean nothing when cyclic=True: depth chooses the coordinate.")

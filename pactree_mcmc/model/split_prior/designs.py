@@ -10,7 +10,7 @@ import numpy as np
 from ...core.checks import check_choice, check_count, read_array, read_labels
 from ...core.compile.jit import jit
 from ...core.names import short_repr
-from ...table.columns import learn_columns
+from ...table.columns import describe_columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
@@ -75,7 +75,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
 
 def _ordered_numbers(X: Any, what: str) -> np.ndarray:
     """Return the table as float64 (n, p), or raise a ValueError if a column is nominal."""
-    columns = learn_columns(Table(X), None)
+    columns = describe_columns(Table(X), None)
     if columns.is_nominal.any():
         name = columns.names[int(np.argmax(columns.is_nominal))]
         raise ValueError(f"column {name!r} is nominal; {what} halves ordered columns only: drop it.")

@@ -11,10 +11,10 @@ from ...core.checks import LARGEST_BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from ...table.coding import AnyScale, Scale, given_scale, nominal_scale
-from ...table.columns import Columns, learn_columns
+from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
 from ...table.values import ordered_values
-from ...tree.arrays import LEAF, depths_between
+from ...tree.arrays import LEAF, depths_without_joint
 from ...tree.tree import Tree, check_tree
 from ..cells import PlainCell, Split
 from ..tree_prior import FixedShape
@@ -122,7 +122,7 @@ class FixedTree(SplitPrior):
         tree = self.tree
         columns = tree.columns
         if columns is None:
-            columns = learn_columns(Table(X), sorted(set(tree.feature[tree.categories >= 0].tolist())))
+            columns = describe_columns(Table(X), sorted(set(tree.feature[tree.categories >= 0].tolist())))
         check_tree(tree, columns.n_features)
         numbers = columns.numbers(X)
         leaf = tree.routes().leaves(numbers).astype(np.int64)
@@ -198,7 +198,7 @@ class FixedTree(SplitPrior):
 
     def shape(self) -> FixedShape:
         tree = self.tree
-        depth = depths_between(tree.feature, tree.right, self.joint)
+        depth = depths_without_joint(tree.feature, tree.right, self.joint)
         return FixedShape(depth, tree.left, tree.right, tree.feature == LEAF, self.joint)
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:

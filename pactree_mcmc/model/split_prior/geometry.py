@@ -12,7 +12,7 @@ from ...core.compile.jit import jit
 from .base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
 
 
-def told(ability: Callable[..., Any], rule: Any) -> Any:
+def call_uncompiled(ability: Callable[..., Any], rule: Any) -> Any:
     """Return ``ability(rule)`` without compiling it; ``ability`` is a function below, ``rule`` may be a split prior."""
     return getattr(ability, "py_func", ability)(rule)
 
@@ -48,7 +48,7 @@ def follows_design(rule: SplitRule) -> bool:
 
 
 @jit
-def has_one_way(rule: SplitRule) -> bool:
+def has_one_split_per_feature(rule: SplitRule) -> bool:
     """Return True if a cell has at most one split on each feature."""
     return rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
 
@@ -74,7 +74,7 @@ def has_free_cuts(rule: SplitRule) -> bool:
 @jit
 def is_weighted(rule: SplitRule) -> bool:
     """Return True if a function weights the splits on a feature, False if they are equally likely."""
-    return rule.weigh != 0
+    return rule.weight_address != 0
 
 
 @jit

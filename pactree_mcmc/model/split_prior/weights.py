@@ -52,7 +52,7 @@ FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, N_
 N_FIELDS = len(Cut._fields)
 
 
-def weight_address(function: Callable[..., float], with_params: bool) -> int:
+def compile_weight(function: Callable[..., float], with_params: bool) -> int:
     """Return the address of a compiled weight function. The function is compiled on first use."""
     return address_of(_of_numbers(function, with_params), with_params)
 
@@ -129,7 +129,7 @@ def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int
 @jit
 def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
     """Return the weight of a cut with fields (1, N_FIELDS). Raise a ValueError if it is outside 0 to 1e100 or NaN."""
-    weight = weight_at(rule.weigh, cut, rule.params)
+    weight = weight_at(rule.weight_address, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
         raise ValueError(
             "CustomSplits: the weight of a split is negative, above 1e100 or not a number; check(X) says of which one."
@@ -149,7 +149,7 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 @jit
 def weight_of_part(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
     """Return the weight of each split on a nominal feature; 1 if the feature is drawn first, as the weight cancels."""
-    return weight_of(rule, new_cut(rule, k, n_splits, depth)) if rule.joint and n_splits > 0.0 else 1.0
+    return weight_of(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
 
 
 @register_class

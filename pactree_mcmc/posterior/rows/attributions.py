@@ -34,7 +34,7 @@ import numpy as np
 from ...core.checks import Seed, central_fractions, check_count, check_number, read_generator
 from ...core.compile.jit import jit
 from ...model.words import names_of_outputs
-from ...tree.arrays import LEAF, TreeArrays, leaf_values, node_depths, number_goes_left, walk
+from ...tree.arrays import LEAF, TreeArrays, iterate_nodes, leaf_values, node_depths, number_goes_left
 from ..draws import has_values_by_leaf, refuse_by_row
 from ..trees.cells import training_points
 from ..trees.support import check_drawn

@@ -16,7 +16,7 @@ from ...core.checks import central_fractions, check_count, is_integer, read_numb
 from ...core.names import with_short_repr
 from ...model.data import read_y
 from ...model.leaf.positive import SurvivalLeaf
-from ...table.words import figure
+from ...table.words import rounded_text
 from ...tree.tree import Tree
 from ..trees.paths import conditions_in_words, path_to
 from .predictive import MixtureOverTrees

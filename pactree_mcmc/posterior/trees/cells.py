@@ -16,7 +16,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.names import with_short_repr
 from ...model.obstacles import unknown_constant
-from ...model.split_prior.geometry import follows_design, parts_rows, told
+from ...model.split_prior.geometry import call_uncompiled, follows_design, parts_rows
 from ...tree.arrays import LEAF
 from ...tree.coded import CodedTrees
 
@@ -341,7 +341,7 @@ def _number_splits(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> tup
     """
     is_inner = trees.feature != LEAF
     is_nominal = is_inner & model.columns.is_nominal[model.columns.source][trees.feature]
-    if told(parts_rows, model.split_prior):
+    if call_uncompiled(parts_rows, model.split_prior):
         # the rows of the sides determine a split of a cell; an empty side has number -1
         merged_rows, key = identifying_rows(model, model.units.n_units)
         cell = number_distinct_pairs(hash_nodes(trees, model.units.codes, merged_rows, key))[0]

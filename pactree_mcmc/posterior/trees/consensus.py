@@ -18,7 +18,7 @@ from ...core.checks import check_flag, check_number
 from ...core.names import limited_lines, with_short_repr
 from ...model.words import lines_of_cells
 from ...table.words import count_text
-from ...tree.arrays import walk
+from ...tree.arrays import iterate_nodes
 from ...tree.export import MOST_CLASSES
 from ..draws import has_values_by_leaf
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...table.columns import Columns
-from ...table.words import DURATION, TRUTH, figure, one_of, side_words, threshold_text, value_text
+from ...table.words import DURATION, TRUTH, categories_text, rounded_text, side_words, threshold_text, value_text
 from ...tree.arrays import LEAF, TreeArrays
 
 ALL_ROWS = "all rows"
@@ -128,7 +128,7 @@ def cut_text(columns: Columns, k: int, cut: float) -> str:
     """
     kind = columns.kind(k)
     if kind.is_plain:
-        return figure(cut, 4)
+        return rounded_text(cut, 4)
     if kind == DURATION:
         error = DURATION_TEXT_ERROR * abs(cut)
         return threshold_text(cut, cut - error, cut + error, kind)

@@ -11,8 +11,8 @@ import numpy as np
 from ...core.checks import central_fractions, check_count
 from ...core.names import limited_lines, with_short_repr
 from ...model.words import output_names, words_of_cells
-from ...table.words import figure, figures, one_of
-from ...tree.arrays import LEAF, node_depths, walk
+from ...table.words import categories_text, rounded_text, rounded_texts
+from ...tree.arrays import LEAF, iterate_nodes, node_depths
 from ..rows.predictive import credible_interval_of_nodes
 from .paths import condition_of, cut_words
 

@@ -176,7 +176,7 @@ def plain_kernel():
 
 def variances(chain):
     """The variance of a chain and its guess."""
-    return tuple(float(rule.params[noise().SIGMA2]) for rule in (chain.lowered.leaf, chain.lowered.guess))
+    return tuple(float(rule.params[noise().SIGMA2]) for rule in (chain.lowered.leaf, chain.lowered.proposal_leaf))
 
 
 def check_guesses(chain):
@@ -184,7 +184,7 @@ def check_guesses(chain):
     kernels = plain_package().module("model.leaf.compiled")
     for node in [0, int(chain.state.node[0].left), int(chain.state.node[0].right)]:
         if node >= 0:
-            expected = kernels.leaf_score(chain.lowered.guess, chain.state.stats, node)
+            expected = kernels.leaf_score(chain.lowered.proposal_leaf, chain.state.stats, node)
             assert chain.state.node[node].guess == pytest.approx(expected, rel=1e-12)
 
 
@@ -250,5 +250,5 @@ def test_balance_after_an_exchange():
     check_balance(naive, "collapsed", chain=chains[0])
     stump.restore(chains[0].state)
     ladder._swap(0)
-    assert chains[0].model.guess.params[noise().SIGMA2] == 2.0
+    assert chains[0].model.proposal_leaf.params[noise().SIGMA2] == 2.0
     check_balance(naive, "collapsed", 0.4, chain=chains[0])

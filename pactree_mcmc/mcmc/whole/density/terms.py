@@ -44,7 +44,7 @@ def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, stats_row: int
 
     ``logs`` is the scratch array ``density.logs`` of stored logarithms.
     """
-    rule = model.guess
+    rule = model.proposal_leaf
     if not model.units.counts:
         return _impurity_of_numbers(rule.kind, rule.params, stats, stats_row)
     if logs.shape[1] > 1:
