@@ -78,7 +78,7 @@ def _check_regressors(parts: ModelParts) -> None:
     if regressors is not None:
         check_kind_and_shape(regressors, "f", (parts.n_rows, len(x_columns)), "regressors")
         require(np.isfinite(regressors), "a regressor is not finite")
-        parts.columns.ordered_places("x_columns", x_columns)
+        parts.columns.ordered_indices("x_columns", wanted)
 
 
 def check_outline(outline: LeafOutline, target: Target) -> None:

@@ -202,7 +202,7 @@ class TreeModel:
 
     def _x_places(self, leaf: Leaf) -> list[int]:
         """Return the indices of the columns of X that the leaf uses."""
-        return self.columns.ordered_places("x_columns", leaf.x_columns)
+        return self.columns.ordered_indices("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
         """Return the columns (n, c) of ``numbers`` (n, p) that the leaf uses, or None if it uses no columns of X."""

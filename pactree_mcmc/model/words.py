@@ -50,7 +50,7 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
         return [", ".join(line) for line in lines]
     regressors = model.target.regressors
     assert regressors is not None
-    places = model.columns.ordered_places("columns", leaf.x_columns)
+    places = model.columns.ordered_indices("columns", leaf.x_columns)
     names = [model.columns.names[k] for k in places]
     center, scale = regressors.mean(axis=0), regressors.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)

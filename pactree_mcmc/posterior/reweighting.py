@@ -295,7 +295,7 @@ def read_monotone(post: DrawnTrees, monotone: Any) -> dict[int, int]:
         raise ValueError(
             f"monotone={repr_of(monotone)}; give {{column: 1}} for increasing, {{column: -1}} for decreasing."
         )
-    signs = dict(zip(post.model.columns.ordered_places("monotone", monotone), monotone.values(), strict=True))
+    signs = dict(zip(post.model.columns.ordered_indices("monotone", monotone), monotone.values(), strict=True))
     refuse_by_row(post.model)
     if not has_values_by_leaf(post.model):
         raise ValueError(f"{post.model.leaf!r} predicts nothing, so that no tree is monotone; drop monotone=.")

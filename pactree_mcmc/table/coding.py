@@ -3,9 +3,10 @@
 A value of an ordered feature has code ``c`` if it is above cut ``c - 1`` and not above cut ``c``, so that
 ``x <= cuts[a]`` and ``code <= a`` are equivalent. The code of a nominal feature is the index of its category.
 
-A feature with missing values has two coordinates (see `Columns`): missing values are -inf in one, +inf in the other.
-Under local cuts they have a code of their own there, so that a cut may separate them from all other values; otherwise
-they have the outermost code.
+A *coordinate* is a feature as splits use it. A feature with missing values has two coordinates (see `Columns`): missing
+values are -inf in one, +inf in the other. Under local cuts they have a code of their own there, so that a cut may
+separate them from all other values; otherwise they have the outermost code. A *cut* is given as the largest code that
+goes left.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..files.encoding import register_class
 from .columns import Columns
 from .labels import category_codes, nominal_labels
 from .reader import Table
+from .words import shortest_between
 
 MANY_ROWS = 500_000
 """Number of rows from which codes may have one byte."""
@@ -42,10 +44,10 @@ class Scale(NamedTuple):
     """Number of codes."""
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the thresholds (m,) of splits ``code <= cut``; ``upper`` (m,) are the next codes in their cells.
+        """Return the thresholds (m,) of m splits, each of which sends codes up to ``cut[i]`` left.
 
-        The threshold is NaN if the split separates missing from known values, and infinite if it sends all values to
-        one side.
+        ``upper[i]`` is the smallest code above the cut that occurs in the cell, ``n_codes`` if none does. The threshold
+        is NaN if the split separates missing from known values, and infinite if it sends all values to one side.
         """
         out = np.full(len(cut), np.inf)
         out[cut < 0] = -np.inf
@@ -58,7 +60,10 @@ class Scale(NamedTuple):
         return out
 
     def between(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the training values (m, 2) next to each threshold in its cell, left and right; NaN if not stored."""
+        """Return the training values (m, 2) next to the thresholds of m splits, left and right; NaN if not stored.
+
+        The arguments are those of `threshold`.
+        """
         out = np.full((len(cut), 2), np.nan)
         inner = (cut >= 0) & (upper < self.n_codes)
         if len(self.low):
@@ -71,7 +76,7 @@ class Scale(NamedTuple):
         return np.searchsorted(self.cuts, x, side="left")
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
-        """Return a value that has each of the ``codes`` (m,)."""
+        """Return for each of the ``codes`` (m,) a value of this coordinate that has the code, float64 (m,)."""
         return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
 
     def cut_of(self, threshold: float) -> int | None:
@@ -108,31 +113,31 @@ class DyadicScale:
         return 1 << self.levels
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the thresholds of splits ``code <= cut``."""
+        """Return the thresholds (m,) of splits that send codes up to ``cut`` (m,) left; ``upper`` is not used."""
         fraction = (np.asarray(cut, dtype=np.float64) + 1.0) / self.n_codes
         return self.lower * (1.0 - fraction) + self.upper * fraction
 
     def between(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return NaN (m, 2): the training values on either side of a threshold are not known."""
+        """Return NaN (m, 2): the training values on either side of the thresholds are not stored."""
         return np.full((len(cut), 2), np.nan)
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
-        """Return a value that has each of the ``codes`` (m,)."""
+        """Return for each of the ``codes`` (m,) a value of this coordinate that has the code, float64 (m,)."""
         return self.threshold(codes, codes)
 
     def cut_of(self, threshold: float) -> int | None:
-        """Return the largest code that goes left under ``threshold``, or None if it is not a cut of this scale."""
+        """Return the largest code that goes left under ``threshold``, or None if that is not a cut of this scale."""
         low, high = 0, self.n_codes
         while high - low >= 2:
             middle = (low + high) // 2
-            here = float(self.threshold(np.array([middle - 1]), np.array([middle]))[0])
-            if threshold == here:
+            cut_value = float(self.threshold(np.array([middle - 1]), np.array([middle]))[0])
+            if threshold == cut_value:
                 return middle - 1
-            low, high = (low, middle) if threshold < here else (middle, high)
+            low, high = (low, middle) if threshold < cut_value else (middle, high)
         return None
 
     def encode(self, x: np.ndarray) -> np.ndarray:
-        """Return the codes of values ``x``. Values outside the bounds get the codes of the outermost cells.
+        """Return the codes (n,) of values ``x`` (n,). Values outside the bounds get the codes of the outermost cells.
 
         Each value is compared with one midpoint after another, as in a tree, so that codes and thresholds agree even if
         rounding makes thresholds equal.
@@ -142,7 +147,10 @@ class DyadicScale:
 
 @jit
 def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
-    """Return the codes (n,) of values by bisection, the highest bit first, with the cuts of `DyadicScale.threshold`."""
+    """Return the codes (n,) int64 of values ``x`` (n,) by bisection, as `DyadicScale.encode` documents.
+
+    The highest bit is found first. ``[lower, upper]`` is divided into ``2 ** levels`` equal parts.
+    """
     out = np.empty(len(x), dtype=np.int64)
     n_codes = np.int64(1) << levels
     for i in range(len(x)):
@@ -164,19 +172,20 @@ def nominal_scale(n_categories: int) -> Scale:
     return Scale(np.empty(0), np.empty(0), np.empty(0), n_categories)
 
 
-def given_scale(cuts: np.ndarray) -> Scale:
+def scale_from_cuts(cuts: np.ndarray) -> Scale:
     """Return the scale with the thresholds ``cuts``."""
     return Scale(np.array(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
 
 
 def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
-    """Return a scale with a code for each distinct value, or for each bin between at most ``max_cuts`` quantiles.
+    """Return the scale of a coordinate with training values ``x`` (n,) under local cuts, cuts between values of a cell.
 
-    Infinite values have bins of their own.
+    Each distinct value has a code, or each bin between at most ``max_cuts`` quantiles if ``max_cuts`` is not None. An
+    infinite value, which stands for a missing one, has a code of its own.
     """
-    first = quantile_starts(x[np.isfinite(x)], max_cuts)
-    values = first.values
-    low, high = values[first.starts], values[np.append(first.starts[1:], len(values)) - 1]
+    bins = quantile_bins(x[np.isfinite(x)], max_cuts)
+    values = bins.values
+    low, high = values[bins.starts], values[np.append(bins.starts[1:], len(values)) - 1]
     if np.any(x == -np.inf):
         low, high = np.append(-np.inf, low), np.append(-np.inf, high)
     if np.any(x == np.inf):
@@ -185,23 +194,32 @@ def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
 
 
 def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
-    """Return a scale with at most ``max_cuts`` cuts at quantiles of finite ``x``, each midway between neighbours."""
-    first = quantile_starts(x[np.isfinite(x)], max_cuts)
-    cut = first.starts[1:]
-    return given_scale(midpoint(first.values[cut - 1], first.values[cut]))
+    """Return the scale with at most ``max_cuts`` cuts, at quantiles of the finite values of ``x`` (n,).
+
+    A cut separates two neighbouring values. It is the shortest decimal number between them, of several the closest to
+    their midpoint, or the midpoint itself if this has at most six digits (`shortest_between`).
+    """
+    bins = quantile_bins(x[np.isfinite(x)], max_cuts)
+    starts = bins.starts[1:]
+    low, high = bins.values[starts - 1], bins.values[starts]
+    # the smallest number above `low`: a cut at a value itself would be far from the midpoint
+    ends = np.nextafter(low, np.inf).tolist(), high.tolist(), midpoint(low, high).tolist()
+    return scale_from_cuts(np.array([float(shortest_between(*three)) for three in zip(*ends, strict=True)]))
 
 
 class _Bins(NamedTuple):
-    """Distinct values, ascending, and the index of the first value of each bin."""
+    """Distinct values of a sample, in bins of neighbouring values."""
 
     values: np.ndarray
+    """(m,): the distinct values, ascending."""
     starts: np.ndarray
+    """(n_bins,) int64: index in ``values`` of the smallest value of each bin, ascending from 0."""
 
 
-def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
-    """Return at most ``max_cuts + 1`` bins of the values ``x`` (n,), with about equal numbers of rows.
+def quantile_bins(x: np.ndarray, max_cuts: int | None) -> _Bins:
+    """Return at most ``max_cuts + 1`` bins of the values ``x`` (n,) of rows, with about equal numbers of rows.
 
-    Each distinct value is a bin if there are no more values, or if ``max_cuts`` is None.
+    Each distinct value is a bin if there are at most ``max_cuts + 1`` of them, or if ``max_cuts`` is None.
     """
     values, counts = np.unique(x, return_counts=True)
     if max_cuts is None or len(values) <= max_cuts + 1:
@@ -213,15 +231,16 @@ def quantile_starts(x: np.ndarray, max_cuts: int | None) -> _Bins:
 
 
 def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return midpoints m of ``a < b`` with ``a <= m < b`` in floating point; m is ``a`` if no midpoint is inside."""
+    """Return the midpoints m (n,) of ``a < b``, (n,) each, with ``a <= m < b``; m is ``a`` if rounding would give b."""
     middle = a / 2.0 + b / 2.0
     return np.where((middle < b) & (middle >= a), middle, a)
 
 
 def code_type(n_codes: int, n_rows: int) -> type:
-    """Return the smallest unsigned integer type for the codes, but not one byte for fewer than ``MANY_ROWS`` rows.
+    """Return the smallest NumPy type of unsigned integers that holds codes 0 to ``n_codes - 1``.
 
-    Functions are compiled separately for each type, which costs more time than a small table can save.
+    Tables of fewer than ``MANY_ROWS`` rows have two bytes at least: functions are compiled separately for each type,
+    which costs more time than one byte saves in a small table.
     """
     if n_codes <= 1 << 8 and n_rows >= MANY_ROWS:
         return np.uint8
@@ -229,7 +248,10 @@ def code_type(n_codes: int, n_rows: int) -> type:
 
 
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
-    """Return the codes (q, n) of the training ``table`` by coordinate, as unsigned integers of `code_type`."""
+    """Return the codes (q, n) of the n rows of the training ``table``, in each of q coordinates with these ``scales``.
+
+    They are unsigned integers of `code_type`.
+    """
     kind = code_type(max(s.n_codes for s in scales), table.n_rows)
     codes: np.ndarray = np.empty((len(scales), table.n_rows), dtype=kind)
     for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):

@@ -21,13 +21,13 @@ from .labels import (
     nominal_labels,
     sorted_unique,
 )
-from .reader import Table, _holds_text, _is_categorical, listed
+from .reader import Table, as_list, holds_text, is_categorical
 from .values import levels_of, ordered_values, read_ordered
 from .words import NUMBER, Kind
 
-MISSING = ("error", "branch")
+MISSING_CHOICES = ("error", "branch")
 """Choices for the treatment of missing values."""
-MOST_LISTED = 8
+MAX_LISTED_COLUMNS = 8
 """Largest number of columns that one error names."""
 
 
@@ -115,43 +115,53 @@ class Columns:
         is_second = (feature >= 0) & to_right & np.isin(feature, self.twins)
         return np.where(is_second, self.other_coordinate[feature], feature)
 
-    def ordered_coordinate(self, raw: Any, c: int) -> np.ndarray:
-        """Return the values (n,) of ordered coordinate ``c`` from its raw column. Missing values become -inf or inf."""
-        k = self.source[c]
-        values = ordered_values(raw, self.names[k], self.branches)
-        return in_coordinate(values, c >= self.n_features) if k in self.twins else values
+    def ordered_coordinate(self, raw: Any, coordinate: int) -> np.ndarray:
+        """Return the values (n,) float64 of an ordered ``coordinate``, given the raw column of its feature.
 
-    def ordered_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
-        """Return the indices of ordered columns, given by name or index. A ValueError names a wrong one."""
-        out = self.chosen_places(argument, chosen)
-        for place in out:
-            if self.categories[place] is not None:
-                raise ValueError(f"{argument}: column {self.names[place]!r} is nominal; give columns of numbers.")
+        Missing values become -inf in the first coordinate of a feature that has two, and inf in the second.
+        """
+        k = self.source[coordinate]
+        values = ordered_values(raw, self.names[k], self.branches)
+        return in_coordinate(values, coordinate >= self.n_features) if k in self.twins else values
+
+    def ordered_indices(self, argument: str, columns: Iterable[Any]) -> list[int]:
+        """Return the indices of ``columns``, given by name or index, that must be ordered.
+
+        A ValueError names the ``argument`` of the caller that contained them, and a wrong column.
+        """
+        out = self.column_indices(argument, columns)
+        for index in out:
+            if self.categories[index] is not None:
+                raise ValueError(f"{argument}: column {self.names[index]!r} is nominal; give columns of numbers.")
         return out
 
-    def chosen_places(self, argument: str, chosen: Iterable[Any]) -> list[int]:
-        """Return the indices of columns, given by name or index. A ValueError names a wrong one."""
-        return places_of(argument, chosen, self.names)
+    def column_indices(self, argument: str, columns: Iterable[Any]) -> list[int]:
+        """Return the indices of ``columns``, given by name or index, as `indices_of_columns` does."""
+        return indices_of_columns(argument, columns, self.names)
 
     def largest_groups(self, interactions: tuple) -> set[frozenset]:
-        """Return the groups that are not part of another, as indices of columns; one of all columns if () is given."""
+        """Return the interaction groups, as sets of indices of columns, that are not part of a larger group.
+
+        Columns of one group may be split on together. ``interactions`` are the groups by name or index, or () if any
+        columns may interact, which is one group of all columns.
+        """
         if not interactions:
             return {frozenset(range(self.n_features))}
-        groups = {frozenset(group) for group in self.group_places("interactions", interactions)}
+        groups = {frozenset(group) for group in self.group_indices("interactions", interactions)}
         return {group for group in groups if not any(group < other for other in groups)}
 
-    def group_places(self, argument: str, groups: Any) -> list[set[int]]:
+    def group_indices(self, argument: str, groups: Any) -> list[set[int]]:
         """Return the indices of the columns of each group, see `read_groups`. All other columns are one more group."""
-        places = [set(self.chosen_places(argument, group)) for group in read_groups(argument, groups)]
+        places = [set(self.column_indices(argument, group)) for group in read_groups(argument, groups)]
         return [*places, {*range(self.n_features)}.difference(*places)]
 
     def group_bits(self, argument: str, groups: Any) -> list[int]:
-        """Return for each feature the set of the groups (see `group_places`) that contain it, as bits of an integer."""
-        places = self.group_places(argument, groups)
+        """Return for each feature a bit set, an int, of the groups of `group_indices` that contain it."""
+        places = self.group_indices(argument, groups)
         return [sum(1 << i for i, group in enumerate(places) if k in group) for k in range(self.n_features)]
 
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:
-        """Return the values (n,) of an ordered column, or raise a ValueError if a value is missing."""
+        """Return column ``k``, an ordered one, as numbers (n,), or raise a ValueError if a value is missing."""
         values = ordered_values(raw, self.names[k], self.branches)
         if np.isnan(values).any():
             row = int(np.argmax(np.isnan(values)))
@@ -159,7 +169,10 @@ class Columns:
         return values
 
     def in_coordinates(self, numbers: np.ndarray) -> np.ndarray:
-        """Return rows of ``numbers`` (n, p) by coordinate, (n, q), with missing ordered values as -inf or inf."""
+        """Return rows of ``numbers`` (n, p), one per feature, as rows (n, q) with one number per coordinate.
+
+        Missing values of ordered features become -inf or inf, as in `ordered_coordinate`.
+        """
         if not self.twins:
             return numbers
         out = numbers[:, self.source]
@@ -175,8 +188,8 @@ class Columns:
         categories = self.categories[feature]
         if categories is None:
             raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
-        chosen = [category for j, category in enumerate(categories.tolist()) if mask >> j & 1]
-        return frozenset(label for category in chosen for label in labels_of(category))
+        members = [category for j, category in enumerate(categories.tolist()) if mask >> j & 1]
+        return frozenset(label for category in members for label in labels_of(category))
 
     def numbers(self, X: Any) -> np.ndarray:
         """Return table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
@@ -192,24 +205,24 @@ class Columns:
             infinity, unknown levels, or another kind of data than the model; the message names all of these columns.
         """
         table = Table(X)
-        places = self.places_in(table)
+        places = self.indices_in(table)
         array, plain = table.array, not self.is_nominal.any() and self.is_plain
         if array is not None and plain and array.dtype == np.float64 and np.isfinite(array).all():
             return np.ascontiguousarray(array)
         out = np.empty((table.n_rows, self.n_features), dtype=np.float64)
 
-        def read(k: int) -> None:
+        def convert_column(k: int) -> None:
             raw, name, categories = table.column(places[k]), self.names[k], self.categories[k]
             if categories is not None:
                 out[:, k] = category_codes(nominal_labels(raw, name, self.branches, is_new=True), categories)
                 return
             out[:, k] = read_ordered(raw, name, self.branches, self.kind(k))[0]
 
-        for_each_column([partial(read, k) for k in range(self.n_features)])
+        for_each_column([partial(convert_column, k) for k in range(self.n_features)])
         return out
 
-    def places_in(self, table: Table) -> list[int]:
-        """Return the index in another table of each feature, found by name if both tables have names."""
+    def indices_in(self, table: Table) -> list[int]:
+        """Return the index of each feature among the columns of another table, by name if both tables have names."""
         if self.named and table.names is not None:
             missing = [name for name in self.names if name not in table.names]
             if missing:
@@ -223,27 +236,31 @@ class Columns:
         return list(range(self.n_features))
 
 
-def places_of(argument: str, chosen: Iterable[Any], names: tuple[str, ...]) -> list[int]:
-    """Return the indices among ``names`` of columns, given by name or index. A ValueError names a wrong one."""
+def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, ...]) -> list[int]:
+    """Return the indices of ``columns``, given by name or index, among the ``names`` of all columns.
+
+    A ValueError names the ``argument`` of the caller that contained them, and the first column that does not exist.
+    """
     out = []
-    for column in chosen:
-        place = names.index(column) if column in names else column
-        if not is_integer(place) or not 0 <= place < len(names):
-            raise ValueError(f"{argument}: {repr_of(column)} is not a column; X has {len(names)}: {repr_of(names)}.")
-        out.append(int(place))
+    for column in columns:
+        index = names.index(column) if column in names else column
+        if not is_integer(index) or not 0 <= index < len(names):
+            raise ValueError(f"{argument}: {in_words(column)} is not a column; X has {len(names)}: {in_words(names)}.")
+        out.append(int(index))
     return out
 
 
-def read_groups(argument: str, groups: Any, most: int | None = None) -> tuple[tuple[str | int, ...], ...]:
-    """Return different groups of columns, by name or index. A ValueError says what is wrong.
+def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tuple[tuple[str | int, ...], ...]:
+    """Return the distinct groups among ``groups`` of columns, which are given by name or index.
 
-    ``groups`` and each group in it may be a list, a tuple, a set, an array or an Index. At most ``most`` groups may be
-    different. Groups and columns of a set are sorted, so that the result is the same in each process.
+    ``groups`` and each group may be a list, a tuple, a set, an array or an Index. Groups and columns of a set are
+    sorted, so that the result is the same in each process. A ValueError names the ``argument`` of the caller, and says
+    what is wrong, or that there are more than ``max_groups`` distinct groups.
     """
     form = "give a list of groups, each a list of columns, as [[0, 1], [2]]"
     if not _is_collection(argument, groups) or len(groups) == 0:
-        raise ValueError(f"{argument}={repr_of(groups)}; {form}.")
-    found: dict[frozenset, tuple[str | int, ...]] = {}
+        raise ValueError(f"{argument}={in_words(groups)}; {form}.")
+    distinct_groups: dict[frozenset, tuple[str | int, ...]] = {}
     for group in groups:
         if not _is_collection(argument, group):
             raise ValueError(f"{argument}: {repr_of(group)} is not a group; {form}.")
@@ -251,30 +268,38 @@ def read_groups(argument: str, groups: Any, most: int | None = None) -> tuple[tu
             if not isinstance(column, str) and not is_integer(column):
                 raise ValueError(f"{argument}: {repr_of(column)} is not a column; give names or indices of columns.")
         columns = tuple(dict.fromkeys(str(c) if isinstance(c, str) else int(c) for c in group))
-        found.setdefault(frozenset(columns), tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns)
-    if most is not None and len(found) > most:
-        raise ValueError(f"{argument} has {len(found)} different groups; give at most {most}.")
+        distinct_groups.setdefault(
+            frozenset(columns), tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns
+        )
+    if max_groups is not None and len(distinct_groups) > max_groups:
+        raise ValueError(f"{argument} has {len(distinct_groups)} different groups; give at most {max_groups}.")
     if isinstance(groups, Set):
-        return tuple(sorted(found.values(), key=lambda columns: [_rank(column) for column in columns]))
-    return tuple(found.values())
+        return tuple(sorted(distinct_groups.values(), key=lambda columns: [_rank(column) for column in columns]))
+    return tuple(distinct_groups.values())
 
 
 def _is_collection(argument: str, value: Any) -> bool:
-    """Return True if a value is a sequence, a set, an array or an Index, but not text."""
-    refuse_long_range(argument, value)
+    """Return True if the value of an ``argument`` is a sequence, a set, an array or an Index, but not text.
+
+    A ValueError refuses iterators, which may not end.
+    """
+    refuse_endless(argument, value)
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping)
 
 
 def _rank(column: str | int) -> tuple[bool, Any]:
-    """Return the key by which indices and names of columns are sorted, indices first."""
+    """Return the sort key of a column given by index or name, by which indices come before names."""
     return isinstance(column, str), column
 
 
-def in_coordinate(values: np.ndarray, above: bool) -> np.ndarray:
-    """Return the values of a feature in one of its two coordinates: NaN becomes inf if ``above``, else -inf."""
-    return np.where(np.isnan(values), np.inf if above else -np.inf, values)
+def in_coordinate(values: np.ndarray, missing_above: bool) -> np.ndarray:
+    """Return values (n,) of a feature as those of one of its two coordinates, with inf or -inf in place of NaN.
+
+    Missing values are above all others, inf, if ``missing_above``; otherwise they are below, -inf.
+    """
+    return np.where(np.isnan(values), np.inf if missing_above else -np.inf, values)
 
 
 def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
@@ -283,38 +308,47 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
     Categorical columns and columns of text are nominal, except in an array of text, and so are the columns that
     ``nominal`` names. A ValueError names all columns that cannot be used.
     """
-    check_choice("missing", missing, MISSING)
+    check_choice("missing", missing, MISSING_CHOICES)
     if table.n_rows == 0 or table.n_features == 0:
         raise ValueError(f"X is empty: shape ({table.n_rows}, {table.n_features}); give at least 2 rows and 1 column.")
     if table.n_rows < 2:
         raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
-    chosen = set() if nominal is None else set(places_of("nominal", listed("nominal", nominal), names))
+    named_nominal = set() if nominal is None else set(indices_of_columns("nominal", as_list("nominal", nominal), names))
     branches, by_name = missing == "branch", table.names is not None
-    if not chosen and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
+    if (
+        not named_nominal
+        and table.array is not None
+        and table.array.dtype.kind == "f"
+        and np.isfinite(table.array).all()
+    ):
         with np.errstate(over="ignore"):
             ends = np.column_stack([table.array.min(axis=0), table.array.max(axis=0)]).astype(np.float64)
         return Columns(names, by_name, (None,) * len(names), branches, ranges=ends)
 
-    def learn(k: int) -> tuple[np.ndarray | None, Kind, bool, tuple[float, float]]:
+    def describe_column(k: int) -> tuple[np.ndarray | None, Kind, bool, tuple[float, float]]:
         raw = table.column(k)
-        if k in chosen or (levels_of(raw) is None and (_is_categorical(raw) or _holds_text(raw))):
-            return _learn_categories(raw, names[k], branches), NUMBER, False, (np.nan, np.nan)
+        if k in named_nominal or (levels_of(raw) is None and (is_categorical(raw) or holds_text(raw))):
+            return _read_categories(raw, names[k], branches), NUMBER, False, (np.nan, np.nan)
         values, kind = read_ordered(raw, names[k], branches)
         gaps = np.isnan(values)
         if gaps.all():
             raise ValueError(f"column {names[k]!r} has no value at all; drop it.")
         return None, kind, bool(gaps.any()), (float(np.nanmin(values)), float(np.nanmax(values)))
 
-    parts = for_each_column([partial(learn, k) for k in range(len(names))])
+    parts = for_each_column([partial(describe_column, k) for k in range(len(names))])
     categories, kinds, lacking, ranges = zip(*parts, strict=True)
     twins = tuple(k for k, lacks in enumerate(lacking) if lacks)
     kinds = () if set(kinds) == {NUMBER} else kinds
     return Columns(names, by_name, categories, branches, twins, kinds, np.array(ranges))
 
 
-def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
-    """Return the sorted categories of a nominal column, or at most ``MAX_CATEGORIES`` groups of them."""
+def _read_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
+    """Return the sorted categories of the nominal column ``raw`` called ``name``.
+
+    If there are more than ``MAX_CATEGORIES``, return groups of neighbouring ones instead, with a warning. ``may_lack``
+    is True if missing values are allowed; they are one category, None.
+    """
     labels = nominal_labels(raw, name, may_lack)
     categories = sorted_unique(labels)
     if len(categories) <= MAX_CATEGORIES:
@@ -331,18 +365,18 @@ def _learn_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
     return groups
 
 
-def for_each_column(reads: Iterable[Callable[[], Any]]) -> list:
-    """Call the functions, one per column, and return their results. One ValueError joins the errors of all columns."""
+def for_each_column(functions: Iterable[Callable[[], Any]]) -> list:
+    """Call the functions, one for each column, and return their results. One ValueError joins the errors of all."""
     out, wrong = [], []
-    for read in reads:
+    for function in functions:
         try:
-            out.append(read())
+            out.append(function())
         except ValueError as error:
             wrong.append(error)
     if len(wrong) == 1:
         raise wrong[0]
     if wrong:
-        more = [f"and {len(wrong) - MOST_LISTED} more"] if len(wrong) > MOST_LISTED else []
-        lines = [f"{len(wrong)} columns cannot be used:", *map(str, wrong[:MOST_LISTED]), *more]
+        more = [f"and {len(wrong) - MAX_LISTED_COLUMNS} more"] if len(wrong) > MAX_LISTED_COLUMNS else []
+        lines = [f"{len(wrong)} columns cannot be used:", *map(str, wrong[:MAX_LISTED_COLUMNS]), *more]
         raise ValueError("\n  ".join(lines)) from wrong[0]
     return out

@@ -42,14 +42,16 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
     if len(labels) <= MAX_CATEGORIES:
         return labels
     lacks = labels[-1] is None
-    n, most = len(labels) - lacks, MAX_CATEGORIES - lacks
-    below = np.concatenate([[0], np.cumsum(n_rows[:n])])
-    # the smallest limit of rows a group for which at most `most` groups are needed, by bisection
-    low, high = 0, int(below[-1])
+    n, max_groups = len(labels) - lacks, MAX_CATEGORIES - lacks
+    cumulative = np.concatenate([[0], np.cumsum(n_rows[:n])])
+    # bisection for the smallest limit on the rows of a group with which at most `max_groups` groups are needed
+    low, high = 0, int(cumulative[-1])
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if len(_group_starts(below, middle, most)) <= most else (middle, high)
-    starts = _group_starts(below, high, most)
+        low, high = (
+            (low, middle) if len(_group_starts(cumulative, middle, max_groups)) <= max_groups else (middle, high)
+        )
+    starts = _group_starts(cumulative, high, max_groups)
     plain = labels.tolist()
     groups = [plain[a:b] for a, b in zip(starts, [*starts[1:], n], strict=True)] + [[None]] * lacks
     out = np.empty(len(groups), dtype=object)
@@ -57,24 +59,24 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
     return out
 
 
-def _group_starts(below: np.ndarray, limit: int, most: int) -> list[int]:
-    """Return the index of the first category of each group, if groups are filled in order up to ``limit`` rows.
+def _group_starts(cumulative: np.ndarray, limit: int, max_groups: int) -> list[int]:
+    """Return the index of the first category of each group, if groups are filled in order up to ``limit`` rows each.
 
-    ``below`` contains the cumulative numbers of rows, from 0. As soon as the remaining categories are no more than the
-    groups still allowed, of ``most``, each is a group by itself.
+    ``cumulative`` (m + 1,) are the cumulative numbers of rows of the m categories, from 0. As soon as no more
+    categories remain than groups, of which there may be ``max_groups``, each remaining category is its own group.
     """
-    starts, n = [0], len(below) - 1
+    starts, n = [0], len(cumulative) - 1
     while True:
-        if n - starts[-1] <= most - len(starts) + 1:
+        if n - starts[-1] <= max_groups - len(starts) + 1:
             return [*starts, *range(starts[-1] + 1, n)]
-        last = max(int(np.searchsorted(below, below[starts[-1]] + limit, side="right")) - 1, starts[-1] + 1)
+        last = max(int(np.searchsorted(cumulative, cumulative[starts[-1]] + limit, side="right")) - 1, starts[-1] + 1)
         if last >= n:
             return starts
         starts.append(last)
 
 
 def labels_of(category: Any) -> tuple[Any, ...]:
-    """Return the labels of a category, or of all categories of a group."""
+    """Return the label of a category, or of all categories in a `CategoryGroup`, as a tuple."""
     return category.labels if isinstance(category, CategoryGroup) else (category,)
 
 
@@ -84,9 +86,10 @@ def is_grouped(categories: np.ndarray | None) -> bool:
 
 
 def nominal_labels(raw: Any, name: str, may_lack: bool = False, *, is_new: bool = False) -> np.ndarray:
-    """Return a nominal column as an array of labels (n,); missing ones are None if they are allowed.
+    """Return the nominal column ``raw`` called ``name`` as an array of labels (n,).
 
-    ``is_new`` is True for rows to predict, whose errors give other advice.
+    Missing labels become None if ``may_lack``, otherwise a ValueError refuses them. ``is_new`` is True for rows to
+    predict, about which the error gives other advice.
     """
     if hasattr(raw, "is_null") and hasattr(raw, "to_list"):
         missing = np.asarray(raw.is_null().to_list(), dtype=bool)
@@ -115,7 +118,7 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False, *, is_new: bool 
 
 def is_missing(label: Any) -> bool:
     """Return True if a label is None, NaN or the NA of pandas."""
-    return label is None or type(label).__name__ == "NAType" or differs_from_itself(label)
+    return label is None or type(label).__name__ == "NAType" or is_nan(label)
 
 
 def refuse_missing(y: Any) -> None:
@@ -130,13 +133,13 @@ def refuse_missing(y: Any) -> None:
     else:
         return
     if missing.any():
-        rest = int(missing.sum()) - 1
-        more = f" and in {rest} more" if rest else ""
+        n_others = int(missing.sum()) - 1
+        more = f" and in {n_others} more" if n_others else ""
         raise ValueError(f"y is missing in row {int(np.argmax(missing))}{more}; give it a label, or drop the row.")
 
 
 def nan_if_missing(values: Any) -> np.ndarray:
-    """Return y as an array with NaN in place of None and NA."""
+    """Return y, called ``values``, as an array with NaN in place of None and pandas' NA."""
     array = read_array("y", values)
     if array.dtype.kind != "O":
         return array
@@ -144,7 +147,7 @@ def nan_if_missing(values: Any) -> np.ndarray:
     return np.array(flat, dtype=object).reshape(array.shape)
 
 
-def differs_from_itself(label: Any) -> bool:
+def is_nan(label: Any) -> bool:
     """Return True if a label is a NaN of any type."""
     try:
         return bool(label != label)
@@ -158,11 +161,11 @@ def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
         place = np.searchsorted(categories, labels).clip(max=len(categories) - 1)
         return np.where(categories[place] == labels, place, -1)
     index = {label: j for j, category in enumerate(categories.tolist()) for label in (category, *labels_of(category))}
-    return np.array([index.get(c, -1) for c in hashable(labels.tolist())], dtype=np.int64)
+    return np.array([index.get(c, -1) for c in check_hashable(labels.tolist())], dtype=np.int64)
 
 
-def hashable(labels: list) -> list:
-    """Return the labels if all are hashable. A ValueError names the type of one that is not."""
+def check_hashable(labels: list) -> list:
+    """Return the labels, or raise a ValueError that names the type of a label that is not hashable."""
     for label in labels:
         try:
             hash(label)
@@ -174,10 +177,13 @@ def hashable(labels: list) -> list:
 
 
 def sorted_unique(labels: np.ndarray) -> np.ndarray:
-    """Return the distinct labels in order, a missing one last."""
+    """Return the distinct labels in sorted order, with None, a missing label, last.
+
+    Labels that cannot be compared with each other are sorted by type and text.
+    """
     if labels.dtype.kind != "O":
         return np.unique(labels)
-    distinct = _set_of(labels.tolist())
+    distinct = _distinct_labels(labels.tolist())
     missing = [c for c in distinct if c is None]
     distinct.difference_update(missing)
     try:
@@ -190,10 +196,10 @@ def sorted_unique(labels: np.ndarray) -> np.ndarray:
     return out
 
 
-def _set_of(labels: list) -> set:
+def _distinct_labels(labels: list) -> set:
     """Return the set of the labels, or raise a ValueError if labels are not hashable or cannot be compared."""
     try:
-        return set(hashable(labels))
+        return set(check_hashable(labels))
     except ValueError:
         raise
     except Exception as error:

@@ -11,32 +11,37 @@ import numpy as np
 
 from ..core.checks import MAX_EXACT_INTEGER, read_array
 
-MOST_NAMED = 1_000_000
+MAX_LISTED_ITEMS = 1_000_000
 """Largest number of items of a Python sequence that are listed as they are."""
 
 
 class Table:
-    """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
+    """Uniform access to the columns of an array, a pandas or a polars frame, without copying it.
 
-    def __init__(self, X: Any, called: str = "X") -> None:
-        X = frame_of(X)
+    ``argument`` is the name of the table in errors.
+    """
+
+    def __init__(self, X: Any, argument: str = "X") -> None:
+        X = as_frame(X)
         self.frame: Any = X if is_frame(X) else None
         self.array = None if self.frame is not None else _as_matrix(X)
-        held: Any = self.frame if self.array is None else self.array
-        self.n_rows, self.n_features = int(held.shape[0]), int(held.shape[1])
+        data: Any = self.frame if self.array is None else self.array
+        self.n_rows, self.n_features = int(data.shape[0]), int(data.shape[1])
         self.names = None if self.frame is None else [str(c) for c in self.frame.columns]
         if self.names is not None and len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise ValueError(f"column name {twice!r} occurs more than once in {called}; give each column its own name.")
+            raise ValueError(
+                f"column name {twice!r} occurs more than once in {argument}; give each column its own name."
+            )
 
     def column(self, k: int) -> Any:
-        """Return column ``k`` as the table holds it."""
+        """Return column ``k`` in the form in which the table contains it: an array or a Series (n,)."""
         if self.array is not None:
             return self.array[:, k]
         return self.frame.iloc[:, k] if hasattr(self.frame, "iloc") else self.frame.to_series(k)
 
     def take(self, rows: Any) -> Any:
-        """Return the rows selected by a slice or an index array, as the table holds them."""
+        """Return the rows that a slice or an index array selects, as an array or a frame like the table itself."""
         if self.array is not None:
             return self.array[rows]
         return self.frame.iloc[rows] if hasattr(self.frame, "iloc") else self.frame[rows]
@@ -45,16 +50,16 @@ class Table:
         return (self.column(k) for k in range(self.n_features))
 
 
-def listed(name: str, items: Any) -> list:
-    """Return one item (a string or an integer), or several, as a list."""
+def as_list(name: str, items: Any) -> list:
+    """Return the argument called ``name``, one item (a string or an integer) or several, as a list."""
     if isinstance(items, str | numbers.Integral):
         return [items]
-    if isinstance(items, list | tuple | set | frozenset | range) and len(items) <= MOST_NAMED:
+    if isinstance(items, list | tuple | set | frozenset | range) and len(items) <= MAX_LISTED_ITEMS:
         return list(items)
     return read_array(name, items).ravel().tolist()
 
 
-def _holds_text(raw: Any) -> bool:
+def holds_text(raw: Any) -> bool:
     """Return True if a column of a frame, or of Python objects, contains text. An array of text does not count."""
     if isinstance(raw, np.ndarray) and raw.dtype.kind != "O":
         return False
@@ -64,8 +69,8 @@ def _holds_text(raw: Any) -> bool:
     return kind.startswith(("str", "String"))
 
 
-def frame_of(X: Any) -> Any:
-    """Return a dict of columns as a frame, and anything else as it is."""
+def as_frame(X: Any) -> Any:
+    """Return a dict of columns as a pandas frame, and anything else as it is."""
     if type(X) is not dict:  # some sparse matrices are dicts too
         return X
     import pandas as pd
@@ -109,7 +114,7 @@ def _as_matrix(X: Any) -> np.ndarray:
     return array
 
 
-def _is_categorical(raw: Any) -> bool:
+def is_categorical(raw: Any) -> bool:
     """Return True if a column has a categorical dtype of pandas or polars."""
     return type(getattr(raw, "dtype", None)).__name__ in ("CategoricalDtype", "Categorical", "Enum") or str(
         getattr(raw, "dtype", "")

@@ -22,7 +22,7 @@ def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
         refuse_missing(labels)
     if not settings.get("skip_check_array"):
         _refuse_rounded(X)
-    return _checked(validate_data, estimator, X, *y, given=(X, *y), **settings)
+    return _call_check(validate_data, estimator, X, *y, values=(X, *y), **settings)
 
 
 def _refuse_rounded(X: Any) -> None:
@@ -38,19 +38,22 @@ def _refuse_rounded(X: Any) -> None:
 
 def read_column(y: Any, **settings: Any) -> Any:
     """Return the result of scikit-learn's `column_or_1d`, or raise a ValueError for values that cannot be used."""
-    return _checked(column_or_1d, y, given=(y,), **settings)
+    return _call_check(column_or_1d, y, values=(y,), **settings)
 
 
-def _checked(check: Any, *args: Any, given: tuple, **settings: Any) -> Any:
-    """Return ``check(*args, **settings)``. An unexpected exception becomes a ValueError that shows ``given``."""
-    for value in given:
-        refuse_long_range("X or y", value)
+def _call_check(check: Any, *args: Any, values: tuple, **settings: Any) -> Any:
+    """Return the result of ``check(*args, **settings)``, a function of scikit-learn.
+
+    An exception other than ValueError and TypeError becomes a ValueError that shows ``values``, the data checked.
+    """
+    for value in values:
+        refuse_endless("X or y", value)
     try:
         return check(*args, **settings)
     except (ValueError, TypeError):
         raise
     except Exception as error:
-        words = " and ".join(repr_of(value) for value in given)
+        words = " and ".join(in_words(value) for value in values)
         raise ValueError(
             f"{words} cannot be used ({type(error).__name__}: {error}); give tables of numbers."
         ) from error

@@ -5,7 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.table import coding
-from pactree_mcmc.table.coding import DyadicScale, code_type, encode, given_scale, local_scale, quantile_scale
+from pactree_mcmc.table.coding import DyadicScale, code_type, encode, local_scale, quantile_scale, scale_from_cuts
 from pactree_mcmc.table.columns import describe_columns
 from pactree_mcmc.table.reader import Table
 
@@ -35,8 +35,8 @@ SCALES = {
     "local, thinned": lambda x: local_scale(x, 4),
     "quantile": lambda x: quantile_scale(x, 3),
     "quantile, many": lambda x: quantile_scale(x, 1000),
-    "given": lambda x: given_scale(np.unique(np.append(x[::2], [-2.5, 0.5, 1e6]))),
-    "given, none": lambda x: given_scale(np.empty(0)),
+    "given": lambda x: scale_from_cuts(np.unique(np.append(x[::2], [-2.5, 0.5, 1e6]))),
+    "given, none": lambda x: scale_from_cuts(np.empty(0)),
 }
 
 
@@ -81,7 +81,7 @@ def test_local_cut_of_takes_any_threshold_in_a_gap():
 
 
 def test_given_cut_of_takes_the_cuts_only():
-    scale = given_scale(np.array([0.5, 1.5]))
+    scale = scale_from_cuts(np.array([0.5, 1.5]))
     assert [scale.cut_of(t) for t in (0.5, 1.5, 1.0, 0.0, 9.0)] == [0, 1, None, None, None]
 
 

@@ -41,7 +41,7 @@ from ...posterior.rows.predictive import credible_interval, draw_expectations, s
 from ...posterior.sampled import SampledPosterior, fractions
 from ...posterior.trees.cells import training_points
 from ...table.labels import refuse_missing
-from ...table.reader import Table, frame_of, holds_categories, is_frame
+from ...table.reader import Table, as_frame, holds_categories, is_frame
 from ...table.validation import read_data
 from ..model_choice import solve_if_small
 from ..plots.style import rows_to_average
@@ -433,7 +433,7 @@ class BayesianTree(BaseEstimator):
 
     def _table_and_y(self, X: Any, y: Any) -> tuple[Table, np.ndarray]:
         """Return X as a table, and y, both checked. X becomes float64 unless columns may be categories or dates."""
-        X = frame_of(X)
+        X = as_frame(X)
         if is_frame(X) or self.nominal is not None or holds_categories(X):
             read_data(self, X, skip_check_array=True)
             refuse_missing(y)
@@ -452,7 +452,7 @@ class BayesianTree(BaseEstimator):
     def _numbers(self, X: Any) -> np.ndarray:
         """Check that the estimator is fitted, and return the rows to predict as numbers (n, p)."""
         check_is_fitted(self)
-        columns, X = self.posterior_.model.columns, frame_of(X)
+        columns, X = self.posterior_.model.columns, as_frame(X)
         if not is_frame(X) and not columns.is_nominal.any() and columns.is_plain and not holds_categories(X):
             return read_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=self._finiteness())
         read_data(self, X, reset=False, skip_check_array=True)

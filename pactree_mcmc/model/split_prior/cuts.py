@@ -15,10 +15,10 @@ from ...table.coding import (
     AnyScale,
     DyadicScale,
     Scale,
-    given_scale,
     local_scale,
     nominal_scale,
     quantile_scale,
+    scale_from_cuts,
 )
 from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
@@ -259,7 +259,7 @@ class GridCuts(SplitPrior):
             x = columns.ordered_coordinate(table.column(k), c)
             if not counted and self.cuts[k] is None:
                 raise ValueError(f"column {columns.names[k]!r} is ordered; give its cuts (an empty list: none).")
-            out.append(quantile_scale(x, int(self.cuts)) if counted else given_scale(self.cuts[k]))
+            out.append(quantile_scale(x, int(self.cuts)) if counted else scale_from_cuts(self.cuts[k]))
         return out
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core.checks import LARGEST_BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
-from ...files.encoding import register_class
-from ...table.coding import AnyScale, Scale, given_scale, nominal_scale
+from ...files.encoding import kept
+from ...table.coding import AnyScale, Scale, nominal_scale, scale_from_cuts
 from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
 from ...table.values import ordered_values
@@ -166,7 +166,7 @@ class FixedTree(SplitPrior):
             else:
                 ordered_values(raw, columns.names[k])
                 points = self.tree.threshold[on_feature]
-                out.append(given_scale(np.unique(points[np.isfinite(points)])))
+                out.append(scale_from_cuts(np.unique(points[np.isfinite(points)])))
         return out
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray:

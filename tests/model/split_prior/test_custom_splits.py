@@ -247,7 +247,7 @@ class TestWhatIsWrong:
     def test_a_plain_form_without_weights_is_seen(self, monkeypatch):
         """R of the plain form, by which trees are scored, without the weight of the split."""
         rules = type(model_of(NEAR).rules)
-        monkeypatch.setattr(rules, "_weight_of", lambda self, cell, split: 1.0)
+        monkeypatch.setattr(rules, "_weight_of_split", lambda self, cell, split: 1.0)
         with pytest.raises(pt.testing.SplitPriorError):
             pt.testing.check_split_prior(NEAR)
 
