@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..table.columns import Columns
-from ..table.words import DATES, SHORT, categories_text, rounded_text, side_words, threshold_text, value_text
+from ..table.words import DATES, SHORT_DIGITS, categories_text, rounded_text, side_words, threshold_text, value_text
 from ..tree.export import value_lines
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
         words = leaf.words(stats, model.target)
         if words is not None or not leaf.predicts or model.classes_ is not None or len(model.target.names) < 2:
             return words
-        lines = value_lines(np.asarray(leaf.value(stats, model.target)), None, least=4, names=output_names(model))
+        lines = value_lines(np.asarray(leaf.value(stats, model.target)), None, min_digits=4, names=output_names(model))
         return [", ".join(line) for line in lines]
     regressors = model.target.regressors
     assert regressors is not None
@@ -166,7 +166,7 @@ def _rounded(x: float, error: float) -> str:
     if x == 0.0 or not math.isfinite(x):
         return rounded_text(x)
     digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1
-    return rounded_text(x, min(max(digits, 2), SHORT + 9))
+    return rounded_text(x, min(max(digits, 2), SHORT_DIGITS + 9))
 
 
 MOST_STATS = 12

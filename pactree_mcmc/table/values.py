@@ -38,32 +38,35 @@ EXACT_TICKS = 1 << 52
 
 
 def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
-    """Return an ordered column as float64 (n,), contiguous and finite, with NaN for missing values if allowed.
+    """Return the ordered column ``raw`` called ``name`` as float64 (n,), contiguous and finite, but NaN if missing.
 
-    The column is not copied if it is in this form already.
+    A ValueError refuses missing values unless ``may_lack``. A column that is already in this form is not copied.
     """
     return read_ordered(raw, name, may_lack)[0]
 
 
-def read_ordered(raw: Any, name: str, may_lack: bool = False, built: Kind | None = None) -> tuple[np.ndarray, Kind]:
-    """Return an ordered column as float64 (n,), with NaN for missing values if ``may_lack``, and its kind.
+def read_ordered(
+    raw: Any, name: str, may_lack: bool = False, model_kind: Kind | None = None
+) -> tuple[np.ndarray, Kind]:
+    """Return the ordered column ``raw`` called ``name`` as float64 (n,), NaN if missing, and its kind of data.
 
-    ``built`` is the kind of the column in the model if the rows are new, None if they are training rows.
+    A ValueError refuses missing values unless ``may_lack``. ``model_kind`` is the kind of the column in the model if
+    the rows are new, and None if they are training rows. In this module it has this meaning everywhere.
     """
-    if built is not None and built.levels:
-        values, kind = _level_values(raw, name, built.levels, may_lack), built
+    if model_kind is not None and model_kind.levels:
+        values, kind = _level_values(raw, name, model_kind.levels, may_lack), model_kind
     else:
-        values, kind = _with_kind(raw, name, built)
+        values, kind = _read_with_kind(raw, name, model_kind)
     with np.errstate(over="ignore"):
         out = np.ascontiguousarray(values, dtype=np.float64)
-    if built is not None and kind.group != built.group and not np.isnan(out).all():
-        raise ValueError(f"column {name!r} holds {kind.group}; the model was built on {built.group}: give those.")
+    if model_kind is not None and kind.group != model_kind.group and not np.isnan(out).all():
+        raise ValueError(f"column {name!r} holds {kind.group}; the model was built on {model_kind.group}: give those.")
     bad = np.isinf(out) if may_lack else ~np.isfinite(out)
     if bad.any():
         row = int(np.argmax(bad))
         if np.isnan(out[row]):
             gap = "None" if np.asarray(raw, dtype=object)[row] is None else "NaN"
-            why = ', or give missing="branch"' if built is None else ": the model was built without missing values"
+            why = ', or give missing="branch"' if model_kind is None else ": the model was built without missing values"
             raise ValueError(f"column {name!r} contains {gap} (first in row {row}); fill it in{why}.")
         raise ValueError(f"column {name!r} contains infinity (first in row {row}); give finite numbers.")
     return out, kind
@@ -79,14 +82,14 @@ def levels_of(raw: Any) -> Kind | None:
     return None
 
 
-def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kind]:
-    """Return an ordered column as real numbers (n,) of any dtype, NaN if missing, and its kind."""
+def _read_with_kind(raw: Any, name: str, model_kind: Kind | None) -> tuple[np.ndarray, Kind]:
+    """Return the column ``raw`` called ``name`` as real numbers (n,) of any dtype, NaN if missing, and its kind."""
     levels = levels_of(raw)
     if levels is not None:
         return _level_values(raw, name, levels.levels, True), levels
     dtype = getattr(raw, "dtype", None)
     if type(dtype).__name__ == "PeriodDtype":
-        ordinals = _exact(raw.array.asi8, name, built)
+        ordinals = _check_exact(raw.array.asi8, name, model_kind)
         return np.where(raw.isna(), np.nan, ordinals), kind_of_periods(dtype)
     aware = getattr(dtype, "tz", None) is not None
     if aware:
@@ -94,70 +97,73 @@ def _with_kind(raw: Any, name: str, built: Kind | None) -> tuple[np.ndarray, Kin
     values = exact_array(raw, name)
     kind = values.dtype.kind
     if kind == "O":
-        return _of_objects(values, name, built)
+        return _read_objects(values, name, model_kind)
     if kind in "mM":
-        return _of_ticks(values, name, built, aware or getattr(dtype, "time_zone", None) is not None)
+        return _read_ticks(values, name, model_kind, aware or getattr(dtype, "time_zone", None) is not None)
     if kind in "US" or type(values.dtype).__name__ == "StringDType":
         advice = "make it a pandas or polars categorical, name it in nominal=, or give numbers"
-        raise ValueError(f"column {name!r} holds text; {advice if built is None else _built_on(built)}.")
+        raise ValueError(f"column {name!r} holds text; {advice if model_kind is None else _kind_of_model(model_kind)}.")
     if kind == "c":
         raise ValueError(f"column {name!r} is complex; X must be real: give real and imaginary parts as two columns.")
     if kind not in "fiub":
         raise ValueError(f"column {name!r} has dtype {values.dtype}; give real numbers, dates or a categorical.")
-    if kind == "f" and values.dtype.itemsize > 8 and built is None:
+    if kind == "f" and values.dtype.itemsize > 8 and model_kind is None:
         with np.errstate(over="ignore"):
-            near = values.astype(np.float64)
-        _refuse_merged(values, near, name)
-    return _exact(values, name, built), TRUTH if kind == "b" else NUMBER
+            rounded = values.astype(np.float64)
+        _refuse_merged(values, rounded, name)
+    return _check_exact(values, name, model_kind), TRUTH if kind == "b" else NUMBER
 
 
-def _built_on(built: Kind) -> str:
+def _kind_of_model(model_kind: Kind) -> str:
     """Return the end of an error message about new rows of another kind than the model's column."""
-    return f"the model was built on {built.group}: give those"
+    return f"the model was built on {model_kind.group}: give those"
 
 
 def exact_array(raw: Any, name: str) -> np.ndarray:
-    """Return the column as an array (n,). Large integers with missing values, which float64 may round, are objects."""
+    """Return the column ``raw`` called ``name`` as an array (n,).
+
+    Integers with missing values that float64 may round are returned as Python objects.
+    """
     values = read_array(f"column {name!r}", raw)
     if values.ndim != 1:
         raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
-    whole = getattr(getattr(raw, "dtype", None), "kind", "") in ("i", "u") or _is_whole_in_polars(raw)
-    if whole and values.dtype.kind == "f" and (np.abs(values) >= MAX_EXACT_INTEGER).any():
+    is_integer_column = getattr(getattr(raw, "dtype", None), "kind", "") in ("i", "u") or _is_polars_integer(raw)
+    if is_integer_column and values.dtype.kind == "f" and (np.abs(values) >= MOST_EXACT).any():
         return np.array(raw.to_list(), dtype=object)
     return values
 
 
-def _is_whole_in_polars(raw: Any) -> bool:
+def _is_polars_integer(raw: Any) -> bool:
     """Return True if a column is a polars Series of integers."""
     is_integer = getattr(getattr(raw, "dtype", None), "is_integer", None)
     return callable(is_integer) and is_integer() is True
 
 
-def _exact(values: np.ndarray, name: str, built: Kind | None) -> np.ndarray:
-    """Return the values as they are, or raise a ValueError if float64 would round an integer among them."""
+def _check_exact(values: np.ndarray, name: str, model_kind: Kind | None) -> np.ndarray:
+    """Return the ``values`` of the column called ``name``, or raise a ValueError if float64 would round an integer."""
     row = inexact_row(values)
     if row is not None:
-        _refuse_inexact(values[row], row, name, built)
+        _refuse_inexact(values[row], row, name, model_kind)
     return values
 
 
-def _refuse_inexact(value: Any, row: int, name: str, built: Kind | None) -> None:
-    """Raise the ValueError about an integer that float64 would round."""
+def _refuse_inexact(value: Any, row: int, name: str, model_kind: Kind | None) -> None:
+    """Raise the ValueError about an integer, in a ``row`` of the column called ``name``, that float64 would round."""
     advice = (
         "subtract the same number from all rows, or name the column in nominal= or leave it out if it is an identifier"
     )
     raise ValueError(
         f"column {name!r} holds {int(value)} in row {row}, which would be rounded to {float(value):.0f}: 64-bit "
         "floating point holds all integers up to 2**53 only; "
-        f"{advice if built is None else 'give numbers as exact as those that the model was built on'}."
+        f"{advice if model_kind is None else 'give numbers as exact as those that the model was built on'}."
     )
 
 
-def _refuse_merged(exact: np.ndarray, near: np.ndarray, name: str) -> None:
-    """Raise a ValueError if two different values of ``exact`` (n,) have the same float64 in ``near`` (n,)."""
-    order = np.argsort(near, kind="stable")
-    exact, near = exact[order], near[order]
-    merged = (near[1:] == near[:-1]) & (exact[1:] != exact[:-1])
+def _refuse_merged(exact: np.ndarray, rounded: np.ndarray, name: str) -> None:
+    """Raise a ValueError if two different values of ``exact`` (n,) are equal in ``rounded`` (n,), their float64."""
+    order = np.argsort(rounded, kind="stable")
+    exact, rounded = exact[order], rounded[order]
+    merged = (rounded[1:] == rounded[:-1]) & (exact[1:] != exact[:-1])
     if merged.any():
         place = int(np.argmax(merged))
         raise ValueError(
@@ -166,73 +172,79 @@ def _refuse_merged(exact: np.ndarray, near: np.ndarray, name: str) -> None:
         )
 
 
-def _of_ticks(values: np.ndarray, name: str, built: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
-    """Return dates or durations in days (n,), NaN if missing, and their kind. ``aware``: dates have a time zone."""
+def _read_ticks(values: np.ndarray, name: str, model_kind: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
+    """Return NumPy's dates or durations ``values`` as numbers of days (n,), NaN if missing, and their kind.
+
+    ``aware`` is True if the dates have a time zone.
+    """
     if values.dtype.kind == "m":
         return _days(values, name, "durations"), DURATION
     days = _days(values, name, "dates")
-    if built is None:
+    if model_kind is None:
         _refuse_merged(values, days, name)
-    whole = bool(np.all(np.isnat(values) | (values == values.astype("M8[D]"))))
-    return days, UTC if aware else DAY if whole else TIME
+    is_day = bool(np.all(np.isnat(values) | (values == values.astype("M8[D]"))))
+    return days, UTC if aware else DAY if is_day else TIME
 
 
-def _days(values: np.ndarray, name: str, what: str) -> np.ndarray:
-    """Return dates as days since 1970, or durations in days, NaN if missing. ``what`` names them in messages.
+def _days(values: np.ndarray, name: str, contents: str) -> np.ndarray:
+    """Return NumPy's dates as days since 1970, or durations as days, (n,) float64, NaN if missing.
+
+    ``contents``, "dates" or "durations", names them in messages about the column called ``name``.
 
     Fractions of a microsecond are rounded up, so that a cut at a microsecond separates the same values. Durations with
     such fractions are exact to the nanosecond, and refused beyond 52 days.
     """
-    gone, kind = np.isnat(values), values.dtype.kind
-    fine = values.astype(f"{kind}8[us]")
-    beyond = ~gone & (fine.astype(f"{kind}8[D]") != values.astype(f"{kind}8[D]"))
+    is_nat, kind = np.isnat(values), values.dtype.kind
+    microseconds = values.astype(f"{kind}8[us]")
+    beyond = ~is_nat & (microseconds.astype(f"{kind}8[D]") != values.astype(f"{kind}8[D]"))
     if beyond.any():
         raise ValueError(
-            f"column {name!r} holds {what} beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
+            f"column {name!r} holds {contents} beyond the year 290,000 (first in row {int(np.argmax(beyond))})."
         )
-    finer = fine < values
-    if finer.any() and kind == "m":
+    has_fraction = microseconds < values
+    if has_fraction.any() and kind == "m":
         ticks = values.astype("m8[ns]").astype(np.int64)
-        if (np.abs(ticks[~gone]) >= EXACT_TICKS).any():
+        if (np.abs(ticks[~is_nat]) >= EXACT_TICKS).any():
             raise ValueError(
                 f"column {name!r} holds durations beyond 52 days in nanoseconds; round them to microseconds."
             )
-        return np.where(gone, np.nan, ticks / NANOSECONDS)
-    return np.where(gone, np.nan, (fine.astype(np.int64) + finer) / MICROSECONDS)
+        return np.where(is_nat, np.nan, ticks / NANOSECONDS)
+    return np.where(is_nat, np.nan, (microseconds.astype(np.int64) + has_fraction) / MICROSECONDS)
 
 
 def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndarray:
-    """Return the index (n,) of each label of a column among the ``levels``, NaN if missing.
+    """Return the index (n,) float64 among the ``levels`` of each label of the column ``raw``, NaN if missing.
 
-    A label is looked up by its value, or else by its text.
+    A label is looked up by its value, or else by its text. An error about an unknown label advises None only if
+    ``may_lack``.
     """
-    place: dict[Any, float] = {str(level): float(j) for j, level in enumerate(levels)}
-    place |= {level: float(j) for j, level in enumerate(levels)}
+    value_of_level: dict[Any, float] = {str(level): float(j) for j, level in enumerate(levels)}
+    value_of_level |= {level: float(j) for j, level in enumerate(levels)}
     out = np.full(len(raw), np.nan)
     for row, label in enumerate(raw.to_list() if hasattr(raw, "to_list") else raw.tolist()):
         if is_missing(label):
             continue
         level = plain_level(label)
-        at = place.get(level, place.get(str(level)))
-        if at is None:
+        value = value_of_level.get(level, value_of_level.get(str(level)))
+        if value is None:
             raise ValueError(
                 f"column {name!r} holds {repr_of(level)} in row {row}, which is not one of the levels of the model, "
                 f"{', '.join(map(str, levels))}; give one of these"
                 f"{', or None' if may_lack else ', or build the model with all levels in the dtype'}."
             )
-        out[row] = at
+        out[row] = value
     return out
 
 
-def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.ndarray, Kind]:
-    """Return a column of Python objects as numbers, NaN if missing, and its kind."""
+def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tuple[np.ndarray, Kind]:
+    """Return a column of Python objects, ``values`` (n,), as float64 (n,), NaN if missing, and its kind."""
     present = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
     entries = values[present].tolist()
     frequencies = {getattr(value, "freqstr", None) for value in entries}
     if len(frequencies) == 1 and None not in frequencies:
         import pandas as pd
 
-        return _with_kind(pd.Series(pd.PeriodIndex(values)), name, built)
+        return _read_with_kind(pd.Series(pd.PeriodIndex(values)), name, model_kind)
     for types, convert in CONVERSIONS:
         if entries and all(isinstance(value, types) for value in entries):
             if len({getattr(value, "tzinfo", None) is None for value in entries}) > 1:
@@ -242,53 +254,57 @@ def _of_objects(values: np.ndarray, name: str, built: Kind | None) -> tuple[np.n
             ticks = np.array([convert(value) for value in entries])
             out = np.full(len(values), np.array("NaT", dtype=ticks.dtype))
             out[present] = ticks
-            return _of_ticks(out, name, built, getattr(entries[0], "tzinfo", None) is not None)
+            return _read_ticks(out, name, model_kind, getattr(entries[0], "tzinfo", None) is not None)
     out = np.full(len(values), np.nan)
     for row in np.flatnonzero(present).tolist():
-        out[row] = _real(values[row], row, name, built)
+        out[row] = _real_number(values[row], row, name, model_kind)
     exact = [value for value in entries if isinstance(value, decimal.Decimal | numbers.Rational)]
-    if built is None and not all(isinstance(value, numbers.Integral) for value in exact):
+    if model_kind is None and not all(isinstance(value, numbers.Integral) for value in exact):
         _refuse_merged(values[present], out[present], name)
     return out, TRUTH if all(isinstance(value, bool | np.bool_) for value in entries) else NUMBER
 
 
-def _real(value: Any, row: int, name: str, built: Kind | None) -> float:
+def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> float:
     """Return a Python object as a float. Refuse objects other than real numbers, and integers that would be rounded.
 
-    The message gives other advice if the model was built before, on a column of kind ``built``.
+    ``row`` and ``name``, the row and the column of the object, are for the message.
     """
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)
     if number is None:
-        advice = "give numbers, make it categorical, or name it in nominal=" if built is None else _built_on(built)
+        advice = (
+            "give numbers, make it categorical, or name it in nominal="
+            if model_kind is None
+            else _kind_of_model(model_kind)
+        )
         kind = type(value).__name__
         raise ValueError(f"column {name!r} holds objects ({kind} {repr_of(value)} in row {row}); {advice}.")
     if isinstance(value, numbers.Integral) and math.isfinite(number) and int(number) != int(value):
-        _refuse_inexact(value, row, name, built)
+        _refuse_inexact(value, row, name, model_kind)
     return number
 
 
-def _instant(value: Any) -> np.datetime64:
+def _as_datetime64(value: Any) -> np.datetime64:
     """Return a date or a time as NumPy's datetime64, in UTC if it has a time zone."""
     if getattr(value, "tzinfo", None) is not None:
         value = value.astimezone(ZONE_UTC).replace(tzinfo=None)
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
 
 
-def _duration(value: Any) -> np.timedelta64:
+def _as_timedelta64(value: Any) -> np.timedelta64:
     """Return a duration as NumPy's timedelta64."""
     return value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
 
 
-def _since_midnight(value: time) -> np.timedelta64:
-    """Return a time of the day as the duration since midnight."""
+def _time_as_timedelta64(value: time) -> np.timedelta64:
+    """Return a time of the day as the duration since midnight, NumPy's timedelta64."""
     return np.timedelta64(datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min)
 
 
 CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    ((date, np.datetime64), _instant),
-    ((timedelta, np.timedelta64), _duration),
-    (time, _since_midnight),
+    ((date, np.datetime64), _as_datetime64),
+    ((timedelta, np.timedelta64), _as_timedelta64),
+    (time, _time_as_timedelta64),
 )
 """Types of Python objects that are dates, durations or times of the day, with the function that converts an object."""

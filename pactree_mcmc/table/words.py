@@ -22,13 +22,13 @@ NANOSECONDS = 1000 * MICROSECONDS
 """Number of nanoseconds of a day."""
 NANOSECOND_PARTS = (NANOSECONDS, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3)
 """Number of nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
-FINEST_DAYS = 50.0
+MAX_NANOSECOND_DAYS = 50.0
 """Length of a duration in days up to which its text shows nanoseconds, which float64 distinguishes up to 52 days."""
-MOST_DAYS = 1e8
+MAX_DATE_DAYS = 1e8
 """Number of days from which the text is a plain number, since NumPy's dates in microseconds end there."""
-GROUPS = {"number": "numbers", "truth value": "numbers", "day": "dates", "time": "dates", "time UTC": "dates"}
-GROUPS |= {"duration": "durations", "level": "levels of an ordered categorical"}
-"""Words for the kinds in error messages. New rows may have another kind than the model if the words are the same."""
+KIND_GROUPS = {"number": "numbers", "truth value": "numbers", "day": "dates", "time": "dates", "time UTC": "dates"}
+KIND_GROUPS |= {"duration": "durations", "level": "levels of an ordered categorical"}
+"""Contents of a column of each kind in words. New rows may have another kind than the model if the words are equal."""
 
 
 @register_class
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
     @property
     def group(self) -> str:
         """Words for the contents of the column in error messages."""
-        return f"periods of frequency {self.detail}" if self.name == "period" else GROUPS[self.name]
+        return f"periods of frequency {self.detail}" if self.name == "period" else KIND_GROUPS[self.name]
 
     @property
     def levels(self) -> tuple:
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
         return self.detail if self.name == "level" else ()
 
 
-NUMBER, TRUTH, DAY, TIME, UTC, DURATION = SIMPLE = tuple(
+NUMBER, TRUTH, DAY, TIME, UTC, DURATION = PLAIN_KINDS = tuple(
     Kind(name) for name in ("number", "truth value", "day", "time", "time UTC", "duration")
 )
 """Kinds without details. Values are floats: dates and times in days since 1970, durations in days."""
@@ -84,7 +84,7 @@ def kind_of_periods(dtype: Any) -> Kind:
 
 def is_kind(kind: Any) -> bool:
     """Return True if a value, perhaps from a file, is the kind of a column."""
-    if not isinstance(kind, Kind) or kind in SIMPLE:
+    if not isinstance(kind, Kind) or kind in PLAIN_KINDS:
         return isinstance(kind, Kind)
     if kind.name == "level":
         plain = type(kind.detail) is tuple and all(type(level) in (str, int, float, bool) for level in kind.detail)
@@ -103,15 +103,18 @@ def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
     duration is rounded to the coarsest unit that lies between the two.
     """
     if kind.levels:
-        place = min(math.floor(value), len(kind.levels) - 1)
-        return str(kind.levels[place]) if place >= 0 else "no level"
+        level = min(math.floor(value), len(kind.levels) - 1)
+        return str(kind.levels[level]) if level >= 0 else "no level"
     if kind.name == "period":
         return _period_words(value, kind.detail)
-    return _duration_words(value, low, high) if abs(value) < MOST_DAYS else f"{value:.6g}"
+    return _duration_words(value, low, high) if abs(value) < MAX_DATE_DAYS else f"{value:.6g}"
 
 
 def _period_words(ordinal: float, frequency: str) -> str:
-    """Return the text of a period of pandas, such as ``2024-05``, given its ordinal and frequency."""
+    """Return the text of a period of pandas, such as ``2024-05``, given its ``ordinal`` number and its ``frequency``.
+
+    A fraction of the number is dropped.
+    """
     import pandas as pd
 
     try:
@@ -121,35 +124,38 @@ def _period_words(ordinal: float, frequency: str) -> str:
 
 
 def _duration_words(days: float, low: float, high: float) -> str:
-    """Return a duration such as ``3 days 04:30:00`` or ``-1 day +12:00:00``, as `pandas.Timedelta` reads it."""
-    finest = 1 if abs(days) < FINEST_DAYS else 1000
-    ticks = finest * _tick(days, NANOSECONDS // finest)
+    """Return a duration in days as text that `pandas.Timedelta` reads, ``3 days 04:30:00`` or ``-1 day +12:00:00``.
+
+    If training values ``low`` and ``high``, in days, are known (not NaN), the text is the coarsest between the two.
+    """
+    min_part = 1 if abs(days) < MAX_NANOSECOND_DAYS else 1000
+    ticks = min_part * _tick(days, NANOSECONDS // min_part)
     for part in NANOSECOND_PARTS:
-        nearest = part * round(days * NANOSECONDS / part)
-        if low <= nearest / NANOSECONDS < high and part >= finest:
-            ticks = nearest
+        rounded = part * round(days * NANOSECONDS / part)
+        if low <= rounded / NANOSECONDS < high and part >= min_part:
+            ticks = rounded
             break
     sign = "-" if -NANOSECONDS < ticks < 0 else ""
-    whole, rest = divmod(abs(ticks) if sign else ticks, NANOSECONDS)
+    n_days, rest = divmod(abs(ticks) if sign else ticks, NANOSECONDS)
     seconds, fraction = divmod(rest, 10**9)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     clock += f".{fraction:09}".rstrip("0").rstrip(".")
-    if whole == 0:
+    if n_days == 0:
         return sign + clock
-    days_words = f"{whole} day{'s' * (abs(whole) != 1)}"
-    return f"{days_words} {'+' * (whole < 0)}{clock}" if rest else days_words
+    days_words = f"{n_days} day{'s' * (abs(n_days) != 1)}"
+    return f"{days_words} {'+' * (n_days < 0)}{clock}" if rest else days_words
 
 
-def _tick(days: float, ticks: int) -> int:
-    """Return the largest integer t with ``t / ticks <= days``: a time in ticks, of which a day has ``ticks``."""
-    nearest = round(days * ticks)
-    return nearest if nearest / ticks <= days else nearest - 1
+def _tick(days: float, ticks_per_day: int) -> int:
+    """Return a time of ``days`` in ticks, rounded down: the largest integer t with ``t / ticks_per_day <= days``."""
+    rounded = round(days * ticks_per_day)
+    return rounded if rounded / ticks_per_day <= days else rounded - 1
 
 
-SHORT = 6
+SHORT_DIGITS = 6
 """Number of significant digits up to which a threshold is shown exactly, and smallest number of digits of predictions.
 """
-MOST_DIGITS = 15
+SAFE_DIGITS = 15
 """Number of significant digits that every float64 keeps."""
 EQUAL_DIGITS = 13
 """Number of digits in which equal predictions agree. The last digits of a sum depend on the order of its terms."""
@@ -170,10 +176,10 @@ def number_text(x: float) -> str:
     return repr(float(x) + 0.0).removesuffix(".0")
 
 
-def shortest_between(low: float, high: float, near: float) -> str:
-    """Return the shortest decimal number t with ``low <= t < high`` as text, of several the closest to ``near``.
+def shortest_between(low: float, high: float, target: float) -> str:
+    """Return the shortest decimal number t with ``low <= t < high`` as text, of several the closest to ``target``.
 
-    ``near`` itself lies between ``low`` and ``high``. If it has at most six digits, it is returned.
+    ``target`` itself lies between ``low`` and ``high``. If it has at most six digits, it is returned.
 
     Examples
     --------
@@ -182,15 +188,15 @@ def shortest_between(low: float, high: float, near: float) -> str:
     >>> shortest_between(0.412710362, 0.439183361, 0.4259468615)
     '0.43'
     """
-    if not low <= near < high or float(f"{near:.{SHORT}g}") == near:
-        return number_text(near)
-    exact = Decimal(near)
+    if not low <= target < high or float(f"{target:.{SHORT_DIGITS}g}") == target:
+        return number_text(target)
+    exact = Decimal(target)
     for digits in range(1, EXACT_DIGITS + 1):
-        rounded = [Context(digits, way).plus(exact) for way in (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)]
-        inside = [t for t in rounded if low <= float(t) < high]
-        if inside:
-            return number_text(float(min(inside, key=lambda t: abs(t - exact))))
-    return number_text(near)
+        rounded = [Context(digits, rounding).plus(exact) for rounding in (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)]
+        admissible = [t for t in rounded if low <= float(t) < high]
+        if admissible:
+            return number_text(float(min(admissible, key=lambda t: abs(t - exact))))
+    return number_text(target)
 
 
 def threshold_text(threshold: float, low: float, high: float, kind: Kind = NUMBER) -> str:
@@ -208,7 +214,7 @@ def threshold_text(threshold: float, low: float, high: float, kind: Kind = NUMBE
     """
     if not low <= threshold < high:
         low, high = threshold, math.nextafter(threshold, math.inf)
-    if kind in DATES and abs(threshold) < MOST_DAYS:
+    if kind in DATES and abs(threshold) < MAX_DATE_DAYS:
         return _date_between(low, high, threshold, kind)
     if not kind.is_plain and kind not in DATES and math.isfinite(threshold):
         return kind_words(threshold, kind, low, high)
@@ -224,84 +230,84 @@ def value_text(x: float, kind: Kind = NUMBER) -> str:
     return threshold_text(x, math.nan, math.nan, kind)
 
 
-def _date_between(low: float, high: float, near: float, kind: Kind) -> str:
-    """Return the text of the coarsest date in ``[low, high)``, of several the closest to ``near``.
+def _date_between(low: float, high: float, target: float, kind: Kind) -> str:
+    """Return the text of the coarsest date in ``[low, high)``, of several the closest to ``target``.
 
-    A date may be a day, or have minutes, seconds or microseconds. Arguments are days since 1970. In a column of days
-    the text is the day of ``near``. If no microsecond lies in the interval, as can happen after the year 2200, the text
-    is that of the last microsecond that is not after ``near``.
+    A date may be a day, or have minutes, seconds or microseconds. The arguments are days since 1970. In a column of
+    days the text is the day of ``target``. If no microsecond lies in the interval, as can happen after the year 2200,
+    the text is that of the last microsecond that is not after ``target``.
     """
     if kind == DAY:
-        return str(np.datetime64(math.floor(near), "D"))
-    at = near * MICROSECONDS
-    if near == round(at / MICROSECOND_PARTS[1]) * MICROSECOND_PARTS[1] / MICROSECONDS:
-        return _moment_text(round(at), kind)
+        return str(np.datetime64(math.floor(target), "D"))
+    microseconds = target * MICROSECONDS
+    if target == round(microseconds / MICROSECOND_PARTS[1]) * MICROSECOND_PARTS[1] / MICROSECONDS:
+        return _moment_text(round(microseconds), kind)
     for part in MICROSECOND_PARTS:
-        whole = math.floor(at / part)
-        inside = [m * part for m in (whole - 1, whole, whole + 1) if low <= m * part / MICROSECONDS < high]
-        if inside:
-            return _moment_text(min(inside, key=lambda m: abs(m - at)), kind)
-    last = math.floor(at)
-    return _moment_text(last if last / MICROSECONDS <= near else last - 1, kind)
+        n_parts = math.floor(microseconds / part)
+        admissible = [m * part for m in (n_parts - 1, n_parts, n_parts + 1) if low <= m * part / MICROSECONDS < high]
+        if admissible:
+            return _moment_text(min(admissible, key=lambda m: abs(m - microseconds)), kind)
+    last = math.floor(microseconds)
+    return _moment_text(last if last / MICROSECONDS <= target else last - 1, kind)
 
 
 def _moment_text(microseconds: int, kind: Kind) -> str:
-    """Return a time as text with minutes, and with seconds and microseconds unless they are 0."""
+    """Return a time in microseconds since 1970 as text with minutes, and with seconds and microseconds unless 0."""
     day, _, time = str(np.datetime64(microseconds, "us")).partition("T")
     if "." in time:
         time = time.rstrip("0").rstrip(".")
     return f"{day} {time.removesuffix(':00') if len(time) == 8 else time}{' UTC' if kind == UTC else ''}"
 
 
-def rounded_text(x: float, digits: int = SHORT) -> str:
+def rounded_text(x: float, digits: int = SHORT_DIGITS) -> str:
     """Return a number as text with ``digits`` significant digits. Below 1e15 all digits before the point are shown."""
-    if 10.0**digits <= abs(x) < 10.0**MOST_DIGITS:
+    if 10.0**digits <= abs(x) < 10.0**SAFE_DIGITS:
         return f"{x:.0f}"
     return number_text(float(f"{x:.{digits}g}")) if math.isfinite(x) else str(x)
 
 
-def digits_that_separate(values: Iterable[float], least: int = SHORT) -> int:
-    """Return the smallest number of significant digits, at least ``least``, with which different values differ as text.
+def digits_that_separate(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> int:
+    """Return the smallest number of significant digits, from ``min_digits`` on, with which different values differ.
 
     Rounding changes a value by at most a tenth of the smallest difference between two values. Values that agree in 13
     digits count as equal. The result is at most 15.
     """
     numbers = np.unique([float(f"{x:.{EQUAL_DIGITS}g}") for x in values if math.isfinite(x)])
     if len(numbers) < 2:
-        return least
+        return min_digits
     with np.errstate(over="ignore"):
-        allowed = float(np.diff(numbers).min()) / 10.0
-    for digits in range(least, MOST_DIGITS):
-        if all(abs(float(rounded_text(x, digits)) - x) <= allowed for x in numbers.tolist()):
+        max_error = float(np.diff(numbers).min()) / 10.0
+    for digits in range(min_digits, SAFE_DIGITS):
+        if all(abs(float(rounded_text(x, digits)) - x) <= max_error for x in numbers.tolist()):
             return digits
-    return MOST_DIGITS
+    return SAFE_DIGITS
 
 
-def digits_of_range(values: np.ndarray, least: int = 5) -> int:
-    """Return the number of significant digits that shows differences of 10^(1 - ``least``) times the range of values.
+def digits_of_range(values: np.ndarray, min_digits: int = 5) -> int:
+    """Return how many significant digits show differences of 10^(1 - ``min_digits``) times the range of ``values``.
 
-    Values (m,) are finite. The result lies between ``least`` and 13.
+    Values (m,) are finite. The result lies between ``min_digits`` and 13.
     """
     if not len(values):
-        return least
-    half, size = float(values.max()) / 2.0 - float(values.min()) / 2.0, float(np.abs(values).max())
-    more = math.ceil(math.log10(size / 2.0) - math.log10(half)) if half > 0.0 else 0
-    return min(least + max(more, 0), EQUAL_DIGITS)
+        return min_digits
+    half_range, size = float(values.max()) / 2.0 - float(values.min()) / 2.0, float(np.abs(values).max())
+    n_more = math.ceil(math.log10(size / 2.0) - math.log10(half_range)) if half_range > 0.0 else 0
+    return min(min_digits + max(n_more, 0), EQUAL_DIGITS)
 
 
-def rounded_texts(values: Iterable[float], least: int = SHORT) -> list[str]:
+def rounded_texts(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> list[str]:
     """Return numbers as text, all with the same number of digits, by which different values differ as text."""
     numbers = list(values)
-    digits = digits_that_separate(numbers, least)
+    digits = digits_that_separate(numbers, min_digits)
     return [rounded_text(x, digits) for x in numbers]
 
 
 def count_text(n: float, name: str = "row") -> str:
-    """Return a number and the name of the things counted, in the plural unless it is 1. It need not be an integer."""
+    """Return the number ``n`` of things called ``name`` as text such as "1 row" or "2.5 rows"."""
     return f"{rounded_text(n)} {name}{'s' * (n != 1.0)}"
 
 
-PLAIN = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
+UNQUOTED_CATEGORY = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
 """Pattern of categories shown without quotes: no comma or brace, no quote at the start, no space at either end, and not
 the word "missing"."""
 
@@ -336,5 +342,5 @@ def label_words(label: Any) -> str:
     if isinstance(label, bool):
         return "yes" if label else "no"
     if isinstance(label, str):
-        return label if PLAIN.fullmatch(label) and label.isprintable() else repr(label)
+        return label if UNQUOTED_CATEGORY.fullmatch(label) and label.isprintable() else repr(label)
     return "missing" if label is None else str(label)

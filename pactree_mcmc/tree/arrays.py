@@ -12,7 +12,7 @@ from ..files.encoding import register_class
 
 LEAF = -1
 """Feature of a leaf."""
-IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING = range(5)
+IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING_CHILD = range(5)
 """Results of `find_disorder`: no fault, a node that is not the child that must come next, a wrong left child, a right
 child out of range, and a child that is missing."""
 
@@ -59,16 +59,17 @@ def _find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray, exp
                 return BAD_RIGHT, i
             expected[n], expected[n + 1] = right[i], left[i]
             n += 2
-    return (MISSING, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
+    return (MISSING_CHILD, expected[n - 1]) if n > 0 else (IN_ORDER, 0)
 
 
 def iterate_nodes(
-    trees: TreeArrays, t: int, state: Any, below: Callable[[int, Any, int, int], Iterable[tuple[int, Any]]]
+    trees: TreeArrays, t: int, state: Any, child_states: Callable[[int, Any, int, int], Iterable[tuple[int, Any]]]
 ) -> Iterator[tuple[int, int, Any]]:
     """Yield (node, feature, state) for the nodes of tree ``t``, parents first; nodes are numbered over all trees.
 
-    A state is any value that a function computes on the way down. ``state`` is that of the root. ``below(node, state,
-    left, right)`` returns the children to visit of an internal node, with their states, in the order of the visits.
+    A state is a value that the caller computes for a node from that of its parent, such as the node's cell. ``state``
+    is that of the root. ``child_states(node, state, left, right)`` returns the children of an internal node that are to
+    be visited, as pairs (node, state), in the order of the visits.
     """
     base, end = trees.offset[t : t + 2].tolist()
     feature, right = trees.feature[base:end].tolist(), trees.right[base:end].tolist()
@@ -78,12 +79,12 @@ def iterate_nodes(
         k = feature[node - base]
         yield node, k, state
         if k != LEAF:
-            todo += reversed(list(below(node, state, node + 1, base + right[node - base])))
+            todo += reversed(list(child_states(node, state, node + 1, base + right[node - base])))
 
 
 @jit
 def number_goes_left(x: float, threshold: float, categories: int, default_left: bool) -> bool:
-    """Return True if a split sends the value ``x`` of its feature left.
+    """Return True if a split sends the value ``x`` of its feature left. ``categories`` is -1 if the split is ordered.
 
     If the threshold is NaN, missing values go to the default side and all others to the other side.
     """
@@ -96,7 +97,7 @@ def number_goes_left(x: float, threshold: float, categories: int, default_left: 
 
 @jit
 def route_rows_into(leaf: np.ndarray, trees: TreeArrays, t: int, X: np.ndarray) -> None:
-    """Write the leaf that each row of X (n, p) reaches in tree ``t`` to ``leaf`` (n,), numbered over all trees.
+    """Write the leaf that each row of numbers X (n, p) reaches in tree ``t`` to ``leaf`` (n,), numbered over all trees.
 
     One call handles all rows: a call costs more than a row, since it counts references to all arrays of ``trees``.
     """
@@ -130,7 +131,10 @@ def add_predictions_into(
 
 
 def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return the value (n_trees, n, d) of the leaf that each row (n, p) reaches in each tree."""
+    """Return the value (n_trees, n, d) of the leaf that each row of X (n, p) reaches in each tree.
+
+    ``value`` (n_nodes, d) is the prediction of each node.
+    """
     return value[leaves_reached(trees, X).T]
 
 
@@ -164,10 +168,10 @@ def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
     return out
 
 
-ROWS_ABREAST = 512
-"""Number of rows that go down a tree together, level by level."""
+ROWS_PER_BLOCK = 512
+"""Number of rows that go down a tree at the same time, level by level."""
 
-NODE = np.dtype(
+ROUTE_NODE = np.dtype(
     [
         ("threshold", np.float64),  # NaN in a leaf: no number is below it, so that every row goes "right"
         ("feature", np.int32),  # 0 in a leaf
@@ -186,14 +190,15 @@ class Routes(NamedTuple):
     """(m,) int64: bit set of the categories that go left, -1 if ordered."""
     default_left: np.ndarray
     """(m,) bool: True if missing values and unknown categories go left; False in a leaf, in which they stay."""
-    nominal: bool
+    has_nominal: bool
     """True if any node has a nominal split."""
     depth: int
+    """Depth of the deepest leaf, the number of steps of every row."""
 
     def leaves(self, X: np.ndarray) -> np.ndarray:
         """Return the leaf that each row of numbers (n, p) reaches, (n,) int64. A row costs O(depth)."""
         out = np.zeros(len(X), dtype=np.int64)
-        descend_into(out, self.node, self.categories, self.default_left, self.nominal, X, self.depth)
+        descend_into(out, self.node, self.categories, self.default_left, self.has_nominal, X, self.depth)
         return out
 
 
@@ -204,21 +209,24 @@ def routes(
 
     ``default_left`` may be anything in a leaf.
     """
-    leaf = feature < 0
-    node = np.empty(len(feature), dtype=NODE).view(np.recarray)
-    node.threshold, node.feature = np.where(leaf, np.nan, threshold), np.where(leaf, 0, feature)
-    node.right = np.where(leaf, np.arange(len(feature)), right)
+    is_leaf = feature < 0
+    node = np.empty(len(feature), dtype=ROUTE_NODE).view(np.recarray)
+    node.threshold, node.feature = np.where(is_leaf, np.nan, threshold), np.where(is_leaf, 0, feature)
+    node.right = np.where(is_leaf, np.arange(len(feature)), right)
     depth = int(depths_without_joint(feature, right, np.zeros(len(feature), dtype=np.bool_)).max())
-    return Routes(node, categories, default_left & ~leaf, bool(np.any(categories >= 0)), depth)
+    return Routes(node, categories, default_left & ~is_leaf, bool(np.any(categories >= 0)), depth)
 
 
 @jit
-def depths_without_joint(feature: np.ndarray, right: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """Return the number of ancestors of each node that are not joint, (m,) int64."""
+def depths_without_joint(feature: np.ndarray, right: np.ndarray, is_joint: np.ndarray) -> np.ndarray:
+    """Return the number of ancestors of each node of a tree that are not joint, (m,) int64.
+
+    A joint node (``is_joint``) is part of the split of its parent (see `FixedShape`). Nodes are in preorder.
+    """
     out = np.zeros(len(feature), dtype=np.int64)
     for i in range(len(feature)):
         if feature[i] >= 0:
-            out[i + 1] = out[right[i]] = out[i] + (0 if joint[i] else 1)
+            out[i + 1] = out[right[i]] = out[i] + (0 if is_joint[i] else 1)
     return out
 
 
@@ -228,22 +236,25 @@ def descend_into(
     node: np.recarray,
     categories: np.ndarray,
     default_left: np.ndarray,
-    nominal: bool,
+    has_nominal: bool,
     X: np.ndarray,
     depth: int,
 ) -> None:
-    """Write the leaf that each row of ``X`` (n, p) reaches in a tree of this ``depth`` into ``out`` (n,) of zeros."""
-    for start in range(0, len(out), ROWS_ABREAST):
-        stop = min(start + ROWS_ABREAST, len(out))
+    """Write the leaf that each row of ``X`` (n, p) reaches in a tree to ``out`` (n,), which holds zeros before.
+
+    The other arguments are the fields of `Routes`.
+    """
+    for start in range(0, len(out), ROWS_PER_BLOCK):
+        stop = min(start + ROWS_PER_BLOCK, len(out))
         for _ in range(depth):
             for i in range(start, stop):
                 # unsigned indices need no check for negative values; both children are loaded before the comparison
-                here = np.uint64(out[i])
-                x = X[np.uint64(i), np.uint64(node[here].feature)]
-                right, below = np.int64(node[here].right), out[i] + 1
-                if nominal and categories[here] >= 0:
-                    left = (categories[here] >> np.int64(x)) & 1 == 1 if x >= 0.0 else default_left[here]
-                    out[i] = below if left else right
+                at = np.uint64(out[i])
+                x = X[np.uint64(i), np.uint64(node[at].feature)]
+                right_child, left_child = np.int64(node[at].right), out[i] + 1
+                if has_nominal and categories[at] >= 0:
+                    goes_left = (categories[at] >> np.int64(x)) & 1 == 1 if x >= 0.0 else default_left[at]
+                    out[i] = left_child if goes_left else right_child
                 else:
-                    left = x <= node[here].threshold or (x != x and default_left[here])
-                    out[i] = below if left else right
+                    goes_left = x <= node[at].threshold or (x != x and default_left[at])
+                    out[i] = left_child if goes_left else right_child

@@ -62,16 +62,16 @@ class CodedTrees(NamedTuple):
         left = np.arange(1, len(self.feature) + 1) - first
         return np.where(self.feature == LEAF, 0, left).astype(np.int32)
 
-    def nodes_of(self, which: np.ndarray) -> np.ndarray:
-        """Return the indices of the nodes of the trees ``which``, one tree after another."""
-        size = (self.offset[1:] - self.offset[:-1])[which]
+    def nodes_of(self, tree_indices: np.ndarray) -> np.ndarray:
+        """Return the indices (m,) of all nodes of the trees ``tree_indices``, one tree after another."""
+        size = (self.offset[1:] - self.offset[:-1])[tree_indices]
         ends = np.cumsum(size)
-        return np.arange(size.sum()) + np.repeat(self.offset[which] - ends + size, size)
+        return np.arange(size.sum()) + np.repeat(self.offset[tree_indices] - ends + size, size)
 
-    def take(self, which: np.ndarray) -> CodedTrees:
-        """Return the trees with the indices ``which``, in this order."""
-        nodes = self.nodes_of(which)
-        offset = np.concatenate([[0], np.cumsum((self.offset[1:] - self.offset[:-1])[which])])
+    def take(self, tree_indices: np.ndarray) -> CodedTrees:
+        """Return the trees with the indices ``tree_indices``, in this order."""
+        nodes = self.nodes_of(tree_indices)
+        offset = np.concatenate([[0], np.cumsum((self.offset[1:] - self.offset[:-1])[tree_indices])])
         return CodedTrees(offset.astype(np.int64), *(column[nodes] for column in self[1:]))
 
     def records(self) -> np.recarray:
@@ -100,50 +100,53 @@ def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
 
 
 def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index of each tree among the distinct trees, (n_trees,), and the first tree of each, (n_distinct,).
+    """Return the index of each tree among the distinct ones, (n_trees,), and the first tree of each, (n_distinct,).
 
     Distinct trees are numbered by first occurrence. If ``stats`` (n_nodes, s) are given, trees with equal splits but
     different statistics are distinct.
     """
     key = np.column_stack([trees.feature, trees.cut, trees.categories])
-    seen: dict[bytes, int] = {}
+    number_of_content: dict[bytes, int] = {}
     first: list[int] = []
     number = np.empty(trees.n_trees, dtype=np.int64)
-    ends = trees.offset.tolist()
+    offset = trees.offset.tolist()
     for t in range(trees.n_trees):
-        span = slice(ends[t], ends[t + 1])
+        span = slice(offset[t], offset[t + 1])
         content = key[span].tobytes() + (b"" if stats is None else stats[span].tobytes())
-        number[t] = seen.setdefault(content, len(seen))
+        number[t] = number_of_content.setdefault(content, len(number_of_content))
         if number[t] == len(first):
             first.append(t)
     return number, np.array(first, dtype=np.int64)
 
 
 @jit
-def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, units: np.ndarray) -> None:
-    """Write the leaf that each unit reaches in tree ``t`` to ``leaf`` (m,), numbered over all trees.
+def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, unit_indices: np.ndarray) -> None:
+    """Write the leaf that each of m units (merged rows) reaches in tree ``t`` to ``leaf`` (m,).
 
-    ``units`` (m,) are indices of columns of ``codes`` (q, U).
+    Leaves are numbered over all trees.
+
+    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) those of the m units.
     """
     start = trees.offset[t]
-    for i in range(len(units)):
+    for i in range(len(unit_indices)):
         node = start
         while trees.feature[node] != LEAF:
-            code = np.int64(codes[trees.feature[node], units[i]])
-            left = goes_left(code, trees.cut[node], trees.categories[node])
-            node = node + 1 if left else start + trees.right[node]
+            code = np.int64(codes[trees.feature[node], unit_indices[i]])
+            is_left = goes_left(code, trees.cut[node], trees.categories[node])
+            node = node + 1 if is_left else start + trees.right[node]
         leaf[i] = node
 
 
 def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the total ``weight`` (U,) of the units that reach each node, (n_nodes,). Columns of ``codes`` are units.
+    """Return the total weight of the units (merged rows) that reach each node of each tree, (n_nodes,) float64.
 
-    Costs O(U depth) a tree.
+    ``codes`` (q, U) are the codes of the U units in q coordinates, ``weight`` (U,) their weights. Costs O(U depth) a
+    tree.
     """
-    out, units = np.zeros(len(trees.feature)), np.arange(codes.shape[1])
+    out, unit_indices = np.zeros(len(trees.feature)), np.arange(codes.shape[1])
     for t in range(trees.n_trees):
         start, end = trees.offset[t : t + 2].tolist()
-        leaf = leaves_of_units(trees.take(np.array([t])), codes, units)[:, 0]
+        leaf = leaves_of_units(trees.take(np.array([t])), codes, unit_indices)[:, 0]
         out[start:end] = np.bincount(leaf, weights=weight, minlength=end - start)
         for i in range(end - 1, start - 1, -1):
             if trees.feature[i] != LEAF:
@@ -152,15 +155,15 @@ def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) ->
 
 
 @jit
-def leaves_of_units(trees: CodedTrees, codes: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Return the leaf (m, n_trees) that each of the ``units`` (m,), columns of ``codes`` (q, U), reaches in each tree.
+def leaves_of_units(trees: CodedTrees, codes: np.ndarray, unit_indices: np.ndarray) -> np.ndarray:
+    """Return the leaf (m, n_trees) that each of m units (merged rows) reaches in each tree, numbered over all trees.
 
-    Leaves are numbered over all trees.
+    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) those of the m units.
     """
-    out = np.empty((len(units), len(trees.offset) - 1), dtype=np.int64)
-    leaf = np.empty(len(units), dtype=np.int64)
+    out = np.empty((len(unit_indices), len(trees.offset) - 1), dtype=np.int64)
+    leaf = np.empty(len(unit_indices), dtype=np.int64)
     for t in range(out.shape[1]):
-        route_into(leaf, trees, t, codes, units)
-        for i in range(len(units)):
+        route_into(leaf, trees, t, codes, unit_indices)
+        for i in range(len(unit_indices)):
             out[i, t] = leaf[i]
     return out

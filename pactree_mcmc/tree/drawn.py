@@ -81,18 +81,21 @@ class Course(NamedTuple):
 
 
 def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
-    """Return the trees with splits on features by thresholds, instead of splits on coordinates by codes."""
+    """Return trees of a model with splits on features by thresholds, instead of splits on coordinates by codes.
+
+    A coordinate is a feature as splits use it; a feature with missing values has two (see `Columns`).
+    """
     inner, columns = trees.feature != LEAF, model.columns
     threshold = np.zeros(len(inner))
     feature, default_left = trees.feature, trees.default_left
     if columns.twins:
-        twinned = inner & (columns.other_coordinate[feature] != feature)
-        default_left = np.where(twinned, feature < columns.n_features, default_left)
+        has_two_coordinates = inner & (columns.other_coordinate[feature] != feature)
+        default_left = np.where(has_two_coordinates, feature < columns.n_features, default_left)
         feature = np.where(inner, columns.source[feature], LEAF).astype(np.int32)
     for k, scale in enumerate(model.scales):
-        here = (trees.feature == k) & (trees.categories < 0)
-        if here.any():
-            threshold[here] = scale.threshold(trees.cut[here], trees.upper[here])
+        is_ordered_on = (trees.feature == k) & (trees.categories < 0)
+        if is_ordered_on.any():
+            threshold[is_ordered_on] = scale.threshold(trees.cut[is_ordered_on], trees.upper[is_ordered_on])
     return TreeArrays(trees.offset, feature, threshold, trees.left, trees.right, trees.categories, default_left)
 
 
@@ -103,15 +106,15 @@ def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
     """
     out = np.full((len(trees.feature), 2), np.nan)
     for c, scale in enumerate(model.scales):
-        here = (trees.feature == c) & (trees.categories < 0)
-        if here.any():
-            out[here] = scale.between(trees.cut[here], trees.upper[here])
+        is_ordered_on = (trees.feature == c) & (trees.categories < 0)
+        if is_ordered_on.any():
+            out[is_ordered_on] = scale.between(trees.cut[is_ordered_on], trees.upper[is_ordered_on])
     local = any(isinstance(scale, Scale) and len(scale.low) for scale in model.scales)
     return out if local else None
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
-    """Return the key in ``root_split_pmf`` of the split of root ``node``, numbered over all trees."""
+    """Return the key in ``root_split_pmf`` of the split of ``node``, the root of a tree, numbered over all trees."""
     k = int(trees.feature[node])
     if k == LEAF:
         return None
@@ -121,22 +124,26 @@ def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
 
 
 def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> OrderedKey:
-    """Return the key of an ordered root split, with the side of missing values if the feature has some."""
-    named = None if math.isnan(threshold) else threshold
+    """Return the key in ``root_split_pmf`` of an ordered split: its feature, its threshold, and maybe a side.
+
+    The threshold is None if it is NaN, for the split of missing from known values. The side, of missing values, is
+    added if the feature has some in the training table.
+    """
+    key_threshold = None if math.isnan(threshold) else threshold
     if feature in model.columns.twins:
-        return (feature, named, "missing left" if missing_left else "missing right")
-    return (feature, named)
+        return (feature, key_threshold, "missing left" if missing_left else "missing right")
+    return (feature, key_threshold)
 
 
 def key_words(model: TreeModel, key: RootKey) -> str:
     """Return a root split as text, given its key in ``root_split_pmf``."""
     if key is None:
         return "none"
-    columns, (k, rule, *side) = model.columns, key
-    if isinstance(rule, frozenset):
-        return columns.names[k] + categories_text(rule)
+    columns, (k, threshold_or_categories, *side) = model.columns, key
+    if isinstance(threshold_or_categories, frozenset):
+        return columns.names[k] + categories_text(threshold_or_categories)
     missing_left = side == ["missing left"] if side else None
-    threshold, low, high = math.nan if rule is None else rule, math.nan, math.nan
+    threshold, low, high = math.nan if threshold_or_categories is None else threshold_or_categories, math.nan, math.nan
     scale = model.scales[int(columns.coordinate(k, bool(missing_left) if side else True))]
     cut = scale.cut_of(threshold)
     if cut is not None and 0 <= cut < scale.n_codes - 1:

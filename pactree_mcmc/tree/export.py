@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import in_words, read_array, read_numbers
-from ..table.words import NUMBER, SHORT, count_text, digits_that_separate, rounded_text, value_text
+from ..table.words import NUMBER, SHORT_DIGITS, count_text, digits_that_separate, rounded_text, value_text
 from .arrays import LEAF
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NO_CHILD, NO_SPLIT = -1, -2
 """Values that scikit-learn stores in a leaf: -1 as children, -2 as feature and threshold."""
-MOST_CLASSES = 6
+MAX_DOT_CLASSES = 6
 """Largest number of classes listed in a leaf of a dot file; these are the most probable ones."""
 
 
@@ -26,13 +26,13 @@ def to_text(tree: Tree) -> str:
     todo: list[tuple[int, str, str]] = [(0, "", "")]
     predictions = leaf_lines(tree)
     while todo:
-        node, here, below = todo.pop()
+        node, line_start, indent = todo.pop()
         if tree.feature[node] == LEAF:
-            lines.append(f"{here}leaf {', '.join(predictions[node])}".rstrip() + _rows_behind(tree, node))
+            lines.append(f"{line_start}leaf {', '.join(predictions[node])}".rstrip() + _rows_in_parentheses(tree, node))
             continue
-        lines.append(here + tree.split(node) + _rows_behind(tree, node))
-        todo.append((int(tree.right[node]), below + "`-- no:  ", below + "    "))
-        todo.append((int(tree.left[node]), below + "|-- yes: ", below + "|   "))
+        lines.append(line_start + tree.split(node) + _rows_in_parentheses(tree, node))
+        todo.append((int(tree.right[node]), indent + "`-- no:  ", indent + "    "))
+        todo.append((int(tree.left[node]), indent + "|-- yes: ", indent + "|   "))
     return "\n".join(lines)
 
 
@@ -41,15 +41,15 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     if not isinstance(name, str):
         raise TypeError(f"name is {repr_of(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
-    predictions = leaf_lines(tree, MOST_CLASSES)
+    predictions = leaf_lines(tree, MAX_DOT_CLASSES)
     for i in range(tree.n_nodes):
         if tree.feature[i] == LEAF:
-            text = _joined(predictions[i]) or "leaf"
+            text = _dot_label(predictions[i]) or "leaf"
             nodes.append(f'  {i} [label="{text}", style="rounded"];')
         else:
-            nodes.append(f'  {i} [label="{_joined([tree.split(i)])}"];')
+            nodes.append(f'  {i} [label="{_dot_label([tree.split(i)])}"];')
             edges += [f'  {i} -> {tree.left[i]} [label="yes"];', f'  {i} -> {tree.right[i]} [label="no"];']
-    head = [f'digraph "{_joined([name])}" {{', '  graph [ordering="out"];']
+    head = [f'digraph "{_dot_label([name])}" {{', '  graph [ordering="out"];']
     style = ['  node [shape="box", fontname="sans-serif"];', '  edge [fontname="sans-serif"];']
     return "\n".join([*head, *style, *nodes, *edges, "}"])
 
@@ -67,12 +67,12 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
             f"node {node} has a nominal split; scikit-learn's trees know only thresholds: {tree.split(node)}. "
             "Export it as text or dot, or fit on indicator columns in place of the nominal one."
         )
-    leaf = tree.feature == LEAF
+    is_leaf = tree.feature == LEAF
     out = {
-        "children_left": np.where(leaf, NO_CHILD, tree.left).astype(np.int64),
-        "children_right": np.where(leaf, NO_CHILD, tree.right).astype(np.int64),
-        "feature": np.where(leaf, NO_SPLIT, tree.feature).astype(np.int64),
-        "threshold": np.where(leaf, float(NO_SPLIT), _float32_thresholds(tree, X)),
+        "children_left": np.where(is_leaf, NO_CHILD, tree.left).astype(np.int64),
+        "children_right": np.where(is_leaf, NO_CHILD, tree.right).astype(np.int64),
+        "feature": np.where(is_leaf, NO_SPLIT, tree.feature).astype(np.int64),
+        "threshold": np.where(is_leaf, float(NO_SPLIT), _float32_thresholds(tree, X)),
         "missing_go_to_left": tree.default_left.astype(np.uint8),
     }
     if tree.value is not None:
@@ -80,36 +80,37 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
     return out
 
 
-def leaf_lines(tree: Tree, most: int | None = None, least: int = SHORT) -> list[list[str]]:
-    """Return the prediction of each node as a list of lines of text, empty if the tree has no predictions.
+def leaf_lines(tree: Tree, max_classes: int | None = None, min_digits: int = SHORT_DIGITS) -> list[list[str]]:
+    """Return the prediction of each of m nodes as a list of lines of text, which is empty if the tree has none.
 
-    Only the ``most`` most probable classes are listed, by default all. Means have at least ``least`` digits.
+    Only the ``max_classes`` most probable classes are listed, by default all. Means have at least ``min_digits``
+    digits.
     """
     if tree.words is not None:
         return [[text] if text else [] for text in tree.words]
     if tree.value is None:
         return [[] for _ in range(tree.n_nodes)]
-    return value_lines(tree.value, tree.classes, most, tree.feature == LEAF, least)
+    return value_lines(tree.value, tree.classes, max_classes, tree.feature == LEAF, min_digits)
 
 
 def value_lines(
     value: np.ndarray,
     classes: np.ndarray | None,
-    most: int | None = None,
-    beside: np.ndarray | None = None,
-    least: int = SHORT,
+    max_classes: int | None = None,
+    is_compared: np.ndarray | None = None,
+    min_digits: int = SHORT_DIGITS,
     names: Sequence[str] | None = None,
 ) -> list[list[str]]:
     """Return predictions ``value`` (m, d) as lines of text, for each of m nodes: class probabilities, or means.
 
-    If there are more than ``most`` classes, only the most probable ones are listed. Means have at least ``least``
-    digits, and enough that different means differ as text among the nodes for which ``beside`` (m,) is True. ``names``
-    are those of several outputs, by default y0, y1 and so on.
+    If there are more than ``max_classes`` classes, only the most probable ones are listed. Means have at least
+    ``min_digits`` digits, and enough that different means differ as text among the nodes for which ``is_compared`` (m,)
+    is True. ``names`` are those of several outputs, by default y0, y1 and so on.
     """
     if classes is not None:
-        return [_class_lines(row, classes, most) for row in value]
-    shown = value if beside is None else value[beside]
-    digits = [digits_that_separate(column.tolist(), least) for column in shown.T]
+        return [_class_lines(row, classes, max_classes) for row in value]
+    compared = value if is_compared is None else value[is_compared]
+    digits = [digits_that_separate(column.tolist(), min_digits) for column in compared.T]
     texts = [[rounded_text(x, n) for x, n in zip(row, digits, strict=True)] for row in value.tolist()]
     if value.shape[1] == 1:
         return texts
@@ -117,12 +118,12 @@ def value_lines(
     return [[f"{name} = {text}" for name, text in zip(names, row, strict=True)] for row in texts]
 
 
-def _class_lines(value: np.ndarray, classes: np.ndarray, most: int | None) -> list[str]:
-    """Return class probabilities ``value`` (K,) as lines of text; only the ``most`` largest if there are more."""
-    shown = np.arange(len(value))
-    if most is not None and len(value) > most:
-        shown = np.argsort(-value, kind="stable")[:most]
-    lines = [f"{classes.tolist()[j]}: {value[j]:.3f}" for j in shown]
+def _class_lines(value: np.ndarray, classes: np.ndarray, max_classes: int | None) -> list[str]:
+    """Return class probabilities ``value`` (K,) as lines of text, only the ``max_classes`` largest if not None."""
+    classes_shown = np.arange(len(value))
+    if max_classes is not None and len(value) > max_classes:
+        classes_shown = np.argsort(-value, kind="stable")[:max_classes]
+    lines = [f"{classes.tolist()[j]}: {value[j]:.3f}" for j in classes_shown]
     return lines if len(lines) == len(value) else [*lines, "..."]
 
 
@@ -131,18 +132,21 @@ def rows_words(tree: Tree, node: int) -> str:
     return "" if tree.rows is None else count_text(float(tree.rows[node]))
 
 
-def _rows_behind(tree: Tree, node: int) -> str:
+def _rows_in_parentheses(tree: Tree, node: int) -> str:
     """Return the number of training rows of a node in parentheses, to be appended to a line; "" if unknown."""
     return f" ({rows_words(tree, node)})" if tree.rows is not None else ""
 
 
-def _joined(lines: list[str]) -> str:
-    """Return lines joined into the content of one quoted string of the dot language, with special signs escaped."""
+def _dot_label(lines: list[str]) -> str:
+    """Return lines of text as the content of one quoted string of the dot language, with special signs escaped."""
     return "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
 
 
 def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
-    """Return thresholds (m,) that separate the same training values, or rows of numbers X, after rounding to float32.
+    """Return thresholds (m,) that separate the same training values after these are rounded to float32.
+
+    If ``X`` (n, p) is given, the thresholds separate its rows instead. Infinite ones separate missing from known
+    values.
 
     Raises
     ------
@@ -167,8 +171,8 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
             f"{value_text(other, kind)}, which node {node} separates, are equal. Subtract a constant from the column, "
             "such as its smallest value, before the model is built, or export the tree as text or dot."
         )
-    moved = is_cut & ~((low <= out) & (out < high))
-    out[moved] = low[moved] / 2.0 + high[moved] / 2.0
+    is_changed = is_cut & ~((low <= out) & (out < high))
+    out[is_changed] = low[is_changed] / 2.0 + high[is_changed] / 2.0
     return out
 
 
@@ -179,12 +183,15 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
     value goes to one of the sides.
     """
     out, cuts = np.full((tree.n_nodes, 2), np.nan), tree.cuts
-    inside: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
+    rows_of_node: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
     for i in np.flatnonzero(tree.feature != LEAF).tolist():
-        x = X[inside[i], tree.feature[i]]
-        left = (x <= cuts[i]) | (np.isnan(x) & tree.default_left[i])
-        inside[tree.left[i]], inside[tree.right[i]] = inside[i][left], inside[i][~left]
-        sides = x[left & ~np.isnan(x)], x[~left & ~np.isnan(x)]
+        x = X[rows_of_node[i], tree.feature[i]]
+        goes_left = (x <= cuts[i]) | (np.isnan(x) & tree.default_left[i])
+        rows_of_node[tree.left[i]], rows_of_node[tree.right[i]] = (
+            rows_of_node[i][goes_left],
+            rows_of_node[i][~goes_left],
+        )
+        sides = x[goes_left & ~np.isnan(x)], x[~goes_left & ~np.isnan(x)]
         if min(map(len, sides)):
             out[i] = sides[0].max(), sides[1].min()
     return out
@@ -195,37 +202,37 @@ def sklearn_fields(fitted: Any) -> dict[str, Any]:
     source = getattr(fitted, "tree_", fitted)
     names = ("children_left", "children_right", "feature", "threshold")
     try:
-        left, right, feature, threshold = (_column(source, name) for name in names)
+        left, right, feature, threshold = (_sklearn_array(source, name) for name in names)
     except (AttributeError, KeyError) as err:
         raise ValueError(
             f"{type(fitted).__name__} has no arrays {names}; give a fitted DecisionTreeClassifier or "
             "DecisionTreeRegressor, its tree_, or a dict of those arrays."
         ) from err
-    missing_left = _optional(source, "missing_go_to_left")
+    missing_left = _optional_array(source, "missing_go_to_left")
     missing_left = np.zeros(len(left), dtype=np.bool_) if missing_left is None else missing_left
-    missing_left = _flags("missing_go_to_left", missing_left)
+    missing_left = _truth_values("missing_go_to_left", missing_left)
     if len({len(array) for array in (left, right, feature, threshold, missing_left)}) > 1 or len(left) == 0:
         raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
-    order = _preorder(left, right)
-    place = np.zeros(len(left), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    order = _sklearn_preorder(left, right)
+    new_index = np.zeros(len(left), dtype=np.int64)
+    new_index[order] = np.arange(len(order))
     inner = left[order] >= 0
     fields: dict[str, Any] = {
         "feature": np.where(inner, feature[order], LEAF),
         "threshold": np.where(inner, threshold[order], 0.0),
-        "left": np.where(inner, place[left[order]], 0),
-        "right": np.where(inner, place[right[order]], 0),
+        "left": np.where(inner, new_index[left[order]], 0),
+        "right": np.where(inner, new_index[right[order]], 0),
         "default_left": missing_left[order] & inner,
         "classes": getattr(fitted, "classes_", None),
     }
-    value = _optional(source, "value")
+    value = _optional_array(source, "value")
     value = None if value is None else read_numbers("value", value)
     if value is not None and value.ndim == 3 and value.shape[:2] == (len(order), 1):
         fields["value"] = value[order, 0, :]
     return fields
 
 
-def _preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _sklearn_preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the indices (m,) of scikit-learn's nodes in preorder, or raise a ValueError if they form no tree."""
     order: dict[int, None] = {}
     todo = [0]
@@ -239,21 +246,24 @@ def _preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.array(list(order), dtype=np.int64)
 
 
-def _column(source: Any, name: str) -> np.ndarray:
-    """Return the array ``name`` (m,) of scikit-learn's tree, or raise a ValueError if it is not one of numbers."""
+def _sklearn_array(source: Any, name: str) -> np.ndarray:
+    """Return the array called ``name`` (m,) of ``source``, scikit-learn's ``tree_`` or a dict of its arrays.
+
+    A ValueError refuses arrays that do not consist of numbers.
+    """
     array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
     if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
         raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")
     return array
 
 
-def _optional(source: Any, name: str) -> Any:
-    """Return an array that scikit-learn's tree may lack, or None."""
+def _optional_array(source: Any, name: str) -> Any:
+    """Return the array called ``name`` of scikit-learn's ``tree_`` or of a dict of its arrays, or None."""
     return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
 
 
-def _flags(name: str, flags: Any) -> np.ndarray:
-    """Return an array of truth values, from truth values or 0 and 1."""
+def _truth_values(name: str, flags: Any) -> np.ndarray:
+    """Return ``flags``, truth values or 0 and 1, as a boolean array (m,). ``name`` is for the error about others."""
     array = read_array(name, flags)
     if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
         raise ValueError(f"{name} is {repr_of(flags)}; give 0 or 1 for each node, (n_nodes,).")

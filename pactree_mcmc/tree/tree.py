@@ -28,7 +28,7 @@ from ..table.coding import LARGEST_FLOAT
 from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES
 from ..table.words import NUMBER, categories_text, ordered_words
-from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING, STRAY, Routes, TreeArrays, find_disorder, routes
+from .arrays import BAD_LEFT, BAD_RIGHT, LEAF, MISSING_CHILD, STRAY, Routes, TreeArrays, find_disorder, routes
 from .export import sklearn_fields, to_dot, to_sklearn, to_text
 
 
@@ -119,7 +119,9 @@ class Tree:
         }
         for name, dtype in dtypes.items():
             value = getattr(self, name)
-            object.__setattr__(self, name, _field(name, defaults.get(name, value) if value is None else value, dtype))
+            object.__setattr__(
+                self, name, _read_field(name, defaults.get(name, value) if value is None else value, dtype)
+            )
         self._drop_useless_thresholds()
         for name in dtypes:
             getattr(self, name).setflags(write=False)
@@ -148,8 +150,10 @@ class Tree:
         Such thresholds are infinite in trees of scikit-learn, and the largest float in files of earlier releases.
         """
         if self.feature.shape == self.threshold.shape == self.categories.shape == self.default_left.shape:
-            useless = np.where(self.default_left, self.threshold <= -LARGEST_FLOAT, self.threshold >= LARGEST_FLOAT)
-            self.threshold[useless & (self.feature != LEAF) & (self.categories < 0)] = np.nan
+            separates_missing = np.where(
+                self.default_left, self.threshold <= -LARGEST_FLOAT, self.threshold >= LARGEST_FLOAT
+            )
+            self.threshold[separates_missing & (self.feature != LEAF) & (self.categories < 0)] = np.nan
 
     @property
     def n_nodes(self) -> int:
@@ -204,7 +208,7 @@ class Tree:
         return self.routes().leaves(self._numbers(X))
 
     def _numbers(self, X: Any) -> np.ndarray:
-        """Return ``X`` as numbers (n, p), as `Columns.numbers` has them."""
+        """Return table ``X`` as numbers (n, p): categories by index, NaN if missing (see `Columns.numbers`)."""
         if self.columns is not None:
             table = self.columns.numbers(X)
         else:
@@ -260,13 +264,13 @@ class Tree:
     def _possible_categories(self) -> list[int]:
         """Bit sets (m,) of the categories that the splits above a nominal split leave possible; -1 if all are."""
         out = [-1] * self.n_nodes
-        below: list[dict[int, int]] = [{}] * self.n_nodes
+        possible: list[dict[int, int]] = [{}] * self.n_nodes
         for i in np.flatnonzero(self.feature != LEAF).tolist():
             k, mask, left, right = (int(x[i]) for x in (self.feature, self.categories, self.left, self.right))
-            below[left] = below[right] = below[i]
+            possible[left] = possible[right] = possible[i]
             if mask >= 0:
-                out[i] = below[i].get(k, -1)
-                below[left], below[right] = below[i] | {k: out[i] & mask}, below[i] | {k: out[i] & ~mask}
+                out[i] = possible[i].get(k, -1)
+                possible[left], possible[right] = possible[i] | {k: out[i] & mask}, possible[i] | {k: out[i] & ~mask}
         return out
 
     def format(self) -> str:
@@ -348,7 +352,7 @@ class Tree:
         return cls(**sklearn_fields(fitted))
 
     def _key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the arrays that determine the splits, by which trees are compared."""
+        """Return the six arrays that determine the splits, by which trees are compared, as `TreeArrays` orders them."""
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:
@@ -367,8 +371,8 @@ class Tree:
         return f"Tree(n_leaves={self.n_leaves}, depth={self.depth})"
 
 
-def _field(name: str, value: Any, dtype: type) -> np.ndarray:
-    """Return a field of a tree converted to ``dtype``. Raise a ValueError if its values do not fit the dtype."""
+def _read_field(name: str, value: Any, dtype: type) -> np.ndarray:
+    """Return ``value``, the field of a tree called ``name``, as an array of ``dtype``; raise if values do not fit."""
     array = read_numbers(name, value) if dtype is np.float64 else read_array(name, value)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} is {repr_of(value)}, of dtype {array.dtype}; give numbers.")
@@ -407,12 +411,12 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
         raise ValueError(f"node {int(np.argmax(tree.feature < LEAF))}: feature is below -1.")
     _check_preorder(tree)
     leaf = tree.feature == LEAF
-    unused = (
+    has_leaf_values = (
         (tree.threshold != 0.0) | (tree.left != 0) | (tree.right != 0) | tree.default_left | (tree.categories != -1)
     )
-    asks = np.zeros(m, dtype=np.bool_) if n_features is None else tree.feature >= n_features
+    has_no_feature = np.zeros(m, dtype=np.bool_) if n_features is None else tree.feature >= n_features
     nominal_nan = np.isnan(tree.threshold) & (tree.categories >= 0)
-    wrong = np.where(leaf, unused, (tree.categories < -1) | nominal_nan | asks)
+    wrong = np.where(leaf, has_leaf_values, (tree.categories < -1) | nominal_nan | has_no_feature)
     if not wrong.any():
         return
     i = int(np.argmax(wrong))
@@ -434,7 +438,7 @@ def _check_preorder(tree: Tree) -> None:
         raise ValueError(f"node {i}: left is {tree.left[i]}; in preorder the left child is node {i + 1}.")
     if problem == BAD_RIGHT:
         raise ValueError(f"node {i}: right is {tree.right[i]}; it must lie behind the left subtree.")
-    if problem == MISSING:
+    if problem == MISSING_CHILD:
         raise ValueError(f"node {i} is pointed to but missing.")
 
 

@@ -320,7 +320,7 @@ def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):
 
 @pytest.mark.planted
 def test_missing_values_that_all_go_right(monkeypatch):
-    monkeypatch.setattr(export_module, "_flags", lambda name, given: np.zeros(len(given), dtype=bool))
+    monkeypatch.setattr(export_module, "_truth_values", lambda name, given: np.zeros(len(given), dtype=bool))
     with pytest.raises(AssertionError):
         check_missing_values("classifier", 0, True)
 

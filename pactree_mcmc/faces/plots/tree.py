@@ -220,7 +220,7 @@ def _lines_of_split(tree: Tree, node: int) -> list[str]:
 
 def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
     """Return the lines of text of each leaf: its prediction, and its rows if they are known."""
-    predictions = leaf_lines(tree, least=4)
+    predictions = leaf_lines(tree, min_digits=4)
     if tree.words is not None:
         predictions = [
             [line for text in lines for line in wrap_outputs(text, LEAF_LINE_LETTERS)] for lines in predictions
