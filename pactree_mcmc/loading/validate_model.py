@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..model import FixedTree, GridCuts, LocalCuts, TreeModel
-from ..model.data import Units, number_target, summed_units
+from ..model.data import Units, number_target, sum_units
 from ..model.leaf.base import Leaf, Target
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
@@ -150,7 +150,7 @@ def _check_merged_rows(parts: ModelParts, q: int) -> None:
         check_range(merged_row_of_row, 0, m, "a unit")
         present, first = np.unique(merged_row_of_row, return_index=True)
         require(len(present) == m and np.all(first[1:] > first[:-1]), "the units are numbered otherwise")
-    recomputed = summed_units(merged.codes, merged_row_of_row, parts.leaf, target)
+    again = sum_units(units.codes, of_row, parts.leaf, target)
     for name in Units._fields:
         stored, computed = getattr(merged, name), getattr(recomputed, name)
         require(type(stored) is type(computed) and np.shape(stored) == np.shape(computed), WRONG_MERGED_ROWS)

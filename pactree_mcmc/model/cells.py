@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.bits import codes_go_left
+from ..core.set_bits import codes_go_left
 from ..table.columns import Columns
 from .data import Units
 
@@ -25,13 +25,14 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlainCell:
-    """A cell of feature space with its merged training rows (units)."""
+    """A cell of feature space, a box, with its merged training rows (units). Values are in codes of q coordinates."""
 
     units: Units
     """All merged rows of the model."""
     index: np.ndarray
-    """Indices of the merged rows in the cell."""
+    """(m,) int64: indices of the merged rows in the cell."""
     columns: Columns
+    """Names and categories of the features."""
     low: np.ndarray
     """(q,) int64: first code of an ordered coordinate in the box, or the bit set of the categories of a nominal one."""
     high: np.ndarray
@@ -41,7 +42,7 @@ class PlainCell:
     """Node of the fixed tree that the cell is, for `FixedTree` only."""
 
     def span(self, feature: int) -> tuple[int, int]:
-        """Return the first code of an ordered coordinate in the box and the last plus one.
+        """Return the first code of ordered coordinate ``feature`` in the box, and the last code plus one.
 
         The two coordinates of a feature with missing values have the same range, the intersection of theirs.
         """
@@ -49,12 +50,12 @@ class PlainCell:
         return int(self.low[both].max()), int(self.high[both].min())
 
     def codes(self, feature: int) -> np.ndarray:
-        """Return the code of ``feature`` for each merged row in the cell."""
+        """Return the code (m,) int64 of each merged row in the cell in coordinate ``feature``."""
         return self.units.codes[feature, self.index].astype(np.int64)
 
     @property
     def rows(self) -> np.ndarray:
-        """Number of training rows of each merged row in the cell."""
+        """Number of training rows (m,) in each merged row of the cell."""
         return self.units.rows[self.index & self.units.rows_all].astype(np.int64)
 
     @property
@@ -73,40 +74,40 @@ class PlainCell:
         return present, np.bincount(where, weights=rows, minlength=len(present)).astype(np.int64)
 
     def stats(self, n_stats: int) -> np.ndarray:
-        """Return the sufficient statistics (n_stats,): weights of the classes, or total weight and sums of moments."""
-        units = self.units
-        weight = units.weight[self.index & units.weight_all]
-        if units.counts:
-            return np.bincount(units.label[self.index], weights=weight, minlength=n_stats).astype(np.float64)
-        return np.concatenate([[weight.sum()], units.moments[:, self.index].sum(axis=1)])
+        """Return the sufficient statistics (n_stats,) of the rows: weights of classes, or total weight and moments."""
+        merged_rows = self.units
+        weight = merged_rows.weight[self.index & merged_rows.weight_all]
+        if merged_rows.counts:
+            return np.bincount(merged_rows.label[self.index], weights=weight, minlength=n_stats).astype(np.float64)
+        return np.concatenate([[weight.sum()], merged_rows.moments[:, self.index].sum(axis=1)])
 
     def goes_left(self, split: Split) -> np.ndarray:
-        """Return True for each merged row in the cell that goes left."""
+        """Return True for each merged row (m,) in the cell that the split sends left."""
         return codes_go_left(self.codes(split.feature), split.cut, split.categories)
 
-    def split(self, by: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
-        """Return the two children of the cell; ``nodes`` are their nodes of a fixed tree."""
-        goes_left, k = self.goes_left(by), by.feature
+    def split(self, split: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
+        """Return the left and the right child of the cell; ``nodes`` are their nodes of the fixed tree, if any."""
+        goes_left, k = self.goes_left(split), split.feature
         children = []
         for is_left, rows, node in ((True, goes_left, nodes[0]), (False, ~goes_left, nodes[1])):
             low, high = self.low.copy(), self.high.copy()
-            if by.categories >= 0:
-                low[k] &= by.categories if is_left else ~by.categories
+            if split.categories >= 0:
+                low[k] &= split.categories if is_left else ~split.categories
             else:
-                (high if is_left else low)[k] = by.cut + 1
+                (high if is_left else low)[k] = split.cut + 1
             deeper = self.depth + 1
             children.append(replace(self, index=self.index[rows], low=low, high=high, depth=deeper, node=node))
         return children[0], children[1]
 
 
-def root_cell(units: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
-    """Return the cell that contains all rows."""
+def root_cell(merged_rows: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
+    """Return the cell that contains all rows of a model. ``n_codes`` (q,) are the numbers of codes of coordinates."""
     is_nominal = columns.is_nominal[columns.source]
     low = np.where(is_nominal, (1 << np.where(is_nominal, n_codes, 0)) - 1, 0).astype(np.int64)
     high = np.where(is_nominal, -1, n_codes).astype(np.int64)
-    return PlainCell(units, np.arange(units.n_units), columns, low, high)
+    return PlainCell(merged_rows, np.arange(merged_rows.n_units), columns, low, high)
 
 
-def bits(mask: int) -> list[int]:
-    """Return the positions of the bits set in ``mask``, ascending."""
+def set_bits(mask: int) -> list[int]:
+    """Return the positions of the bits that are 1 in ``mask``, ascending, such as the categories in a bit set."""
     return [j for j in range(int(mask).bit_length()) if mask >> j & 1]

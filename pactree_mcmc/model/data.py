@@ -17,7 +17,7 @@ from .leaf.base import Leaf, Target
 from .leaf.classes import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma
 
-MOST_WHOLE_CLASSES = 20
+MAX_QUIET_CLASSES = 20
 """Number of distinct integers in y above which a warning says that they are treated as classes."""
 
 
@@ -31,15 +31,15 @@ class Units(NamedTuple):
     codes: np.ndarray
     """(q, U) unsigned: the code of each coordinate."""
     counts: bool
-    """True if the statistics of a cell are weights by label, False if they are the weight and moments."""
+    """True if the statistics of a cell are weights by label, False if they are the total weight and sums of moments."""
     label: np.ndarray
-    """(U,) uint16 if ``counts``: index of the statistic to which the unit adds its weight; else one dummy."""
+    """(U,) uint16 if ``counts``: index of the statistic to which the unit adds its weight; else one unused entry."""
     weight: np.ndarray
     """(U,) float64, or (1,) when all are equal: read at ``u & weight_all``."""
     weight_all: int
     """-1 when ``weight`` has an entry for each unit, 0 when one entry serves all."""
     moments: np.ndarray
-    """(k, U) float64 unless ``counts``: all statistics but the first, the weight; else a dummy (2, 1)."""
+    """(k, U) float64 unless ``counts``: all statistics but the first, the weight; else unused, (2, 1)."""
     rows: np.ndarray
     """(U,) int32: number of rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``."""
     rows_all: int
@@ -62,15 +62,18 @@ class Units(NamedTuple):
 
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
-    """Check y, weights and the estimation mask. Return them and the leaf model, a default one if ``leaf`` is None."""
+    """Check y, the weights and the rows of E of ``n`` rows. Return them, and the leaf model or the default one.
+
+    ``estimation`` is a mask (n,) or a fraction of the rows, as `TreeModel` takes it.
+    """
     labels = read_y(y, n, leaf)
     names, kind = _names_of_y(y, leaf), labels.dtype.kind
-    chosen = leaf is not None
+    is_given = leaf is not None
     if leaf is None:
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
     if not isinstance(leaf, Leaf):
-        allowed = "a leaf model such as DirichletMultinomial() or NormalInverseGamma()"
-        raise TypeError(f"leaf is {repr_of(leaf)}; give {allowed}.")
+        advice = "a leaf model such as DirichletMultinomial() or NormalInverseGamma()"
+        raise TypeError(f"leaf is {in_words(leaf)}; give {advice}.")
     weight = read_weight(sample_weight, n)
     mask = read_mask(estimation, n)
     if mask is not None and not leaf.uses_estimation:
@@ -79,7 +82,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         )
     if leaf.is_classifier:
         target = _class_target(labels, weight, mask)._replace(names=names)
-        if kind in "iu" and not chosen and target.n_classes > MOST_WHOLE_CLASSES:
+        if kind in "iu" and not is_given and target.n_classes > MAX_QUIET_CLASSES:
             warn(
                 f"y holds {target.n_classes} different whole numbers, which make {target.n_classes} classes. Give "
                 "floats for a regression, y.astype(float); give strings, or leaf=DirichletMultinomial(), if classes "
@@ -106,13 +109,13 @@ def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
     return tuple(names[k] for k in order)
 
 
-def read_y(y: Any, n: int, leaf: Any, known: tuple[str, ...] = ()) -> np.ndarray:
+def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.ndarray:
     """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y, after a check that none is missing.
 
-    ``known`` are the names of the columns of y in the model (`Target.names`), if it has been built.
+    ``model_names`` are the names of the columns of y in the model (`Target.names`), if it has been built.
     """
     columns, may_lack = (leaf.y_columns, leaf.may_lack_y) if isinstance(leaf, Leaf) else (1, False)
-    labels = _named_columns(y, leaf, known) if columns > 1 else None
+    labels = _named_columns(y, leaf, model_names) if columns > 1 else None
     labels = read_array("y", y) if labels is None else labels
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -130,18 +133,19 @@ def read_y(y: Any, n: int, leaf: Any, known: tuple[str, ...] = ()) -> np.ndarray
         what = {"V": f"holds records of dtype {labels.dtype}", "c": "is complex"}.get(kind, f"has dtype {labels.dtype}")
         raise ValueError(f"y {what}; give real numbers or labels.")
     if kind not in "fiubUS" and type(labels.dtype).__name__ != "StringDType":
-        labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _plain_objects(labels)
-    allowed = np.isfinite(labels) | (np.isnan(labels) & may_lack) if labels.dtype.kind == "f" else np.True_
-    if not np.all(allowed):
-        row = int(np.argmax(~allowed.reshape(len(labels), -1).all(axis=1)))
+        labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _uniform_objects(labels)
+    is_valid = np.isfinite(labels) | (np.isnan(labels) & may_lack) if labels.dtype.kind == "f" else np.True_
+    if not np.all(is_valid):
+        row = int(np.argmax(~is_valid.reshape(len(labels), -1).all(axis=1)))
         raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
     return labels
 
 
-def _named_columns(y: Any, leaf: Leaf, known: tuple[str, ...]) -> np.ndarray | None:
-    """Return the columns of a frame or the fields of records in the order of the leaf; None for any other y.
+def _named_columns(y: Any, leaf: Leaf, model_names: tuple[str, ...]) -> np.ndarray | None:
+    """Return the columns (n, d) of a frame or the fields of records in the order of the leaf; None for any other y.
 
-    If the model has the names ``known`` of several columns, these are found by name.
+    ``model_names`` are the names of the columns of y in the model, by which several columns are found; () before the
+    model is built, or if its y has no names.
     """
     if is_frame(y):
         names, columns = [str(name) for name in y.columns], list(Table(y, "y"))
@@ -149,7 +153,7 @@ def _named_columns(y: Any, leaf: Leaf, known: tuple[str, ...]) -> np.ndarray | N
         names, columns = list(y.dtype.names), [y[name] for name in y.dtype.names]
     else:
         return None
-    order = leaf.order_of_y(names, columns) if len(known) < 2 else _order_by_name(names, leaf, known)
+    order = leaf.order_of_y(names, columns) if len(model_names) < 2 else _order_of_names(names, leaf, model_names)
     for k in order:
         if leaf.may_lack_y:
             columns[k] = nan_if_missing(columns[k])
@@ -158,21 +162,25 @@ def _named_columns(y: Any, leaf: Leaf, known: tuple[str, ...]) -> np.ndarray | N
     return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
 
 
-def _order_by_name(names: list[str], leaf: Leaf, known: tuple[str, ...]) -> list[int]:
-    """Return the indices of the columns ``known`` of y among ``names``, or of the columns that the leaf names."""
-    lacking = [name for name in known if name not in names]
+def _order_of_names(names: list[str], leaf: Leaf, model_names: tuple[str, ...]) -> list[int]:
+    """Return the indices among ``names``, those of the columns of y, of the columns that the model was built on.
+
+    ``model_names`` are their names. If some are lacking, columns that the leaf knows by name, such as "time", may
+    replace them.
+    """
+    lacking = [name for name in model_names if name not in names]
     if lacking and leaf.y_names and set(leaf.y_names) <= {name.lower() for name in names}:
         return leaf.order_of_y(names, [])
     if lacking:
         raise ValueError(
-            f"y lacks {repr_of(lacking)}; it has the columns {repr_of(names)}, and the model was built on "
-            f"{repr_of(list(known))}. Give these columns, or an array with them in this order."
+            f"y lacks {in_words(lacking)}; it has the columns {in_words(names)}, and the model was built on "
+            f"{in_words(list(model_names))}. Give these columns, or an array with them in this order."
         )
-    return [names.index(name) for name in known]
+    return [names.index(name) for name in model_names]
 
 
-def _plain_objects(labels: np.ndarray) -> np.ndarray:
-    """Return labels of dtype object as strings, booleans, integers or floats; refuse a mixture."""
+def _uniform_objects(labels: np.ndarray) -> np.ndarray:
+    """Return labels of dtype object as an array of strings, booleans, integers or floats; refuse a mixture of these."""
     refuse_missing(labels)
     if labels.ndim > 1:
         return read_numbers("y", labels)
@@ -192,21 +200,22 @@ def _plain_objects(labels: np.ndarray) -> np.ndarray:
 
 
 def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    """Return labels (n,) as class indices, with the sorted classes."""
-    classes, numbered = np.unique(labels, return_inverse=True)
+    """Return labels (n,) as indices of the sorted classes, with the weights (n,) and the mask (n,) of E, or None."""
+    classes, class_index = np.unique(labels, return_inverse=True)
     if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
     if len(classes) > 32_767:
         raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
-    return Target(numbered.astype(np.int32), classes, weight, mask, 0.0, 1.0)
+    return Target(class_index.astype(np.int32), classes, weight, mask, 0.0, 1.0)
 
 
 def number_target(
     y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None, needs_variance: bool = True
 ) -> Target:
-    """Return the target of a regression: y with its weighted mean and variance, or 0 and 1 if y has columns.
+    """Return the target of a regression: y with its weighted mean and variance, or 0 and 1 if y has several columns.
 
-    The variance is 1 if all y of positive weight are equal. Otherwise it is at least the smallest float.
+    ``weight`` (n,) and ``mask`` (n,), of the rows of E, may be None. The variance is 1 if all y of positive weight are
+    equal. Otherwise it is at least the smallest float.
 
     Raises
     ------
@@ -267,7 +276,7 @@ def read_mask(estimation: Any, n: int) -> np.ndarray | None:
     return mask
 
 
-class Merged(NamedTuple):
+class MergedRows(NamedTuple):
     """The merged rows (units) of a table, and the unit of each row."""
 
     units: Units
@@ -275,8 +284,8 @@ class Merged(NamedTuple):
     """(n,) int32: the unit of each row; None when row i is unit i."""
 
 
-def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
-    """Merge rows with equal codes (p, n), and equal labels if the statistics are counts, and add their statistics.
+def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> MergedRows:
+    """Merge rows with equal ``codes`` (q, n), and equal labels if the statistics are counts, and add their statistics.
 
     If rows are merged, the memory of ``codes`` is overwritten.
     """
@@ -286,32 +295,32 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> Merged:
     table = np.full(1 << max((3 * n - 1).bit_length() - 1, 2), -1, dtype=np.int32)
     n_units = group_rows_into(group, table, codes, _labels(leaf, target))
     if n_units == n:
-        return Merged(summed_units(codes, None, leaf, target), None)
+        return MergedRows(sum_units(codes, None, leaf, target), None)
     first = first_rows(group, n_units)
     flat = codes.reshape(-1)
     for k in range(len(codes)):
         flat[k * n_units : (k + 1) * n_units] = codes[k, first]
-    merged = flat[: len(codes) * n_units].reshape(len(codes), n_units)
-    return Merged(summed_units(merged, group, leaf, target), group)
+    merged_codes = flat[: len(codes) * n_units].reshape(len(codes), n_units)
+    return MergedRows(sum_units(merged_codes, group, leaf, target), group)
 
 
-def _labels(leaf: Leaf, target: Target) -> np.ndarray:
-    """Return the index of the statistic to which each row adds (n,), or one dummy if the leaf is not of classes."""
+def _statistic_of_row(leaf: Leaf, target: Target) -> np.ndarray:
+    """Return the index (n,) of the statistic to which each row adds its weight; one unused 0 for a regression."""
     return leaf.labels(target).astype(np.uint16) if leaf.is_classifier else np.zeros(1, dtype=np.uint16)
 
 
-def summed_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
-    """Return units with ``codes`` (p, U) and the sums of the statistics of their rows.
+def sum_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
+    """Return the units (merged rows) with ``codes`` (q, U) and the sums of the statistics of their rows.
 
-    ``group`` (n,) is the unit of each row; None if row i is unit i.
+    ``group`` (n,) is the index of the unit of each row; None if row i is unit i.
     """
-    label = _labels(leaf, target)
+    label = _statistic_of_row(leaf, target)
     weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
     if group is None:
-        plain = weight is None or bool(np.all(weight == 1.0))
-        weight = np.ones(1) if plain else np.array(weight)
+        has_unit_weights = weight is None or bool(np.all(weight == 1.0))
+        weight = np.ones(1) if has_unit_weights else np.array(weight)
         ones = np.ones(1, dtype=np.int32)
-        return Units(codes, leaf.is_classifier, label, weight, 0 if plain else -1, moments, ones, 0)
+        return Units(codes, leaf.is_classifier, label, weight, 0 if has_unit_weights else -1, moments, ones, 0)
     n_units = codes.shape[1]
     rows = np.bincount(group, minlength=n_units).astype(np.int32)
     weight = np.bincount(group, weights=weight, minlength=n_units).astype(np.float64)
@@ -338,19 +347,19 @@ def group_rows_into(group: np.ndarray, table: np.ndarray, codes: np.ndarray, lab
     n, size = len(group), np.int64(len(table))
     n_groups = 0
     for i in range(n):
-        h = np.uint64(label[i]) + np.uint64(0x9E3779B97F4A7C15) if len(label) > 1 else np.uint64(1)
+        hash_of_row = np.uint64(label[i]) + np.uint64(0x9E3779B97F4A7C15) if len(label) > 1 else np.uint64(1)
         for k in range(codes.shape[0]):
-            h = (h ^ np.uint64(codes[k, i])) * np.uint64(0xBF58476D1CE4E5B9)
-            h ^= h >> np.uint64(29)
-        at = np.int64(h & np.uint64(size - 1))
-        while table[at] >= 0 and not _same_row(codes, label, i, table[at]):
-            at = (at + 1) & (size - 1)
-        if table[at] < 0:
-            table[at] = i
+            hash_of_row = (hash_of_row ^ np.uint64(codes[k, i])) * np.uint64(0xBF58476D1CE4E5B9)
+            hash_of_row ^= hash_of_row >> np.uint64(29)
+        slot = np.int64(hash_of_row & np.uint64(size - 1))
+        while table[slot] >= 0 and not _same_row(codes, label, i, table[slot]):
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            table[slot] = i
             group[i] = n_groups
             n_groups += 1
         else:
-            group[i] = group[table[at]]
+            group[i] = group[table[slot]]
     return n_groups
 
 
@@ -376,11 +385,11 @@ class UnitStats(NamedTuple):
 
 
 @jit
-def add_unit(stats: np.ndarray, row: int, units: Any, u: int) -> None:
-    """Add the statistics of unit ``u`` to ``stats[row]``."""
-    weight, moments = units.weight[u & units.weight_all], units.moments
-    if units.counts:
-        stats[row, units.label[u]] += weight
+def add_unit(stats: np.ndarray, row: int, merged_rows: Any, u: int) -> None:
+    """Add the statistics of unit ``u`` of the merged rows to ``stats[row]``, those of a cell."""
+    weight, moments = merged_rows.weight[u & merged_rows.weight_all], merged_rows.moments
+    if merged_rows.counts:
+        stats[row, merged_rows.label[u]] += weight
     else:
         stats[row, 0] += weight
         for j in range(len(moments)):
@@ -388,10 +397,15 @@ def add_unit(stats: np.ndarray, row: int, units: Any, u: int) -> None:
 
 
 @jit
-def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start: int, stop: int) -> None:
-    """Add the statistics of the units ``order[start:stop]``, in this order, to ``stats[row]``."""
-    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
-    if units.counts:
+def add_units(stats: np.ndarray, row: int, merged_rows: Any, order: np.ndarray, start: int, stop: int) -> None:
+    """Add the statistics of the units ``order[start:stop]``, in this order, to ``stats[row]``, those of a cell."""
+    label, weight, weight_all, moments = (
+        merged_rows.label,
+        merged_rows.weight,
+        merged_rows.weight_all,
+        merged_rows.moments,
+    )
+    if merged_rows.counts:
         for i in range(start, stop):
             u = order[i]
             stats[row, label[u]] += weight[u & weight_all]
@@ -411,22 +425,32 @@ def add_units(stats: np.ndarray, row: int, units: Any, order: np.ndarray, start:
 
 
 @jit
-def scatter_units(stats: np.ndarray, to: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int) -> None:
-    """Add the statistics of the i-th of the units ``order[start:stop]`` to row ``to[i]`` of ``stats``."""
-    label, weight, weight_all, moments = units.label, units.weight, units.weight_all, units.moments
-    if units.counts:
+def scatter_units(
+    stats: np.ndarray, target_rows: np.ndarray, merged_rows: Any, order: np.ndarray, start: int, stop: int
+) -> None:
+    """Add the statistics of the i-th of the units ``order[start:stop]`` to row ``target_rows[i]`` of ``stats``.
+
+    Each row of ``stats`` (m, n_stats) has the sums of one set of units, such as those with the same code.
+    """
+    label, weight, weight_all, moments = (
+        merged_rows.label,
+        merged_rows.weight,
+        merged_rows.weight_all,
+        merged_rows.moments,
+    )
+    if merged_rows.counts:
         for i in range(start, stop):
             u = order[i]
-            stats[to[i - start], label[u]] += weight[u & weight_all]
+            stats[target_rows[i - start], label[u]] += weight[u & weight_all]
     elif len(moments) == 2:
         for i in range(start, stop):
-            u, row = order[i], to[i - start]
+            u, row = order[i], target_rows[i - start]
             stats[row, 0] += weight[u & weight_all]
             stats[row, 1] += moments[0, u]
             stats[row, 2] += moments[1, u]
     else:
         for i in range(start, stop):
-            u, row = order[i], to[i - start]
+            u, row = order[i], target_rows[i - start]
             stats[row, 0] += weight[u & weight_all]
             for j in range(len(moments)):
                 stats[row, j + 1] += moments[j, u]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def difference_of_rows(one: TreeModel, other: TreeModel) -> str:
-    """Return where the rows of X of two models with the same columns differ; an empty text if they may be the same.
+    """Return a text that says in which part the rows of X of two models differ; an empty text if they may be equal.
 
     A model stores the code of each value, thus an interval that contains the value, which is the value itself under
     local cuts between all values. The rows differ if the two intervals of a value do not meet, whatever the cuts.
@@ -29,10 +29,10 @@ def difference_of_rows(one: TreeModel, other: TreeModel) -> str:
     a, b = one.target.regressors, other.target.regressors
     if one.leaf.x_columns == other.leaf.x_columns and not (a is None or b is None or np.array_equal(a, b)):
         return "the columns of X that its leaves use"
-    rows = np.intersect1d(_coded_rows(one), _coded_rows(other), assume_unique=True)
-    units = [rows if m.unit_of_row is None else m.unit_of_row[rows] for m in (one, other)]
+    rows = np.intersect1d(_rows_with_codes(one), _rows_with_codes(other), assume_unique=True)
+    unit_indices = [rows if m.unit_of_row is None else m.unit_of_row[rows] for m in (one, other)]
     for c, k in enumerate(one.columns.source.tolist()):
-        codes = [m.units.codes[c, unit].astype(np.int64) for m, unit in zip((one, other), units, strict=True)]
+        codes = [m.units.codes[c, unit].astype(np.int64) for m, unit in zip((one, other), unit_indices, strict=True)]
         first, second = one.columns.categories[k], other.columns.categories[k]
         name = one.columns.names[k]
         if first is not None and second is not None:
@@ -42,23 +42,26 @@ def difference_of_rows(one: TreeModel, other: TreeModel) -> str:
         elif first is not None or second is not None:
             continue  # labels on one side, and numbers on the other
         else:
-            low, high = _intervals(one.scales[c], codes[0])
-            other_low, other_high = _intervals(other.scales[c], codes[1])
+            low, high = _value_intervals(one.scales[c], codes[0])
+            other_low, other_high = _value_intervals(other.scales[c], codes[1])
             differs = np.maximum(low, other_low) > np.minimum(high, other_high)
         if differs.any():
             return f"column {name!r} of X, in row {int(rows[np.argmax(differs)])},"
     return ""
 
 
-def _coded_rows(model: TreeModel) -> np.ndarray:
-    """Return the rows (m,) whose codes are stored: all rows, or under a fixed tree the first of each merged row."""
+def _rows_with_codes(model: TreeModel) -> np.ndarray:
+    """Return the indices (m,) of the rows whose codes a model stores: under a fixed tree the first of each merged row.
+
+    Under other split priors these are all rows.
+    """
     if model.shape is None or model.unit_of_row is None:
         return np.arange(model.n_rows)
     return first_rows(model.unit_of_row, model.units.n_units).astype(np.int64)
 
 
-def _intervals(scale: AnyScale, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest value (n,), (n,) that can have each of the ``codes`` (n,)."""
+def _value_intervals(scale: AnyScale, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest value, (n,) each, that have each of the ``codes`` (n,) under a scale."""
     if isinstance(scale, DyadicScale):
         below, above = scale.threshold(codes - 1, codes), scale.threshold(codes, codes + 1)
         below, above = np.where(codes == 0, -np.inf, below), np.where(codes == scale.n_codes - 1, np.inf, above)
@@ -70,30 +73,31 @@ def _intervals(scale: AnyScale, codes: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def wider_support(old: TreeModel, new: TreeModel) -> str:
-    """Return in which parameter the prior of ``new`` allows trees that the prior of ``old`` excludes.
+    """Return a text that says by which parameter the prior of ``new`` allows trees that the prior of ``old`` excludes.
 
-    Both are models of the same rows. The text is empty if the parameters do not show such trees; there may be some.
+    Both are models of the same rows. The text is empty if the parameters do not show such trees; there may be some. The
+    functions below return such texts for one part of the prior each.
     """
     before, after = (m.rules.rule(m.n_codes, m.columns) for m in (old, new))
-    found = _wider_tree_prior(old, new) if old.shape is None and new.shape is None else ""
+    difference = _wider_tree_prior(old, new) if old.shape is None and new.shape is None else ""
     is_same_design = before.kind == after.kind == FIXED and np.array_equal(before.design, after.design)
     if is_same_design and np.any(_nodes_reached(new) & ~_nodes_reached(old)):
-        found = "the tree prior allows nodes of the fixed tree that could not be reached"
-    return found or _wider_cuts(old, before, after) or _wider_choice_of_columns(old, before, after)
+        difference = "the tree prior allows nodes of the fixed tree that could not be reached"
+    return difference or _wider_cuts(old, before, after) or _wider_choice_of_columns(old, before, after)
 
 
 def _wider_tree_prior(old: TreeModel, new: TreeModel) -> str:
-    """Return how the tree prior of ``new`` allows larger depths or more leaves than that of ``old``, or ""."""
-    depth, depth_now = (int(_nodes_reached(m).sum()) - 1 for m in (old, new))
-    depth_now = min(depth_now, *(_depth_by_splits(m) for m in (old, new)))
-    if depth < depth_now:
-        return f"trees may have depth {depth_now}, and the depth was at most {depth}"
-    most, most_now = (len(m.prior_tables.by_leaves) - 1 for m in (old, new))
-    leaves = min(2 ** min(depth_now, 62), math.prod(new.n_codes.tolist()))
+    """Return a text that says how the tree prior of ``new`` allows deeper trees or more leaves than ``old``, or ""."""
+    depth, new_depth = (int(_nodes_reached(m).sum()) - 1 for m in (old, new))
+    new_depth = min(new_depth, *(_depth_by_splits(m) for m in (old, new)))
+    if depth < new_depth:
+        return f"trees may have depth {new_depth}, and the depth was at most {depth}"
+    max_leaves, new_max_leaves = (len(m.prior_tables.by_leaves) - 1 for m in (old, new))
+    leaves = min(2 ** min(new_depth, 62), math.prod(new.n_codes.tolist()))
     if new.rules.kind == LOCAL:
         leaves = min(leaves, new.units.n_units, new.n_rows // new.rules.min_leaf)
-    leaves = leaves if most_now < 0 else min(leaves, most_now)
-    return f"trees may have {leaves} leaves, and there were at most {most}" if 0 < most < leaves else ""
+    leaves = leaves if new_max_leaves < 0 else min(leaves, new_max_leaves)
+    return f"trees may have {leaves} leaves, and there were at most {max_leaves}" if 0 < max_leaves < leaves else ""
 
 
 def _depth_by_splits(model: TreeModel) -> int:
@@ -105,7 +109,7 @@ def _depth_by_splits(model: TreeModel) -> int:
 
 
 def _nodes_reached(model: TreeModel) -> np.ndarray:
-    """Return True for each depth, or node of the fixed tree, (m,) at which the tree prior allows a node."""
+    """Return True for each depth (m,), or each node of the fixed tree, at which the tree prior allows a node."""
     splits = model.prior_tables.table.log_split > -np.inf
     if model.shape is None:
         return np.cumprod(np.append(True, splits[:-1])).astype(np.bool_)
@@ -118,7 +122,7 @@ def _nodes_reached(model: TreeModel) -> np.ndarray:
 
 
 def _wider_cuts(old: TreeModel, before: SplitRule, after: SplitRule) -> str:
-    """Return how the split prior with the rule ``after`` allows more cuts of a column than ``before``, or ""."""
+    """Return a text that says how the split rule ``after`` allows more cuts of a column than ``before``, or ""."""
     kinds = before.kind, after.kind
     if kinds == (LOCAL, LOCAL_TRIVIAL):
         return "splits may leave one side empty (trivial=True)"
@@ -127,9 +131,9 @@ def _wider_cuts(old: TreeModel, before: SplitRule, after: SplitRule) -> str:
     if kinds == (LOCAL, LOCAL) and after.min_leaf < before.min_leaf:
         return f"min_leaf is {after.min_leaf}, and was {before.min_leaf}"
     if before.kind == after.kind != FIXED:
-        more = (after.feature.n_codes > before.feature.n_codes) & (after.feature.weight > 0.0)
-        if more.any():
-            c = int(np.argmax(more))
+        has_more_cuts = (after.feature.n_codes > before.feature.n_codes) & (after.feature.weight > 0.0)
+        if has_more_cuts.any():
+            c = int(np.argmax(has_more_cuts))
             name = old.columns.names[int(old.columns.source[c])]
             cuts = [int(rule.feature.n_codes[c]) - 1 for rule in (after, before)]
             return f"column {name!r} has {cuts[0]} cuts, and had {cuts[1]}"
@@ -137,20 +141,23 @@ def _wider_cuts(old: TreeModel, before: SplitRule, after: SplitRule) -> str:
 
 
 def _wider_choice_of_columns(old: TreeModel, before: SplitRule, after: SplitRule) -> str:
-    """Return how the rule ``after`` allows other columns, or other columns on one path, than ``before``, or ""."""
-    free = (LOCAL, LOCAL_TRIVIAL, GRID, DYADIC)
-    if before.kind not in free or after.kind not in free:
+    """Return a text that says how the rule ``after`` allows splits on more columns, or on more of them on one path.
+
+    Return "" if it does not. ``before`` and ``after`` are the split rules of ``old`` and of the other model.
+    """
+    independent_kinds = (LOCAL, LOCAL_TRIVIAL, GRID, DYADIC)
+    if before.kind not in independent_kinds or after.kind not in independent_kinds:
         return ""
-    used = (after.feature.weight > 0.0) & (after.feature.n_codes > 1)
-    new_ones = used & (before.feature.weight == 0.0)
+    has_splits = (after.feature.weight > 0.0) & (after.feature.n_codes > 1)
+    has_new_weight = has_splits & (before.feature.weight == 0.0)
     names = np.array(old.columns.names, dtype=object)[old.columns.source]
-    if new_ones.any():
-        return f"column {names[np.argmax(new_ones)]!r} has a feature weight above 0, and had 0"
+    if has_new_weight.any():
+        return f"column {names[np.argmax(has_new_weight)]!r} has a feature weight above 0, and had 0"
     groups = after.feature.groups
     bits = [1 << b for b in range(62)] if np.all(groups >= 0) else [-1]
     for bit in bits:
-        together = used & ((groups & bit) != 0)
-        if together.any() and np.bitwise_and.reduce(before.feature.groups[together]) == 0:
-            listed = repr_of(list(dict.fromkeys(names[together].tolist())))
+        in_group = has_splits & ((groups & bit) != 0)
+        if in_group.any() and np.bitwise_and.reduce(before.feature.groups[in_group]) == 0:
+            listed = in_words(list(dict.fromkeys(names[in_group].tolist())))
             return f"the columns {listed} may interact, and could not all interact before (interactions)"
     return ""

@@ -19,7 +19,7 @@ from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .added_rows import parts_with_rows
 from .cells import PlainCell, root_cell
-from .data import Merged, Units, first_rows, merge_rows, read_target
+from .data import MergedRows, Units, first_rows, merge_rows, read_target
 from .leaf.base import Leaf, Target
 from .leaf.codes import LeafRule
 from .obstacles import check_known, obstacle_to_certificate
@@ -44,11 +44,16 @@ class Lowered(NamedTuple):
     """A model in the form that compiled code uses: arrays and integer codes."""
 
     units: Units
+    """Merged rows."""
     prior: PriorTables
+    """Log factors of the tree prior."""
     split_prior: SplitRule
+    """Parameters of the split prior."""
     leaf: LeafRule
+    """Parameters of the leaf model."""
     proposal_leaf: LeafRule
-    """Leaf rule for tables of scores: the same as ``leaf``, but a variance that is drawn changes rarely."""
+    """Leaf model of stored sums over splits, from which proposals are drawn. It equals ``leaf``, but if leaves share a
+    variance that is drawn, the value here changes rarely, so that stored sums stay valid."""
 
     @property
     def n_weights(self) -> int:
@@ -198,21 +203,21 @@ class TreeModel:
         """Return the columns (n, c) of the training table that the leaf uses, or None if it uses no columns."""
         if leaf.x_columns is None:
             return None
-        return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_places(leaf)])
+        return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_indices(leaf)])
 
-    def _x_places(self, leaf: Leaf) -> list[int]:
+    def _x_indices(self, leaf: Leaf) -> list[int]:
         """Return the indices of the columns of X that the leaf uses."""
         return self.columns.ordered_indices("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Return the columns (n, c) of ``numbers`` (n, p) that the leaf uses, or None if it uses no columns of X."""
+        """Return the columns (n, c) of feature values ``numbers`` (n, p) that the leaf uses, or None if it uses none."""
         if self.leaf.x_columns is None:
             return None
-        chosen = numbers[:, self._x_places(self.leaf)]
-        if not np.isfinite(chosen).all():
-            row = int(np.argmax(~np.isfinite(chosen).all(axis=1)))
+        columns = numbers[:, self._x_indices(self.leaf)]
+        if not np.isfinite(columns).all():
+            row = int(np.argmax(~np.isfinite(columns).all(axis=1)))
             raise ValueError(f"row {row} lacks a value of {self.leaf.x_columns}, which the leaf needs; fill it in.")
-        return np.ascontiguousarray(chosen)
+        return np.ascontiguousarray(columns)
 
     def __getstate__(self) -> dict[str, Any]:
         # `lowered` contains addresses of compiled functions, which are not valid in another process
@@ -260,19 +265,21 @@ class TreeModel:
         """Write the model to a file, netCDF or Zarr by its suffix, for `load`; errors as of `SampledPosterior.save`."""
         write_parts({"model": self.parts_in_file}, path)
 
-    def _merge(self, table: Table) -> Merged:
-        """Merge rows that no split can separate: rows with equal codes, or, under a fixed tree, in the same leaf.
+    def _merge(self, table: Table) -> MergedRows:
+        """Merge rows of the training table that no split can separate, and return the merged rows.
+
+        These are rows with equal codes, or, under a fixed tree, in the same leaf.
 
         Under a fixed tree only one row of each leaf is coded.
         """
-        cells = self.split_prior.finest_cells(table, self.columns)
-        if cells is None:
+        finest_cells = self.split_prior.finest_cells(table, self.columns)
+        if finest_cells is None:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
-        merged = merge_rows(cells[None], self.leaf, self.target)
-        of_row = merged.unit_of_row
-        some = table if of_row is None else Table(table.take(first_rows(of_row, merged.units.n_units)))
-        codes = encode(some, self.columns, self.scales)
-        return Merged(merged.units._replace(codes=codes), of_row)
+        merged_rows = merge_rows(finest_cells[None], self.leaf, self.target)
+        of_row = merged_rows.unit_of_row
+        representatives = table if of_row is None else Table(table.take(first_rows(of_row, merged_rows.units.n_units)))
+        codes = encode(representatives, self.columns, self.scales)
+        return MergedRows(merged_rows.units._replace(codes=codes), of_row)
 
     @property
     def classes_(self) -> np.ndarray | None:
@@ -310,10 +317,13 @@ class TreeModel:
         leaf = self.leaf.rule(self.target)
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
-    def unit_numbers(self, chosen: np.ndarray) -> np.ndarray:
-        """Return rows of numbers (m, p) with the codes of the merged rows ``chosen`` (m,); NaN for missing values."""
-        codes, n_features = self.units.codes[:, chosen].astype(np.int64), self.n_features
-        out = np.empty((len(chosen), n_features))
+    def unit_numbers(self, unit_indices: np.ndarray) -> np.ndarray:
+        """Return rows of numbers (m, p) that have the codes of the merged rows ``unit_indices`` (m,).
+
+        Missing values are NaN, and categories are their indices.
+        """
+        codes, n_features = self.units.codes[:, unit_indices].astype(np.int64), self.n_features
+        out = np.empty((len(unit_indices), n_features))
         for k, scale in enumerate(self.scales[:n_features]):
             out[:, k] = codes[k] if self.columns.is_nominal[k] else scale.numbers(codes[k])
         for c, k in enumerate(self.columns.twins, start=n_features):
@@ -414,9 +424,9 @@ class TreeModel:
                 raise ValueError(f"node {number}, {tree.split(number)}: the model has no cut there to part its rows.")
         score = self.leaf.log_tree_score(np.array(stats), self.target)
         if not math.isfinite(score):
-            alone = [self.leaf.log_tree_score(each[None], self.target) for each in stats]
-            i = int(np.argmin(np.isfinite(alone)))
-            raise not_finite(self, [], f"leaf {leaves[i][0]} of the tree", leaves[i][1], stats[i], alone[i])
+            leaf_scores = [self.leaf.log_tree_score(leaf_stats[None], self.target) for leaf_stats in stats]
+            i = int(np.argmin(np.isfinite(leaf_scores)))
+            raise not_finite(self, [], f"leaf {leaves[i][0]} of the tree", leaves[i][1], stats[i], leaf_scores[i])
         return score
 
     def is_forced(self, cell: PlainCell) -> bool:
@@ -426,7 +436,7 @@ class TreeModel:
         return cell.depth >= self.prior_tables.depth_limit or not self.rules.admissible(cell).any()
 
     def log_split(self, cell: PlainCell) -> float:
-        """Return the log prior factor of a cell that is split, without the probability R of the split."""
+        """Return the log prior factor of splitting a cell, in nats, without the probability R of the split."""
         if self._is_joint(cell):
             return 0.0
         return self.tree_prior.log_split(cell.depth, self._node(cell))
@@ -438,7 +448,7 @@ class TreeModel:
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
 
     def _log_stop(self, cell: PlainCell) -> float:
-        """Return the log prior factor of a leaf; -inf for a joint node of a fixed tree."""
+        """Return the log prior factor of a cell that is a leaf, in nats; -inf for a joint node of a fixed tree."""
         if self._is_joint(cell):
             return -math.inf
         forced = self.is_forced(cell)
@@ -449,7 +459,7 @@ class TreeModel:
         return self.shape is not None and bool(self.shape.is_joint[cell.node])
 
     def _node(self, cell: PlainCell) -> int:
-        """Return the node of the fixed tree, or -1 under other split priors."""
+        """Return the index of the node of the fixed tree that the cell is, or -1 under other split priors."""
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:

@@ -34,17 +34,17 @@ from .tree_prior import (
 if TYPE_CHECKING:
     from .model import TreeModel
 
-TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential)
-SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
+COMPILED_TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential)
+COMPILED_SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
 """Classes of tree priors, split priors and leaf models that compiled code implements."""
-LEAVES = (
+COMPILED_LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
     *(ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial, MultivariateNormal, NormalLinear),
     *(IndependentNormals, OrderedClasses),
     CustomLeaf,
 )
-FREE = frozenset(
+UNCOMPILED_METHODS = frozenset(
     {"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw", "draw_parameters", "draw_given"}
 )
 """Methods of a leaf without a compiled form, which a subclass may therefore change."""
@@ -52,25 +52,28 @@ FREE = frozenset(
 
 def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> None:
     """Raise a TypeError if a part of a model is of an unknown class, or of a subclass that compiled code ignores."""
-    _check(tree_prior, TREE_PRIORS, "tree_prior")
-    _check(split_prior, SPLIT_PRIORS, "split_prior")
+    _check_class(tree_prior, COMPILED_TREE_PRIORS, "tree_prior")
+    _check_class(split_prior, COMPILED_SPLIT_PRIORS, "split_prior")
     if leaf is not None:
-        _check(leaf, LEAVES, "leaf")
+        _check_class(leaf, COMPILED_LEAVES, "leaf")
 
 
-def _check(part: Any, classes: tuple[type, ...], name: str) -> None:
-    """Raise a TypeError if ``part`` has none of the ``classes``, or its subclass changes a method that is compiled."""
+def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
+    """Raise a TypeError if ``part`` is of none of the ``classes``, or of a subclass that changes a compiled method.
+
+    ``name`` is the argument of `TreeModel` that is checked.
+    """
     lineage = type(part).__mro__
     base = next((cls for cls in lineage if cls in classes), None)
     if base is None:
-        *most, last = (cls.__name__ for cls in classes)
-        is_own = isinstance(part, TreePrior | SplitPrior | Leaf)
-        what = f"a {type(part).__name__}, which has no compiled form" if is_own else repr_of(part)
-        raise TypeError(f"{name} is {what}; give {', '.join(most)} or {last}.")
-    free = FREE | set(getattr(base, "__dataclass_fields__", {}))
+        *names, last = (cls.__name__ for cls in classes)
+        is_part = isinstance(part, TreePrior | SplitPrior | Leaf)
+        what = f"a {type(part).__name__}, which has no compiled form" if is_part else in_words(part)
+        raise TypeError(f"{name} is {what}; give {', '.join(names)} or {last}.")
+    changeable = UNCOMPILED_METHODS | set(getattr(base, "__dataclass_fields__", {}))
     for cls in lineage[: lineage.index(base)]:
         for changed in vars(cls):
-            if hasattr(base, changed) and not changed.startswith("__") and changed not in free:
+            if hasattr(base, changed) and not changed.startswith("__") and changed not in changeable:
                 raise TypeError(
                     f"{name} is a {type(part).__name__}, which changes {changed} of {base.__name__}; compiled code "
                     f"would go on with that of {base.__name__}, so the two would disagree: give a {base.__name__}."
@@ -78,9 +81,17 @@ def _check(part: Any, classes: tuple[type, ...], name: str) -> None:
 
 
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
-    """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
-    reason = _of_leaf(model) or model.split_prior.use_of_rows or _of_prior(model) or _of_classes(model)
-    return reason or _of_columns(model) or (unknown_constant(model) if sampled else None)
+    """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None.
+
+    ``sampled`` is True for certificates of draws, which do not determine a normalising constant.
+    """
+    reason = (
+        _obstacle_in_leaf(model)
+        or model.split_prior.use_of_rows
+        or _obstacle_in_prior(model)
+        or _obstacle_in_classes(model)
+    )
+    return reason or _obstacle_in_columns(model) or (unknown_constant(model) if sampled else None)
 
 
 def unknown_weights(model: TreeModel) -> str:
@@ -103,8 +114,8 @@ def unknown_constant(model: TreeModel) -> str | None:
     )
 
 
-def _of_leaf(model: TreeModel) -> str | None:
-    """Return the reason against a certificate in the leaf model, E or the weights, or None."""
+def _obstacle_in_leaf(model: TreeModel) -> str | None:
+    """Return the reason against a certificate that lies in the leaf model, the rows of E or the weights, or None."""
     leaf, target = model.leaf, model.target
     if not leaf.is_classifier:
         return (
@@ -123,7 +134,7 @@ def _of_leaf(model: TreeModel) -> str | None:
     return None
 
 
-def _of_prior(model: TreeModel) -> str | None:
+def _obstacle_in_prior(model: TreeModel) -> str | None:
     """Return the reason against a certificate in unknown feature weights or the cost of empty leaves, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
@@ -132,8 +143,8 @@ def _of_prior(model: TreeModel) -> str | None:
     return None
 
 
-def _of_classes(model: TreeModel) -> str | None:
-    """Return the reason against a certificate in classes without rows in E, or None."""
+def _obstacle_in_classes(model: TreeModel) -> str | None:
+    """Return the reason against a certificate that lies in classes that no row of E has, or None."""
     in_e = np.zeros(model.target.n_classes, dtype=np.bool_)
     in_e[model.target.values[model.target.estimation]] = True
     assert model.classes_ is not None
@@ -152,17 +163,20 @@ def _of_classes(model: TreeModel) -> str | None:
     return None
 
 
-def _of_columns(model: TreeModel) -> str | None:
-    """Return the reason against a certificate in categories or missing values that only counted rows have, or None."""
-    units, columns = model.units, model.columns
-    in_e = units.label < model.target.n_classes
+def _obstacle_in_columns(model: TreeModel) -> str | None:
+    """Return the reason against a certificate in categories or missing values that only counted rows have, or None.
+
+    Counted rows are those outside E, whose errors a bound counts.
+    """
+    merged_rows, columns = model.units, model.columns
+    in_e = merged_rows.label < model.target.n_classes
     for j in np.flatnonzero(columns.is_nominal).tolist():
         if is_grouped(columns.categories[j]):
             return (
                 f"column {columns.names[j]!r} has more than {MAX_CATEGORIES} categories, and the rows of each, counted "
                 f"ones too, decide which are grouped; give at most {MAX_CATEGORIES} groups of your own"
             )
-        missing = np.setdiff1d(np.arange(model.n_codes[j]), units.codes[j, in_e])
+        missing = np.setdiff1d(np.arange(model.n_codes[j]), merged_rows.codes[j, in_e])
         if len(missing):
             categories = columns.categories[j]
             assert categories is not None

@@ -75,23 +75,23 @@ def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Spl
     return None if cut is None else Split(c, cut, -1)
 
 
-class Grown(NamedTuple):
+class GrownTree(NamedTuple):
     """A tree and the cells of its leaves, from left to right."""
 
     tree: Tree
     leaves: list[PlainCell]
 
 
-def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown:
+def grow_tree(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> GrownTree:
     """Grow a tree from the root in preorder: ``decide`` returns the split of a cell, or None to make it a leaf."""
     nodes: list[list] = []
     leaves = []
     todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
     while todo:
         cell, right_of = todo.pop()
-        here = len(nodes)
+        index = len(nodes)
         if right_of >= 0:
-            nodes[right_of][3] = here
+            nodes[right_of][3] = index
         split = decide(cell)
         if split is None:
             nodes.append([LEAF, 0.0, 0, 0, -1, False, (np.nan, np.nan)])
@@ -102,53 +102,54 @@ def grow(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> Grown
         threshold, categories, between = _in_data_units(model, cell, split, default_left)
         if columns.other_coordinate[c] != c:
             default_left = c < columns.n_features
-        nodes.append([columns.source[c], threshold, here + 1, 0, categories, default_left, between])
-        todo += [(right, here), (left, -1)]
+        nodes.append([columns.source[c], threshold, index + 1, 0, categories, default_left, between])
+        todo += [(right, index), (left, -1)]
     features, thresholds, lefts, rights, masks, defaults, between = zip(*nodes, strict=True)
     arrays = (features, thresholds, lefts, rights, masks, defaults)
     ends = between if call_uncompiled(parts_rows, model.split_prior) else None
-    return Grown(Tree(*arrays, columns=model.columns, classes=model.classes_, between=ends), leaves)
+    return GrownTree(Tree(*arrays, columns=model.columns, classes=model.classes_, between=ends), leaves)
 
 
 def _in_data_units(
     model: TreeModel, cell: PlainCell, split: Split, default_left: bool
 ) -> tuple[float, int, tuple[float, float]]:
-    """Return the threshold, the bit set of the categories that go left, and the values next to the threshold.
+    """Return the threshold of a split of a cell, its categories that go left, and the values next to the threshold.
 
-    These are stored in a `Tree`, in the units of the data. Values that do not apply are 0, -1 and (NaN, NaN).
+    The categories are a bit set. All are stored in a `Tree`, in the units of the data. Values that do not apply are 0,
+    -1 and (NaN, NaN).
     """
     unknown = np.nan, np.nan
     k = split.feature
-    local = call_uncompiled(parts_rows, model.split_prior)
+    has_local_cuts = call_uncompiled(parts_rows, model.split_prior)
     if split.categories >= 0:
         present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
-        if not local:
+        if not has_local_cuts:
             cut_to_box = model.shape is None and cell.low[k]
             return 0.0, split.categories & int(cell.low[k]) if cut_to_box else split.categories, unknown
         absent = ((1 << int(model.n_codes[k])) - 1) & ~present
         return 0.0, (split.categories & present) | (absent if default_left else 0), unknown
     cut, upper = split.cut, split.cut + 1
-    if local:
+    if has_local_cuts:
         codes = cell.codes(k)
         n_codes, cut = int(model.n_codes[k]), int(codes[codes <= cut].max(initial=-1))
         upper = int(codes[codes > cut].min(initial=n_codes))
         cut = n_codes - 1 if upper == n_codes else cut
-    here, scale = (np.array([cut]), np.array([upper])), model.scales[k]
-    low, high = scale.between(*here)[0].tolist()
-    return float(scale.threshold(*here)[0]), -1, (low, high)
+    arguments, scale = (np.array([cut]), np.array([upper])), model.scales[k]
+    low, high = scale.between(*arguments)[0].tolist()
+    return float(scale.threshold(*arguments)[0]), -1, (low, high)
 
 
 def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> np.ndarray | None:
     """Check feature weights (p,) and return them; None if they are known, or not given for a tree without splits."""
-    drawn = model.split_prior.drawn_weights
+    weights_prior = model.split_prior.drawn_weights
     if feature_weights is None:
-        if drawn is not None and np.any(tree.feature != LEAF):
+        if weights_prior is not None and np.any(tree.feature != LEAF):
             raise ValueError(
-                f"the prior of a tree depends on the feature weights, which are unknown under {drawn}; give "
+                f"the prior of a tree depends on the feature weights, which are unknown under {weights_prior}; give "
                 "feature_weights=, such as those of a draw."
             )
         return None
-    if drawn is None:
+    if weights_prior is None:
         raise ValueError(f"{model.split_prior!r} has its feature weights; leave feature_weights out.")
     weight = read_numbers("feature_weights", feature_weights)
     if weight.shape != (model.n_features,):
@@ -158,7 +159,7 @@ def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> 
     return weight
 
 
-def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
+def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
     """Draw a tree from the prior. Return None if the prior is not a process, or if rejection finds no tree.
 
     A conditioned process is drawn by rejecting trees that are too deep or reach cells without admissible split. Unknown
@@ -169,7 +170,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
         return None
     conditioned = isinstance(prior, BranchingProcess) and prior.conditioned
 
-    class TooFar(Exception):
+    class TooDeep(Exception):
         pass
 
     def decide(cell: PlainCell) -> Split | None:
@@ -179,15 +180,15 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> Grown | None:
         if rng.random() >= np.exp(model.log_split(cell)):
             return None
         if forced:
-            raise TooFar
+            raise TooDeep
         return model.rules.draw(rng, cell, log_weight)
 
-    drawn = model.split_prior.drawn_weights
+    weights_prior = model.split_prior.drawn_weights
     for _ in range(MAX_TRIES if conditioned else 1):
-        log_weight = None if drawn is None else drawn.draw(rng, model.n_features)
+        log_weight = None if weights_prior is None else weights_prior.draw(rng, model.n_features)
         try:
-            return grow(model, decide)
-        except TooFar:
+            return grow_tree(model, decide)
+        except TooDeep:
             continue
     return None
 
@@ -203,13 +204,13 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
         return stored[key]
     generator, count = read_generator(rng), np.zeros(model.n_features)
     for _ in range(draws):
-        grown = draw_prior(model, generator)
-        if grown is None:
+        sampled_tree = draw_prior(model, generator)
+        if sampled_tree is None:
             raise ValueError(
                 f"trees of {model.tree_prior!r} cannot be drawn one by one; use exact.solve(model).prior_inclusion(), "
                 "or a ChipmanPrior."
             )
-        feature = grown.tree.feature
+        feature = sampled_tree.tree.feature
         count[np.unique(feature[feature != LEAF])] += 1.0
     if key is not None:
         stored[key] = count / draws
@@ -217,7 +218,7 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
 
 
 def log_marginal_prior(model: TreeModel, tree: Tree) -> float:
-    """Return the log prior of ``tree`` in nats. Feature weights that are unknown are integrated out.
+    """Return the log prior of ``tree`` in nats, with unknown feature weights integrated out; NaN if this is impossible.
 
     If every cell that is split admits every feature with all of its weight, the features of the splits are a
     Dirichlet-multinomial draw: the weights give ``Gamma(a) / Gamma(a + n)`` times the product over features of
@@ -225,36 +226,37 @@ def log_marginal_prior(model: TreeModel, tree: Tree) -> float:
     does not count. The result is NaN if a cell admits some features but not all, since the integral then has no such
     form. If the weights are not unknown it is that of `TreeModel.log_prior`.
     """
-    drawn = model.split_prior.drawn_weights
-    if drawn is None:
+    weights_prior = model.split_prior.drawn_weights
+    if weights_prior is None:
         return model.log_prior(tree)
-    equal = model.log_prior(tree, feature_weights=np.ones(model.n_features))
-    if equal == -math.inf:
-        return equal
-    counts, n_chosen = np.zeros(model.n_features), 0
+    log_prior = model.log_prior(tree, feature_weights=np.ones(model.n_features))
+    if log_prior == -math.inf:
+        return log_prior
+    counts, n_free_splits = np.zeros(model.n_features), 0
     for number, cell, split in model.visit(tree):
         if tree.feature[number] == LEAF or split is None:
             continue
         source = model.columns.source
-        admitted = np.bincount(source, weights=model.split_prior.admissible(cell), minlength=model.n_features)
-        if np.count_nonzero(admitted) == 1:
+        admissible = np.bincount(source, weights=model.split_prior.admissible(cell), minlength=model.n_features)
+        if np.count_nonzero(admissible) == 1:
             continue
-        if np.any(admitted < 1.0):
+        if np.any(admissible < 1.0):
             return math.nan
         counts[source[split.feature]] += 1.0
-        n_chosen += 1
-    return equal + n_chosen * math.log(model.n_features) + log_dirichlet_multinomial(drawn, counts)
+        n_free_splits += 1
+    return log_prior + n_free_splits * math.log(model.n_features) + log_dirichlet_multinomial(weights_prior, counts)
 
 
-def log_dirichlet_multinomial(drawn: DirichletWeights, counts: np.ndarray) -> float:
-    """Return the log probability of a sequence of features in which feature k occurs ``counts[k]`` times.
+def log_dirichlet_multinomial(weights_prior: DirichletWeights, counts: np.ndarray) -> float:
+    """Return the log probability of a sequence of features in which feature k occurs ``counts[k]`` times, in nats.
 
-    The weights, and the concentration if it is unknown, are integrated out.
+    Each is drawn by feature weights with the prior ``weights_prior``. The weights, and their concentration if it is
+    unknown, are integrated out.
     """
     p, n = len(counts), counts.sum()
-    a = drawn.concentrations(p)[:, None]
-    each = (gammaln(a / p + counts) - gammaln(a / p)).sum(axis=1)
-    log_terms = each + gammaln(a[:, 0]) - gammaln(a[:, 0] + n)
+    a = weights_prior.concentrations(p)[:, None]
+    log_ratios = (gammaln(a / p + counts) - gammaln(a / p)).sum(axis=1)
+    log_terms = log_ratios + gammaln(a[:, 0]) - gammaln(a[:, 0] + n)
     return float(np.logaddexp.reduce(log_terms) - math.log(len(a)))
 
 
@@ -278,7 +280,7 @@ def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, n
                 visit.split.categories,
             )
             if visit.split.categories < 0:
-                node["cut"][visit.number], node["upper"][visit.number] = _gap(model, visit)
+                node["cut"][visit.number], node["upper"][visit.number] = _codes_beside_cut(model, visit)
     if not is_valid.all():
         raise ValueError(
             f"tree {number} splits at node {int(np.argmin(is_valid))} at a value without a cut in the model's coding; "
@@ -287,17 +289,20 @@ def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, n
     return node, stats
 
 
-def _gap(model: TreeModel, visit: Visit) -> tuple[int, int]:
-    """Return the largest code left of a cut and the smallest right of it; under local cuts, among those in the cell."""
+def _codes_beside_cut(model: TreeModel, visit: Visit) -> tuple[int, int]:
+    """Return the largest code left of the cut of a visited node, and the smallest right of it.
+
+    Under local cuts only the codes of rows in the cell count.
+    """
     assert visit.split is not None
     cut = visit.split.cut
     if not call_uncompiled(parts_rows, model.split_prior):
         return cut, cut + 1
     codes = visit.cell.codes(visit.split.feature)
-    left, right = codes[codes <= cut], codes[codes > cut]
-    if not len(left) or not len(right):
+    codes_left, codes_right = codes[codes <= cut], codes[codes > cut]
+    if not len(codes_left) or not len(codes_right):
         return cut, cut + 1
-    return int(left.max()), int(right.min())
+    return int(codes_left.max()), int(codes_right.min())
 
 
 def can_start(model: TreeModel, tree: Tree) -> bool:
@@ -309,7 +314,7 @@ def can_start(model: TreeModel, tree: Tree) -> bool:
         return False
     for visit in model.visit(tree):
         if visit.split is not None and visit.split.categories >= 0:
-            inside = model.categories_in(visit.cell, visit.split.feature)
-            if not visit.split.categories & inside & -inside:
+            possible_categories = model.categories_in(visit.cell, visit.split.feature)
+            if not visit.split.categories & possible_categories & -possible_categories:
                 return False
     return True

@@ -33,6 +33,7 @@ class PriorTables(NamedTuple):
     table: np.recarray
     """(m,) records of dtype FACTORS, by depth, or by node of the fixed tree if ``by_node``."""
     by_node: bool
+    """True if the factors are by node of the fixed tree, False if by depth."""
     depth_limit: int
     """Depth at which every node is a leaf."""
     empty_bonus: float
@@ -53,10 +54,13 @@ class FixedShape(NamedTuple):
     depth: np.ndarray
     """(m,) int64: number of ancestors that are not joint."""
     left: np.ndarray
+    """(m,) int32: index of the left child."""
     right: np.ndarray
+    """(m,) int32: index of the right child."""
     is_leaf: np.ndarray
+    """(m,) bool: True for the leaves of the fixed tree."""
     is_joint: np.ndarray
-    """(m,) bool."""
+    """(m,) bool: True for joint nodes."""
 
     def inner(self, limit: int) -> np.ndarray:
         """Return True for each node (m,) that can be split if no tree is deeper than ``limit``."""
@@ -83,11 +87,11 @@ class TreePrior:
             check_count("max_depth", self.max_depth, 0, DEPTH_CEILING, or_none=True)
 
     def log_split(self, depth: Any, node: Any) -> Any:
-        """Return the log factor of splitting a node that can be split."""
+        """Return the log prior factor of a node that can be split, and is."""
         raise NotImplementedError
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        """Return the log factor of a leaf.
+        """Return the log prior factor of a leaf.
 
         ``forced`` is True if its cell cannot be split or lies at ``max_depth``, ``empty`` if the cell has no rows.
         """
@@ -116,23 +120,26 @@ class TreePrior:
 
 
 def tabulate_prior(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
-    """Return ``prior`` as tables of log factors. ``natural_depth`` is the largest depth that the splits allow."""
+    """Return ``prior`` as tables of log factors by depth, or by node of the fixed tree with this ``shape``.
+
+    ``natural_depth`` is the largest depth that the splits allow, ``shape`` None if there is no fixed tree.
+    """
     limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
-    joint: np.ndarray | bool
+    is_joint: np.ndarray | bool
     if shape is None:
-        depth, inner, joint = np.arange(limit + 1), np.arange(limit + 1) < limit, False
+        depth, may_split, is_joint = np.arange(limit + 1), np.arange(limit + 1) < limit, False
         node = np.full(limit + 1, -1)
     else:
-        depth, inner, joint = shape.depth, shape.inner(limit), shape.is_joint
+        depth, may_split, is_joint = shape.depth, shape.inner(limit), shape.is_joint
         node = np.arange(len(depth))
     table = np.empty(len(depth), dtype=FACTORS).view(np.recarray)
-    table.log_split = np.where(joint, 0.0, np.where(inner, prior.log_split(depth, node), -np.inf))
-    table.log_forced = np.where(joint, -np.inf, prior.log_stop(depth, node, forced=True, empty=False))
+    table.log_split = np.where(is_joint, 0.0, np.where(may_split, prior.log_split(depth, node), -np.inf))
+    table.log_forced = np.where(is_joint, -np.inf, prior.log_stop(depth, node, forced=True, empty=False))
     free = prior.log_stop(depth, node, forced=False, empty=False)
-    table.log_stop = np.where(inner & ~np.asarray(joint), free, table.log_forced)
+    table.log_stop = np.where(may_split & ~np.asarray(is_joint), free, table.log_forced)
     empty_bonus = prior.log_stop(0, 0, forced=True, empty=True) - prior.log_stop(0, 0, forced=True, empty=False)
-    once = prior.log_constant(shape), prior.log_by_leaves()
-    return PriorTables(table, shape is not None, limit, float(empty_bonus), *once)
+    per_tree = prior.log_constant(shape), prior.log_by_leaves()
+    return PriorTables(table, shape is not None, limit, float(empty_bonus), *per_tree)
 
 
 @register_class
@@ -194,6 +201,7 @@ class BranchingProcess(TreePrior):
             )
 
     def _rho(self, depth: Any, node: Any) -> Any:
+        """Return the split probabilities of nodes at these depths, or with these indices in the fixed tree if >= 0."""
         rho = np.asarray(self.rho, dtype=np.float64)
         if rho.ndim == 0:
             return np.broadcast_to(rho, np.shape(depth))
@@ -227,20 +235,22 @@ class BranchingProcess(TreePrior):
         """Return the sum ``z`` over the prunings of the fixed tree of their prior as an unstopped process."""
         rho = self._rho(shape.depth, np.arange(len(shape.depth)))
         inner = shape.inner(DEPTH_CEILING if self.max_depth is None else self.max_depth)
-        return float(mass_of_root(np.array(rho), shape.is_joint, inner, shape.left, shape.right))
+        return float(pruning_mass(np.array(rho), shape.is_joint, inner, shape.left, shape.right))
 
 
 @jit
-def mass_of_root(rho: np.ndarray, joint: np.ndarray, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
-    """Return the probability that an unstopped process makes a pruning of the fixed tree.
+def pruning_mass(
+    rho: np.ndarray, is_joint: np.ndarray, may_split: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> float:
+    """Return the probability that an unstopped process yields a pruning of the fixed tree, with m nodes in preorder.
 
-    ``z = (1 - rho) + rho z_left z_right``, with a product 0 if the node cannot be split; ``z = z_left z_right`` for a
-    joint node.
+    ``z = (1 - rho) + rho z_left z_right``, with a product 0 unless the node ``may_split``; ``z = z_left z_right`` for a
+    joint node. The arguments (m,) are the split probability of each node, its kind and its children.
     """
     z = np.empty(len(rho))
     for i in range(len(rho) - 1, -1, -1):
-        below = z[left[i]] * z[right[i]] if inner[i] else 0.0
-        z[i] = below if joint[i] else (1.0 - rho[i]) + rho[i] * below
+        children_mass = z[left[i]] * z[right[i]] if may_split[i] else 0.0
+        z[i] = children_mass if is_joint[i] else (1.0 - rho[i]) + rho[i] * children_mass
     return z[0]
 
 
@@ -325,7 +335,7 @@ class LeafPenalty(TreePrior):
         return None
 
 
-MOST_LEAVES = 1 << 12
+MAX_PRIOR_LEAVES = 1 << 12
 """Largest number of leaves that a prior by the number of leaves may admit."""
 
 
@@ -394,8 +404,8 @@ class LeafCountPrior(CountsLeaves):
 
     def __post_init__(self) -> None:
         pmf = read_numbers("pmf", self.pmf)
-        if pmf.ndim != 1 or not 3 <= len(pmf) <= MOST_LEAVES + 1:
-            raise ValueError(f"pmf has shape {pmf.shape}; give (most leaves + 1,), for 2 to {MOST_LEAVES} leaves.")
+        if pmf.ndim != 1 or not 3 <= len(pmf) <= MAX_PRIOR_LEAVES + 1:
+            raise ValueError(f"pmf has shape {pmf.shape}; give (most leaves + 1,), for 2 to {MAX_PRIOR_LEAVES} leaves.")
         if pmf[0] != 0.0 or not np.all(pmf[1:] > 0.0) or not np.isfinite(pmf.sum()):
             raise ValueError(f"pmf={repr_of(pmf.tolist())}; give 0 for no leaves, and a number > 0 for all others.")
         set_field(self, "pmf", tuple((pmf / pmf.sum()).tolist()))
@@ -435,8 +445,8 @@ class CatalanExponential(CountsLeaves):
     max_depth: int | None = None
 
     def __post_init__(self) -> None:
-        set_field(self, "rate", check_number("rate", self.rate, "a finite rate >= 0", 0.0))
-        set_field(self, "max_leaves", check_count("max_leaves", self.max_leaves, 2, MOST_LEAVES))
+        settle(self, "rate", check_number("rate", self.rate, "a finite rate >= 0", 0.0))
+        settle(self, "max_leaves", check_count("max_leaves", self.max_leaves, 2, MAX_PRIOR_LEAVES))
         super().__post_init__()
 
     def log_pmf(self) -> np.ndarray:

@@ -15,11 +15,11 @@ from ..tree.export import value_lines
 if TYPE_CHECKING:
     from .model import TreeModel
 
-FAR = 100.0
-"""Ratio of mean and standard deviation of a column beyond which a text subtracts a value near the mean."""
-ERROR = 1e-3
+MAX_MEAN_BY_DEVIATION = 100.0
+"""Ratio of mean to standard deviation of a column beyond which a text subtracts a value near the mean."""
+MAX_ROUNDING_ERROR = 1e-3
 """Largest error of a prediction that rounded coefficients cause, as a fraction of the standard deviation of y."""
-STRAIGHT = 1e-6
+LINEARITY_TOLERANCE = 1e-6
 """Largest relative deviation from a straight line of predictions that are shown as a regression."""
 
 
@@ -35,7 +35,7 @@ class Regressor(NamedTuple):
 
 
 def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
-    """Return the predictions of cells with ``stats`` (m, n_stats) in words.
+    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats) in words.
 
     Return None if `Leaf.value` describes them completely: class probabilities, a mean, or means of several outputs
     without names. A leaf whose prediction is linear in columns of X is shown as ``y = 1.2 + 3.4 x0``. If the prediction
@@ -50,20 +50,20 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
         return [", ".join(line) for line in lines]
     regressors = model.target.regressors
     assert regressors is not None
-    places = model.columns.ordered_indices("columns", leaf.x_columns)
-    names = [model.columns.names[k] for k in places]
+    indices = model.columns.ordered_indices("columns", leaf.x_columns)
+    names = [model.columns.names[k] for k in indices]
     center, scale = regressors.mean(axis=0), regressors.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    middle, slope, straight = _fitted(model, stats, center, scale)
-    if not straight:
+    at_center, slope, is_linear = _fit_linear(model, stats, center, scale)
+    if not is_linear:
         return [f"depends on {', '.join(names)}"] * len(stats)
-    shown = [_regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(places)]
-    at_origin = middle - np.einsum("mcd,c->md", slope, center - [one.origin for one in shown])
-    spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), middle.shape[1:])
-    outputs = names_of_outputs(model, middle.shape[1])
+    descriptions = [_describe_regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(indices)]
+    at_origin = at_center - np.einsum("mcd,c->md", slope, center - [one.origin for one in descriptions])
+    spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), at_center.shape[1:])
+    outputs = names_of_outputs(model, at_center.shape[1])
     return [
         ", ".join(
-            f"{output} = {_formula(at_origin[i, j], slope[i, :, j], shown, float(spread[j]))}"
+            f"{output} = {_regression_text(at_origin[i, j], slope[i, :, j], descriptions, float(spread[j]))}"
             for j, output in enumerate(outputs)
         )
         for i in range(len(stats))
@@ -94,27 +94,27 @@ def output_names(model: TreeModel) -> list:
     return names_of_outputs(model, n)
 
 
-def lines_of_cells(model: TreeModel, stats: np.ndarray, most: int | None = None) -> list[list[str]]:
-    """Return the predictions of cells with ``stats`` (m, n_stats) as lines of text.
+def lines_of_cells(model: TreeModel, stats: np.ndarray, max_classes: int | None = None) -> list[list[str]]:
+    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats), each as a list of lines of text.
 
-    There are no lines if the leaf predicts nothing. If there are more than ``most`` classes, only the most probable
-    ones are listed.
+    There are no lines if the leaf predicts nothing. If there are more than ``max_classes`` classes, only the most
+    probable ones are listed.
     """
     texts = words_of_cells(model, stats)
     if texts is not None:
         return [[text] for text in texts]
     if not model.leaf.predicts:
         return [[] for _ in stats]
-    return value_lines(np.asarray(model.leaf.value(stats, model.target)), model.classes_, most)
+    return value_lines(np.asarray(model.leaf.value(stats, model.target)), model.classes_, max_classes)
 
 
-def _fitted(
+def _fit_linear(
     model: TreeModel, stats: np.ndarray, center: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the predictions (m, d) of m cells at ``center`` (c,), their slopes (m, c, d) in the c columns, and True if
-    the predictions are linear in the columns.
+    """Return predictions (m, d) of m cells at ``center`` (c,), their slopes (m, c, d) in c columns, and a test result.
 
-    The test takes steps of one ``scale`` (c,) up and down each column, and one step in all columns together.
+    This is True if the predictions are linear in the c columns of X. This is tested with steps of one ``scale``
+    (c,) up and down each column, and with one step in all columns at a time.
     """
 
     def at(offset: np.ndarray) -> np.ndarray:
@@ -122,22 +122,25 @@ def _fitted(
 
     steps = np.eye(len(center))
     up, down, middle = [at(step) for step in steps], [at(-step) for step in steps], at(0.0 * center)
-    half = (np.stack(up, axis=1) - np.stack(down, axis=1)) / 2.0
+    slope = (np.stack(up, axis=1) - np.stack(down, axis=1)) / 2.0
     bend = np.stack(up, axis=1) + np.stack(down, axis=1) - 2.0 * middle[:, None]
-    corner = at(np.linspace(1.0, 2.0, len(center)))
-    bent = corner - middle - np.einsum("mcd,c->md", half, np.linspace(1.0, 2.0, len(center)))
-    size = np.abs(middle) + np.abs(half).sum(axis=1)
-    straight = np.all(np.abs(bend) <= STRAIGHT * size[:, None]) and np.all(np.abs(bent) <= STRAIGHT * size)
-    return middle, half / scale[:, None], bool(straight)
+    oblique = at(np.linspace(1.0, 2.0, len(center)))
+    oblique_bend = oblique - middle - np.einsum("mcd,c->md", slope, np.linspace(1.0, 2.0, len(center)))
+    size = np.abs(middle) + np.abs(slope).sum(axis=1)
+    is_linear = np.all(np.abs(bend) <= LINEARITY_TOLERANCE * size[:, None]) and np.all(
+        np.abs(oblique_bend) <= LINEARITY_TOLERANCE * size
+    )
+    return middle, slope / scale[:, None], bool(is_linear)
 
 
-def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
-    """Return the text for column ``k`` with values ``x`` (n,).
+def _describe_regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
+    """Return the text by which a regression names column ``k``, which has the values ``x`` (n,) in the training table.
 
-    This is its name, or its difference from a value near the mean if it holds dates or the mean is far from 0.
+    This is the name of the column, or its difference from a value near its mean, if it consists of dates or the mean is
+    far from 0.
     """
     name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
-    if kind not in DATES and not 0.0 < FAR * spread < abs(mean):
+    if kind not in DATES and not 0.0 < MAX_MEAN_BY_DEVIATION * spread < abs(mean):
         return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)
     origin = float(math.floor(mean))
     if kind not in DATES:
@@ -148,20 +151,20 @@ def _regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
     return Regressor(f"({name} - {text})", float(origin), float(np.abs(x - origin).max()) or 1.0)
 
 
-def _formula(constant: float, slope: np.ndarray, shown: list[Regressor], spread: float) -> str:
-    """Return a regression as text. Rounding changes predictions by less than ``ERROR * spread``.
+def _regression_text(constant: float, slope: np.ndarray, regressors: list[Regressor], spread: float) -> str:
+    """Return a regression with this constant and the ``slope`` (c,) of each of c regressors as text.
 
-    ``spread`` is the standard deviation of y.
+    Rounding changes predictions by less than ``MAX_ROUNDING_ERROR * spread``. ``spread`` is the standard deviation of y.
     """
-    allowed = ERROR * (spread or abs(constant) or 1.0) / (len(shown) + 1)
-    parts = [_rounded(constant, allowed)]
-    for coefficient, one in zip(slope.tolist(), shown, strict=True):
-        text = _rounded(coefficient, allowed / one.reach)
-        parts.append(f"- {text[1:]} {one.name}" if text.startswith("-") else f"+ {text} {one.name}")
+    max_error = MAX_ROUNDING_ERROR * (spread or abs(constant) or 1.0) / (len(regressors) + 1)
+    parts = [_text_within_error(constant, max_error)]
+    for coefficient, regressor in zip(slope.tolist(), regressors, strict=True):
+        text = _text_within_error(coefficient, max_error / regressor.reach)
+        parts.append(f"- {text[1:]} {regressor.name}" if text.startswith("-") else f"+ {text} {regressor.name}")
     return " ".join(parts)
 
 
-def _rounded(x: float, error: float) -> str:
+def _text_within_error(x: float, error: float) -> str:
     """Return a number as text with at least two digits, and enough to keep the rounding error within ``error``."""
     if x == 0.0 or not math.isfinite(x):
         return rounded_text(x)
@@ -169,7 +172,7 @@ def _rounded(x: float, error: float) -> str:
     return rounded_text(x, min(max(digits, 2), SHORT_DIGITS + 9))
 
 
-MOST_STATS = 12
+MAX_LISTED_STATS = 12
 """Largest number of statistics that an error lists."""
 
 
@@ -193,7 +196,9 @@ def not_finite(model: TreeModel, path: Iterable[PathSplit], what: str, rows: int
     ``path`` are the splits above its cell, ``rows`` and ``stats`` (n_stats,) the number of rows and the statistics.
     """
     conditions = " and ".join(split_words(model, split) for split in path)
-    numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MOST_STATS].tolist()] + ["..."] * (len(stats) > MOST_STATS)
+    numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MAX_LISTED_STATS].tolist()] + ["..."] * (
+        len(stats) > MAX_LISTED_STATS
+    )
     cell = f"{conditions}{'; ' if conditions else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
     return NotFinite(
         f"the score of {what} is {float(score)}: {cell}, {model.leaf!r}. Give less extreme leaf parameters, y or "

@@ -8,7 +8,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.model import Leaf, SplitPrior
 from pactree_mcmc.model.leaf.codes import LeafRule
 from pactree_mcmc.model.leaf.compiled import leaf_score
-from pactree_mcmc.model.obstacles import LEAVES, SPLIT_PRIORS, TREE_PRIORS
+from pactree_mcmc.model.obstacles import COMPILED_LEAVES, COMPILED_SPLIT_PRIORS, COMPILED_TREE_PRIORS
 from pactree_mcmc.model.tree_prior import TreePrior
 
 X = np.arange(12.0)[:, None]
@@ -152,9 +152,9 @@ def test_what_has_no_compiled_form_may_be_changed():
 def test_every_part_that_is_exported_is_known():
     exported = [getattr(pt, name) for name in dir(pt)]
     classes = [thing for thing in exported if isinstance(thing, type)]
-    assert {cls for cls in classes if issubclass(cls, Leaf)} == set(LEAVES)
-    assert {cls for cls in classes if issubclass(cls, SplitPrior)} == set(SPLIT_PRIORS)
-    assert {cls for cls in classes if hasattr(cls, "log_stop")} == set(TREE_PRIORS)
+    assert {cls for cls in classes if issubclass(cls, Leaf)} == set(COMPILED_LEAVES)
+    assert {cls for cls in classes if issubclass(cls, SplitPrior)} == set(COMPILED_SPLIT_PRIORS)
+    assert {cls for cls in classes if hasattr(cls, "log_stop")} == set(COMPILED_TREE_PRIORS)
 
 
 def test_compiled_code_scores_no_unknown_kind():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.obstacles import LEAVES
+from pactree_mcmc.model.obstacles import COMPILED_LEAVES
 from pactree_mcmc.testing import leaf as _leaf
 from pactree_mcmc.testing.plain import plain_function, plain_package
 from tests.problems.leaves import own_poisson
@@ -75,7 +75,7 @@ def test_the_leaves_by_address(name):
 def test_every_leaf_is_checked():
     checked = [*SHIPPED.values(), *(leaf for leaf, _ in BY_ADDRESS.values())]
     # what depends on columns of X too is refused, and has tests of its own
-    assert {type(leaf) for leaf in checked} == set(LEAVES) - {pt.CustomLeaf, pt.NormalLinear}
+    assert {type(leaf) for leaf in checked} == set(COMPILED_LEAVES) - {pt.CustomLeaf, pt.NormalLinear}
     with pytest.raises(ValueError, match="predicts by columns of X"):
         pt.testing.check_leaf(pt.NormalLinear([0]))
 

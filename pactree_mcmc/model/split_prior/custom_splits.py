@@ -17,7 +17,7 @@ from ...files.encoding import CODEC
 from ...table.coding import AnyScale, encode
 from ...table.columns import Columns, describe_columns, read_groups
 from ...table.reader import Table
-from ..cells import PlainCell, Split, bits
+from ..cells import PlainCell, Split, set_bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .cuts import GridCuts, LocalCuts
 from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, equal_weight, plain_weight, weight_at
@@ -359,7 +359,7 @@ class BoundSplits(SplitPrior):
         """
         if self.kind != GRID:
             return cell.rows_by_code(k)
-        inside = np.array(bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
+        inside = np.array(set_bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
         return inside, np.ones(len(inside))
 
     def _places(self, rows: np.ndarray) -> np.ndarray:

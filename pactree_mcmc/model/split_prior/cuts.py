@@ -22,7 +22,7 @@ from ...table.coding import (
 )
 from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
-from ..cells import PlainCell, Split, bits
+from ..cells import PlainCell, Split, set_bits
 from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitPrior, check_weights
 
 
@@ -264,7 +264,7 @@ class GridCuts(SplitPrior):
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         if cell.high[feature] < 0:
-            return max((1 << (len(bits(cell.low[feature])) - 1)) - 1, 0) if cell.low[feature] else 0
+            return max((1 << (len(set_bits(cell.low[feature])) - 1)) - 1, 0) if cell.low[feature] else 0
         low, high = cell.span(feature)
         return high - low - 1
 
@@ -279,7 +279,7 @@ class GridCuts(SplitPrior):
         if cell.high[feature] >= 0:
             low, high = cell.span(feature)
             return Split(feature, int(rng.integers(low, high - 1)), -1)
-        present = bits(cell.low[feature])
+        present = set_bits(cell.low[feature])
         pattern = int(rng.integers((1 << (len(present) - 1)) - 1))
         left = [present[0]] + [c for j, c in enumerate(present[1:]) if pattern >> j & 1]
         return Split(feature, -1, sum(1 << c for c in left))
