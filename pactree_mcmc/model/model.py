@@ -210,7 +210,7 @@ class TreeModel:
         return self.columns.ordered_indices("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Return the columns (n, c) of feature values ``numbers`` (n, p) that the leaf uses, or None if it uses none."""
+        """Return the columns (n, c) of feature values ``numbers`` (n, p) that the leaf uses, None if it uses none."""
         if self.leaf.x_columns is None:
             return None
         columns = numbers[:, self._x_indices(self.leaf)]

@@ -154,7 +154,7 @@ def _describe_regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
 def _regression_text(constant: float, slope: np.ndarray, regressors: list[Regressor], spread: float) -> str:
     """Return a regression with this constant and the ``slope`` (c,) of each of c regressors as text.
 
-    Rounding changes predictions by less than ``MAX_ROUNDING_ERROR * spread``. ``spread`` is the standard deviation of y.
+    Rounding changes predictions by less than ``MAX_ROUNDING_ERROR`` times ``spread``, the standard deviation of y.
     """
     max_error = MAX_ROUNDING_ERROR * (spread or abs(constant) or 1.0) / (len(regressors) + 1)
     parts = [_text_within_error(constant, max_error)]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 NO_CHILD, NO_SPLIT = -1, -2
 """Values that scikit-learn stores in a leaf: -1 as children, -2 as feature and threshold."""
-MAX_DOT_CLASSES = 6
-"""Largest number of classes listed in a leaf of a dot file; these are the most probable ones."""
+MAX_SHOWN_CLASSES = 6
+"""Largest number of classes, the most probable ones, that are listed in a leaf of a picture."""
 
 
 def to_text(tree: Tree) -> str:
@@ -41,7 +41,7 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
     if not isinstance(name, str):
         raise TypeError(f"name is {repr_of(name)}, a {type(name).__name__}; give a string.")
     nodes, edges = [], []
-    predictions = leaf_lines(tree, MAX_DOT_CLASSES)
+    predictions = leaf_lines(tree, MAX_SHOWN_CLASSES)
     for i in range(tree.n_nodes):
         if tree.feature[i] == LEAF:
             text = _dot_label(predictions[i]) or "leaf"

@@ -11,7 +11,7 @@ N = 60
 RNG = np.random.default_rng(3)
 X = np.column_stack([RNG.integers(0, 5, N), RNG.integers(0, 4, N)]).astype(float)
 PRIOR = {"tree_prior": pt.ChipmanPrior(0.9, 1.0, max_depth=2)}
-COMPILED_LEAVES = {
+LEAVES = {
     "normal": (pt.NormalInverseGamma(m0=0.0, k0=0.5, a0=3.0, b0=2.0), RNG.normal(size=N)),
     "known variance": (pt.NormalKnownVariance(1.0, m0=0.0, k0=0.3), RNG.normal(size=N)),
     "classes": (pt.DirichletMultinomial(1.0), RNG.integers(0, 3, N)),
@@ -83,7 +83,7 @@ def coverage_of(name, tables, seed):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", COMPILED_LEAVES)
+@pytest.mark.parametrize("name", LEAVES)
 def test_coverage(name):
     fraction, error = coverage_of(name, 40, 1)
     assert abs(fraction - 0.9) < 0.02 + 3.0 * error, (fraction, error)
@@ -101,9 +101,9 @@ def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
 
 
 @pytest.mark.tenth_a_day
-@pytest.mark.parametrize("name", COMPILED_LEAVES)
+@pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_same_distribution(name):
-    leaf, y = COMPILED_LEAVES[name]
+    leaf, y = LEAVES[name]
     truth = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR))
     draws = truth.draw_expectations(X[:4], 4000, rng=2)
     ends = truth.credible_interval(X[:4], 0.8)
@@ -121,7 +121,7 @@ def test_draws_with_a_variance_that_leaves_share():
 
 
 def test_exact_and_sampled_intervals_agree():
-    leaf, y = COMPILED_LEAVES["classes"]
+    leaf, y = LEAVES["classes"]
     model = pt.TreeModel(X, y, leaf=leaf, **PRIOR)
     sampled = pt.sample(model, 2000, tune=200, chains=2, rng=1, kernel="local", progress=False)
     assert np.abs(exact.solve(model).credible_interval(X) - sampled.credible_interval(X)).max() < 0.02
@@ -129,7 +129,7 @@ def test_exact_and_sampled_intervals_agree():
 
 def test_class_probabilities_that_are_frozen_vary_with_the_tree_alone():
     mask = np.arange(N) % 2 == 0
-    model = pt.TreeModel(X, COMPILED_LEAVES["classes"][1], leaf=pt.FrozenLaplace(), estimation=mask, **PRIOR)
+    model = pt.TreeModel(X, LEAVES["classes"][1], leaf=pt.FrozenLaplace(), estimation=mask, **PRIOR)
     truth = exact.solve(model)
     ends, mean = truth.credible_interval(X), truth.predict_proba(X)
     assert ends.shape == (N, 3, 2)
@@ -155,10 +155,10 @@ def test_refused():
     truth = exact.solve(pt.TreeModel(X, RNG.normal(size=N), leaf=custom_leaf(), **PRIOR))
     with pytest.raises(ValueError, match="has no expectation"):
         truth.credible_interval(X)
-    loss = exact.solve(pt.TreeModel(X, COMPILED_LEAVES["classes"][1], leaf=pt.PacBayesLoss(1.0), **PRIOR))
+    loss = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], leaf=pt.PacBayesLoss(1.0), **PRIOR))
     with pytest.raises(ValueError, match="is a loss"):
         loss.credible_interval(X)
-    post = exact.solve(pt.TreeModel(X, COMPILED_LEAVES["counts"][1], leaf=pt.PoissonGamma(), **PRIOR))
+    post = exact.solve(pt.TreeModel(X, LEAVES["counts"][1], leaf=pt.PoissonGamma(), **PRIOR))
     with pytest.raises(ValueError, match="coverage"):
         post.credible_interval(X, 1.5)
     with pytest.raises(ValueError, match="draws"):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...model.data import MOST_WHOLE_CLASSES
+from ...model.data import MAX_QUIET_CLASSES
 from ...table.columns import for_each_column
 from ...table.words import DATES, DURATION, Kind
 
@@ -354,7 +354,7 @@ def target_values(table: CsvTable, name: str, *, regression: bool, nominal: bool
 def class_warning(y: np.ndarray) -> str | None:
     """Return a warning if y has so many different whole numbers that they may not be classes, otherwise None."""
     n = len(np.unique(y)) if y.dtype.kind == "i" else 0
-    if n <= MOST_WHOLE_CLASSES:
+    if n <= MAX_QUIET_CLASSES:
         return None
     return f"the target has {n} different whole numbers, taken as classes; give --regression if they are amounts."
 

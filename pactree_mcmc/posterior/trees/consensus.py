@@ -19,7 +19,7 @@ from ...core.names import limited_lines, with_short_repr
 from ...model.words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import iterate_nodes
-from ...tree.export import MOST_CLASSES
+from ...tree.export import MAX_SHOWN_CLASSES
 from ..draws import has_values_by_leaf
 from .paths import ALL_ROWS, Condition, conditions_in_words, path_to
 from .shapes import weighted_quantiles
@@ -149,7 +149,7 @@ def consensus_of(
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
         model.classes_,
         [tuple(word) for word in post.cells.key[post.cells.of_node[nodes[order]]].tolist()],
-        lines_of_cells(model, stats, MOST_CLASSES),
+        lines_of_cells(model, stats, MAX_SHOWN_CLASSES),
     )
 
 
