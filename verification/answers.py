@@ -93,7 +93,7 @@ class Distributions:
 
 def distributions_of(model):
     """The exact distributions of a model, whether its leaf separates or not."""
-    if model.leaf.separates:
+    if model.leaf.has_additive_score:
         truth = exact.solve(model)
         return Distributions(truth.log_evidence, dict(enumerate(truth.n_leaves_pmf())), truth._root_split_pmf())
     leaf, parts = model.leaf, model.parts

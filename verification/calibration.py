@@ -95,7 +95,7 @@ def new_values(model, stats, prediction, noise, rng):
     if isinstance(leaf, pt.PoissonGamma):
         rate = leaf.rate + stats[:, 0]
         return rng.negative_binomial(leaf.shape + stats[:, 1], rate / (rate + 1.0))
-    if not leaf.separates:
+    if not leaf.has_additive_score:
         return rng.normal(prediction, np.sqrt(noise * (1.0 + 1.0 / (leaf.k0 + stats[:, 0]))))
     df, location, scale = leaf.predictive(stats, np.arange(len(stats)), target).parameters
     around = rng.normal(size=len(stats)) if np.isinf(df).all() else rng.standard_t(df)

@@ -128,4 +128,4 @@ def simulated(template, rng, new_rows=0):
         given.leaf = template.leaf.for_one_tree(rng)
         tree, y = pt.simulate(given, rng)
         if has_all_classes(template, y[new_rows:]):
-            return tree, y, None if template.leaf.separates else given.leaf.sigma2
+            return tree, y, None if template.leaf.has_additive_score else given.leaf.sigma2

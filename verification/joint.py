@@ -95,7 +95,7 @@ def step(sampler, model, tree, rng):
 
 def draw_y_given_tree(code, template, tree, noise, rng):
     """Data with all classes given tree and noise variance."""
-    leaf = template.leaf if template.leaf.separates else template.leaf.with_variance(noise)
+    leaf = template.leaf if template.leaf.has_additive_score else template.leaf.with_variance(noise)
     while True:
         y = code.module("mcmc.simulation").draw_y_given_tree(template, tree, leaf, rng)
         if has_all_classes(template, y):

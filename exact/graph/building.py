@@ -38,7 +38,7 @@ def refuse_drawn_weights(model: TreeModel) -> None:
 
 def refuse_shared_leaves(model: TreeModel) -> None:
     """Raise ValueError if the score of the leaf model is not a sum over leaves, because leaves share a parameter."""
-    if not model.leaf.separates:
+    if not model.leaf.has_additive_score:
         raise ValueError(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."

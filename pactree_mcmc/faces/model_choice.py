@@ -166,7 +166,7 @@ def solve_if_small(model: TreeModel, max_cells: int) -> Any:
     """
     import exact
 
-    if max_cells == 0 or not model.leaf.separates or model.split_prior.drawn_weights is not None:
+    if max_cells == 0 or not model.leaf.has_additive_score or model.split_prior.drawn_weights is not None:
         return None
     try:
         return exact.solve(model, max_cells=max_cells, progress=False)

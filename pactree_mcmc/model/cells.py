@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.set_bits import codes_go_left
+from ..core.bits import codes_go_left
 from ..table.columns import Columns
 from .data import Units
 

@@ -242,7 +242,7 @@ def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> di
         "sample_stats": {"lp": posterior.log_prior + posterior.log_score},
         "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
-    if not posterior.model.leaf.separates:
+    if not posterior.model.leaf.has_additive_score:
         groups["posterior"]["noise_variance"] = posterior.noise_variance
     if posterior.weights_of_draw is not None:
         groups["posterior"]["feature_weights"] = posterior.feature_weights

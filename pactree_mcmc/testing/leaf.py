@@ -229,7 +229,7 @@ class _LeafCheck:
         density = np.asarray(self.leaf.log_density(stats, y, self.target, weights))
         if density.shape != (len(stats),) or np.isnan(density).any():
             raise LeafError(f"log_density has shape {density.shape} for {len(stats)} cells, or is NaN.")
-        if self.leaf.uses_estimation or not self.leaf.separates:
+        if self.leaf.uses_estimation or not self.leaf.has_additive_score:
             return
         for cell, row, log_density in zip(stats, rows, density, strict=True):
             gain = self._scores(cell + self.rows[row])[0] - self._scores(cell)[0]

@@ -28,15 +28,15 @@ from . import codes
 from .codes import LeafRule
 from .distributions import Distributions
 
-MOST_LOOKED_UP = 4_000_000
+MAX_TABLE_ENTRIES = 4_000_000
 """Largest number of entries of a table of functions of the weight of a cell."""
-LEAST_VARIANCE = 1e-290
+MIN_VARIANCE = 1e-290
 """Smallest variance of y whose fractions float64 represents accurately."""
 
 
 def check_variance(variance: float) -> float:
     """Return the variance of y. Raise a ValueError if it is so small that a prior set from it would be inaccurate."""
-    if variance < LEAST_VARIANCE:
+    if variance < MIN_VARIANCE:
         raise ValueError(f"y is too small: its variance is {variance:.1g}; rescale y.")
     return variance
 
@@ -72,10 +72,13 @@ class Target(NamedTuple):
         """Number of classes; 0 for a regression."""
         return 0 if self.classes is None else len(self.classes)
 
-    def whole_weights(self, n_functions: int) -> np.ndarray | None:
-        """Return 0, 1, ... up to the sum of the weights, or None if they are not integers or too large to tabulate."""
+    def integer_weights(self, n_functions: int) -> np.ndarray | None:
+        """Return 0, 1, ..., up to the sum of the weights, as floats: all weights that a cell can have.
+
+        Return None if weights are not integers, or a table of ``n_functions`` functions of them would be too large.
+        """
         weight = self.weights
-        if np.any(weight != np.floor(weight)) or (weight.sum() + 1.0) * n_functions > MOST_LOOKED_UP:
+        if np.any(weight != np.floor(weight)) or (weight.sum() + 1.0) * n_functions > MAX_TABLE_ENTRIES:
             return None
         return np.arange(weight.sum() + 1.0)
 
@@ -85,9 +88,9 @@ class Target(NamedTuple):
         return np.ones(len(self.values)) if self.weight is None else self.weight
 
 
-Draws = Sequence[np.ndarray]
+LeafDraws = Sequence[np.ndarray]
 """Drawn parameters of leaves: arrays whose first axis is over leaves, or over the y to be drawn."""
-EXACT_INTEGERS = 1 << 53
+MAX_EXACT_INTEGER = 1 << 53
 """Integer up to which float64 represents all integers."""
 
 
@@ -101,15 +104,15 @@ class Leaf:
     """
 
     kind: Any = codes.BY_ADDRESS
-    positive: ClassVar[tuple[str, ...]] = ()
+    positive_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that must be positive and finite."""
-    finite: ClassVar[tuple[str, ...]] = ()
+    finite_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that must be finite."""
     is_classifier: Any = False
     uses_estimation: ClassVar[bool] = False
     depends_on_n_classes: ClassVar[bool] = True
     """True if the prediction of a cell depends on the number of classes, including those that none of its rows has."""
-    separates: ClassVar[bool] = True
+    has_additive_score: ClassVar[bool] = True
     """True if the score of a tree is the sum over its leaves. The exact engine needs this."""
     has_likelihood: ClassVar[bool] = True
     has_closed_expectation: ClassVar[bool] = True
@@ -137,10 +140,10 @@ class Leaf:
         return fields_repr(self)
 
     def __post_init__(self) -> None:
-        for name in self.finite:
+        for name in self.finite_parameters:
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), "a finite number")
-        for name in self.positive:
+        for name in self.positive_parameters:
             # None is the default of parameters that are set from the data
             if getattr(self, name) is not None or getattr(type(self), name) is not None:
                 check_positive(name, getattr(self, name))
@@ -182,11 +185,13 @@ class Leaf:
         """
         raise NotImplementedError
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         """Draw the parameters of the leaves of one tree given their rows, ``stats`` (m, n_stats): arrays (m, ...)."""
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         """Draw y (n,) given the parameters of their leaves, arrays (n, ...).
 
         ``rows`` and ``regressors`` are those of `draw`.
@@ -200,7 +205,7 @@ class Leaf:
         """
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
-    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
         """Return E(y), or the class probabilities, (n, d), given the parameters, as `draw_given` takes them."""
         return parameters[0].reshape(len(parameters[0]), -1)
 
@@ -215,11 +220,11 @@ class Leaf:
         """Return the number of statistics of a cell: that of the classes, or 1 + k if `statistics` returns k arrays."""
         if self.is_classifier:
             return target.n_classes
-        some = None if target.regressors is None else target.regressors[:1]
-        return 1 + len(self.statistics(target.values[:1], target._replace(regressors=some)))
+        one_row = None if target.regressors is None else target.regressors[:1]
+        return 1 + len(self.statistics(target.values[:1], target._replace(regressors=one_row)))
 
     def labels(self, target: Target) -> np.ndarray:
-        """Return the index (n,) of the statistic to which each row adds its weight, for leaves of classes."""
+        """Return the index (n,) of the statistic to which each training row adds its weight, for leaves of classes."""
         return target.values
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
@@ -230,7 +235,7 @@ class Leaf:
         return target.weight, sums
 
     def row_stats(self, target: Target) -> np.ndarray:
-        """Return the statistics (n, n_stats) that each row adds to those of its cell, times its weight."""
+        """Return the statistics (n, n_stats) that each training row adds to those of its cell, times its weight."""
         if not self.is_classifier:
             weight, moments = self.moments(target)
             return np.column_stack([np.ones(len(target.values)) if weight is None else weight, *moments])
@@ -238,10 +243,10 @@ class Leaf:
         out[np.arange(len(out)), self.labels(target)] = target.weights
         return out
 
-    def added(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        """Return the statistics (n, n_stats) that rows with ``y`` in place of their own add to a cell.
+    def stats_of_y(self, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
+        """Return the statistics (n, n_stats) that rows with ``y`` (n,) or (n, d) in place of their own add to a cell.
 
-        Each is observed ``weight`` times, a number or an array (n,).
+        Each is observed ``weight`` times, a number or an array (n,). Other data of the rows are those of ``target``.
         """
         weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))
         if self.is_classifier:
@@ -253,7 +258,7 @@ class Leaf:
         return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
-        """Return the statistics (..., k) that `plain_score` takes.
+        """Return those of the statistics of cells, ``stats`` (..., n_stats), that `plain_score` takes, (..., k).
 
         These leave out the first one, the weight, if the score is called by its address and y is not a class.
         """
@@ -262,19 +267,27 @@ class Leaf:
     # scores
 
     def score_params(self, target: Target) -> np.ndarray:
-        """Return the parameters of the compiled score. If there are none, the function takes two arguments."""
+        """Return the parameters (m,) that the compiled score reads. If there are none, it takes two arguments."""
         return np.array([getattr(self, name) for name in self.score_parameters])
 
     def params(self, target: Target) -> np.ndarray:
-        """Return the parameters in the layout that the compiled score needs, here that of `codes.addressed_score`."""
-        own = np.asarray(self.score_params(target), dtype=np.float64)
-        address = address_of(self.compiled_score, len(own) > 0)
-        if not 0 < address < EXACT_INTEGERS:
+        """Return the parameters (m,) as the score function of the leaf's ``kind`` reads them.
+
+        Here this is `codes.addressed_score`.
+        """
+        parameters = np.asarray(self.score_params(target), dtype=np.float64)
+        address = address_of(self.compiled_score, len(parameters) > 0)
+        if not 0 < address < MAX_EXACT_INTEGER:
             raise RuntimeError(f"the compiled score lies at address {address}, which a float64 does not hold exactly.")
-        return np.array([address, 0.0 if self.is_classifier else 1.0, len(own) > 0, *own], dtype=np.float64)
+        return np.array(
+            [address, 0.0 if self.is_classifier else 1.0, len(parameters) > 0, *parameters], dtype=np.float64
+        )
 
     def lookup(self, target: Target) -> np.ndarray:
-        """Return a table (r, m) of r functions of the weights 0, ..., m - 1 that the score reads; (1, 1) if unused."""
+        """Return a table (r, m) of r functions of the weights 0, ..., m - 1 of a cell, which the score reads.
+
+        It is used if all weights of rows are integers; otherwise it has the shape (1, 1).
+        """
         return np.zeros((1, 1))
 
     def rule(self, target: Target) -> LeafRule:
@@ -309,7 +322,7 @@ class Leaf:
 
         This is the difference that a row of this weight makes to the score of the cell.
         """
-        return self.scores(stats + self.added(y, target, weight), target) - self.scores(stats, target)
+        return self.scores(stats + self.stats_of_y(y, target, weight), target) - self.scores(stats, target)
 
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
         """Return the log density (n,) of every row given all other rows and the tree.
@@ -325,8 +338,8 @@ class Leaf:
         This is the log of the mean of the row's likelihood times the mean of its reciprocal, both over the posterior of
         the leaf parameters given the tree. ``others`` and ``node`` are as in `log_density_left_out`.
         """
-        every = self.log_density(others + self.row_stats(target), target.values, target, target.weights)
-        return every - self.log_density_left_out(others, node, target)
+        given_all = self.log_density(others + self.row_stats(target), target.values, target, target.weights)
+        return given_all - self.log_density_left_out(others, node, target)
 
     # draws
 
@@ -397,14 +410,15 @@ class Leaf:
         return self
 
 
-def refuse_rows(bad: np.ndarray, what: str, values: np.ndarray, wanted: str) -> None:
-    """Raise a ValueError if some rows are ``bad`` (n,).
+def refuse_rows(is_bad: np.ndarray, name: str, values: np.ndarray, advice: str) -> None:
+    """Raise a ValueError if ``is_bad`` (n,) is True for a row.
 
-    The message names the first bad row, with the name ``what`` of its ``values``, and ends with the advice ``wanted``.
+    The message names the first such row and its value among ``values`` (n,) or (n, d), which are called ``name``, and
+    ends with ``advice``.
     """
-    if np.any(bad):
-        row = int(np.argmax(bad))
-        raise ValueError(f"{what} is {values[row].tolist()} in row {row}; {wanted}")
+    if np.any(is_bad):
+        row = int(np.argmax(is_bad))
+        raise ValueError(f"{name} is {values[row].tolist()} in row {row}; {advice}")
 
 
 def check_positive(name: str, value: Any, *, entries: bool = False) -> None:

@@ -14,7 +14,7 @@ from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from . import codes
-from .base import Draws, Leaf, Target, check_positive
+from .base import Leaf, LeafDraws, Target, check_positive
 from .distributions import Constant, Distributions
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 
@@ -45,7 +45,9 @@ class ClassLeaf(Leaf):
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return weight * np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         # the parameters are the class probabilities (n, K)
         at_most = parameters[0].cumsum(axis=1)
         return (rng.random(len(at_most))[:, None] >= (at_most / at_most[:, -1:])[:, :-1]).sum(axis=1)
@@ -97,7 +99,7 @@ class DirichletMultinomial(ClassLeaf):
 
     def lookup(self, target: Target) -> np.ndarray:
         alpha = self._alpha(target)
-        n = target.whole_weights(len(alpha) + 1)
+        n = target.integer_weights(len(alpha) + 1)
         if n is None:
             return super().lookup(target)
         # the terms linear in n cancel between classes and total; entries without them are small, and so are errors
@@ -134,7 +136,7 @@ class DirichletMultinomial(ClassLeaf):
         others = counts.sum(axis=1, keepdims=True) - counts
         return [Distributions("beta", *pair) for pair in zip(counts.T, others.T, strict=True)]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         alpha = self._alpha(target)
         return (np.array([rng.dirichlet(counts + alpha) for counts in stats]),)
 
@@ -219,7 +221,7 @@ class FrozenLaplace(ClassLeaf):
     pseudocount: float = 1.0
     kind = codes.LAPLACE
     uses_estimation = True
-    positive = ("pseudocount",)
+    positive_parameters = ("pseudocount",)
 
     def resolve(self, target: Target) -> Self:
         if target.estimation is None:
@@ -244,7 +246,7 @@ class FrozenLaplace(ClassLeaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [Constant(column) for column in self.value(stats, target).T]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         return (self.value(stats, target),)
 
 
@@ -416,7 +418,7 @@ class OrderedClasses(ClassLeaf):
     order: Any = None
     strength: float = 2.0
     kind = codes.BY_ADDRESS
-    positive = ("strength",)
+    positive_parameters = ("strength",)
     has_closed_expectation = False
     compiled_score = staticmethod(ordered_score)
 
@@ -486,7 +488,7 @@ class OrderedClasses(ClassLeaf):
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return Leaf.log_density(self, stats, y, target, weight)
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         return (self._probabilities(rng.beta(*self._steps(stats, target)), target),)
 
     def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 from ...core.compile.address import call_at, call_at_with_params
 from ...core.compile.jit import jit
 
-ROUNDING = 2.0**-48
-"""Fraction of its terms below which a difference is rounding error."""
+ROUNDING_FRACTION = 2.0**-48
+"""Size of a difference, as a fraction of its terms, up to which the difference is rounding error."""
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL, BY_ADDRESS = range(8)
 """Codes of leaf scores."""
 
@@ -33,7 +33,7 @@ class LeafRule(NamedTuple):
 
 @jit
 def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score of the cell ``stats[row]`` by the function at an address; 0 if the cell has no weight.
+    """Return the score in nats of the cell ``stats[row]`` by the function at an address; 0 if the cell has no weight.
 
     ``params``: the address, the index of the first statistic that the function reads, 1 if it has parameters, the
     parameters. The index is 1 if the first statistic is the weight of the cell, and 0 if all statistics are weights.
@@ -52,6 +52,6 @@ def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def add_addressed_scores_into(out: np.ndarray, params: np.ndarray, stats: np.ndarray, n: int) -> None:
-    """Add `addressed_score` of the first ``n`` rows of ``stats`` to ``out``."""
+    """Add the `addressed_score` of the first ``n`` cells, rows of ``stats`` (m, n_stats), to ``out`` (at least n,)."""
     for row in range(n):
         out[row] += addressed_score(params, stats, row)

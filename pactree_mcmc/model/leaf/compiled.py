@@ -26,12 +26,12 @@ from .normal import known_normal_score, normal_score
 @jit
 def leaf_score(rule: LeafRule, stats: np.ndarray, row: int) -> float:
     """Return the log score in nats of the cell with statistics ``stats[row]``, of ``stats`` (m, n_stats)."""
-    return _score(rule.kind, rule.params, rule.lookup, stats, row)
+    return _score_by_kind(rule.kind, rule.params, rule.lookup, stats, row)
 
 
 @jit
 def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) -> None:
-    """Add to ``out`` the log scores of the cells with the first ``n`` rows of statistics."""
+    """Add to ``out`` the log scores of the cells with the first ``n`` rows of ``stats`` (m, n_stats), in nats."""
     kind, params, lookup = rule.kind, rule.params, rule.lookup
     # loops of their own for the commonest scores: choosing the kind cell by cell costs ten times as much
     if kind == DIRICHLET and lookup.shape[1] > 1:
@@ -52,12 +52,15 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
         add_addressed_scores_into(out, params, stats, n)
     else:
         for row in range(n):
-            out[row] += _score(kind, params, lookup, stats, row)
+            out[row] += _score_by_kind(kind, params, lookup, stats, row)
 
 
 @jit
-def _score(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log score of the cell ``stats[row]`` by the function of the code ``kind``; NaN for an unknown code."""
+def _score_by_kind(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the log score of the cell ``stats[row]`` by the function of the code ``kind``; NaN for an unknown code.
+
+    ``params`` and ``lookup`` are those of `LeafRule`.
+    """
     if kind == DIRICHLET:
         if lookup.shape[1] > 1:
             score = counts_score(lookup, stats, row)

@@ -330,7 +330,7 @@ class CustomLeaf(Leaf):
 
     def outline(self, target: Target) -> LeafOutline:
         """Return the description that a file stores, with the scores of some cells to recognise the leaf."""
-        own = self.added(target.values, target)
+        own = self.stats_of_y(target.values, target)
         n = len(own)
         cells = np.array([own[:1].sum(axis=0), own[: n // 2 + 1].sum(axis=0), own[::2].sum(axis=0), own.sum(axis=0)])
         columns = () if self.x_columns is None else tuple(self.x_columns)

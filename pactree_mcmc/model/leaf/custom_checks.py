@@ -73,7 +73,7 @@ def _takes(function: Any, call: str) -> bool:
 def check_scores(leaf: CustomLeaf, target: Target, rng: np.random.Generator, n_cells: int) -> None:
     """Raise a ValueError if statistics are not additive, or compiled and plain score differ, on random cells."""
     n = len(target.values)
-    own = leaf.added(target.values, target)
+    own = leaf.stats_of_y(target.values, target)
     if not np.isfinite(own).all():
         row = int(np.argmax(~np.isfinite(own).all(axis=1)))
         raise ValueError(f"stats= of {leaf!r} is {own[row, 1:].tolist()} in row {row}; return finite numbers.")
@@ -104,7 +104,7 @@ def _check_additive(leaf: CustomLeaf, target: Target, own: np.ndarray, rng: np.r
     for size in {1, max(n // 2, 1)}:
         rows = np.sort(rng.choice(n, size, replace=False))
         regressors = None if target.regressors is None else target.regressors[rows]
-        alone = leaf.added(target.values[rows], target._replace(regressors=regressors))
+        alone = leaf.stats_of_y(target.values[rows], target._replace(regressors=regressors))
         if alone.shape[1] != own.shape[1] or not np.array_equal(alone, own[rows]):
             raise ValueError(
                 f"stats= of {leaf!r} gives other numbers for {size} of the rows than for all {n}: what a row adds "
@@ -114,7 +114,7 @@ def _check_additive(leaf: CustomLeaf, target: Target, own: np.ndarray, rng: np.r
 
 def check_predictions(leaf: CustomLeaf, target: Target) -> None:
     """Raise a ValueError if a prediction, density or distribution function is invalid, or contradicts the score."""
-    whole_cell = leaf.added(target.values, target).sum(axis=0)
+    whole_cell = leaf.stats_of_y(target.values, target).sum(axis=0)
     cells = np.tile(whole_cell, (len(target.values), 1))
     if leaf.gives("log_density"):
         _check_density(leaf, cells, target)
@@ -152,7 +152,7 @@ def _check_rises(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
 
 def _check_cdf(leaf: CustomLeaf, target: Target) -> None:
     """Compare the probabilities between quantiles of y with those that the score determines, in three cells."""
-    own, n = leaf.added(target.values, target), len(target.values)
+    own, n = leaf.stats_of_y(target.values, target), len(target.values)
     ends = np.unique(np.quantile(target.values, [0.0, 0.25, 0.5, 0.75, 1.0], method="nearest"))
     for size in sorted({min(2, n), (n + 1) // 2, n}):
         cell = own[:size].sum(axis=0)

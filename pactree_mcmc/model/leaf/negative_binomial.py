@@ -14,11 +14,11 @@ from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
-from ...files.encoding import register_class
-from .base import Draws, Target, refuse_rows
+from ...files.encoding import kept
+from .base import LeafDraws, Target, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import Distributions, count_bracket, draw_poisson
-from .gamma import FAR, HALF_LOG_TWO_PI, log_gamma_ratio, stirling_rest
+from .gamma import HALF_LOG_TWO_PI, MIN_SERIES_ARGUMENT, log_gamma_ratio, stirling_rest
 
 MOST_SUMMED = 128.0
 """Largest count up to which a tail probability is a sum of terms; an integral costs about as much as 128 terms."""
@@ -84,7 +84,7 @@ class NegativeBinomialBeta(ExposedLeaf):
     a: float | None = None
     b: float | None = None
     exposure: Any = field(default=None, repr=False)
-    positive = ("dispersion", "a", "b")
+    positive_parameters = ("dispersion", "a", "b")
     score_parameters = ("a", "b", "dispersion")
     compiled_score = staticmethod(negative_binomial_score)
 
@@ -124,15 +124,17 @@ class NegativeBinomialBeta(ExposedLeaf):
         # the odds (1 - p) / p have a beta prime distribution
         return [Distributions("betaprime", b, a, np.zeros(len(stats)), r)]
 
-    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
         return (self.dispersion * parameters[0])[:, None]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         _, a, b = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the distribution of (1 - p) / p: a probability p may round to 0 or 1
         return (rng.gamma(b) / rng.gamma(a),)
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         r = self.dispersion * (1.0 if rows is None else self.exposures(target)[rows])
         return draw_poisson(rng, rng.gamma(r, size=len(parameters[0])) * parameters[0])
 
@@ -253,7 +255,7 @@ def _complex_rest(z: np.ndarray) -> np.ndarray:
     """
     w = 1.0 / z**2
     out = (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w * (1.0 / 1680.0 - w / 1188.0)))) / z
-    near = np.abs(z) < FAR
+    near = np.abs(z) < MIN_SERIES_ARGUMENT
     if near.any():
         some = z[near]
         out[near] = loggamma(some) - (some - 0.5) * np.log(some) + some - HALF_LOG_TWO_PI

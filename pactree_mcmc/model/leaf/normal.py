@@ -15,8 +15,8 @@ from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import register_class
 from . import codes
-from .base import Draws, Leaf, Target
-from .codes import ROUNDING
+from .base import Leaf, LeafDraws, Target
+from .codes import ROUNDING_FRACTION
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
 
@@ -27,7 +27,7 @@ class NormalLeaf(Leaf):
     The statistics are the weight, and the sums of y and of y^2, both measured from the center of y (`Target.center`).
     """
 
-    finite = ("m0",)
+    finite_parameters = ("m0",)
     m0: float | None
     k0: float | None
 
@@ -44,7 +44,7 @@ class NormalLeaf(Leaf):
         n = stats[..., 0]
         mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
         scatter = stats[..., 2] - stats[..., 1] * mean
-        return n, mean, np.where(scatter > ROUNDING * stats[..., 2], scatter, 0.0)
+        return n, mean, np.where(scatter > ROUNDING_FRACTION * stats[..., 2], scatter, 0.0)
 
     def misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """Return (m,) the sum of squares about the mean plus ``k0 n (mean - m0)^2 / (k0 + n)``, for each cell."""
@@ -66,11 +66,13 @@ class NormalLeaf(Leaf):
         """Draw the variance of y in each leaf given its rows, (m,)."""
         raise NotImplementedError
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         sigma2 = self.draw_variance(rng, stats, target)
         return rng.normal(self.value(stats, target)[:, 0], np.sqrt(sigma2 / (self.k0 + stats[:, 0]))), np.sqrt(sigma2)
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         return rng.normal(*parameters)
 
 
@@ -78,7 +80,7 @@ class NormalLeaf(Leaf):
 class _UnknownVariance(NormalLeaf):
     """Base class of leaf models with the prior ``sigma2 ~ InverseGamma(a0, b0)``."""
 
-    positive = ("k0", "a0", "b0")
+    positive_parameters = ("k0", "a0", "b0")
     m0: float | None = None
     k0: float | None = None
     a0: float | None = None
@@ -123,7 +125,7 @@ class NormalInverseGamma(_UnknownVariance):
         return np.array([self.m0 - target.center, self.k0, self.a0, self.b0, constant])
 
     def lookup(self, target: Target) -> np.ndarray:
-        n = target.whole_weights(3)
+        n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
@@ -237,7 +239,7 @@ class NormalKnownVariance(NormalLeaf):
     m0: float | None = None
     k0: float | None = None
     kind = codes.KNOWN_NORMAL
-    positive = ("sigma2", "k0")
+    positive_parameters = ("sigma2", "k0")
 
     def resolve(self, target: Target) -> Self:
         return self.with_defaults(sigma2=lambda leaf: target.prior_variance / 4.0, m0=target.center, k0=0.25)
@@ -246,7 +248,7 @@ class NormalKnownVariance(NormalLeaf):
         return known_normal_params(self.sigma2, self.m0 - target.center, self.k0)
 
     def lookup(self, target: Target) -> np.ndarray:
-        n = target.whole_weights(3)
+        n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
         return np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, *self.mean_lookup(n)])
@@ -326,7 +328,7 @@ class NormalSharedVariance(_UnknownVariance):
     """
 
     kind = codes.SHARED_NORMAL
-    separates = False
+    has_additive_score = False
 
     def params(self, target: Target) -> np.ndarray:
         return known_normal_params(self.b0 / self.a0, self.m0 - target.center, self.k0, self.a0, self.b0)
@@ -407,7 +409,7 @@ def sums_of_others(values: np.ndarray) -> np.ndarray:
 def squares_about_mean(total: float, squares: float, mean: float) -> float:
     """Return the sum of squares about the mean from the sums of y and of y^2; 0 if it is within rounding error."""
     scatter = squares - total * mean
-    return scatter if scatter > ROUNDING * squares else 0.0
+    return scatter if scatter > ROUNDING_FRACTION * squares else 0.0
 
 
 @jit

@@ -13,8 +13,8 @@ from numpy.random import Generator
 
 from ...core.checks import read_numbers, set_field
 from ...core.compile.address import by_address
-from ...files.encoding import register_class
-from .base import Draws, Leaf, Target
+from ...files.encoding import kept
+from .base import Leaf, LeafDraws, Target
 from .custom import read_x_columns
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
@@ -103,8 +103,8 @@ class NormalLinear(Leaf):
     b0: float | None = None
     centers: Any = None
     scales: Any = None
-    finite = ("m0",)
-    positive = ("k0", "k1", "a0", "b0")
+    finite_parameters = ("m0",)
+    positive_parameters = ("k0", "k1", "a0", "b0")
     compiled_score = staticmethod(linear_score)
 
     def __post_init__(self) -> None:
@@ -177,17 +177,19 @@ class NormalLinear(Leaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [LinearDistributions(self, stats, noise=0.0)]
 
-    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
         return self.m0 + (parameters[0] * self._basis(*regressors)).sum(axis=1, keepdims=True)
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         posterior = self._posterior(stats[:, 1:])
         sigma = np.sqrt(posterior.bn / rng.gamma(posterior.an))
         upper = np.linalg.cholesky(posterior.precision).transpose(0, 2, 1)
         off = np.linalg.solve(upper, rng.standard_normal((*posterior.mean.shape, 1)))[:, :, 0]
         return posterior.mean + sigma[:, None] * off, sigma
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         coefficients, sigma = parameters
         basis = self._basis(*regressors) if rows is None else self._basis(target.regressors[rows])
         return self.m0 + (coefficients * basis).sum(axis=1) + sigma * rng.standard_normal(len(sigma))

@@ -14,8 +14,8 @@ from numpy.random import Generator
 from ...core.checks import check_count, read_numbers, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.special import gammaln
-from ...files.encoding import register_class
-from .base import Draws, Leaf, Target, check_variance
+from ...files.encoding import kept
+from .base import Leaf, LeafDraws, Target, check_variance
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
 
@@ -82,7 +82,7 @@ class IndependentNormals(Leaf):
     a0: float | None = None
     m0: Any = None
     b0: Any = None
-    positive = ("k0", "a0")
+    positive_parameters = ("k0", "a0")
     compiled_score = staticmethod(independent_normals_score)
     may_lack_y = True
 
@@ -155,12 +155,14 @@ class IndependentNormals(Leaf):
         spread = np.sqrt(bn / (an * kn))
         return [StudentT(2.0 * an[:, j], mean[:, j], spread[:, j]) for j in range(self.outputs)]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         mean, kn, an, bn = self._posterior(stats[:, 1:])
         variance = bn / rng.gamma(an)
         return rng.normal(mean, np.sqrt(variance / kn)), np.sqrt(variance)
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         return rng.normal(*parameters)
 
 
@@ -233,7 +235,7 @@ class MultivariateNormal(Leaf):
     nu0: float | None = None
     m0: Any = None
     S0: Any = None
-    positive = ("k0", "nu0")
+    positive_parameters = ("k0", "nu0")
     compiled_score = staticmethod(multivariate_normal_score)
 
     def __post_init__(self) -> None:
@@ -308,10 +310,10 @@ class MultivariateNormal(Leaf):
         spread = np.sqrt(np.diagonal(scale, axis1=1, axis2=2) / (kn * df)[:, None])
         return [StudentT(df, self.m0[j] + mean[:, j], spread[:, j]) for j in range(self.outputs)]
 
-    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
         return self.m0 + parameters[0]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
         # Bartlett: Sigma = L A^-T A^-1 L' is inverse Wishart if L L' = Sn and A is lower triangular, with roots of
         # chi-square variables on its diagonal and normal variables below it
@@ -322,7 +324,9 @@ class MultivariateNormal(Leaf):
         center = mean + (root @ rng.standard_normal((len(stats), d, 1)))[:, :, 0] / np.sqrt(kn)[:, None]
         return center, root
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         center, root = parameters
         noise = (root @ rng.standard_normal((len(root), self.outputs, 1)))[:, :, 0]
         return self.m0 + center + noise

@@ -16,7 +16,7 @@ from ...core.special import gammaln
 from ...files.encoding import register_class
 from ...table.labels import is_missing
 from ...table.words import count_text, rounded_text, rounded_texts
-from .base import LEAST_VARIANCE, Draws, Leaf, Target, refuse_rows
+from .base import MIN_VARIANCE, Leaf, LeafDraws, Target, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import Distributions
 from .gamma import log_gamma_ratio
@@ -67,7 +67,7 @@ class GammaGamma(Leaf):
     shape: float | None = None
     rate: float | None = None
     needs_variance = False
-    positive = ("k", "shape", "rate")
+    positive_parameters = ("k", "shape", "rate")
     score_parameters = ("shape", "rate", "k")
     compiled_score = staticmethod(gamma_score)
 
@@ -103,14 +103,16 @@ class GammaGamma(Leaf):
         shape, rate = self._posterior(stats)
         return [Distributions("invgamma", shape, np.zeros(len(stats)), self.k * rate)]
 
-    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
         return (self.k / parameters[0])[:, None]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         shape, rate = self._posterior(stats)
         return (rng.gamma(shape) / rate,)
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         return rng.gamma(self.k, size=len(parameters[0])) / parameters[0]
 
 
@@ -160,7 +162,7 @@ class SurvivalLeaf(ExposedLeaf):
             total, n_events = float(target.weights @ at_risk), float(target.weights @ event)
         if not np.isfinite(total):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
-        if self.rate is None and total < LEAST_VARIANCE and target.weights.any():
+        if self.rate is None and total < MIN_VARIANCE and target.weights.any():
             raise ValueError(f"y is too small: its times to the power k={self.k:g} add up to {total:.1g}; rescale y.")
         rate = shape * (total if total > 0.0 else 1.0) / (n_events if n_events > 0.0 else 1.0)
         return self.with_defaults(shape=shape, rate=rate)
@@ -233,14 +235,16 @@ class SurvivalLeaf(ExposedLeaf):
         scale = math.gamma(1.0 + 1.0 / self.k) * rate ** (1.0 / self.k)
         return [Distributions("gengamma", shape, np.full(len(stats), -self.k), np.zeros(len(stats)), scale)]
 
-    def expectation_given(self, parameters: Draws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
         return (math.gamma(1.0 + 1.0 / self.k) * parameters[0] ** (-1.0 / self.k))[:, None]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Draws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
         shape, rate = self._posterior(stats)
         return (rng.gamma(shape) / rate,)
 
-    def draw_given(self, rng: Generator, parameters: Draws, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
+    def draw_given(
+        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
+    ) -> np.ndarray:
         rate = parameters[0] * (1.0 if rows is None else self.exposures(target)[rows])
         return (rng.exponential(size=len(rate)) / rate) ** (1.0 / self.k)
 
@@ -305,7 +309,7 @@ class ExponentialGamma(SurvivalLeaf):
     shape: float | None = None
     rate: float | None = None
     exposure: Any = field(default=None, repr=False)
-    positive = score_parameters = ("shape", "rate")
+    positive_parameters = score_parameters = ("shape", "rate")
     compiled_score = staticmethod(exponential_score)
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
@@ -370,7 +374,7 @@ class WeibullGamma(SurvivalLeaf):
     shape: float | None = None
     rate: float | None = None
     exposure: Any = field(default=None, repr=False)
-    positive = ("k", "shape", "rate")
+    positive_parameters = ("k", "shape", "rate")
     score_parameters = ("shape", "rate", "k")
     compiled_score = staticmethod(weibull_score)
 

@@ -122,7 +122,7 @@ def check_contents(model, chain, plain_values=None):
     assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
     node = Copies(state.node)
     numbers, scans = preorder(node), len(state.stored.cell) > 1 and model.split_prior.kind != FIXED
-    lines = len(state.stored.line.sums) > 1 and model.leaf.separates
+    lines = len(state.stored.line.sums) > 1 and model.leaf.has_additive_score
     for number, cell, split in model.visit(tree):
         i = numbers[number]
         record = node[i]

@@ -176,7 +176,9 @@ def check_predictions(model, cell, stats, slack):
     densities = None if isinstance(leaf, pt.PacBayesLoss | pt.NormalSharedVariance) else True
     if densities:
         densities = leaf.log_density(cells, y, model.target)
-    given = None if leaf.separates else [leaf.with_variance(v).log_density(cells, y, model.target) for v in noise]
+    given = (
+        None if leaf.has_additive_score else [leaf.with_variance(v).log_density(cells, y, model.target) for v in noise]
+    )
     for i in (0, 3, N - 1):
         values, density = true_prediction(model, cell, y[i], 1.0 if exposure is None else exposure[i])
         for found, true in zip(means, values, strict=True):
