@@ -90,7 +90,7 @@ class DirichletMultinomial(ClassLeaf):
         return self
 
     def _alpha(self, target: Target) -> np.ndarray:
-        """Return the prior counts (K,) of the classes."""
+        """Return the prior count of each class, (K,) float64."""
         return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), target.n_classes)
 
     def params(self, target: Target) -> np.ndarray:
@@ -106,19 +106,21 @@ class DirichletMultinomial(ClassLeaf):
         x = np.append(alpha, alpha.sum())[:, None]
         before, out = stirling_rest(x), np.empty((len(x), len(n)))
         for first in range(0, len(n), TABLE_BLOCK):
-            some = n[first : first + TABLE_BLOCK]
-            rest = stirling_rest(x + some) - before
-            part = (x - 0.5) * np.log1p(some / x) + some * np.log((x + some) / (n[-1] + alpha.sum())) + rest
-            out[:, first : first + TABLE_BLOCK] = part
+            weights = n[first : first + TABLE_BLOCK]
+            rest = stirling_rest(x + weights) - before
+            log_rising = (
+                (x - 0.5) * np.log1p(weights / x) + weights * np.log((x + weights) / (n[-1] + alpha.sum())) + rest
+            )
+            out[:, first : first + TABLE_BLOCK] = log_rising
         return out
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         alpha = self._alpha(target)
         total = alpha.sum()
-        each = (alpha - 0.5) * np.log1p(sums / alpha) + stirling_rest(alpha + sums) - stirling_rest(alpha)
+        of_classes = (alpha - 0.5) * np.log1p(sums / alpha) + stirling_rest(alpha + sums) - stirling_rest(alpha)
         rest = stirling_rest(total + sums.sum()) - stirling_rest(total)
-        whole = (total - 0.5) * np.log1p(sums.sum() / total) + rest
-        return float((sums * log_fractions(alpha + sums) + each).sum() - whole)
+        of_total = (total - 0.5) * np.log1p(sums.sum() / total) + rest
+        return float((sums * log_fractions(alpha + sums) + of_classes).sum() - of_total)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats + self._alpha(target)
@@ -126,10 +128,10 @@ class DirichletMultinomial(ClassLeaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         weight = np.broadcast_to(weight, len(y))
-        once = super().log_density(stats, y, target)
+        density_of_one = super().log_density(stats, y, target)
         counts = stats + self._alpha(target)
         of_class = log_gamma_ratio(np.take_along_axis(counts, y[:, None], axis=1)[:, 0], weight)
-        return np.where(weight == 1.0, once, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
+        return np.where(weight == 1.0, density_of_one, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         counts = stats + self._alpha(target)
@@ -143,21 +145,23 @@ class DirichletMultinomial(ClassLeaf):
 
 @jit
 def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the Dirichlet-multinomial score of the cell ``stats[row]``, the weights by class.
+    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the weights by class.
 
     ``params``: sum of alpha, its `stirling_rest`, alpha of each class, `stirling_rest` of each.
     """
+    # log of Gamma(A) / Gamma(A + N) times the product of Gamma(a_i + n_i) / Gamma(a_i), A and N sums of a_i and n_i, by
+    # Stirling's formula: its large terms n_i log((a_i + n_i) / (A + N)) are -n_i log1p(others / (a_i + n_i))
     n_classes, total = stats.shape[1], 0.0
     for i in range(n_classes):
         total += stats[row, i]
     if total <= 0.0:
         return 0.0
-    whole = params[0] + total
-    score = params[1] - scalar_stirling_rest(whole) - (params[0] - 0.5) * log1p(total / params[0])
+    posterior_total = params[0] + total
+    score = params[1] - scalar_stirling_rest(posterior_total) - (params[0] - 0.5) * log1p(total / params[0])
     for i in range(n_classes):
         n, alpha = stats[row, i], params[2 + i]
         if n > 0.0:
-            others = whole - (alpha + n)
+            others = posterior_total - (alpha + n)
             if others < alpha + n:
                 others = 0.0
                 for j in range(n_classes):
@@ -170,9 +174,10 @@ def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the Dirichlet-multinomial score of the cell ``stats[row]``, the integer counts by class, from a table.
+    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the integer counts by class.
 
-    ``log_rising`` (K + 1, m) is `DirichletMultinomial.lookup`: a row for each class, and the last one for the total.
+    ``log_rising`` (K + 1, m) is the table `DirichletMultinomial.lookup`: entry n of row i is the term of class i with
+    count n, and of the last row that of the total count.
     """
     total, score = np.int64(0), 0.0
     for i in range(stats.shape[1]):
@@ -184,15 +189,15 @@ def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.ndarray, n: int) -> None:
-    """Add `counts_score` of the first ``n`` rows of ``stats`` to ``out``."""
+    """Add the `counts_score` of the first ``n`` cells, rows of ``stats`` (m, K), to ``out``."""
     if stats.shape[1] != 2:
         for row in range(n):
             out[row] += counts_score(log_rising, stats, row)
         return
-    first, second, whole = log_rising[0], log_rising[1], log_rising[2]
+    first, second, of_total = log_rising[0], log_rising[1], log_rising[2]
     for row in range(n):
         a, b = np.int64(stats[row, 0]), np.int64(stats[row, 1])
-        out[row] += first[a] + second[b] - whole[a + b]
+        out[row] += first[a] + second[b] - of_total[a + b]
 
 
 @register_class
@@ -252,7 +257,7 @@ class FrozenLaplace(ClassLeaf):
 
 @jit
 def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log likelihood of the rows S of a cell under the class probabilities that its rows E determine.
+    """Return the log likelihood in nats of a cell's rows of S under the class probabilities by its rows of E.
 
     ``params``: pseudocount; ``stats[row]``: weights of E by class, then of S by class.
     """
@@ -261,15 +266,15 @@ def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     for i in range(n_classes):
         total += stats[row, i] + params[0]
     for i in range(n_classes):
-        b, part = stats[row, n_classes + i], stats[row, i] + params[0]
-        if b > 0.0:
-            others = total - part
-            if others < part:
+        tested, estimated = stats[row, n_classes + i], stats[row, i] + params[0]
+        if tested > 0.0:
+            others = total - estimated
+            if others < estimated:
                 others = 0.0
                 for j in range(n_classes):
                     if j != i:
                         others += stats[row, j] + params[0]
-            score -= b * log1p(others / part)
+            score -= tested * log1p(others / estimated)
     return score
 
 
@@ -335,7 +340,7 @@ class PacBayesLoss(ClassLeaf):
 
 @jit
 def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` of a cell.
+    """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` in nats of the cell ``stats[row]``.
 
     ``params``: lambda1, lambda2, number of classes. ``stats[row]``: weights by class, or, if the sample is split, those
     of E and then those of S.
@@ -354,19 +359,22 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def ordered_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `OrderedClasses`. ``s``: weights by class; ``params``: strength, class indices in order."""
-    strength, rest, score = params[0], 0.0, 0.0
+    """Return the score in nats of `OrderedClasses`.
+
+    ``s``: weights by class, ``n``: number of classes, ``params``: strength, class indices in order.
+    """
+    strength, in_later, score = params[0], 0.0, 0.0
     for j in range(n):
-        rest += s[j]
+        in_later += s[j]
     for j in range(n - 1):
-        stopped = s[int(params[1 + j])]
-        rest -= stopped
-        if rest < 0.0:
-            rest = 0.0
+        in_class = s[int(params[1 + j])]
+        in_later -= in_class
+        if in_later < 0.0:
+            in_later = 0.0
         a = strength / (n - j)
         b = strength - a
-        score += lgamma(a + stopped) - lgamma(a) + lgamma(b + rest) - lgamma(b)
-        score -= lgamma(strength + stopped + rest) - lgamma(strength)
+        score += lgamma(a + in_class) - lgamma(a) + lgamma(b + in_later) - lgamma(b)
+        score -= lgamma(strength + in_class + in_later) - lgamma(strength)
     return score
 
 
@@ -431,44 +439,49 @@ class OrderedClasses(ClassLeaf):
             set_field(self, "order", tuple(labels))
 
     def resolve(self, target: Target) -> Self:
-        known = target.classes.tolist() if target.classes is not None else []
-        if self.order is not None and (len(self.order) != len(known) or set(self.order) != set(known)):
-            raise ValueError(f"order={repr_of(self.order)}, but y has the classes {repr_of(known)}; give each once.")
-        return self.with_defaults(order=tuple(known))
+        classes = target.classes.tolist() if target.classes is not None else []
+        if self.order is not None and (len(self.order) != len(classes) or set(self.order) != set(classes)):
+            raise ValueError(
+                f"order={in_words(self.order)}, but y has the classes {in_words(classes)}; give each once."
+            )
+        return self.with_defaults(order=tuple(classes))
 
-    def places(self, target: Target) -> np.ndarray:
+    def class_order(self, target: Target) -> np.ndarray:
         """Return the indices (K,) in ``classes_`` of the classes in their order, the lowest first."""
         place = {label: j for j, label in enumerate(target.classes.tolist())}
         return np.array([place[label] for label in self.order], dtype=np.int64)
 
     def _steps(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two parameters (m, K - 1) of the beta posterior of each probability to stop, in m cells."""
-        counts = stats[:, self.places(target)]
+        """Return the two parameters, (m, K - 1) each, of the beta posterior of each v_j in m cells with ``stats``.
+
+        v_j is the probability that a row that is not in a lower class is in class j.
+        """
+        counts = stats[:, self.class_order(target)]
         n = counts.shape[1]
         a = self.strength / (n - np.arange(n - 1))
         later = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, 1:]
         return a + counts[:, :-1], self.strength - a + later
 
-    def _probabilities(self, steps: np.ndarray, target: Target) -> np.ndarray:
-        """Return class probabilities (m, K), in the order of ``classes_``, given probabilities (m, K - 1) to stop."""
+    def _probabilities_by_score(self, steps: np.ndarray, target: Target) -> np.ndarray:
+        """Return class probabilities (m, K), in the order of ``classes_``, given v_j, ``steps`` (m, K - 1)."""
         ones = np.ones((len(steps), 1))
         in_order = np.hstack([steps, ones]) * np.hstack([ones, np.cumprod(1.0 - steps, axis=1)])
         out = np.empty_like(in_order)
-        out[:, self.places(target)] = in_order
+        out[:, self.class_order(target)] = in_order
         return out
 
     def score_params(self, target: Target) -> np.ndarray:
-        return np.array([self.strength, *self.places(target)])
+        return np.array([self.strength, *self.class_order(target)])
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         a, b = (part[0] for part in self._steps(sums[None], target))
         a0, b0 = (part[0] for part in self._steps(np.zeros((1, len(sums))), target))
-        each = log_gamma_ratio(a0, a - a0) + log_gamma_ratio(b0, b - b0) - log_gamma_ratio(a0 + b0, a + b - a0 - b0)
-        return float(each.sum())
+        of_steps = log_gamma_ratio(a0, a - a0) + log_gamma_ratio(b0, b - b0) - log_gamma_ratio(a0 + b0, a + b - a0 - b0)
+        return float(of_steps.sum())
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         a, b = self._steps(stats, target)
-        return self._probabilities(a / (a + b), target)
+        return self._probabilities_by_score(a / (a + b), target)
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         """Return the beta distribution with the mean and the variance of each class probability, in place of its own.
@@ -489,10 +502,10 @@ class OrderedClasses(ClassLeaf):
         return Leaf.log_density(self, stats, y, target, weight)
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
-        return (self._probabilities(rng.beta(*self._steps(stats, target)), target),)
+        return (self._probabilities_by_score(rng.beta(*self._steps(stats, target)), target),)
 
     def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
         # rounding leaves a sum of one half below it
-        places = self.places(target)
-        at_most = np.cumsum(probabilities[:, places], axis=1)
-        return places[np.argmax(at_most >= 0.5 - 1e-12, axis=1)]
+        class_order = self.class_order(target)
+        at_most = np.cumsum(probabilities[:, class_order], axis=1)
+        return class_order[np.argmax(at_most >= 0.5 - 1e-12, axis=1)]

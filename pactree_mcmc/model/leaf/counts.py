@@ -66,10 +66,10 @@ def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.nda
             "ExponentialGamma and WeibullGamma have one."
         )
     check_positive("exposure", exposure, entries=True)
-    given = read_numbers("exposure", exposure)
-    if given.ndim and given.shape != (len(values),):
-        raise ValueError(f"exposure has shape {given.shape}; X has {len(values)} rows: give a number, or one each.")
-    return leaf.at_exposure(values, np.broadcast_to(given, len(values)))
+    exposures = read_numbers("exposure", exposure)
+    if exposures.ndim and exposures.shape != (len(values),):
+        raise ValueError(f"exposure has shape {exposures.shape}; X has {len(values)} rows: give a number, or one each.")
+    return leaf.at_exposure(values, np.broadcast_to(exposures, len(values)))
 
 
 @register_class
@@ -170,9 +170,11 @@ class PoissonGamma(ExposedLeaf):
         # exponential of minus Stirling's rest. At a reference rate r close to all y / e the large terms s log s of the
         # gamma functions cancel: score = constant + D(shape', rate' r) - D(shape, rate r) + rests - log(shape'/shape)/2
         if reference > 0.0:
-            apart = poisson_divergence(shape, rate * reference) - poisson_divergence(self.shape, self.rate * reference)
+            difference = poisson_divergence(shape, rate * reference) - poisson_divergence(
+                self.shape, self.rate * reference
+            )
             rest = stirling_rest(shape) - stirling_rest(self.shape)
-            return float(constant + apart + rest - 0.5 * np.log1p(count / self.shape))
+            return float(constant + difference + rest - 0.5 * np.log1p(count / self.shape))
         prior = self.shape * np.log(self.rate) - gammaln(self.shape)
         return float(constant + prior + gammaln(shape) - shape * np.log(rate))
 
@@ -205,7 +207,7 @@ class PoissonGamma(ExposedLeaf):
 
 @jit
 def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the Poisson-gamma score of the cell ``stats[row]``.
+    """Return the Poisson-gamma score in nats of the cell ``stats[row]`` (formulas, section 3).
 
     ``params``: shape, rate, constant, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``: exposure,
     count, and the sum of w (y log e - lgamma(y + 1)), or of w times the log density at the reference rate.
@@ -221,13 +223,13 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def beta_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Return the beta-binomial score.
+    """Return the score in nats of `BetaBinomial`.
 
-    ``s``: successes, failures, sum of the log binomial coefficients; ``params``: a, b.
+    ``s``: successes, failures, sum of the log binomial coefficients; ``n``: 3; ``params``: a, b.
     """
     a, b = params[0], params[1]
-    each = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + each - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
+    of_counts = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + of_counts - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
 
 
 @register_class
@@ -280,8 +282,8 @@ class BetaBinomial(Leaf):
         return successes, failures, gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        each = log_gamma_ratio(np.array([self.a, self.b]), sums[:2])
-        return float(sums[2] + each.sum() - log_gamma_ratio(np.float64(self.a + self.b), sums[:2].sum()))
+        of_counts = log_gamma_ratio(np.array([self.a, self.b]), sums[:2])
+        return float(sums[2] + of_counts.sum() - log_gamma_ratio(np.float64(self.a + self.b), sums[:2].sum()))
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         successes, failures = self.a + stats[:, 1], self.b + stats[:, 2]

@@ -20,7 +20,7 @@ from ...core.checks import (
 )
 from ...files.encoding import register_class
 from .base import Leaf, Target
-from .custom_checks import MOST_ROWS, TOLERANCE, check_calls, check_predictions, check_scores
+from .custom_checks import MAX_CHECKED_ROWS, SCORE_TOLERANCE, check_calls, check_predictions, check_scores
 from .distributions import Distributions
 
 FEW_CELLS = 4
@@ -160,9 +160,9 @@ class CustomLeaf(Leaf):
         functions = {"stats": stats, "log_score": log_score, "predict": predict, "variance": variance}
         functions |= {"cdf": cdf, "log_density": log_density, "draw": draw, "expectation": expectation}
         self._functions = functions
-        for which, function in self._functions.items():
+        for argument, function in self._functions.items():
             if function is not None and not callable(function):
-                raise TypeError(f"{which} is {repr_of(function)}; give a function.")
+                raise TypeError(f"{argument} is {in_words(function)}; give a function.")
         if self.is_classifier and (stats is not None or self.y_columns > 1 or self.x_columns is not None):
             raise ValueError(
                 "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= "
@@ -178,15 +178,15 @@ class CustomLeaf(Leaf):
             raise TypeError(f"name is {repr_of(name)}; give a string.")
         check_calls(self._score, len(self._params) > 0, self._functions, self.x_columns is not None)
 
-    def gives(self, which: str) -> bool:
-        """Return True if the leaf has the function ``which``, such as "predict" or "draw"."""
-        return self._functions[which] is not None
+    def has_function(self, argument: str) -> bool:
+        """Return True if the caller gave the function ``argument``, such as "predict" or "draw"."""
+        return self._functions[argument] is not None
 
-    def _need(self, which: str, use: str) -> Callable[..., Any]:
-        """Return the function ``which``, or raise a ValueError that says which ``use`` needs it."""
-        function = self._functions[which]
+    def _required_function(self, argument: str, use: str) -> Callable[..., Any]:
+        """Return the function that the caller gave as ``argument``, or raise a ValueError that names its ``use``."""
+        function = self._functions[argument]
         if function is None:
-            raise ValueError(f"{self!r} has no {which}, which {use} needs; give CustomLeaf({which}=...).")
+            raise ValueError(f"{self!r} has no {argument}, which {use} needs; give CustomLeaf({argument}=...).")
         return function
 
     @property
@@ -197,16 +197,20 @@ class CustomLeaf(Leaf):
         return self._params
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        own = np.asarray(self._need("stats", "a model")(y.copy(), *_copies(target.regressors)), dtype=np.float64)
-        if own.ndim != 2 or own.shape[0] != len(y) or own.shape[1] == 0:
-            raise ValueError(f"stats= of {self!r} returned shape {own.shape} for {len(y)} rows; return (n, k), k >= 1.")
-        return own.T
+        statistics = np.asarray(
+            self._required_function("stats", "a model")(y.copy(), *_copies(target.regressors)), dtype=np.float64
+        )
+        if statistics.ndim != 2 or statistics.shape[0] != len(y) or statistics.shape[1] == 0:
+            raise ValueError(
+                f"stats= of {self!r} returned shape {statistics.shape} for {len(y)} rows; return (n, k), k >= 1."
+            )
+        return statistics.T
 
     def plain_score(self, sums: np.ndarray, target: Target | None) -> float:
-        own = self._functions["log_score"]
+        plain_function = self._functions["log_score"]
         with np.errstate(all="ignore"):
-            if own is not None:
-                return float(own(sums.copy()))
+            if plain_function is not None:
+                return float(plain_function(sums.copy()))
             try:
                 return float(self._score(sums.copy(), len(sums), *_copies(self._params if len(self._params) else None)))
             except (ValueError, ArithmeticError):
@@ -226,7 +230,7 @@ class CustomLeaf(Leaf):
             each = [self.log_density(stats, np.full(len(stats), k), target) for k in range(target.n_classes)]
             chances = np.exp(np.column_stack(each))
             return chances / chances.sum(axis=1, keepdims=True)
-        function = self._need("predict", "a prediction")
+        function = self._required_function("predict", "a prediction")
         value = np.asarray(function(self.sums_of(stats).copy(), *_copies(regressors)), dtype=np.float64)
         value = value[:, None] if value.ndim == 1 else value
         columns = target.n_classes if self.is_classifier else value.shape[-1]
@@ -235,12 +239,14 @@ class CustomLeaf(Leaf):
         return value
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        gained = super().log_density(stats, y, target, weight)
-        own = self._functions["log_density"]
-        if own is None:
-            return gained
-        density = np.asarray(own(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64)
-        return np.where(np.broadcast_to(weight, len(y)) == 1.0, density, gained)
+        score_gain = super().log_density(stats, y, target, weight)
+        density_function = self._functions["log_density"]
+        if density_function is None:
+            return score_gain
+        density = np.asarray(
+            density_function(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64
+        )
+        return np.where(np.broadcast_to(weight, len(y)) == 1.0, density, score_gain)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> CustomDistributions:
         if self.y_columns > 1:
@@ -256,12 +262,16 @@ class CustomLeaf(Leaf):
         rows: np.ndarray | None = None,
         regressors: np.ndarray | None = None,
     ) -> np.ndarray:
-        some = target.regressors[rows] if rows is not None and target.regressors is not None else regressors
-        drawn = np.asarray(self._need("draw", "drawing a new y")(rng, self.sums_of(stats).copy(), leaf, *_copies(some)))
+        row_regressors = target.regressors[rows] if rows is not None and target.regressors is not None else regressors
+        new_y = np.asarray(
+            self._required_function("draw", "drawing a new y")(
+                rng, self.sums_of(stats).copy(), leaf, *_copies(row_regressors)
+            )
+        )
         shapes = [(len(leaf),), (len(leaf), self.y_columns)] if self.y_columns > 1 else [(len(leaf),)]
-        if drawn.shape not in shapes:
-            raise ValueError(f"draw= of {self!r} returned shape {drawn.shape} for {len(leaf)} new y.")
-        return drawn
+        if new_y.shape not in shapes:
+            raise ValueError(f"draw= of {self!r} returned shape {new_y.shape} for {len(leaf)} new y.")
+        return new_y
 
     @property
     def has_expectation(self) -> bool:
@@ -271,12 +281,18 @@ class CustomLeaf(Leaf):
     def draw_expectation(
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
     ) -> np.ndarray:
-        function = self._need("expectation", "an interval or a draw of E(y)")
-        drawn = np.asarray(function(rng, self.sums_of(stats).copy(), leaf, *(x.copy() for x in regressors)), np.float64)
-        drawn = drawn[:, None] if drawn.ndim == 1 else drawn
-        if drawn.ndim != 2 or len(drawn) != len(leaf) or (self.is_classifier and drawn.shape[1] != target.n_classes):
-            raise ValueError(f"expectation= of {self!r} returned shape {drawn.shape} for {len(leaf)} rows.")
-        return drawn
+        function = self._required_function("expectation", "an interval or a draw of E(y)")
+        expectation = np.asarray(
+            function(rng, self.sums_of(stats).copy(), leaf, *(x.copy() for x in regressors)), np.float64
+        )
+        expectation = expectation[:, None] if expectation.ndim == 1 else expectation
+        if (
+            expectation.ndim != 2
+            or len(expectation) != len(leaf)
+            or (self.is_classifier and expectation.shape[1] != target.n_classes)
+        ):
+            raise ValueError(f"expectation= of {self!r} returned shape {expectation.shape} for {len(leaf)} rows.")
+        return expectation
 
     def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:
         """Compare the plain and compiled forms of the leaf on random cells of some data; raise an error if they
@@ -314,25 +330,32 @@ class CustomLeaf(Leaf):
         check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
-        """Return the first ``MOST_ROWS`` rows of checked data as a `Target`."""
+        """Return the first ``MAX_CHECKED_ROWS`` rows of checked data as a `Target`."""
         refuse_other_rows(X=X, y=y)
         if self.is_classifier:
-            classes, values = np.unique(_some_rows("y", read_array("y", y)), return_inverse=True)
+            classes, values = np.unique(_first_rows("y", read_array("y", y)), return_inverse=True)
             return Target(values.reshape(-1).astype(np.int32), classes, None, None, 0.0, 1.0)
-        values = _some_rows("y", read_numbers("y", y))
+        values = _first_rows("y", read_numbers("y", y))
         if values.shape[1:] != ((self.y_columns,) if self.y_columns > 1 else ()) or not np.isfinite(values).all():
-            wanted = f"(n, {self.y_columns})" if self.y_columns > 1 else "(n,)"
-            raise ValueError(f"y has shape {values.shape}; give finite numbers of shape {wanted}.")
+            shape = f"(n, {self.y_columns})" if self.y_columns > 1 else "(n,)"
+            raise ValueError(f"y has shape {values.shape}; give finite numbers of shape {shape}.")
         if (X is None) != (self.x_columns is None):
             raise ValueError("X is needed where the leaf has x_columns=, and only there.")
-        regressors = None if X is None else _some_rows("X", read_numbers("X", X))
+        regressors = None if X is None else _first_rows("X", read_numbers("X", X))
         return Target(values, None, None, None, 0.0, 1.0, regressors)
 
     def outline(self, target: Target) -> LeafOutline:
         """Return the description that a file stores, with the scores of some cells to recognise the leaf."""
-        own = self.stats_of_y(target.values, target)
-        n = len(own)
-        cells = np.array([own[:1].sum(axis=0), own[: n // 2 + 1].sum(axis=0), own[::2].sum(axis=0), own.sum(axis=0)])
+        row_stats = self.stats_of_y(target.values, target)
+        n = len(row_stats)
+        cells = np.array(
+            [
+                row_stats[:1].sum(axis=0),
+                row_stats[: n // 2 + 1].sum(axis=0),
+                row_stats[::2].sum(axis=0),
+                row_stats.sum(axis=0),
+            ]
+        )
         columns = () if self.x_columns is None else tuple(self.x_columns)
         scores = self.scores(cells, target)
         return LeafOutline(self.name, self.is_classifier, self.y_columns, columns, self._params, cells, scores)
@@ -341,18 +364,18 @@ class CustomLeaf(Leaf):
 
     def mismatch(self, outline: LeafOutline, target: Target) -> str | None:
         """Return a text on the first difference from the leaf of a file, or None if the two agree."""
-        for what in ("name", "classes", "y_columns"):
-            mine = self.is_classifier if what == "classes" else getattr(self, what)
-            if mine != getattr(outline, what):
-                return f"its {what} is {mine!r}, that of the file's leaf {getattr(outline, what)!r}"
+        for attribute in ("name", "classes", "y_columns"):
+            mine = self.is_classifier if attribute == "classes" else getattr(self, attribute)
+            if mine != getattr(outline, attribute):
+                return f"its {attribute} is {mine!r}, that of the file's leaf {getattr(outline, attribute)!r}"
         if tuple(self.x_columns or ()) != tuple(outline.x_columns):
             return f"its x_columns are {self.x_columns}, those of the file's leaf {list(outline.x_columns)}"
         if not np.array_equal(self._params, outline.params):
             return f"its params are {self._params.tolist()}, those of the file's leaf {outline.params.tolist()}"
         mine = self.outline(target)
-        for what, ours, stored in (("stats", mine.stats, outline.stats), ("scores", mine.scores, outline.scores)):
-            if ours.shape != stored.shape or not np.allclose(ours, stored, rtol=TOLERANCE, atol=TOLERANCE):
-                return f"its {what} of the file's data are not those of the file's leaf"
+        for attribute, ours, stored in (("stats", mine.stats, outline.stats), ("scores", mine.scores, outline.scores)):
+            if ours.shape != stored.shape or not np.allclose(ours, stored, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE):
+                return f"its {attribute} of the file's data are not those of the file's leaf"
         return None
 
     def __reduce__(self) -> tuple:
@@ -363,7 +386,7 @@ class CustomLeaf(Leaf):
             "classes": self.is_classifier,
         }
         parts |= {"y_columns": self.y_columns, "x_columns": self.x_columns, "whole": self.whole, "name": self.name}
-        return _again, (cloudpickle.dumps(parts),)
+        return _unpickle_leaf, (cloudpickle.dumps(parts),)
 
     def __deepcopy__(self, memo: dict) -> CustomLeaf:
         return self
@@ -382,19 +405,19 @@ class CustomDistributions(Distributions):
         super().__init__(leaf.name, *stats.T, is_whole=leaf.whole)
         self.leaf, self.target, self.stats, self.regressors = leaf, target, stats, regressors
 
-    def take(self, place: np.ndarray) -> CustomDistributions:
-        return CustomDistributions(self.leaf, self.target, self.stats[place])
+    def take(self, indices: np.ndarray) -> CustomDistributions:
+        return CustomDistributions(self.leaf, self.target, self.stats[indices])
 
     def at(self, regressors: np.ndarray) -> CustomDistributions:
         """Return the distributions given ``regressors`` (m, c), those of one row for each cell."""
         return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
-    def _of(self, which: str, use: str, *more: np.ndarray) -> np.ndarray:
-        """Return the result (m,) of the function ``which`` of the leaf. ``use`` names its purpose in an error."""
-        function = self.leaf._need(which, use)
-        out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *more, *_copies(self.regressors)))
+    def _call_function(self, argument: str, use: str, *arguments: np.ndarray) -> np.ndarray:
+        """Return the result (m,) of the function that the caller gave as ``argument``; ``use`` names it in an error."""
+        function = self.leaf._required_function(argument, use)
+        out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *arguments, *_copies(self.regressors)))
         if out.shape != (len(self.stats),):
-            raise ValueError(f"{which}= of {self.leaf!r} returned shape {out.shape} for {len(self.stats)} cells.")
+            raise ValueError(f"{argument}= of {self.leaf!r} returned shape {out.shape} for {len(self.stats)} cells.")
         return out.astype(np.float64)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
@@ -402,10 +425,10 @@ class CustomDistributions(Distributions):
 
     def variance(self) -> np.ndarray:
         """Return the variance (m,) of a new y in each cell."""
-        return self._of("variance", "a standard deviation")
+        return self._call_function("variance", "a standard deviation")
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        return self._of("cdf", "a quantile or an interval", y)
+        return self._call_function("cdf", "a quantile or an interval", y)
 
     def above(self, y: np.ndarray) -> np.ndarray:
         return 1.0 - self.below(y)
@@ -417,7 +440,7 @@ class CustomDistributions(Distributions):
 
 
 @functools.lru_cache(maxsize=64)
-def _again(parts: bytes) -> CustomLeaf:
+def _unpickle_leaf(parts: bytes) -> CustomLeaf:
     """Return the pickled leaf. The same bytes give the same object, so that the score is compiled once."""
     return CustomLeaf(**cloudpickle.loads(parts))
 
@@ -428,16 +451,16 @@ def _copies(array: np.ndarray | None) -> list[np.ndarray]:
 
 
 def _python_function(score: Any) -> Callable[..., float]:
-    """Return the Python function behind a compiled one, or the function itself."""
-    for inside in ("_pyfunc", "py_func"):
-        score = getattr(score, inside, score)
+    """Return the Python function behind a function that numba has compiled, or ``score`` itself."""
+    for attribute in ("_pyfunc", "py_func"):
+        score = getattr(score, attribute, score)
     if not callable(score) or not hasattr(score, "__code__"):
         raise TypeError(f"score is {repr_of(score)}; give a Python function of the sums s and their number n.")
     return score
 
 
 def read_x_columns(argument: str, x_columns: Any) -> list | None:
-    """Check columns of X, by name or index, and return them as a list; None stays None."""
+    """Check the ``argument`` with columns of X, by name or index, and return them as a list; None stays None."""
     if x_columns is None:
         return None
     if isinstance(x_columns, str) or not isinstance(x_columns, Sequence | np.ndarray) or len(x_columns) == 0:
@@ -448,8 +471,8 @@ def read_x_columns(argument: str, x_columns: Any) -> list | None:
     return out
 
 
-def _some_rows(name: str, array: np.ndarray) -> np.ndarray:
-    """Return the first ``MOST_ROWS`` rows of an array."""
+def _first_rows(name: str, array: np.ndarray) -> np.ndarray:
+    """Return the first ``MAX_CHECKED_ROWS`` rows of the argument called ``name``, an array."""
     if array.ndim == 0:
         raise ValueError(f"{name} is one value; give an array with an entry for each row.")
-    return array[:MOST_ROWS]
+    return array[:MAX_CHECKED_ROWS]

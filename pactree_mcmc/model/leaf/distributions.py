@@ -10,20 +10,21 @@ import numpy as np
 
 from ...core.special import betainc, betaincc, gammainc, gammaincc
 
-MOST_STEPS = 140
+MAX_SEARCH_STEPS = 140
 """Largest number of steps of the search for a quantile. 64 halvings reduce all floats to one, two steps for each."""
-SLACK = 1 << 10
+BRACKET_MARGIN = 1 << 10
 """Number of floats by which the first bracket is wider than SciPy's quantiles, a relative error of 2e-13."""
-CLOSE = 2
+MAX_FINAL_GAP = 2
 """Number of floats between the ends of a bracket at which the search ends, a relative error of 4e-16."""
-ROUNDING = 1e-15
+PROBABILITY_ROUNDING = 1e-15
 """Relative error of a probability that is due to rounding."""
 LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
 """Rate from which Poisson counts are drawn from a normal distribution: at rate 1e15 NumPy draws five times too many
 counts beyond the .0005-quantile. Count from which Poisson noise is below the rounding of floats, so that counts have
 the gamma distribution of their rate.
 """
-LARGEST = np.finfo(np.float64).max
+LARGEST_FLOAT = np.finfo(np.float64).max
+"""Largest finite float64."""
 
 
 class Distributions:
@@ -45,14 +46,14 @@ class Distributions:
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter(self.parameters)
 
-    def take(self, place: np.ndarray) -> Self:
-        """Return the distributions with the indices ``place``."""
+    def take(self, indices: np.ndarray) -> Self:
+        """Return the distributions with the indices ``indices``."""
         out = copy.copy(self)
-        out.parameters = tuple(part[place] for part in self.parameters)
+        out.parameters = tuple(part[indices] for part in self.parameters)
         return out
 
     def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
-        """Return the result (k,) of the method ``name`` of the distribution in scipy.stats."""
+        """Return the result (k,) of the method called ``name`` of the distribution in scipy.stats, such as "cdf"."""
         # scipy.stats takes longer to import than this library
         from scipy import stats
 
@@ -60,19 +61,19 @@ class Distributions:
             return getattr(getattr(stats, self.family), name)(*arguments, *self.parameters)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances (k,)."""
+        """Return the mean and the variance of each distribution, (k,) each."""
         return self._by_scipy("mean"), self._by_scipy("var")
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        """Return the probabilities (k,) of at most y (k,)."""
+        """Return the probability (k,) of at most ``y[i]`` under each distribution i."""
         return self._by_scipy("cdf", y)
 
     def above(self, y: np.ndarray) -> np.ndarray:
-        """Return the probabilities (k,) of more than y (k,), accurate also if they are small."""
+        """Return the probability (k,) of more than ``y[i]`` under each distribution i, accurate also if it is small."""
         return self._by_scipy("sf", y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays (k,) between which the q-quantile of each distribution lies, at least approximately."""
+        """Return two arrays (k,) between which, at least approximately, the q-quantile of each distribution lies."""
         y = self._by_scipy("ppf", q) if q <= 0.5 else self._by_scipy("isf", 1.0 - q)
         return y, y
 
@@ -101,127 +102,126 @@ class Mixture(NamedTuple):
         The quantile of a mixture lies between the smallest and the largest quantile of its components. From there the
         search steps by regula falsi on the log of the smaller tail, and halves the number of floats between the ends
         if the last step has not done so. So it needs at most about 130 steps, and usually 10 to 25, whatever the size
-        of y. It ends with two floats that are at most ``CLOSE`` floats apart, or with two successive integers.
+        of y. It ends with two floats that are at most ``MAX_FINAL_GAP`` floats apart, or with two successive integers.
         """
         with np.errstate(all="ignore"):
             low, high = distributions.bracket(q)
             low = np.minimum.reduceat(low, self.first[:-1])
             high = np.maximum.reduceat(high, self.first[:-1])
-            return _Search(self, distributions, q).run(low, high)
+            return _QuantileSearch(self, distributions, q).run(low, high)
 
 
-class _Search:
+class _QuantileSearch:
     """Search for the q-quantiles of mixtures between two numbers."""
 
     def __init__(self, mix: Mixture, distributions: Distributions, q: float) -> None:
         self._mix, self._distributions, self._q = mix, distributions, q
 
     def excess(self, y: np.ndarray) -> np.ndarray:
-        """Return a function (m,) of y (m,) that does not decrease and is at least 0 if and only if y is at or above the
-        quantile.
+        """Return a measure (m,) of how far ``y`` (m,) is above the quantiles: at least 0 if and only if y reaches them.
 
-        It is ``log(P(Y <= y) / q)`` if q <= 1/2, otherwise ``-log(P(Y > y) / (1 - q))``.
+        It is ``log(P(Y <= y) / q)`` if q <= 1/2, otherwise ``-log(P(Y > y) / (1 - q))``. It does not decrease in y.
         """
-        at = self._mix.by_distribution(np.floor(y) if self._distributions.is_whole else y)
+        y_of_component = self._mix.by_distribution(np.floor(y) if self._distributions.is_whole else y)
         if self._q <= 0.5:
-            return np.log(self._mix.mean(self._distributions.below(at)) / self._q)
-        return -np.log(self._mix.mean(self._distributions.above(at)) / (1.0 - self._q))
+            return np.log(self._mix.mean(self._distributions.below(y_of_component)) / self._q)
+        return -np.log(self._mix.mean(self._distributions.above(y_of_component)) / (1.0 - self._q))
 
     def run(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return the quantiles (m,). The search begins with the bracket from ``low`` (m,) to ``high`` (m,)."""
-        low, high, below, above = self._widened(low, high)
-        width, side = _distance(low, high), np.zeros(len(low))
-        for step in range(MOST_STEPS):
-            middle = self._inside(_middle(low, high), low, high)
+        low, high, below, above = self._widen_bracket(low, high)
+        width, side = _floats_between(low, high), np.zeros(len(low))
+        for step in range(MAX_SEARCH_STEPS):
+            middle = self._clip_to_bracket(_median_float(low, high), low, high)
             is_open = (middle > low) & (middle < high)
             if not self._distributions.is_whole:
-                is_open &= _distance(low, high) > CLOSE
+                is_open &= _floats_between(low, high) > MAX_FINAL_GAP
             if not is_open.any():
                 break
-            y = self._inside(_interpolated(low, high, below, above), low, high)
+            y = self._clip_to_bracket(_interpolate_zero(low, high, below, above), low, high)
             is_slow = False
             if step % 2 == 1:
-                is_slow, width = _distance(low, high) > width / 2.0, _distance(low, high)
+                is_slow, width = _floats_between(low, high) > width / 2.0, _floats_between(low, high)
             y = np.where(is_slow | ~((y > low) & (y < high)), middle, y)
             excess = self.excess(y)
-            reached = excess >= 0.0
+            is_reached = excess >= 0.0
             # if an end stays twice its function value is halved, so that both ends move (the Illinois rule)
-            above = np.where(reached, excess, np.where(side == -1, above / 2.0, above))
-            below = np.where(reached, np.where(side == 1, below / 2.0, below), excess)
-            side = np.where(reached, 1, -1)
-            low, high = np.where(is_open & ~reached, y, low), np.where(is_open & reached, y, high)
+            above = np.where(is_reached, excess, np.where(side == -1, above / 2.0, above))
+            below = np.where(is_reached, np.where(side == 1, below / 2.0, below), excess)
+            side = np.where(is_reached, 1, -1)
+            low, high = np.where(is_open & ~is_reached, y, low), np.where(is_open & is_reached, y, high)
             if not self._distributions.is_whole:
                 # in a gap between components every number is a quantile
-                low = np.where(is_open & reached & (excess <= ROUNDING), high, low)
+                low = np.where(is_open & is_reached & (excess <= PROBABILITY_ROUNDING), high, low)
         return high
 
-    def _inside(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    def _clip_to_bracket(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return y (m,) moved inside the bracket: to integers if y is whole, else at least one float from its ends."""
         if self._distributions.is_whole:
             return np.clip(np.floor(y), np.floor(low) + 1.0, np.ceil(high) - 1.0)
-        return np.clip(y, _moved(low, CLOSE // 2), _moved(high, -(CLOSE // 2)))
+        return np.clip(y, _shift_floats(low, MAX_FINAL_GAP // 2), _shift_floats(high, -(MAX_FINAL_GAP // 2)))
 
-    def _widened(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return a lower and an upper bound (m,) of the quantile, wider than given if need be, and `excess` at both."""
+    def _widen_bracket(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return a lower and an upper bound (m,) of the quantiles, wider if need be, and their `excess`, (m,) each."""
         if self._distributions.is_whole:
             low, high = np.floor(low) - 1.0, np.ceil(high) + 1.0
         else:
-            low, high = _moved(low, -SLACK), _moved(high, SLACK)
+            low, high = _shift_floats(low, -BRACKET_MARGIN), _shift_floats(high, BRACKET_MARGIN)
         factor = 2.0
         while True:
             below, above = self.excess(low), self.excess(high)
-            down, up = (below >= 0.0) & (low > -LARGEST), ~(above >= 0.0) & (high < LARGEST)
-            if not np.any(down | up):
+            is_too_high, is_too_low = (below >= 0.0) & (low > -LARGEST_FLOAT), ~(above >= 0.0) & (high < LARGEST_FLOAT)
+            if not np.any(is_too_high | is_too_low):
                 return low, high, below, above
             # the steps grow as the square of the last ones, so that ten of them cross all floats
             reach = factor * np.maximum(high - low, 1e-9 * np.maximum(np.abs(low), np.abs(high)))
             reach, factor = np.where(reach > 0.0, reach, 5e-324), min(factor, 1e150) ** 2
-            low = np.where(down, np.maximum(low - reach, -LARGEST), low)
-            high = np.where(up, np.minimum(high + reach, LARGEST), high)
+            low = np.where(is_too_high, np.maximum(low - reach, -LARGEST_FLOAT), low)
+            high = np.where(is_too_low, np.minimum(high + reach, LARGEST_FLOAT), high)
 
 
-def _number(y: np.ndarray) -> np.ndarray:
+def _float_index(y: np.ndarray) -> np.ndarray:
     """Return the index (m,) int64 of each float y (m,) among all floats in ascending order; 0 has the index 0."""
     bits = np.ascontiguousarray(y, dtype=np.float64).view(np.int64)
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
-def _float(number: np.ndarray) -> np.ndarray:
-    """Return the floats (m,) with the indices ``number`` (m,): the inverse of `_number`."""
+def _float_at(number: np.ndarray) -> np.ndarray:
+    """Return the floats (m,) with the indices ``number`` (m,): the inverse of `_float_index`."""
     return np.where(number < 0, np.int64(-(2**63)) - number, number).view(np.float64)
 
 
-def _moved(y: np.ndarray, floats: int) -> np.ndarray:
-    """Return the float (m,) that is ``floats`` places above y (m,) in the order of all floats."""
-    limit = int(_number(np.array([LARGEST]))[0])
-    return _float(np.clip(np.clip(_number(y), -limit, limit) + floats, -limit, limit))
+def _shift_floats(y: np.ndarray, n_floats: int) -> np.ndarray:
+    """Return the floats (m,) that are ``n_floats`` places above y (m,) in the order of all finite floats."""
+    limit = int(_float_index(np.array([LARGEST_FLOAT]))[0])
+    return _float_at(np.clip(np.clip(_float_index(y), -limit, limit) + n_floats, -limit, limit))
 
 
-def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _median_float(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the median (m,) of the floats from ``low`` to ``high``."""
-    a, b = _number(low), _number(high)
-    return _float((a >> 1) + (b >> 1) + (a & b & 1))
+    a, b = _float_index(low), _float_index(high)
+    return _float_at((a >> 1) + (b >> 1) + (a & b & 1))
 
 
-def _distance(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _floats_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the number of floats (m,) from ``low`` to ``high``, exact if it is below 2^53."""
-    a, b = _number(low), _number(high)
+    a, b = _float_index(low), _float_index(high)
     # halves, since the difference of two integers of 64 bits need not fit, and float64 would round each of them
     return 2.0 * ((b >> 1) - (a >> 1)) + ((b & 1) - (a & 1))
 
 
-def _interpolated(low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """Return the zero (m,) of the line through (low, below) and (high, above).
+def _interpolate_zero(low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
+    """Return the zero (m,) of the line through (low, below) and (high, above): ``below`` is its value at ``low``.
 
     The line is in log |y| if low and high have the same sign, else in y. The result may be NaN.
     """
-    part = -below / (above - below)
+    fraction = -below / (above - below)
     ratio = high / low
-    return np.where(ratio > 0.0, low * ratio**part, low + part * (high - low))
+    return np.where(ratio > 0.0, low * ratio**fraction, low + fraction * (high - low))
 
 
 def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return a lower and an upper bound (k,) of the q-quantiles of counts from mean and variance.
+    """Return a lower and an upper bound (k,) of the q-quantiles of k distributions of counts, by mean and variance.
 
     The bounds are the inequalities of Cantelli and Markov.
     """
@@ -229,11 +229,14 @@ def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, n
     std = np.sqrt(variance)
     low = np.maximum(mean - std * np.sqrt((1.0 - q) / q), -1.0)
     high = np.minimum(mean + std * np.sqrt(q / (1.0 - q)), mean / (1.0 - q))
-    return np.where(low < LARGEST, low, -1.0), np.where(high < LARGEST, high, LARGEST)
+    return np.where(low < LARGEST_FLOAT, low, -1.0), np.where(high < LARGEST_FLOAT, high, LARGEST_FLOAT)
 
 
 def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
-    """Draw Poisson counts (n,) float64. Rates from 1e12 on use the normal distribution, with an error of about 1e-6."""
+    """Draw Poisson counts (n,) float64 with the means ``rate`` (n,).
+
+    From 1e12 on they are drawn from a normal distribution, with an error of about 1e-6 of the probabilities.
+    """
     if np.all(rate < LARGEST_RATE):
         return rng.poisson(rate).astype(np.float64)
     counts = rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
@@ -291,16 +294,20 @@ class NegativeBinomial(Distributions):
 
     def below(self, y: np.ndarray) -> np.ndarray:
         shape, rate = self.parameters
-        more = np.maximum(np.floor(y), 0.0) + 1.0
-        tail = np.where(more < LARGEST_COUNT, betainc(shape, more, rate / (1.0 + rate)), gammainc(shape, rate * more))
+        count_above = np.maximum(np.floor(y), 0.0) + 1.0
+        tail = np.where(
+            count_above < LARGEST_COUNT,
+            betainc(shape, count_above, rate / (1.0 + rate)),
+            gammainc(shape, rate * count_above),
+        )
         return np.where(y < 0.0, 0.0, tail)
 
     def above(self, y: np.ndarray) -> np.ndarray:
         shape, rate = self.parameters
-        more = np.maximum(np.floor(y), 0.0) + 1.0
-        of_few = betainc(more, shape, 1.0 / (1.0 + rate))
-        tail = np.where(rate > 1.0, of_few, betaincc(shape, more, rate / (1.0 + rate)))
-        tail = np.where(more < LARGEST_COUNT, tail, gammaincc(shape, rate * more))
+        count_above = np.maximum(np.floor(y), 0.0) + 1.0
+        tail_of_few = betainc(count_above, shape, 1.0 / (1.0 + rate))
+        tail = np.where(rate > 1.0, tail_of_few, betaincc(shape, count_above, rate / (1.0 + rate)))
+        tail = np.where(count_above < LARGEST_COUNT, tail, gammaincc(shape, rate * count_above))
         return np.where(y < 0.0, 1.0, tail)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:

@@ -20,29 +20,29 @@ from .counts import ExposedLeaf
 from .distributions import Distributions, count_bracket, draw_poisson
 from .gamma import HALF_LOG_TWO_PI, MIN_SERIES_ARGUMENT, log_gamma_ratio, stirling_rest
 
-MOST_SUMMED = 128.0
+MAX_SUMMED_COUNT = 128.0
 """Largest count up to which a tail probability is a sum of terms; an integral costs about as much as 128 terms."""
-LEAST_LOG = -600.0
+MIN_LOG_PROBABILITY = -600.0
 """Smallest log probability of the count 0 with which a sum starts, so that no term underflows."""
-STEP, NODES = 0.12, 64
+NODE_STEP, N_NODES = 0.12, 64
 """Step and number of nodes of the trapezoid rule: the error is exp(-pi^2 / 2 / 0.12) = 1e-18 for a normal density, and
 less for one with poles. The last node is a thousand widths away.
 """
-HALVINGS = 18
+SADDLE_STEPS = 18
 """Number of bisection steps for the saddle point, from an interval of length 120 to one of 5e-4."""
-BLOCK = 2048
+INTEGRATION_BLOCK = 2048
 """Number of distributions that are integrated at a time, so that memory stays below 10 MB."""
 
 
 @by_address
 def negative_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `NegativeBinomialBeta`.
+    """Return the score in nats of `NegativeBinomialBeta`.
 
-    ``s``: weight, sum of y, sum of log C; ``params``: a, b, dispersion.
+    ``s``: weight, sum of y, sum of log C, of ``n`` = 3 statistics; ``params``: a, b, dispersion.
     """
     a, b, total_r = params[0], params[1], params[2] * s[0]
-    each = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + each - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
+    of_counts = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + of_counts - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
 
 
 @register_class
@@ -108,9 +108,9 @@ class NegativeBinomialBeta(ExposedLeaf):
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n, total, log_choices = sums
-        each = log_gamma_ratio(np.array([self.a, self.b]), np.array([n * self.dispersion, total]))
-        whole = log_gamma_ratio(np.float64(self.a + self.b), np.float64(n * self.dispersion + total))
-        return float(log_choices + each.sum() - whole)
+        of_counts = log_gamma_ratio(np.array([self.a, self.b]), np.array([n * self.dispersion, total]))
+        of_total = log_gamma_ratio(np.float64(self.a + self.b), np.float64(n * self.dispersion + total))
+        return float(log_choices + of_counts.sum() - of_total)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> BetaNegativeBinomial:
         r = np.full(len(stats), self.dispersion)
@@ -157,43 +157,45 @@ class BetaNegativeBinomial(Distributions):
         return mean, np.where(a > 2.0, variance, np.inf)
 
     def below(self, y: np.ndarray) -> np.ndarray:
-        return self._both(y)[0]
+        return self._tail_probabilities(y)[0]
 
     def above(self, y: np.ndarray) -> np.ndarray:
-        return self._both(y)[1]
+        return self._tail_probabilities(y)[1]
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
         return count_bracket(self, q)
 
-    def _both(self, y: np.ndarray) -> np.ndarray:
+    def _tail_probabilities(self, y: np.ndarray) -> np.ndarray:
         """Return the probabilities (2, k) of a count of at most y (k,), and of more."""
         r, a, b = self.parameters
         count = np.floor(y)
         out = np.repeat([[0.0], [1.0]], len(count), axis=1)
         log_none = log_gamma_ratio(a, r) - log_gamma_ratio(a + b, r)
-        is_sum = (count <= MOST_SUMMED) & (log_none > LEAST_LOG)
-        some = np.flatnonzero((count >= 0.0) & is_sum)
-        out[:, some] = self.take(some)._summed(count[some], np.exp(log_none[some]))
-        rest = np.flatnonzero((count >= 0.0) & ~is_sum)
-        for start in range(0, len(rest), BLOCK):
-            block = rest[start : start + BLOCK]
-            out[:, block] = self.take(block)._integrated(count[block])
+        is_sum = (count <= MAX_SUMMED_COUNT) & (log_none > MIN_LOG_PROBABILITY)
+        summed_indices = np.flatnonzero((count >= 0.0) & is_sum)
+        out[:, summed_indices] = self.take(summed_indices)._tails_by_sum(
+            count[summed_indices], np.exp(log_none[summed_indices])
+        )
+        integrated_indices = np.flatnonzero((count >= 0.0) & ~is_sum)
+        for start in range(0, len(integrated_indices), INTEGRATION_BLOCK):
+            block = integrated_indices[start : start + INTEGRATION_BLOCK]
+            out[:, block] = self.take(block)._tails_by_integral(count[block])
         return out
 
-    def _summed(self, count: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    def _tails_by_sum(self, count: np.ndarray, probability: np.ndarray) -> np.ndarray:
         """Return the probabilities (2, k) of at most ``count`` (k,), and of more, by adding those of single counts.
 
-        ``chance`` (k,) is the probability of the count 0.
+        ``probability`` (k,) is the probability of the count 0.
         """
         r, a, b = self.parameters
         total = np.zeros(len(count))
         for j in range(int(count.max(initial=-1.0)) + 1):
-            total += np.where(j <= count, chance, 0.0)
-            chance = chance * ((j + r) / (j + 1.0)) * ((b + j) / (a + b + r + j))
+            total += np.where(j <= count, probability, 0.0)
+            probability = probability * ((j + r) / (j + 1.0)) * ((b + j) / (a + b + r + j))
         total = np.minimum(total, 1.0)
         return np.array([total, 1.0 - total])
 
-    def _integrated(self, count: np.ndarray) -> np.ndarray:
+    def _tails_by_integral(self, count: np.ndarray) -> np.ndarray:
         """Return the probabilities (2, k) of at most ``count`` (k,), and of more, as an integral in the complex plane.
 
         Let y be the count, and G(x) independent gamma variables of shape x. The probability of at most y is that of
@@ -208,7 +210,7 @@ class BetaNegativeBinomial(Distributions):
         is_left = (psi(up) - psi(down)).sum(axis=0) > 0.0
         end = np.where(is_left, -up.min(axis=0), down.min(axis=0))
         low, high = np.full(len(end), -60.0), np.full(len(end), 60.0)
-        for _ in range(HALVINGS):
+        for _ in range(SADDLE_STEPS):
             middle = (low + high) / 2.0
             s = end / (1.0 + np.exp(-middle))
             slope = (psi(up + s) - psi(down - s)).sum(axis=0) - 1.0 / s
@@ -216,47 +218,50 @@ class BetaNegativeBinomial(Distributions):
             low, high = np.where(is_beyond, low, middle), np.where(is_beyond, middle, high)
         saddle = end / (1.0 + np.exp(-(low + high) / 2.0))
         curvature = (zeta(2.0, up + saddle) + zeta(2.0, down - saddle)).sum(axis=0) + 1.0 / saddle**2
-        tail = np.minimum(_integral(up, down, saddle, 1.0 / np.sqrt(curvature)), 1.0)
+        tail = np.minimum(_contour_integral(up, down, saddle, 1.0 / np.sqrt(curvature)), 1.0)
         return np.where(is_left, [1.0 - tail, tail], [tail, 1.0 - tail])
 
 
-def _integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, width: np.ndarray) -> np.ndarray:
+def _contour_integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, width: np.ndarray) -> np.ndarray:
     """Return the absolute value (k,) of the integral of M(s) / (2 pi i s) along s = saddle + i width sinh(u).
 
-    The integral is over all real u, by the trapezoid rule. The other arguments are those of `_log_moment`.
+    M is the moment generating function of `BetaNegativeBinomial._tails_by_integral`. The integral is over all real u,
+    by the trapezoid rule. The other arguments are those of `_log_moment`.
     """
-    u = STEP * np.arange(NODES)
+    u = NODE_STEP * np.arange(N_NODES)
     weight = np.where(u == 0.0, 0.5, np.cosh(u))
     s = saddle[:, None] + 1j * width[:, None] * np.sinh(u)
     terms = (np.exp(_log_moment(up[:, :, None], down[:, :, None], s)) / s).real
-    return np.abs(terms @ weight) * width * (STEP / np.pi)
+    return np.abs(terms @ weight) * width * (NODE_STEP / np.pi)
 
 
 def _log_moment(up: np.ndarray, down: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Return log M(s) for ``up`` = (a, y + 1) and ``down`` = (r, b), as in `BetaNegativeBinomial._integrated`.
+    """Return log M(s) for ``up`` = (a, y + 1) and ``down`` = (r, b), as in `BetaNegativeBinomial._tails_by_integral`.
 
     By Stirling's formula, with the terms proportional to s log x added up first, so that large ones cancel.
     """
     total = s * np.log(up[0] / down[0] * (up[1] / down[1]))
-    for x, moved in ((up[0], s), (up[1], s), (down[0], -s), (down[1], -s)):
-        total = total + (x - 0.5 + moved) * _log1p(moved / x) + _complex_rest(x + moved) - stirling_rest(x)
+    for x, shift in ((up[0], s), (up[1], s), (down[0], -s), (down[1], -s)):
+        total = (
+            total + (x - 0.5 + shift) * _complex_log1p(shift / x) + _complex_stirling_rest(x + shift) - stirling_rest(x)
+        )
     return total
 
 
-def _log1p(z: np.ndarray) -> np.ndarray:
+def _complex_log1p(z: np.ndarray) -> np.ndarray:
     """Return log(1 + z) of complex z. NumPy's function loses digits if z is small."""
     return 0.5 * np.log1p(z.real * (2.0 + z.real) + z.imag**2) + 1j * np.arctan2(z.imag, 1.0 + z.real)
 
 
-def _complex_rest(z: np.ndarray) -> np.ndarray:
+def _complex_stirling_rest(z: np.ndarray) -> np.ndarray:
     """Return `stirling_rest` of complex z with a positive real part.
 
     For small |z| the result is a difference of log gamma and Stirling's formula, otherwise a series.
     """
     w = 1.0 / z**2
     out = (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w * (1.0 / 1680.0 - w / 1188.0)))) / z
-    near = np.abs(z) < MIN_SERIES_ARGUMENT
-    if near.any():
-        some = z[near]
-        out[near] = loggamma(some) - (some - 0.5) * np.log(some) + some - HALF_LOG_TWO_PI
+    is_small = np.abs(z) < MIN_SERIES_ARGUMENT
+    if is_small.any():
+        small = z[is_small]
+        out[is_small] = loggamma(small) - (small - 0.5) * np.log(small) + small - HALF_LOG_TWO_PI
     return out

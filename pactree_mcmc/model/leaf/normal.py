@@ -32,34 +32,40 @@ class NormalLeaf(Leaf):
     k0: float | None
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        apart = y - target.center
-        return apart, np.square(apart)
+        deviation = y - target.center
+        return deviation, np.square(deviation)
 
     def n_stats(self, target: Target) -> int:
         return 3
 
     @staticmethod
     def spread(stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return weight, mean less the center, and sum of squares about the mean, of cells with ``stats`` (..., 3)."""
+        """Return weight, mean less the center of y, and sum of squares about the mean of cells with ``stats`` (..., 3).
+
+        A sum of squares within rounding error is 0.
+        """
         n = stats[..., 0]
         mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
         scatter = stats[..., 2] - stats[..., 1] * mean
         return n, mean, np.where(scatter > ROUNDING_FRACTION * stats[..., 2], scatter, 0.0)
 
     def misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return (m,) the sum of squares about the mean plus ``k0 n (mean - m0)^2 / (k0 + n)``, for each cell."""
+        """Return the misfit (m,) of m cells with ``stats`` (m, 3): squares about the mean and about its prior mean.
+
+        This is the sum of squares about the mean of y plus ``k0 n (mean - m0)^2 / (k0 + n)``.
+        """
         n, mean, scatter = self.spread(stats)
         return scatter + self.k0 * n * (mean - (self.m0 - target.center)) ** 2 / (self.k0 + n)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         n, mean, _ = self.spread(stats)
-        apart = self.m0 - target.center
+        prior_deviation = self.m0 - target.center
         # measured from m0 or from the center, whichever has more weight, so that no digits cancel
-        from_center = target.center + (self.k0 * apart + n * mean) / (self.k0 + n)
-        return np.where(n >= self.k0, from_center, self.m0 + n * (mean - apart) / (self.k0 + n))[:, None]
+        from_center = target.center + (self.k0 * prior_deviation + n * mean) / (self.k0 + n)
+        return np.where(n >= self.k0, from_center, self.m0 + n * (mean - prior_deviation) / (self.k0 + n))[:, None]
 
-    def mean_lookup(self, n: np.ndarray) -> list[np.ndarray]:
-        """Return 1 / n and ``k0 n / (k0 + n)``, the factor of (mean - m0)^2 in `misfit`, for the weights ``n``."""
+    def mean_tables(self, n: np.ndarray) -> list[np.ndarray]:
+        """Return two tables (m,) for the weights ``n`` (m,): 1 / n, and k0 n / (k0 + n), a factor in `misfit`."""
         return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (self.k0 / (self.k0 + n))]
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
@@ -131,7 +137,7 @@ class NormalInverseGamma(_UnknownVariance):
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
         shrinkage = np.log(self.k0 / (self.k0 + n)) / 2.0
         rest = constant + gammaln(self.a0 + n / 2.0) + shrinkage - n / 2.0 * math.log(2.0 * math.pi)
-        return np.array([rest, *self.mean_lookup(n)])
+        return np.array([rest, *self.mean_tables(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return mn less the center of y, kn, an and bn of the posterior in cells with ``stats`` (..., 3)."""
@@ -171,8 +177,10 @@ class NormalInverseGamma(_UnknownVariance):
         return bn / rng.gamma(an)
 
 
-def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray) -> np.ndarray:
-    """Return the log density of a y observed ``weight`` times, at a distance ``apart`` from the posterior mean.
+def log_student_density(
+    deviation: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray
+) -> np.ndarray:
+    """Return the log density (m,) in nats of m y, each observed ``weight`` times, with y less its mean, ``deviation``.
 
     Mean and variance are integrated out: ``sigma2 ~ InverseGamma(an, bn)``, and the mean has the posterior variance
     ``sigma2 / kn``. For weight 1 this is the density of a Student t distribution.
@@ -182,13 +190,13 @@ def log_student_density(apart: np.ndarray, weight: Any, kn: np.ndarray, an: np.n
         log_gamma_ratio(an, half)
         - half * np.log(2.0 * np.pi * bn)
         - 0.5 * np.log(spread)
-        - (an + half) * np.log1p(half * apart**2 / (bn * spread))
+        - (an + half) * np.log1p(half * deviation**2 / (bn * spread))
     )
 
 
 @jit
 def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score of the cell ``stats[row]``, with mean and variance integrated out.
+    """Return the score in nats of the cell ``stats[row]``, with mean and variance integrated out.
 
     ``params``: m0 less the center, k0, a0, b0, a0 log b0 - lgamma(a0). ``lookup``, by n: all terms but that of bn, then
     the two rows that `misfit` reads.
@@ -251,7 +259,7 @@ class NormalKnownVariance(NormalLeaf):
         n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
-        return np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, *self.mean_lookup(n)])
+        return np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, *self.mean_tables(n)])
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n = sums[0]
@@ -275,8 +283,8 @@ class NormalKnownVariance(NormalLeaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         spread, half = 1.0 + weight / (self.k0 + stats[:, 0]), np.asarray(weight) / 2.0
-        apart = y - target.center - self.mean_from_center(stats, target)
-        misfit = half * apart**2 / (self.sigma2 * spread)
+        deviation = y - target.center - self.mean_from_center(stats, target)
+        misfit = half * deviation**2 / (self.sigma2 * spread)
         return -half * np.log(2.0 * np.pi * self.sigma2) - 0.5 * np.log(spread) - misfit
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
@@ -285,7 +293,7 @@ class NormalKnownVariance(NormalLeaf):
 
 @jit
 def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score of the cell ``stats[row]`` given the variance, with the mean integrated out.
+    """Return the score in nats of the cell ``stats[row]`` given the variance, with the mean integrated out.
 
     ``params``: those of `known_normal_params`, sigma2, m0 less the center, k0, a0, b0, log(2 pi sigma2),
     1 / (2 sigma2). ``lookup``, by n: 0.5 log(k0 / (k0 + n)), then the two rows that `misfit` reads.
@@ -344,13 +352,13 @@ class NormalSharedVariance(_UnknownVariance):
         return self.with_variance(self.b0 / rng.gamma(self.a0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return an and bn (m,) of the posterior ``InverseGamma(an, bn)`` of the variance, given the tree of each node.
+        """Return an and bn, (m,) each, of the posterior ``InverseGamma(an, bn)`` of the variance, given a node's tree.
 
         ``tree`` (m,) is the index of the tree of which a node is a leaf, -1 for an inner node.
         """
         leaf, out = tree >= 0, np.zeros((2, len(tree)))
-        for i, amount in enumerate((stats[:, 0], self.misfit(stats, target))):
-            out[i] = np.bincount(tree[leaf], weights=amount[leaf])[tree]
+        for i, amounts in enumerate((stats[:, 0], self.misfit(stats, target))):
+            out[i] = np.bincount(tree[leaf], weights=amounts[leaf])[tree]
         return self.a0 + out[0] / 2.0, self.b0 + out[1] / 2.0
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
@@ -382,13 +390,13 @@ class NormalSharedVariance(_UnknownVariance):
 
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
         # the variance is integrated out given the other rows of the whole tree
-        weight, own = target.weights, self.row_stats(target)
-        leaves = np.array([np.bincount(node, weights=part) for part in own.T]).T
-        elsewhere = sums_of_others(self.misfit(leaves, target))[node]
+        weight, row_stats = target.weights, self.row_stats(target)
+        leaves = np.array([np.bincount(node, weights=part) for part in row_stats.T]).T
+        misfit_elsewhere = sums_of_others(self.misfit(leaves, target))[node]
         an = self.a0 + (sums_of_others(leaves[:, 0])[node] + others[:, 0]) / 2.0
-        bn = self.b0 + (elsewhere + self.misfit(others, target)) / 2.0
-        apart = target.values - target.center - self.with_variance(1.0).mean_from_center(others, target)
-        return log_student_density(apart, weight, self.k0 + others[:, 0], an, bn)
+        bn = self.b0 + (misfit_elsewhere + self.misfit(others, target)) / 2.0
+        deviation = target.values - target.center - self.with_variance(1.0).mean_from_center(others, target)
+        return log_student_density(deviation, weight, self.k0 + others[:, 0], an, bn)
 
     def log_influence(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
         # the variance is fixed at the reciprocal of the posterior mean of 1 / sigma2, which one row hardly changes

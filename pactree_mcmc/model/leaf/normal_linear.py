@@ -22,25 +22,25 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def linear_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `NormalLinear`, with log |L| and bn by a Cholesky factorisation of L.
+    """Return the score in nats of `NormalLinear`, with log |L| and bn by a Cholesky factorisation of L.
 
-    ``s``: lower triangle of F'F (q, q), row by row, F'r, r'r; ``params``: q, a0, b0, k0, k1.
+    ``s``: ``n`` sums, the lower triangle of F'F (q, q), row by row, F'r, r'r; ``params``: q, a0, b0, k0, k1.
     """
     q, a0, b0 = int(params[0]), params[1], params[2]
     factor, solved = np.empty((q, q)), np.empty(q)
-    at, misfit, log_determinant = 0, s[n - 1], 0.0
+    index, misfit, log_determinant = 0, s[n - 1], 0.0
     first = q * (q + 1) // 2
     for i in range(q):
-        own = s[first + i]
+        residual = s[first + i]
         for j in range(i + 1):
-            total = s[at] + (0.0 if i != j else params[3] if i == 0 else params[4])
-            at += 1
+            total = s[index] + (0.0 if i != j else params[3] if i == 0 else params[4])
+            index += 1
             for k in range(j):
                 total -= factor[i, k] * factor[j, k]
             factor[i, j] = sqrt(total) if i == j else total / factor[j, j]
             if j < i:
-                own -= factor[i, j] * solved[j]
-        solved[i] = own / factor[i, i]
+                residual -= factor[i, j] * solved[j]
+        solved[i] = residual / factor[i, i]
         misfit -= solved[i] * solved[i]
         log_determinant += 2.0 * log(factor[i, i]) - log(params[3] if i == 0 else params[4])
     if misfit < 0.0:
@@ -143,12 +143,12 @@ class NormalLinear(Leaf):
         return np.column_stack([np.ones(len(regressors)), (regressors - self.centers) / self.scales])
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        basis, rest = self._basis(target.regressors).T, y - self.m0
+        basis, residual = self._basis(target.regressors).T, y - self.m0
         i, j = np.tril_indices(len(basis))
-        return *(basis[i] * basis[j]), *(basis * rest), rest**2
+        return *(basis[i] * basis[j]), *(basis * residual), residual**2
 
-    def _posterior(self, sums: np.ndarray) -> Posterior:
-        """Return the posterior of coefficients and variance in cells with ``sums`` (m, k)."""
+    def _posterior(self, sums: np.ndarray) -> LinearPosterior:
+        """Return the posterior of coefficients and variance in m cells with ``sums`` (m, k), as for `linear_score`."""
         q = len(self.columns) + 1
         lower, n_products = np.tril_indices(q), q * (q + 1) // 2
         precision = np.empty((len(sums), q, q))
@@ -157,7 +157,7 @@ class NormalLinear(Leaf):
         cross = sums[:, n_products:-1]
         mean = np.linalg.solve(precision, cross[:, :, None])[:, :, 0]
         misfit = np.maximum(sums[:, -1] - (mean * cross).sum(axis=1), 0.0)
-        return Posterior(mean, precision, self.a0 + sums[:, 0] / 2.0, self.b0 + misfit / 2.0)
+        return LinearPosterior(mean, precision, self.a0 + sums[:, 0] / 2.0, self.b0 + misfit / 2.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         posterior, half = self._posterior(sums[None]), sums[0] / 2.0
@@ -184,8 +184,8 @@ class NormalLinear(Leaf):
         posterior = self._posterior(stats[:, 1:])
         sigma = np.sqrt(posterior.bn / rng.gamma(posterior.an))
         upper = np.linalg.cholesky(posterior.precision).transpose(0, 2, 1)
-        off = np.linalg.solve(upper, rng.standard_normal((*posterior.mean.shape, 1)))[:, :, 0]
-        return posterior.mean + sigma[:, None] * off, sigma
+        deviation = np.linalg.solve(upper, rng.standard_normal((*posterior.mean.shape, 1)))[:, :, 0]
+        return posterior.mean + sigma[:, None] * deviation, sigma
 
     def draw_given(
         self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
@@ -195,7 +195,7 @@ class NormalLinear(Leaf):
         return self.m0 + (coefficients * basis).sum(axis=1) + sigma * rng.standard_normal(len(sigma))
 
 
-class Posterior(NamedTuple):
+class LinearPosterior(NamedTuple):
     """Posterior of the coefficients and the variance in m cells."""
 
     mean: np.ndarray
@@ -217,8 +217,8 @@ class LinearDistributions(Distributions):
         super().__init__("t", *stats.T)
         self.leaf, self.stats, self.noise = leaf, stats, noise
 
-    def take(self, place: np.ndarray) -> Self:
-        return type(self)(self.leaf, self.stats[place], self.noise)
+    def take(self, indices: np.ndarray) -> Self:
+        return type(self)(self.leaf, self.stats[indices], self.noise)
 
     def at(self, regressors: np.ndarray) -> StudentT:
         """Return the distributions given ``regressors`` (m, c), those of one row for each cell."""

@@ -22,10 +22,10 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def independent_normals_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `IndependentNormals`.
+    """Return the score in nats of `IndependentNormals`.
 
-    ``s``: for each output the weight of the rows with a value of it, the sum of y - m0, the sum of (y - m0)^2.
-    ``params``: k0, a0, then b0 of each output.
+    ``s``, ``n`` sums: for each output the weight of the rows with a value of it, the sum of y - m0, the sum of (y -
+    m0)^2. ``params``: k0, a0, then b0 of each output.
     """
     k0, a0, score = params[0], params[1], 0.0
     for j in range(n // 3):
@@ -94,10 +94,12 @@ class IndependentNormals(Leaf):
             if values is None:
                 continue
             values = np.array(read_numbers(name, values))
-            least, allowed = (-np.inf, "finite numbers") if name == "m0" else (0.0, "finite numbers > 0")
+            least, valid_text = (-np.inf, "finite numbers") if name == "m0" else (0.0, "finite numbers > 0")
             if values.shape != (self.outputs,) or not np.all(np.isfinite(values) & (values > least)):
-                raise ValueError(f"{name}={repr_of(values.tolist())} is out of range; give {self.outputs} {allowed}.")
-            set_field(self, name, values)
+                raise ValueError(
+                    f"{name}={in_words(values.tolist())} is out of range; give {self.outputs} {valid_text}."
+                )
+            settle(self, name, values)
 
     @property
     def y_columns(self) -> int:  # type: ignore[override]
@@ -110,11 +112,11 @@ class IndependentNormals(Leaf):
             if not has_value.any():
                 raise ValueError(f"column {j} of y has no value at all in rows that count; drop it.")
             weight = np.where(target.weights.any(), target.weights, 1.0)[has_value]
-            fraction, known = weight / weight.sum(), y[has_value]
-            means.append(float(fraction @ known))
-            variance = float(fraction @ (known - means[-1]) ** 2)
+            fraction, values = weight / weight.sum(), y[has_value]
+            means.append(float(fraction @ values))
+            variance = float(fraction @ (values - means[-1]) ** 2)
             # rounding leaves the variance of a constant above zero
-            variances.append(check_variance(1.0 if (known == known[0]).all() else variance))
+            variances.append(check_variance(1.0 if (values == values[0]).all() else variance))
         return self.with_defaults(
             k0=0.25, a0=1.5, m0=np.array(means), b0=lambda leaf: leaf.a0 * np.array(variances) / 4.0
         )
@@ -123,10 +125,12 @@ class IndependentNormals(Leaf):
         return np.array([self.k0, self.a0, *self.b0])
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        apart = y - self.m0
-        known = ~np.isnan(apart)
-        apart = np.where(known, apart, 0.0)
-        return [part[:, j] for j in range(self.outputs) for part in (known.astype(np.float64), apart, apart**2)]
+        deviation = y - self.m0
+        has_value = ~np.isnan(deviation)
+        deviation = np.where(has_value, deviation, 0.0)
+        return [
+            part[:, j] for j in range(self.outputs) for part in (has_value.astype(np.float64), deviation, deviation**2)
+        ]
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return mean, kn, an and bn (m, d) of the posterior of each output in cells with ``sums`` (m, 3 d)."""
@@ -168,18 +172,18 @@ class IndependentNormals(Leaf):
 
 @by_address
 def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `MultivariateNormal`, with log |Sn| by a Cholesky factorisation.
+    """Return the score in nats of `MultivariateNormal`, with log |Sn| by a Cholesky factorisation.
 
-    ``s``: weight, sums of r = y - m0, then the lower triangle of the sum of r r', row by row. ``params``: d, k0, nu0,
-    log |S0|, the lower triangle of S0.
+    ``s``, ``n`` sums: weight, sums of r = y - m0, then the lower triangle of the sum of r r', row by row. ``params``:
+    d, k0, nu0, log |S0|, the lower triangle of S0.
     """
     d, k0, nu, weight = int(params[0]), params[1], params[2], s[0]
-    kn, factor, at, log_determinant = k0 + s[0], np.empty((d, d)), 0, 0.0
+    kn, factor, index, log_determinant = k0 + s[0], np.empty((d, d)), 0, 0.0
     score = -0.5 * weight * d * log(pi) - 0.5 * d * log(kn / k0)
     for i in range(d):
         for j in range(i + 1):
-            total = params[4 + at] + s[1 + d + at] - s[1 + i] * s[1 + j] / kn
-            at += 1
+            total = params[4 + index] + s[1 + d + index] - s[1 + i] * s[1 + j] / kn
+            index += 1
             for k in range(j):
                 total -= factor[i, k] * factor[j, k]
             factor[i, j] = sqrt(total) if i == j else total / factor[j, j]
@@ -274,8 +278,8 @@ class MultivariateNormal(Leaf):
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         i, j = np.tril_indices(self.outputs)
-        rest = (y - self.m0).T
-        return np.ones(len(y)), *rest, *(rest[i] * rest[j])
+        residual = (y - self.m0).T
+        return np.ones(len(y)), *residual, *(residual[i] * residual[j])
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return kn (m,), the posterior mean less m0 (m, d), and Sn (m, d, d), in cells with ``sums`` (m, k)."""
@@ -317,9 +321,9 @@ class MultivariateNormal(Leaf):
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
         # Bartlett: Sigma = L A^-T A^-1 L' is inverse Wishart if L L' = Sn and A is lower triangular, with roots of
         # chi-square variables on its diagonal and normal variables below it
-        chi = rng.chisquare(self.nu0 + stats[:, 1, None] - np.arange(d))
+        chi_square = rng.chisquare(self.nu0 + stats[:, 1, None] - np.arange(d))
         lower = np.tril(rng.standard_normal((len(stats), d, d)), -1)
-        lower[:, np.arange(d), np.arange(d)] = np.sqrt(chi)
+        lower[:, np.arange(d), np.arange(d)] = np.sqrt(chi_square)
         root = np.linalg.cholesky(scale) @ np.linalg.inv(lower).transpose(0, 2, 1)
         center = mean + (root @ rng.standard_normal((len(stats), d, 1)))[:, :, 0] / np.sqrt(kn)[:, None]
         return center, root
@@ -337,7 +341,7 @@ def _variances(y: np.ndarray, mean: np.ndarray, fraction: np.ndarray) -> np.ndar
 
     ``fraction`` (n,) contains the weights of the rows, which sum to one.
     """
-    counted = y[fraction > 0.0]
+    counted_y = y[fraction > 0.0]
     # rounding leaves the variance of a constant above zero
-    is_constant = (counted == counted[0]).all(axis=0)
+    is_constant = (counted_y == counted_y[0]).all(axis=0)
     return np.array([check_variance(v) for v in np.where(is_constant, 1.0, fraction @ (y - mean) ** 2).tolist()])

@@ -24,7 +24,10 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def gamma_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `GammaGamma`. ``s``: weight, sum of y, sum of log y; ``params``: shape, rate, k."""
+    """Return the score in nats of `GammaGamma`.
+
+    ``s``: weight, sum of y, sum of log y, of ``n`` = 3 statistics; ``params``: shape, rate, k.
+    """
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + k * s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - k * s[0] * log(rate + s[1])
     return gamma + (k - 1.0) * s[2] - s[0] * lgamma(k)
@@ -88,7 +91,7 @@ class GammaGamma(Leaf):
         return float((self.k - 1.0) * logs - n * gammaln(self.k) + ratio - rest)
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
+        """Return shape and rate, (m,) each, of the gamma posterior of lambda in m cells with ``stats`` (m, n_stats)."""
         return self.shape + self.k * stats[:, 1], self.rate + stats[:, 2]
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
@@ -126,9 +129,9 @@ class SurvivalLeaf(ExposedLeaf):
     k: float = 1.0
 
     def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
-        named = super().order_of_y(names, columns)
+        order = super().order_of_y(names, columns)
         if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
-            return named
+            return order
         flags = [
             k
             for k, column in enumerate(columns)
@@ -158,7 +161,7 @@ class SurvivalLeaf(ExposedLeaf):
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
         with np.errstate(over="ignore"):
-            at_risk = self._exposed(time**self.k, target)
+            at_risk = self._times_exposure(time**self.k, target)
             total, n_events = float(target.weights @ at_risk), float(target.weights @ event)
         if not np.isfinite(total):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
@@ -168,15 +171,15 @@ class SurvivalLeaf(ExposedLeaf):
         return self.with_defaults(shape=shape, rate=rate)
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return shape and rate (m,) of the gamma distribution of lambda in cells with ``stats``."""
+        """Return shape and rate, (m,) each, of the gamma posterior of lambda in m cells with ``stats`` (m, n_stats)."""
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
 
-    def _exposed(self, amount: np.ndarray, target: Target) -> np.ndarray:
+    def _times_exposure(self, amount: np.ndarray, target: Target) -> np.ndarray:
         """Return ``amount`` (n,) multiplied by the exposures of the rows, if there are any."""
         return amount if self.exposure is None else self.exposures(target) * amount
 
-    def _with_offset(self, sums: Sequence[np.ndarray], event: np.ndarray) -> Sequence[np.ndarray]:
-        """Return the statistics of rows; if there are exposures, append ``event * log(exposure)``."""
+    def _append_offset(self, sums: Sequence[np.ndarray], event: np.ndarray) -> Sequence[np.ndarray]:
+        """Return the statistics ``sums`` of rows with ``event`` (n,); append ``event * log(exposure)`` if exposed."""
         return sums if self.exposure is None else (*sums, event * np.log(self.exposure))
 
     def at_exposure(self, values: np.ndarray, exposure: np.ndarray) -> np.ndarray:
@@ -255,9 +258,9 @@ class SurvivalLeaf(ExposedLeaf):
 
 @by_address
 def exponential_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `ExponentialGamma`.
+    """Return the score in nats of `ExponentialGamma`.
 
-    ``s``: events, total time times exposure, and, if exposures are given, the sum of log e over the events.
+    ``s``, ``n`` sums: events, total time times exposure, and, if exposures are given, the sum of log e over the events.
     ``params``: shape, rate.
     """
     shape, rate = params[0], params[1]
@@ -314,7 +317,7 @@ class ExponentialGamma(SurvivalLeaf):
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         time, event = y.T
-        return self._with_offset((event, self._exposed(time, target)), event)
+        return self._append_offset((event, self._times_exposure(time, target)), event)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         return super().plain_score(sums, target) + float(sums[2:].sum())
@@ -322,10 +325,10 @@ class ExponentialGamma(SurvivalLeaf):
 
 @by_address
 def weibull_score(s: Any, n: int, params: Any) -> float:
-    """Return the score of `WeibullGamma`.
+    """Return the score in nats of `WeibullGamma`.
 
-    ``s``: events, sum of t^k times exposure, sum of log t over the events, and, if exposures are given, the sum of
-    log e over the events. ``params``: shape, rate, k.
+    ``s``, ``n`` sums: events, sum of t^k times exposure, sum of log t over the events, and, if exposures are given, the
+    sum of log e over the events. ``params``: shape, rate, k.
     """
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
@@ -380,8 +383,8 @@ class WeibullGamma(SurvivalLeaf):
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         time, event = y.T
-        sums = event, self._exposed(time**self.k, target), event * np.log(time)
-        return self._with_offset(sums, event)
+        sums = event, self._times_exposure(time**self.k, target), event * np.log(time)
+        return self._append_offset(sums, event)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         more = sums[0] * np.log(self.k) + (self.k - 1.0) * sums[2] + sums[3:].sum()

@@ -140,7 +140,7 @@ def test_beta_negative_binomial_is_the_exact_sum(case):
     assert distribution.below(y)[0] == pytest.approx(below, rel=1e-10)
     assert distribution.above(y)[0] == pytest.approx(above, rel=1e-10)
     # the integral holds also if the sum is used, and both agree
-    assert distribution._integrated(y)[0, 0] == pytest.approx(below, rel=1e-10)
+    assert distribution._tails_by_integral(y)[0, 0] == pytest.approx(below, rel=1e-10)
 
 
 @pytest.mark.parametrize("q", [1e-6, 0.05, 0.25, 0.5, 0.75, 0.95, 0.9995])
