@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import check_choice, check_count, check_number, read_numbers
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
-from pactree_mcmc.model.split_prior.designs import box_around, dyadic_tree, kd_tree
+from pactree_mcmc.model.split_prior.designs import column_ranges, dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior import DEPTH_CEILING
 from pactree_mcmc.posterior.trees.cells import checked_divergence
 from pactree_mcmc.tree.tree import Tree
@@ -133,7 +133,7 @@ class VotingTree(ClassifierOfTree):
 
     def _bounds_of(self, X: np.ndarray) -> np.ndarray:
         """Return the lower and upper end of each feature, the same for all folds."""
-        return box_around(X) if self.bounds is None else read_numbers("bounds", self.bounds)
+        return column_ranges(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
         """Return the base tree grown on some rows (``bounds``: box of a dyadic tree); one row makes a single node."""

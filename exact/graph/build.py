@@ -27,9 +27,9 @@ from pactree_mcmc.model.split_prior.weights import (
     ROWS_LEFT,
     ROWS_RIGHT,
     new_cut,
-    set_ends,
-    weight_behind,
-    weight_of_part,
+    nominal_split_weight,
+    set_cell_ends,
+    weight_between_codes,
 )
 
 from .arrays import (
@@ -396,7 +396,7 @@ def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: i
             below += scratch.rows[scratch.slot[scratch.codes[j]]]
             n_cuts += min(below, arrays.cells.rows[cell] - below) >= least_rows(rule)
     out = new_cut(rule, k, float(n_cuts), depth)
-    set_ends(rule, out, k, low, high - 1)
+    set_cell_ends(rule, out, k, low, high - 1)
     return out
 
 

@@ -14,7 +14,7 @@ from ..files.store import AnyPath, read_content
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
-from ..model.split_prior.custom_splits import splits_of
+from ..model.split_prior.custom_splits import splits_from_outline
 from ..model.split_prior.weights import SplitsOutline
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains
@@ -114,9 +114,9 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
             noun = "leaf model" if name == "leaf" else words
             raise ValueError(f"{path} says all of its {noun}, {outline!r}; leave {name}= out.")
         return content
-    if user_part is None and name == "split_prior" and outline.is_equal:
-        user_part = _run_check(path, splits_of, outline, None)
-    if user_part is None:
+    if given is None and name == "split_prior" and outline.is_equal:
+        given = _apply(path, splits_from_outline, outline, None)
+    if given is None:
         raise ValueError(
             f"{path} was written with a {words} of one's own, {outline.name!r}, and a file holds no code: give the "
             f"{words}, as {name}=."
@@ -132,8 +132,8 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
         raise ValueError(f"{path} was written with another {words} than {user_part!r}: {mismatch}.")
     if name == "split_prior" and user_part.interactions != outline.interactions:
         # the states of chains have bits of the groups, in the order of the file
-        user_part = splits_of(outline, user_part.weight)
-    return content._replace(**{name: user_part})
+        given = splits_from_outline(outline, given.weight)
+    return content._replace(**{name: given})
 
 
 def _checked_run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:

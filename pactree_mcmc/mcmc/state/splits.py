@@ -280,7 +280,7 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
         low, high = box_range(model, state, node, k)
         set_ends(rule, cut, k, low, high - 1)
         for c in range(low, high - 1):
-            weights[c - low] = weight_behind(rule, cut, k, c, c + 1, c - low)
+            weights[c - low] = weight_between_codes(rule, cut, k, c, c + 1, c - low)
             total += weights[c - low]
         return total
     if n < 2:
@@ -292,7 +292,7 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
     for j in range(n - 1):
         cut[0, ROWS_LEFT] += rows[j]
         cut[0, ROWS_RIGHT] -= rows[j]
-        weights[j] = weight_behind(rule, cut, k, codes[j], codes[j + 1], j - first) if first <= j < last else 0.0
+        weights[j] = weight_between_codes(rule, cut, k, codes[j], codes[j + 1], j - first) if first <= j < last else 0.0
         total += weights[j]
     return total
 

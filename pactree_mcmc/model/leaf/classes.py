@@ -117,10 +117,10 @@ class DirichletMultinomial(ClassLeaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         alpha = self._alpha(target)
         total = alpha.sum()
-        of_classes = (alpha - 0.5) * np.log1p(sums / alpha) + stirling_rest(alpha + sums) - stirling_rest(alpha)
+        class_terms = (alpha - 0.5) * np.log1p(sums / alpha) + stirling_rest(alpha + sums) - stirling_rest(alpha)
         rest = stirling_rest(total + sums.sum()) - stirling_rest(total)
-        of_total = (total - 0.5) * np.log1p(sums.sum() / total) + rest
-        return float((sums * log_fractions(alpha + sums) + of_classes).sum() - of_total)
+        total_term = (total - 0.5) * np.log1p(sums.sum() / total) + rest
+        return float((sums * log_fractions(alpha + sums) + class_terms).sum() - total_term)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats + self._alpha(target)
@@ -128,10 +128,10 @@ class DirichletMultinomial(ClassLeaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         weight = np.broadcast_to(weight, len(y))
-        density_of_one = super().log_density(stats, y, target)
+        single_density = super().log_density(stats, y, target)
         counts = stats + self._alpha(target)
         of_class = log_gamma_ratio(np.take_along_axis(counts, y[:, None], axis=1)[:, 0], weight)
-        return np.where(weight == 1.0, density_of_one, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
+        return np.where(weight == 1.0, single_density, of_class - log_gamma_ratio(counts.sum(axis=1), weight))
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         counts = stats + self._alpha(target)
@@ -194,10 +194,10 @@ def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.nd
         for row in range(n):
             out[row] += counts_score(log_rising, stats, row)
         return
-    first, second, of_total = log_rising[0], log_rising[1], log_rising[2]
+    first, second, total_term = log_rising[0], log_rising[1], log_rising[2]
     for row in range(n):
         a, b = np.int64(stats[row, 0]), np.int64(stats[row, 1])
-        out[row] += first[a] + second[b] - of_total[a + b]
+        out[row] += first[a] + second[b] - total_term[a + b]
 
 
 @register_class
@@ -241,8 +241,8 @@ class FrozenLaplace(ClassLeaf):
         return np.array([float(self.pseudocount)])
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        tested = sums[target.n_classes :]
-        return float((tested * log_fractions(sums[: target.n_classes] + self.pseudocount)).sum())
+        weights_in_s = sums[target.n_classes :]
+        return float((weights_in_s * log_fractions(sums[: target.n_classes] + self.pseudocount)).sum())
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         counts = stats[:, : target.n_classes] + self.pseudocount
@@ -266,15 +266,15 @@ def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     for i in range(n_classes):
         total += stats[row, i] + params[0]
     for i in range(n_classes):
-        tested, estimated = stats[row, n_classes + i], stats[row, i] + params[0]
-        if tested > 0.0:
-            others = total - estimated
-            if others < estimated:
+        weight_in_s, count_in_e = stats[row, n_classes + i], stats[row, i] + params[0]
+        if weight_in_s > 0.0:
+            others = total - count_in_e
+            if others < count_in_e:
                 others = 0.0
                 for j in range(n_classes):
                     if j != i:
                         others += stats[row, j] + params[0]
-            score -= tested * log1p(others / estimated)
+            score -= weight_in_s * log1p(others / count_in_e)
     return score
 
 
@@ -350,11 +350,11 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     for i in range(1, n_classes):
         if stats[row, i] > best:
             label, best = i, stats[row, i]
-    counted = stats.shape[1] - n_classes
+    first_counted = stats.shape[1] - n_classes
     errors = 0.0
     for i in range(n_classes):
-        errors += stats[row, counted + i] if i != label else 0.0
-    return -params[0] * errors - params[1] * sqrt(errors + stats[row, counted + label])
+        errors += stats[row, first_counted + i] if i != label else 0.0
+    return -params[0] * errors - params[1] * sqrt(errors + stats[row, first_counted + label])
 
 
 @by_address
@@ -476,8 +476,10 @@ class OrderedClasses(ClassLeaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         a, b = (part[0] for part in self._steps(sums[None], target))
         a0, b0 = (part[0] for part in self._steps(np.zeros((1, len(sums))), target))
-        of_steps = log_gamma_ratio(a0, a - a0) + log_gamma_ratio(b0, b - b0) - log_gamma_ratio(a0 + b0, a + b - a0 - b0)
-        return float(of_steps.sum())
+        step_terms = (
+            log_gamma_ratio(a0, a - a0) + log_gamma_ratio(b0, b - b0) - log_gamma_ratio(a0 + b0, a + b - a0 - b0)
+        )
+        return float(step_terms.sum())
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         a, b = self._steps(stats, target)

@@ -228,8 +228,8 @@ def beta_binomial_score(s: Any, n: int, params: Any) -> float:
     ``s``: successes, failures, sum of the log binomial coefficients; ``n``: 3; ``params``: a, b.
     """
     a, b = params[0], params[1]
-    of_counts = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + of_counts - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
+    count_terms = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + count_terms - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
 
 
 @register_class
@@ -282,8 +282,8 @@ class BetaBinomial(Leaf):
         return successes, failures, gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        of_counts = log_gamma_ratio(np.array([self.a, self.b]), sums[:2])
-        return float(sums[2] + of_counts.sum() - log_gamma_ratio(np.float64(self.a + self.b), sums[:2].sum()))
+        count_terms = log_gamma_ratio(np.array([self.a, self.b]), sums[:2])
+        return float(sums[2] + count_terms.sum() - log_gamma_ratio(np.float64(self.a + self.b), sums[:2].sum()))
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         successes, failures = self.a + stats[:, 1], self.b + stats[:, 2]

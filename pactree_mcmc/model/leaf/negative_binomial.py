@@ -41,8 +41,8 @@ def negative_binomial_score(s: Any, n: int, params: Any) -> float:
     ``s``: weight, sum of y, sum of log C, of ``n`` = 3 statistics; ``params``: a, b, dispersion.
     """
     a, b, total_r = params[0], params[1], params[2] * s[0]
-    of_counts = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + of_counts - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
+    count_terms = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
+    return s[2] + count_terms - (lgamma(a + b + total_r + s[1]) - lgamma(a + b))
 
 
 @register_class
@@ -108,9 +108,9 @@ class NegativeBinomialBeta(ExposedLeaf):
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n, total, log_choices = sums
-        of_counts = log_gamma_ratio(np.array([self.a, self.b]), np.array([n * self.dispersion, total]))
-        of_total = log_gamma_ratio(np.float64(self.a + self.b), np.float64(n * self.dispersion + total))
-        return float(log_choices + of_counts.sum() - of_total)
+        count_terms = log_gamma_ratio(np.array([self.a, self.b]), np.array([n * self.dispersion, total]))
+        total_term = log_gamma_ratio(np.float64(self.a + self.b), np.float64(n * self.dispersion + total))
+        return float(log_choices + count_terms.sum() - total_term)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> BetaNegativeBinomial:
         r = np.full(len(stats), self.dispersion)

@@ -20,8 +20,8 @@ from ..tree_prior import FixedShape
 
 N_CONCENTRATIONS = 200
 """Number of points of the discrete prior of an unknown concentration."""
-LEAST, MOST = 1e-6, 1e6
-"""Smallest and largest value allowed for a concentration and for its scale rho."""
+MIN_CONCENTRATION, MAX_CONCENTRATION = 1e-6, 1e6
+"""Smallest and largest value of a concentration and of its scale rho."""
 
 
 @register_class
@@ -72,23 +72,32 @@ class DirichletWeights:
     def __post_init__(self) -> None:
         for name in ("concentration", "rho"):
             if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), f"a number from {LEAST:g} to {MOST:g}", LEAST, MOST)
+                check_number(
+                    name,
+                    getattr(self, name),
+                    f"a number from {MIN_CONCENTRATION:g} to {MAX_CONCENTRATION:g}",
+                    MIN_CONCENTRATION,
+                    MAX_CONCENTRATION,
+                )
         if self.concentration is not None and self.rho is not None:
             raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
 
-    def numbers(self, p: int) -> np.ndarray:
-        """Return the parameters (2,) for compiled code: the concentration, or 0 if it is unknown, and rho."""
+    def dirichlet_parameters(self, p: int) -> np.ndarray:
+        """Return the parameters (2,) for compiled code: the concentration, or 0 if it is unknown, and rho.
+
+        ``p`` is the number of features, here and in the other methods.
+        """
         rho = float(p) if self.rho is None else float(self.rho)
         return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
 
     def concentrations(self, p: int) -> np.ndarray:
-        """Return the points of the prior of the concentration, which are equally likely; one point if it is given."""
-        a, rho = self.numbers(p)
+        """Return the concentrations (m,) of the discrete prior, which are equally likely; one if it is given."""
+        a, rho = self.dirichlet_parameters(p)
         if a > 0.0:
             return np.array([a])
         # Beta(1/2, 1) has the quantile function u -> u^2, and b = a / (a + rho) gives a = rho b / (1 - b)
-        below = ((np.arange(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
-        return rho * below / (1.0 - below)
+        quantiles = ((np.arange(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
+        return rho * quantiles / (1.0 - quantiles)
 
     def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
         """Draw the log feature weights (p,), normalised, from the prior."""
@@ -100,7 +109,7 @@ class DirichletWeights:
 
 
 def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
-    """Return the prior of unknown feature weights, or None if the argument gives weights or is None (equal ones)."""
+    """Return the prior of unknown feature weights; None if the argument contains weights, or is None (equal ones)."""
     if isinstance(feature_weights, DirichletWeights):
         return feature_weights
     if not isinstance(feature_weights, str):
@@ -162,7 +171,7 @@ class SplitRule(NamedTuple):
     """(2, m) float64: smallest and largest value of each code, of one coordinate after another; (2, 1) zeros if splits
     are not weighted."""
     dirichlet: np.ndarray
-    """(2,): `DirichletWeights.numbers` if feature weights are drawn; else (0,)."""
+    """(2,): `DirichletWeights.dirichlet_parameters` if feature weights are drawn; else (0,)."""
 
     @property
     def is_fixed(self) -> bool:
@@ -172,10 +181,10 @@ class SplitRule(NamedTuple):
     @property
     def n_open(self) -> int:
         """Number of sets of interaction groups that can be left for a cell; 1 if any features may interact."""
-        found = {-1}
+        open_sets = {-1}
         for groups in set(self.feature.groups.tolist()):
-            found |= {groups & before for before in found}
-        return len(found - {0})
+            open_sets |= {groups & before for before in open_sets}
+        return len(open_sets - {0})
 
 
 class SplitPrior:
@@ -201,25 +210,28 @@ class SplitPrior:
         return None
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Return the scale of each coordinate: its cut points, which turn values into integer codes."""
+        """Return the scale of each coordinate: its cut points, which convert values to integer codes.
+
+        ``table`` is the training table. A feature with missing values has two coordinates (see `Columns`).
+        """
         raise NotImplementedError
 
     # if the splits depend on the cut points of a model, only the prior that `bind` returns has the next three methods
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
-        """Return the number of splits of the cell on ``feature``; 0 if the feature is not admissible."""
+        """Return the number of splits of the cell on coordinate ``feature``; 0 if it is not admissible."""
         raise NotImplementedError
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
-        """Return True if ``split`` is one of the splits on its feature."""
+        """Return True if ``split`` is one of the splits of the cell on its feature."""
         raise NotImplementedError
 
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
-        """Draw one of the splits on an admissible ``feature`` by their weights."""
+        """Draw one of the splits of the cell on an admissible coordinate ``feature``, by their weights."""
         raise NotImplementedError
 
     def mass(self, cell: PlainCell, feature: int) -> float:
-        """Return the sum of the weights of the splits on ``feature``, their number if all are equally likely."""
+        """Return the sum of the weights of the splits of the cell on ``feature``, their number if equally likely."""
         return float(self.count_splits(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
@@ -232,7 +244,7 @@ class SplitPrior:
         return read_dirichlet(getattr(self, "feature_weights", None))
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
-        """Return the weights (q,) of the coordinates; each of two coordinates of a feature has half of its weight."""
+        """Return the weight (q,) of each coordinate; each of two coordinates of a feature has half of its weight."""
         weight = self.weights(columns.n_features)[columns.source]
         return np.where(columns.other_coordinate == np.arange(len(weight)), weight, weight / 2.0)
 
@@ -245,7 +257,10 @@ class SplitPrior:
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
-        """Return the index of the finest cell with each row (n,), or None if the codes of a row determine this cell."""
+        """Return the index (n,) of the finest cell, one that no split divides, with each row of the training table.
+
+        Return None if the codes of a row determine this cell.
+        """
         return None
 
     def shape(self) -> FixedShape | None:
@@ -253,7 +268,7 @@ class SplitPrior:
         return None
 
     def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
-        """Return the two children of the cell."""
+        """Return the left and the right child of the cell."""
         return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
@@ -262,7 +277,7 @@ class SplitPrior:
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
     def log_probability(self, cell: PlainCell, split: Split, feature_weights: np.ndarray | None = None) -> float:
-        """Return log R(split | cell), -inf if the cell does not admit the split.
+        """Return log R(split | cell), the log probability of a split given that the cell is split; -inf if impossible.
 
         ``feature_weights`` (p,) are the current weights if these are unknown, None otherwise.
         """
@@ -275,7 +290,7 @@ class SplitPrior:
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
     def draw(self, rng: np.random.Generator, cell: PlainCell, log_weights: np.ndarray | None = None) -> Split:
-        """Draw a split of a cell from R. ``log_weights`` (p,) are the current log weights of features if unknown."""
+        """Draw a split of a cell from its distribution R. ``log_weights`` (p,) are log feature weights, if unknown."""
         weight = self.admissible(cell)
         if log_weights is not None:
             log_weight = np.where(weight > 0.0, log_weights[cell.columns.source], -np.inf)
@@ -283,26 +298,26 @@ class SplitPrior:
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
-        """Return the prior with its own cut points, if it has any, expressed in codes of ``scales``."""
+        """Return the prior with its own cut points, if it has any, expressed in the codes of a model's ``scales``."""
         return self
 
     def in_file(self, scales: list[AnyScale]) -> Any:
-        """Return the object that a file stores for the prior."""
+        """Return the object that a file stores for the prior of a model with these ``scales``."""
         return self
 
     def with_min_leaf(self, rows: int) -> SplitPrior:
-        """Return the prior with another smallest number of rows on each side."""
+        """Return the prior that needs at least this number of ``rows`` on each side of a split."""
         return replace(self, min_leaf=rows)  # type: ignore[type-var]
 
     def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
-        """Return the parameters of the prior for compiled code."""
+        """Return the parameters of the prior for compiled code; ``n_codes`` (q,) are the numbers of codes."""
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
         feature.other_coordinate, feature.turn = columns.other_coordinate, columns.source
         feature.ends, feature.groups = 0, -1
-        drawn = self.drawn_weights
-        dirichlet = np.empty(0) if drawn is None else drawn.numbers(columns.n_features)
+        weights_prior = self.drawn_weights
+        dirichlet = np.empty(0) if weights_prior is None else weights_prior.dirichlet_parameters(columns.n_features)
         geometry = (self.kind, self.min_leaf, feature, columns.n_features, self.design())
         return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)), dirichlet)
 

@@ -22,14 +22,14 @@ from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .cuts import GridCuts, LocalCuts
 from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, equal_weight, plain_weight, weight_at
 
-TOLERANCE = 1e-9
+WEIGHT_TOLERANCE = 1e-9
 """Relative difference allowed between the plain and the compiled weight."""
-MOST_CUTS, MOST_ROWS = 200, 1000
+MAX_CHECKED_CUTS, MAX_CHECKED_ROWS = 200, 1000
 """Largest numbers of cuts of a cell, and of rows of a table, that a check uses."""
-MOST_GROUPS = 61
+MAX_GROUPS = 61
 """Largest number of groups of columns, so that these and the group of all other columns fit into the bits of int64."""
-KEPT_CUTS = 8
-"""Number of cuts of a feature whose weights are stored in a file."""
+N_STORED_CUTS = 8
+"""Largest number of cuts of a feature whose weights a file stores."""
 
 
 class CustomSplits(SplitPrior):
@@ -137,7 +137,7 @@ class CustomSplits(SplitPrior):
                 "of= has unknown feature weights, which cannot be combined with weights of splits; give weights (p,)."
             )
         self.feature_weights = self.of.feature_weights
-        self.interactions = () if interactions is None else read_groups("interactions", interactions, MOST_GROUPS)
+        self.interactions = () if interactions is None else read_groups("interactions", interactions, MAX_GROUPS)
 
     has_equal_weights = False
 
@@ -163,7 +163,7 @@ class CustomSplits(SplitPrior):
         return self.of.scales(table, columns)
 
     def group_bits(self, columns: Columns) -> np.ndarray:
-        """Return the groups of the feature of each coordinate (q,) as a bit set; -1 if any features may interact."""
+        """Return for each coordinate (q,) the bit set of its feature's interaction groups; -1 if any may interact."""
         if not self.interactions:
             return np.full(len(columns.source), -1)
         return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)[columns.source]
@@ -177,7 +177,7 @@ class CustomSplits(SplitPrior):
     def bind(self, scales: list[AnyScale]) -> BoundSplits:
         bound = BoundSplits(self, scales)
         for k in range(len(scales)):
-            bound.examine(bound.of_whole(k))
+            bound.check_weights_of(bound.cuts_of_all_codes(k))
         return bound
 
     def check(self, X: Any, *, nominal: Any = None, cells: int = 50, rng: Any = 0) -> None:
@@ -205,7 +205,7 @@ class CustomSplits(SplitPrior):
         Computes the plain weights of the cuts of a cell ``cells`` times p times. `pt.testing.check_split_prior` checks
         that R sums to one over the splits of a cell, and that both engines agree.
         """
-        table = Table(Table(X).take(np.arange(min(Table(X).n_rows, MOST_ROWS))))
+        table = Table(Table(X).take(np.arange(min(Table(X).n_rows, MAX_CHECKED_ROWS))))
         columns = describe_columns(table, nominal)
         scales = self.scales(table, columns)
         bound, generator = self.bind(scales), read_generator(rng)
@@ -216,32 +216,36 @@ class CustomSplits(SplitPrior):
             depth = int(generator.integers(0, 8))
             for k in range(len(scales)):
                 present, count = np.unique(codes[k, rows], return_counts=True)
-                bound.examine(bound.of_codes(k, present, count, depth))
+                bound.check_weights_of(bound.cuts_of_codes(k, present, count, depth))
 
     def in_file(self, scales: list[AnyScale]) -> SplitsOutline:
         """Return the description that a file stores, with the weights of some cuts to recognise the function."""
         bound, weights = self.bind(scales), []
         for k in range(len(scales)):
-            cuts = list(bound.of_whole(k))
+            cuts = list(bound.cuts_of_all_codes(k))
             if cuts:
-                some = np.unique(np.linspace(0, len(cuts) - 1, KEPT_CUTS).astype(int))
-                weights += [bound.weight_of_cut(cuts[i]) for i in some]
-        own = (self.name, self.of, self.over, self.by_depth, self.params)
-        return SplitsOutline(*own, np.array(weights), self.interactions, self.weight is equal_weight)
+                places = np.unique(np.linspace(0, len(cuts) - 1, N_STORED_CUTS).astype(int))
+                weights += [bound.weight_of_cut(cuts[i]) for i in places]
+        arguments = (self.name, self.of, self.over, self.by_depth, self.params)
+        return SplitsOutline(*arguments, np.array(weights), self.interactions, self.weight is equal_weight)
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale], columns: Columns) -> str | None:
         """Return a text on the first difference from the prior of a file, or None if the two agree."""
-        for what in ("name", "over", "by_depth"):
-            if getattr(self, what) != getattr(outline, what):
-                return f"its {what} is {getattr(self, what)!r}, that of the file {getattr(outline, what)!r}"
+        for attribute in ("name", "over", "by_depth"):
+            if getattr(self, attribute) != getattr(outline, attribute):
+                return (
+                    f"its {attribute} is {getattr(self, attribute)!r}, that of the file {getattr(outline, attribute)!r}"
+                )
         if columns.largest_groups(self.interactions) != columns.largest_groups(outline.interactions):
             return f"its interactions are {self.interactions!r}, those of the file {outline.interactions!r}"
-        if _as_text(self.of) != _as_text(outline.of):
+        if _stored_form(self.of) != _stored_form(outline.of):
             return f"its splits are those of {self.of!r}, in the file those of {outline.of!r}"
         if not np.array_equal(self.params, outline.params):
             return f"its params are {self.params.tolist()}, those of the file {outline.params.tolist()}"
-        mine = self.in_file(scales).weights
-        if mine.shape != outline.weights.shape or not np.allclose(mine, outline.weights, rtol=TOLERANCE, atol=0.0):
+        own_weights = self.in_file(scales).weights
+        if own_weights.shape != outline.weights.shape or not np.allclose(
+            own_weights, outline.weights, rtol=WEIGHT_TOLERANCE, atol=0.0
+        ):
             return "its weights differ from those that the file has for some cuts"
         return None
 
@@ -252,19 +256,19 @@ class CustomSplits(SplitPrior):
         return own | {"by_depth": self.by_depth, "interactions": self.interactions or None, "name": self.name}
 
     def __eq__(self, other: object) -> bool:
-        return self._key() == other._key() if isinstance(other, CustomSplits) else NotImplemented
+        return self._comparison_key() == other._comparison_key() if isinstance(other, CustomSplits) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._comparison_key())
 
-    def _key(self) -> tuple:
-        """Return what two equal priors have in common. The order of groups and of their columns is irrelevant."""
+    def _comparison_key(self) -> tuple:
+        """Return a tuple that is the same for equal priors. The order of groups and of their columns is irrelevant."""
         groups = frozenset(frozenset(group) for group in self.interactions)
-        own = (self.weight, repr(_as_text(self.of)), tuple(self.params.tolist()), self.over, self.by_depth)
-        return *own, groups, self.name
+        arguments = (self.weight, repr(_stored_form(self.of)), tuple(self.params.tolist()), self.over, self.by_depth)
+        return *arguments, groups, self.name
 
     def __reduce__(self) -> tuple:
-        return _again, (cloudpickle.dumps(self._arguments),)
+        return _unpickle_splits, (cloudpickle.dumps(self._arguments),)
 
     def __deepcopy__(self, memo: dict) -> CustomSplits:
         return self
@@ -318,8 +322,8 @@ class BoundSplits(SplitPrior):
         """A zero and the parameters of the weight, as `SplitRule.params`."""
         return np.concatenate([[0.0], self.splits.params])
 
-    def of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
-        """Yield the cuts on coordinate ``k`` of a cell in which code ``present[i]`` occurs in ``rows[i]`` rows.
+    def cuts_of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
+        """Yield the cuts on coordinate ``k`` of a cell at this depth in which code ``present[i]`` has ``rows[i]`` rows.
 
         A nominal feature with two categories or more yields one `Cut` for all its splits.
         """
@@ -334,23 +338,23 @@ class BoundSplits(SplitPrior):
         is_grid = self.kind == GRID
         codes = np.arange(present[0], present[-1] + 1) if is_grid else present
         rows = np.ones(len(codes)) if is_grid else rows
-        below, use = np.cumsum(rows), self._places(rows)
-        for number, j in enumerate(use):
+        below, places = np.cumsum(rows), self._cut_places(rows)
+        for number, j in enumerate(places):
             a, b = float(ends[1, codes[j]]), float(ends[0, codes[j + 1]])
             middle = a / 2.0 + b / 2.0
             sides = (math.nan, math.nan) if is_grid else (float(below[j]), float(below[-1] - below[j]))
             low, high = float(ends[0, codes[0]]), float(ends[1, codes[-1]])
-            at = middle if a <= middle < b else a
-            yield Cut(k, False, at, a, b, low, high, *sides, number, float(len(use)), depth)
+            threshold = middle if a <= middle < b else a
+            yield Cut(k, False, threshold, a, b, low, high, *sides, number, float(len(places)), depth)
 
-    def of_whole(self, k: int) -> Iterator[Cut]:
+    def cuts_of_all_codes(self, k: int) -> Iterator[Cut]:
         """Yield the cuts on coordinate ``k`` of a cell that has all its codes, each in ``min_leaf`` rows.
 
         The depth is 0, then also 1 if the weight depends on the depth.
         """
         n = self.values[k].n_codes
         for depth in range(2 if self.splits.by_depth else 1):
-            yield from self.of_codes(k, np.arange(n), np.full(n, float(self.min_leaf)), depth)
+            yield from self.cuts_of_codes(k, np.arange(n), np.full(n, float(self.min_leaf)), depth)
 
     def _codes(self, cell: PlainCell, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes of coordinate ``k`` that splits of a cell can separate, and the number of rows of each.
@@ -359,38 +363,38 @@ class BoundSplits(SplitPrior):
         """
         if self.kind != GRID:
             return cell.rows_by_code(k)
-        inside = np.array(set_bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
-        return inside, np.ones(len(inside))
+        codes = np.array(set_bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
+        return codes, np.ones(len(codes))
 
-    def _places(self, rows: np.ndarray) -> np.ndarray:
-        """Return the indices i such that a cut after the i-th code leaves ``min_leaf`` rows on both sides.
+    def _cut_places(self, rows: np.ndarray) -> np.ndarray:
+        """Return the indices i, ascending, such that a cut after the i-th code leaves ``min_leaf`` rows on both sides.
 
-        ``rows`` contains the number of rows of each code.
+        ``rows`` (m,) are the numbers of rows of m successive codes.
         """
         below = np.cumsum(rows)
         return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
 
     def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
-        """Return the weights of the cuts on a feature in a cell, by ascending cut; one weight if it is nominal.
+        """Return the weights of the cuts on coordinate ``k`` in a cell, by ascending cut; one weight if it is nominal.
 
         Return no weights if no interaction group contains the feature and all features split on above the cell.
         """
         if not self._may_split_on(cell, k):
             return np.empty(0)
-        return np.array([self.weight_of_cut(cut) for cut in self.of_codes(k, *self._codes(cell, k), cell.depth)])
+        return np.array([self.weight_of_cut(cut) for cut in self.cuts_of_codes(k, *self._codes(cell, k), cell.depth)])
 
     def _may_split_on(self, cell: PlainCell, k: int) -> bool:
-        """Return True if some interaction group contains the feature and all features split on above the cell.
+        """Return True if some interaction group contains coordinate ``k`` and all features split on above the cell.
 
         The path to the cell splits on a feature if and only if the box has fewer codes of the feature than the root.
         """
         if not self.splits.interactions:
             return True
         n_codes = np.array([scale.n_codes for scale in self.values])
-        full = np.where(cell.high < 0, (1 << n_codes) - 1, 0)
-        is_used = (cell.low != full) | ((cell.high >= 0) & (cell.high != n_codes))
-        is_used[k] = True
-        return bool(np.bitwise_and.reduce(self.splits.group_bits(cell.columns)[is_used]))
+        all_codes = np.where(cell.high < 0, (1 << n_codes) - 1, 0)
+        is_split_on = (cell.low != all_codes) | ((cell.high >= 0) & (cell.high != n_codes))
+        is_split_on[k] = True
+        return bool(np.bitwise_and.reduce(self.splits.group_bits(cell.columns)[is_split_on]))
 
     def weight_of_cut(self, cut: Cut) -> float:
         """Return the weight of a cut, computed in Python, or raise a ValueError if it lies outside 0 to 1e100.
@@ -404,33 +408,37 @@ class BoundSplits(SplitPrior):
             raise ValueError(f"{self.splits!r} weighs {cut} with {weight}; a weight lies between 0 and 1e100.")
         return weight
 
-    def examine(self, cuts: Iterator[Cut]) -> None:
-        """Raise a ValueError if the compiled and the Python weight of a cut differ.
+    def check_weights_of(self, cuts: Iterator[Cut]) -> None:
+        """Raise a ValueError if the compiled and the Python weight of a cut differ, or if it depends on the depth.
 
-        Do so too if a weight depends on the depth without ``by_depth``. At most ``MOST_CUTS`` of the cuts are used.
+        It may depend on the depth with ``by_depth``. At most ``MAX_CHECKED_CUTS`` of the cuts are checked.
         """
-        address, some = self._address, list(cuts)
-        some = [some[i] for i in np.unique(np.linspace(0, len(some) - 1, MOST_CUTS).astype(int))] if some else []
-        for cut in some:
+        address, checked_cuts = self._address, list(cuts)
+        checked_cuts = (
+            [checked_cuts[i] for i in np.unique(np.linspace(0, len(checked_cuts) - 1, MAX_CHECKED_CUTS).astype(int))]
+            if checked_cuts
+            else []
+        )
+        for cut in checked_cuts:
             if cut.nominal and self.splits.over == "feature":
                 continue
             plain = self.weight_of_cut(cut)
             compiled = float(weight_at(address, np.array([cut], dtype=np.float64), self._params))
-            if not abs(plain - compiled) <= TOLERANCE * max(plain, compiled):
+            if not abs(plain - compiled) <= WEIGHT_TOLERANCE * max(plain, compiled):
                 raise ValueError(
                     f"{self.splits!r} weighs {cut} with {compiled}, and plainly with {plain}: both must be the same "
                     "function, of the cut and the params alone."
                 )
             if not self.splits.by_depth:
                 deeper = plain_weight(self.splits.weight, cut._replace(depth=3), self.splits.params)
-                if not abs(deeper - plain) <= TOLERANCE * plain:
+                if not abs(deeper - plain) <= WEIGHT_TOLERANCE * plain:
                     raise ValueError(f"{self.splits!r} depends on the depth of the cell; give by_depth=True.")
 
     def warn_of_root(self, root: PlainCell) -> None:
         """Warn if the root has splits on features of positive weight, but the function gives all of them weight 0."""
-        used, has_cuts = self.coordinate_weights(root.columns), False
-        for k in np.flatnonzero(used > 0.0).tolist():
-            for cut in self.of_codes(k, *self._codes(root, k), root.depth):
+        weight, has_cuts = self.coordinate_weights(root.columns), False
+        for k in np.flatnonzero(weight > 0.0).tolist():
+            for cut in self.cuts_of_codes(k, *self._codes(root, k), root.depth):
                 if self.weight_of_cut(cut) > 0.0:
                     return
                 has_cuts = True
@@ -456,14 +464,14 @@ class BoundSplits(SplitPrior):
         return self.of.admits(cell, split) and self._weight_of_split(cell, split) > 0.0
 
     def _weight_of_split(self, cell: PlainCell, split: Split) -> float:
-        """Return the weight of a split that the prior ``of`` admits."""
+        """Return the weight of a split of the cell that the prior ``of`` admits."""
         k = split.feature
         weight = self._weights(cell, k)
         if cell.high[k] < 0:
             return float(weight.sum())
         codes, rows = self._codes(cell, k)
-        same = self._places(rows) == int((codes <= split.cut).sum()) - 1
-        return float(weight[same].sum())
+        is_same = self._cut_places(rows) == int((codes <= split.cut).sum()) - 1
+        return float(weight[is_same].sum())
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
         weight = self.coordinate_weights(cell.columns)
@@ -479,22 +487,27 @@ class BoundSplits(SplitPrior):
             return self.of.draw_split_of(rng, cell, feature)
         weight = self._weights(cell, feature)
         codes, rows = self._codes(cell, feature)
-        return Split(feature, int(rng.choice(codes[self._places(rows)], p=weight / weight.sum())), -1)
+        return Split(feature, int(rng.choice(codes[self._cut_places(rows)], p=weight / weight.sum())), -1)
 
 
-def splits_of(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
-    """Return the prior that a file describes, with the user's weight, or None if the description is complete."""
-    own = {"of": outline.of, "params": outline.params.tolist(), "over": outline.over, "by_depth": outline.by_depth}
-    return CustomSplits(weight, interactions=outline.interactions or None, name=outline.name, **own)
+def splits_from_outline(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
+    """Return the prior that a file describes, with the user's ``weight``, which is None if none was given."""
+    arguments = {
+        "of": outline.of,
+        "params": outline.params.tolist(),
+        "over": outline.over,
+        "by_depth": outline.by_depth,
+    }
+    return CustomSplits(weight, interactions=outline.interactions or None, name=outline.name, **arguments)
 
 
-def _as_text(of: Any) -> tuple[str, list]:
-    """Return the text and the arrays that a file stores for a split prior, to compare two priors."""
+def _stored_form(of: Any) -> tuple[str, list]:
+    """Return the text and the arrays that a file stores for the split prior ``of``, to compare two priors by them."""
     encoded = CODEC.encode(of)
     return encoded.text, [(name, array.tolist()) for name, array in sorted(encoded.arrays.items())]
 
 
 @functools.lru_cache(maxsize=64)
-def _again(parts: bytes) -> CustomSplits:
+def _unpickle_splits(parts: bytes) -> CustomSplits:
     """Return the pickled prior. The same bytes give the same object, so that the weight is compiled once."""
     return CustomSplits(**cloudpickle.loads(parts))

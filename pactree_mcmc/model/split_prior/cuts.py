@@ -101,32 +101,32 @@ class LocalCuts(SplitPrior):
         return 1 << 62 if self.trivial else 0
 
     def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
-        """Return the cuts of an ordered feature, each as the largest code that goes left, ascending."""
+        """Return the cuts (m,) of the cell on an ordered coordinate, ascending, each as the largest code on its left."""
         present, rows = cell.rows_by_code(feature)
         below = np.cumsum(rows)[:-1]
         return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
 
     def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
-        """Return True if a feature is nominal."""
+        """Return True if coordinate ``feature`` is nominal."""
         return bool(cell.high[feature] < 0)
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         if self.trivial and len(cell.index) == 0:
             return 1
         if self._is_nominal(cell, feature):
-            return self._partitions(cell, feature) + 2 * self.trivial
+            return self._count_partitions(cell, feature) + 2 * self.trivial
         return len(self._cuts(cell, feature)) + 2 * self.trivial
 
-    def _partitions(self, cell: PlainCell, feature: int) -> int:
-        """Count the splits of the categories in the cell into two sets of at least ``min_leaf`` rows each."""
+    def _count_partitions(self, cell: PlainCell, feature: int) -> int:
+        """Return the number of splits of the categories in the cell into two sets of ``min_leaf`` rows or more each."""
         _, rows = cell.rows_by_code(feature)
         # the side without the first category determines the split: count the possible sides by their number of rows,
         # adding one category after another, and keep those that leave min_leaf rows on both sides
         counts = Counter({0: 1})
         for r in rows[1:].tolist():
             counts.update({total + r: n_subsets for total, n_subsets in counts.items()})
-        least, most = self.min_leaf, int(rows.sum()) - self.min_leaf
-        return sum(n_subsets for total, n_subsets in counts.items() if least <= total <= most)
+        min_rows, max_rows = self.min_leaf, int(rows.sum()) - self.min_leaf
+        return sum(n_subsets for total, n_subsets in counts.items() if min_rows <= total <= max_rows)
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
         if self.trivial:
@@ -139,16 +139,16 @@ class LocalCuts(SplitPrior):
         if self.trivial:
             number = int(rng.integers(self.count_splits(cell, feature)))
             if number < 2:
-                every = int(cell.units.codes[feature].max())
-                whole = Split(feature, every, (2 << every) - 1 if nominal else -1)
-                return whole if number == 0 else Split(feature, -1, 0 if nominal else -1)
+                last_code = int(cell.units.codes[feature].max())
+                all_left = Split(feature, last_code, (2 << last_code) - 1 if nominal else -1)
+                return all_left if number == 0 else Split(feature, -1, 0 if nominal else -1)
         if not nominal:
             return Split(feature, int(rng.choice(self._cuts(cell, feature))), -1)
         present = cell.rows_by_code(feature)[0]
         while True:
-            left = [int(present[0])] + [int(c) for c in present[1:] if rng.random() < 0.5]
-            split = Split(feature, -1, sum(1 << c for c in left))
-            if len(left) < len(present) and (self.trivial or self.admits(cell, split)):
+            left_codes = [int(present[0])] + [int(c) for c in present[1:] if rng.random() < 0.5]
+            split = Split(feature, -1, sum(1 << c for c in left_codes))
+            if len(left_codes) < len(present) and (self.trivial or self.admits(cell, split)):
                 return split
 
 
@@ -245,21 +245,21 @@ class GridCuts(SplitPrior):
         )
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        counted = isinstance(self.cuts, int | np.integer)
-        if not counted and len(self.cuts) != columns.n_features:
+        are_quantiles = isinstance(self.cuts, int | np.integer)
+        if not are_quantiles and len(self.cuts) != columns.n_features:
             raise ValueError(f"cuts has {len(self.cuts)} entries; X has {columns.n_features} columns: one array each.")
         out: list[AnyScale] = []
         for c, k in enumerate(columns.source):
             categories = columns.categories[k]
             if categories is not None:
-                if not counted and self.cuts[k] is not None and len(self.cuts[k]):
+                if not are_quantiles and self.cuts[k] is not None and len(self.cuts[k]):
                     raise ValueError(f"column {columns.names[k]!r} is nominal; give None as its cuts.")
                 out.append(nominal_scale(len(categories)))
                 continue
             x = columns.ordered_coordinate(table.column(k), c)
-            if not counted and self.cuts[k] is None:
+            if not are_quantiles and self.cuts[k] is None:
                 raise ValueError(f"column {columns.names[k]!r} is ordered; give its cuts (an empty list: none).")
-            out.append(quantile_scale(x, int(self.cuts)) if counted else scale_from_cuts(self.cuts[k]))
+            out.append(quantile_scale(x, int(self.cuts)) if are_quantiles else scale_from_cuts(self.cuts[k]))
         return out
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
@@ -279,10 +279,10 @@ class GridCuts(SplitPrior):
         if cell.high[feature] >= 0:
             low, high = cell.span(feature)
             return Split(feature, int(rng.integers(low, high - 1)), -1)
-        present = set_bits(cell.low[feature])
-        pattern = int(rng.integers((1 << (len(present) - 1)) - 1))
-        left = [present[0]] + [c for j, c in enumerate(present[1:]) if pattern >> j & 1]
-        return Split(feature, -1, sum(1 << c for c in left))
+        categories = set_bits(cell.low[feature])
+        pattern = int(rng.integers((1 << (len(categories) - 1)) - 1))
+        left_categories = [categories[0]] + [c for j, c in enumerate(categories[1:]) if pattern >> j & 1]
+        return Split(feature, -1, sum(1 << c for c in left_categories))
 
 
 @register_class
@@ -370,10 +370,10 @@ class DyadicCuts(SplitPrior):
 
     def fewest_splits(self, columns: Columns) -> int:
         weight = self.coordinate_weights(columns)
-        n_asked = np.count_nonzero(weight)
-        if len(weight) > columns.n_features or (self.cyclic and n_asked < len(weight)):
+        n_weighted = np.count_nonzero(weight)
+        if len(weight) > columns.n_features or (self.cyclic and n_weighted < len(weight)):
             return 0
-        return int(self.levels) * int(n_asked)
+        return int(self.levels) * int(n_weighted)
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:
         if self.cyclic and cell.columns.source[feature] != cell.depth % cell.columns.n_features:

@@ -20,7 +20,7 @@ from ..cells import PlainCell, Split
 from ..tree_prior import FixedShape
 from .base import DESIGN, FIXED, SplitPrior
 
-ROWS_AT_ONCE = 1 << 16
+ROWS_PER_PIECE = 1 << 16
 """Number of rows of a table that are converted to numbers at a time."""
 
 
@@ -133,13 +133,13 @@ class FixedTree(SplitPrior):
             if tree.feature[i] != LEAF:
                 end[i] = end[tree.right[i]]
         bounds = np.searchsorted(leaf[order], [np.arange(tree.n_nodes), end])
-        values = count_values(ranks, *bounds)
+        n_values = count_distinct(ranks, *bounds)
         nominal = columns.is_nominal
-        n_splits = np.where(nominal, np.exp2(np.maximum(values - 1, 0)) - 1.0, np.maximum(values - 1, 0))
+        n_splits = np.where(nominal, np.exp2(np.maximum(n_values - 1, 0)) - 1.0, np.maximum(n_values - 1, 0))
         n_alternatives = n_splits[np.arange(tree.n_nodes), np.maximum(tree.feature, 0)]
-        usable = (n_splits > 0.0).sum(axis=1)
-        splits = (tree.feature != LEAF) & ~self.joint & (n_alternatives > 0.0)
-        return np.where(splits, rho / np.maximum(usable * n_alternatives, 1.0), 0.0)
+        n_usable = (n_splits > 0.0).sum(axis=1)
+        has_alternatives = (tree.feature != LEAF) & ~self.joint & (n_alternatives > 0.0)
+        return np.where(has_alternatives, rho / np.maximum(n_usable * n_alternatives, 1.0), 0.0)
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         check_tree(self.tree, columns.n_features)
@@ -154,8 +154,8 @@ class FixedTree(SplitPrior):
             if np.any((self.tree.categories[on_feature] >= 0) != (categories is not None)):
                 raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
             if self.tree.columns is not None and on_feature.any() and categories is not None:
-                own = self.tree.columns.categories[k]
-                labels = None if own is None else own.tolist()
+                own_categories = self.tree.columns.categories[k]
+                labels = None if own_categories is None else own_categories.tolist()
                 if labels != categories.tolist():
                     raise ValueError(
                         f"the fixed tree has the categories {labels} of column {columns.names[k]!r}; "
@@ -170,10 +170,10 @@ class FixedTree(SplitPrior):
         return out
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray:
-        """Return the node index of the leaf that contains each row (n,)."""
+        """Return the index (n,) of the leaf of the fixed tree that contains each row of the table."""
         routes, out = self.tree.routes(), np.empty(table.n_rows, dtype=np.uint32)
-        for start in range(0, table.n_rows, ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, table.n_rows, ROWS_PER_PIECE):
+            rows = slice(start, start + ROWS_PER_PIECE)
             out[rows] = routes.leaves(columns.numbers(table.take(rows)))
         return out
 
@@ -186,8 +186,8 @@ class FixedTree(SplitPrior):
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories < 0))
             threshold = tree.threshold[nodes]
             assert isinstance(scale, Scale)
-            none_left = (threshold == -np.inf) | (np.isnan(threshold) & tree.default_left[nodes])
-            splits["cut"][nodes] = np.where(none_left, -1, np.searchsorted(scale.cuts, threshold))
+            all_go_right = (threshold == -np.inf) | (np.isnan(threshold) & tree.default_left[nodes])
+            splits["cut"][nodes] = np.where(all_go_right, -1, np.searchsorted(scale.cuts, threshold))
             nodes = np.flatnonzero((tree.feature == k) & (tree.categories >= 0))
             if len(nodes):
                 splits["categories"][nodes] = tree.categories[nodes] & ((1 << scale.n_codes) - 1)
@@ -213,9 +213,9 @@ class _BoundFixedTree(FixedTree):
     """Records (n_nodes,) of dtype DESIGN."""
 
     def _split(self, node: int) -> Split:
-        """Return the split of a node in codes."""
-        here = self.splits[node]
-        return Split(int(here.feature), int(here.cut), int(here.categories))
+        """Return the split of a node of the fixed tree in the codes of the model."""
+        record = self.splits[node]
+        return Split(int(record.feature), int(record.cut), int(record.categories))
 
     def admits(self, cell: PlainCell, split: Split) -> bool:
         return split == self._split(cell.node)
@@ -234,15 +234,18 @@ class _BoundFixedTree(FixedTree):
 
 
 @jit
-def count_values(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Count the distinct ``ranks`` (p, n) of each feature in each range of rows ``start[i]:stop[i]``; return (m, p)."""
+def count_distinct(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """Return the number (m, p) of distinct ``ranks`` (p, n) of each feature in each of m ranges of rows.
+
+    The i-th range is ``start[i]:stop[i]``. A rank is the index of a value among the distinct ones of its feature.
+    """
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)
     for k in range(p):
-        counted_in = np.full(ranks[k].max() + 1, -1)
+        last_range = np.full(ranks[k].max() + 1, -1)
         for i in range(len(start)):
             for j in range(start[i], stop[i]):
-                if counted_in[ranks[k, j]] != i:
-                    counted_in[ranks[k, j]] = i
+                if last_range[ranks[k, j]] != i:
+                    last_range[ranks[k, j]] = i
                     out[i, k] += 1
     return out

@@ -12,9 +12,9 @@ from ...core.compile.jit import jit
 from .base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
 
 
-def call_uncompiled(ability: Callable[..., Any], rule: Any) -> Any:
-    """Return ``ability(rule)`` without compiling it; ``ability`` is a function below, ``rule`` may be a split prior."""
-    return getattr(ability, "py_func", ability)(rule)
+def call_uncompiled(function: Callable[..., Any], rule: Any) -> Any:
+    """Return ``function(rule)``, for a function below, without compiling it; ``rule`` may also be a split prior."""
+    return getattr(function, "py_func", function)(rule)
 
 
 @jit

@@ -53,17 +53,20 @@ N_FIELDS = len(Cut._fields)
 
 
 def compile_weight(function: Callable[..., float], with_params: bool) -> int:
-    """Return the address of a compiled weight function. The function is compiled on first use."""
-    return address_of(_of_numbers(function, with_params), with_params)
+    """Return the address of the compiled form of a weight ``function``, which is compiled on first use.
+
+    ``with_params`` is True if the function takes parameters.
+    """
+    return address_of(_weight_of_fields(function, with_params), with_params)
 
 
 @functools.lru_cache(maxsize=256)
-def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
-    """Return the weight as a function of an array with the fields of a cut, its length, and any parameters."""
+def _weight_of_fields(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
+    """Return a weight ``function`` of a `Cut` as a function of an array with its fields, its length, and parameters."""
     if not COMPILES:
         if with_params:
-            return lambda s, n, params: plain_weight(function, cut_of(s), params)
-        return lambda s, n: plain_weight(function, cut_of(s), np.empty(0))
+            return lambda s, n, params: plain_weight(function, cut_from_fields(s), params)
+        return lambda s, n: plain_weight(function, cut_from_fields(s), np.empty(0))
     inner = numba.njit(error_model="numpy")(function)
 
     @numba.njit(error_model="numpy")
@@ -79,7 +82,7 @@ def _of_numbers(function: Callable[..., float], with_params: bool) -> Callable[.
     return with_them if with_params else without
 
 
-def cut_of(s: np.ndarray) -> Cut:
+def cut_from_fields(s: np.ndarray) -> Cut:
     """Return the `Cut` with the fields ``s`` (N_FIELDS,)."""
     at, below, above, low, high, left, right = (float(x) for x in s[2:9])
     ends = (at, below, above, low, high, left, right)
@@ -87,7 +90,7 @@ def cut_of(s: np.ndarray) -> Cut:
 
 
 def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
-    """Return the weight of a cut, computed in Python; NaN if the function raises a ValueError or ArithmeticError."""
+    """Return the weight of a cut by the caller's ``function``, in Python; NaN after a ValueError or ArithmeticError."""
     try:
         with np.errstate(all="ignore"):
             return float(function(cut, np.array(params)) if len(params) else function(cut))
@@ -98,7 +101,10 @@ def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -
 
 @jit
 def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
-    """Return the fields (1, N_FIELDS) that all cuts, or nominal splits, on coordinate ``k`` share; NaN for the rest."""
+    """Return the fields (1, N_FIELDS) of a `Cut` that all cuts, or nominal splits, on coordinate ``k`` share.
+
+    The others are NaN. ``n_splits`` and ``depth`` are those of the cell.
+    """
     out = np.full((1, N_FIELDS), math.nan)
     out[0, FEATURE], out[0, NOMINAL] = rule.feature[k].turn, rule.feature[k].nominal
     out[0, NUMBER], out[0, N_SPLITS], out[0, DEPTH] = 0.0, n_splits, depth if rule.by_depth else 0
@@ -106,28 +112,32 @@ def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
 
 
 @jit
-def set_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
-    """Write LOW and HIGH of ``out``: the ends of a cell with codes ``first`` to ``last`` of coordinate ``k``."""
-    of = rule.feature[k].ends
-    out[0, LOW], out[0, HIGH] = rule.ends[0, of + first], rule.ends[1, of + last]
+def set_cell_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
+    """Write the ends of a cell, LOW and HIGH, to ``out``, the fields (1, N_FIELDS) of a cut.
+
+    ``first`` and ``last`` are the smallest and the largest code of coordinate ``k`` in the cell.
+    """
+    first_column = rule.feature[k].ends
+    out[0, LOW], out[0, HIGH] = rule.ends[0, first_column + first], rule.ends[1, first_column + last]
 
 
 @jit
-def weight_behind(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
-    """Return the weight of the cut of index ``number`` on coordinate ``k``, between codes ``cut`` and ``upper``.
+def weight_between_codes(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
+    """Return the weight of the cut with index ``number`` on coordinate ``k``, between the codes ``cut`` and ``upper``.
 
-    ``out`` contains the ends of the cell and the numbers of rows on either side. The other fields are written to it.
+    ``out`` (1, N_FIELDS) contains the ends of the cell and the numbers of rows on either side. The other fields of the
+    cut are written to it.
     """
-    of = rule.feature[k].ends
-    below, above = rule.ends[1, of + cut], rule.ends[0, of + upper]
+    first_column = rule.feature[k].ends
+    below, above = rule.ends[1, first_column + cut], rule.ends[0, first_column + upper]
     middle = below / 2.0 + above / 2.0
     out[0, AT] = middle if below <= middle and middle < above else below
     out[0, BELOW], out[0, ABOVE], out[0, NUMBER] = below, above, number
-    return weight_of(rule, out)
+    return checked_weight(rule, out)
 
 
 @jit
-def weight_of(rule: SplitRule, cut: np.ndarray) -> float:
+def checked_weight(rule: SplitRule, cut: np.ndarray) -> float:
     """Return the weight of a cut with fields (1, N_FIELDS). Raise a ValueError if it is outside 0 to 1e100 or NaN."""
     weight = weight_at(rule.weight_address, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
@@ -147,9 +157,12 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 
 
 @jit
-def weight_of_part(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
-    """Return the weight of each split on a nominal feature; 1 if the feature is drawn first, as the weight cancels."""
-    return weight_of(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
+def nominal_split_weight(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
+    """Return the weight of each split on a nominal coordinate ``k`` of a cell with ``n_splits`` splits on it.
+
+    This is 1 if the feature of a split is drawn first, since the weight then cancels.
+    """
+    return checked_weight(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
 
 
 @register_class
@@ -158,6 +171,7 @@ class SplitsOutline(NamedTuple):
 
     name: str
     of: Any
+    """Split prior whose splits are weighted."""
     over: str
     by_depth: bool
     params: np.ndarray
@@ -175,7 +189,7 @@ def equal_weight(cut: Cut) -> float:
 
 
 def ends_of_codes(scale: AnyScale) -> np.ndarray:
-    """Return the smallest and the largest value of each code, as rows (2, n_codes); NaN for a nominal feature."""
+    """Return the smallest and the largest value of each code of a scale, (2, n_codes); NaN for a nominal feature."""
     assert isinstance(scale, Scale)
     if len(scale.low):
         return np.array([scale.low, scale.high])
