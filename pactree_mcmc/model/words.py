@@ -127,9 +127,8 @@ def _fit_linear(
     oblique = at(np.linspace(1.0, 2.0, len(center)))
     oblique_bend = oblique - middle - np.einsum("mcd,c->md", slope, np.linspace(1.0, 2.0, len(center)))
     size = np.abs(middle) + np.abs(slope).sum(axis=1)
-    is_linear = np.all(np.abs(bend) <= LINEARITY_TOLERANCE * size[:, None]) and np.all(
-        np.abs(oblique_bend) <= LINEARITY_TOLERANCE * size
-    )
+    limit = LINEARITY_TOLERANCE * size
+    is_linear = np.all(np.abs(bend) <= limit[:, None]) and np.all(np.abs(oblique_bend) <= limit)
     return middle, slope / scale[:, None], bool(is_linear)
 
 

@@ -260,7 +260,7 @@ def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tu
     form = "give a list of groups, each a list of columns, as [[0, 1], [2]]"
     if not _is_collection(argument, groups) or len(groups) == 0:
         raise ValueError(f"{argument}={in_words(groups)}; {form}.")
-    distinct_groups: dict[frozenset, tuple[str | int, ...]] = {}
+    by_columns: dict[frozenset, tuple[str | int, ...]] = {}
     for group in groups:
         if not _is_collection(argument, group):
             raise ValueError(f"{argument}: {repr_of(group)} is not a group; {form}.")
@@ -268,14 +268,13 @@ def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tu
             if not isinstance(column, str) and not is_integer(column):
                 raise ValueError(f"{argument}: {repr_of(column)} is not a column; give names or indices of columns.")
         columns = tuple(dict.fromkeys(str(c) if isinstance(c, str) else int(c) for c in group))
-        distinct_groups.setdefault(
-            frozenset(columns), tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns
-        )
-    if max_groups is not None and len(distinct_groups) > max_groups:
-        raise ValueError(f"{argument} has {len(distinct_groups)} different groups; give at most {max_groups}.")
+        in_order = tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns
+        by_columns.setdefault(frozenset(columns), in_order)
+    if max_groups is not None and len(by_columns) > max_groups:
+        raise ValueError(f"{argument} has {len(by_columns)} different groups; give at most {max_groups}.")
     if isinstance(groups, Set):
-        return tuple(sorted(distinct_groups.values(), key=lambda columns: [_rank(column) for column in columns]))
-    return tuple(distinct_groups.values())
+        return tuple(sorted(by_columns.values(), key=lambda columns: [_rank(column) for column in columns]))
+    return tuple(by_columns.values())
 
 
 def _is_collection(argument: str, value: Any) -> bool:
@@ -314,21 +313,16 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
     if table.n_rows < 2:
         raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
-    named_nominal = set() if nominal is None else set(indices_of_columns("nominal", as_list("nominal", nominal), names))
+    extra = set() if nominal is None else set(indices_of_columns("nominal", as_list("nominal", nominal), names))
     branches, by_name = missing == "branch", table.names is not None
-    if (
-        not named_nominal
-        and table.array is not None
-        and table.array.dtype.kind == "f"
-        and np.isfinite(table.array).all()
-    ):
+    if not extra and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
         with np.errstate(over="ignore"):
             ends = np.column_stack([table.array.min(axis=0), table.array.max(axis=0)]).astype(np.float64)
         return Columns(names, by_name, (None,) * len(names), branches, ranges=ends)
 
     def describe_column(k: int) -> tuple[np.ndarray | None, Kind, bool, tuple[float, float]]:
         raw = table.column(k)
-        if k in named_nominal or (levels_of(raw) is None and (is_categorical(raw) or holds_text(raw))):
+        if k in extra or (levels_of(raw) is None and (is_categorical(raw) or holds_text(raw))):
             return _read_categories(raw, names[k], branches), NUMBER, False, (np.nan, np.nan)
         values, kind = read_ordered(raw, names[k], branches)
         gaps = np.isnan(values)

@@ -48,9 +48,8 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
     low, high = 0, int(cumulative[-1])
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if len(_group_starts(cumulative, middle, max_groups)) <= max_groups else (middle, high)
-        )
+        is_enough = len(_group_starts(cumulative, middle, max_groups)) <= max_groups
+        low, high = (low, middle) if is_enough else (middle, high)
     starts = _group_starts(cumulative, high, max_groups)
     plain = labels.tolist()
     groups = [plain[a:b] for a, b in zip(starts, [*starts[1:], n], strict=True)] + [[None]] * lacks

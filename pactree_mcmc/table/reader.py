@@ -18,10 +18,10 @@ MAX_LISTED_ITEMS = 1_000_000
 class Table:
     """Uniform access to the columns of an array, a pandas or a polars frame, without copying it.
 
-    ``argument`` is the name of the table in errors.
+    ``title`` is the name of the table in errors.
     """
 
-    def __init__(self, X: Any, argument: str = "X") -> None:
+    def __init__(self, X: Any, title: str = "X") -> None:
         X = as_frame(X)
         self.frame: Any = X if is_frame(X) else None
         self.array = None if self.frame is not None else _as_matrix(X)
@@ -30,9 +30,7 @@ class Table:
         self.names = None if self.frame is None else [str(c) for c in self.frame.columns]
         if self.names is not None and len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise ValueError(
-                f"column name {twice!r} occurs more than once in {argument}; give each column its own name."
-            )
+            raise ValueError(f"column name {twice!r} occurs more than once in {title}; give each column its own name.")
 
     def column(self, k: int) -> Any:
         """Return column ``k`` in the form in which the table contains it: an array or a Series (n,)."""

@@ -273,11 +273,8 @@ def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> fl
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)
     if number is None:
-        advice = (
-            "give numbers, make it categorical, or name it in nominal="
-            if model_kind is None
-            else _kind_of_model(model_kind)
-        )
+        advice = "give numbers, make it categorical, or name it in nominal="
+        advice = advice if model_kind is None else _kind_of_model(model_kind)
         kind = type(value).__name__
         raise ValueError(f"column {name!r} holds objects ({kind} {repr_of(value)} in row {row}); {advice}.")
     if isinstance(value, numbers.Integral) and math.isfinite(number) and int(number) != int(value):

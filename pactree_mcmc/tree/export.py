@@ -183,14 +183,11 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
     value goes to one of the sides.
     """
     out, cuts = np.full((tree.n_nodes, 2), np.nan), tree.cuts
-    rows_of_node: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
+    rows: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
     for i in np.flatnonzero(tree.feature != LEAF).tolist():
-        x = X[rows_of_node[i], tree.feature[i]]
+        x = X[rows[i], tree.feature[i]]
         goes_left = (x <= cuts[i]) | (np.isnan(x) & tree.default_left[i])
-        rows_of_node[tree.left[i]], rows_of_node[tree.right[i]] = (
-            rows_of_node[i][goes_left],
-            rows_of_node[i][~goes_left],
-        )
+        rows[tree.left[i]], rows[tree.right[i]] = (rows[i][goes_left], rows[i][~goes_left])
         sides = x[goes_left & ~np.isnan(x)], x[~goes_left & ~np.isnan(x)]
         if min(map(len, sides)):
             out[i] = sides[0].max(), sides[1].min()

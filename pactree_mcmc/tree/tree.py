@@ -119,9 +119,8 @@ class Tree:
         }
         for name, dtype in dtypes.items():
             value = getattr(self, name)
-            object.__setattr__(
-                self, name, _read_field(name, defaults.get(name, value) if value is None else value, dtype)
-            )
+            value = defaults.get(name) if value is None else value
+            object.__setattr__(self, name, _read_field(name, value, dtype))
         self._drop_useless_thresholds()
         for name in dtypes:
             getattr(self, name).setflags(write=False)
@@ -150,10 +149,8 @@ class Tree:
         Such thresholds are infinite in trees of scikit-learn, and the largest float in files of earlier releases.
         """
         if self.feature.shape == self.threshold.shape == self.categories.shape == self.default_left.shape:
-            separates_missing = np.where(
-                self.default_left, self.threshold <= -LARGEST_FLOAT, self.threshold >= LARGEST_FLOAT
-            )
-            self.threshold[separates_missing & (self.feature != LEAF) & (self.categories < 0)] = np.nan
+            is_useless = np.where(self.default_left, self.threshold <= -LARGEST_FLOAT, self.threshold >= LARGEST_FLOAT)
+            self.threshold[is_useless & (self.feature != LEAF) & (self.categories < 0)] = np.nan
 
     @property
     def n_nodes(self) -> int:

@@ -88,7 +88,7 @@ class Target(NamedTuple):
         return np.ones(len(self.values)) if self.weight is None else self.weight
 
 
-LeafDraws = Sequence[np.ndarray]
+Theta = Sequence[np.ndarray]
 """Drawn parameters of leaves: arrays whose first axis is over leaves, or over the y to be drawn."""
 MAX_EXACT_INTEGER = 1 << 53
 """Integer up to which float64 represents all integers."""
@@ -185,13 +185,11 @@ class Leaf:
         """
         raise NotImplementedError
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         """Draw the parameters of the leaves of one tree given their rows, ``stats`` (m, n_stats): arrays (m, ...)."""
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         """Draw y (n,) given the parameters of their leaves, arrays (n, ...).
 
         ``rows`` and ``regressors`` are those of `draw`.
@@ -205,7 +203,7 @@ class Leaf:
         """
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
-    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
         """Return E(y), or the class probabilities, (n, d), given the parameters, as `draw_given` takes them."""
         return parameters[0].reshape(len(parameters[0]), -1)
 
@@ -275,13 +273,11 @@ class Leaf:
 
         Here this is `codes.addressed_score`.
         """
-        parameters = np.asarray(self.score_params(target), dtype=np.float64)
-        address = address_of(self.compiled_score, len(parameters) > 0)
+        values = np.asarray(self.score_params(target), dtype=np.float64)
+        address = address_of(self.compiled_score, len(values) > 0)
         if not 0 < address < MAX_EXACT_INTEGER:
             raise RuntimeError(f"the compiled score lies at address {address}, which a float64 does not hold exactly.")
-        return np.array(
-            [address, 0.0 if self.is_classifier else 1.0, len(parameters) > 0, *parameters], dtype=np.float64
-        )
+        return np.array([address, 0.0 if self.is_classifier else 1.0, len(values) > 0, *values], dtype=np.float64)
 
     def lookup(self, target: Target) -> np.ndarray:
         """Return a table (r, m) of r functions of the weights 0, ..., m - 1 of a cell, which the score reads.

@@ -14,7 +14,7 @@ from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from . import codes
-from .base import Leaf, LeafDraws, Target, check_positive
+from .base import Leaf, Target, Theta, check_positive
 from .distributions import Constant, Distributions
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 
@@ -45,9 +45,7 @@ class ClassLeaf(Leaf):
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return weight * np.log(np.take_along_axis(self.value(stats, target), y[:, None], axis=1)[:, 0])
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         # the parameters are the class probabilities (n, K)
         at_most = parameters[0].cumsum(axis=1)
         return (rng.random(len(at_most))[:, None] >= (at_most / at_most[:, -1:])[:, :-1]).sum(axis=1)
@@ -106,12 +104,10 @@ class DirichletMultinomial(ClassLeaf):
         x = np.append(alpha, alpha.sum())[:, None]
         before, out = stirling_rest(x), np.empty((len(x), len(n)))
         for first in range(0, len(n), TABLE_BLOCK):
-            weights = n[first : first + TABLE_BLOCK]
-            rest = stirling_rest(x + weights) - before
-            log_rising = (
-                (x - 0.5) * np.log1p(weights / x) + weights * np.log((x + weights) / (n[-1] + alpha.sum())) + rest
-            )
-            out[:, first : first + TABLE_BLOCK] = log_rising
+            w = n[first : first + TABLE_BLOCK]
+            rest = stirling_rest(x + w) - before
+            term = (x - 0.5) * np.log1p(w / x) + w * np.log((x + w) / (n[-1] + alpha.sum())) + rest
+            out[:, first : first + TABLE_BLOCK] = term
         return out
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
@@ -138,7 +134,7 @@ class DirichletMultinomial(ClassLeaf):
         others = counts.sum(axis=1, keepdims=True) - counts
         return [Distributions("beta", *pair) for pair in zip(counts.T, others.T, strict=True)]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         alpha = self._alpha(target)
         return (np.array([rng.dirichlet(counts + alpha) for counts in stats]),)
 
@@ -251,7 +247,7 @@ class FrozenLaplace(ClassLeaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [Constant(column) for column in self.value(stats, target).T]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         return (self.value(stats, target),)
 
 
@@ -439,12 +435,10 @@ class OrderedClasses(ClassLeaf):
             set_field(self, "order", tuple(labels))
 
     def resolve(self, target: Target) -> Self:
-        classes = target.classes.tolist() if target.classes is not None else []
-        if self.order is not None and (len(self.order) != len(classes) or set(self.order) != set(classes)):
-            raise ValueError(
-                f"order={in_words(self.order)}, but y has the classes {in_words(classes)}; give each once."
-            )
-        return self.with_defaults(order=tuple(classes))
+        labels = target.classes.tolist() if target.classes is not None else []
+        if self.order is not None and (len(self.order) != len(labels) or set(self.order) != set(labels)):
+            raise ValueError(f"order={in_words(self.order)}, but y has the classes {in_words(labels)}; give each once.")
+        return self.with_defaults(order=tuple(labels))
 
     def class_order(self, target: Target) -> np.ndarray:
         """Return the indices (K,) in ``classes_`` of the classes in their order, the lowest first."""
@@ -476,10 +470,8 @@ class OrderedClasses(ClassLeaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         a, b = (part[0] for part in self._steps(sums[None], target))
         a0, b0 = (part[0] for part in self._steps(np.zeros((1, len(sums))), target))
-        step_terms = (
-            log_gamma_ratio(a0, a - a0) + log_gamma_ratio(b0, b - b0) - log_gamma_ratio(a0 + b0, a + b - a0 - b0)
-        )
-        return float(step_terms.sum())
+        terms = log_gamma_ratio(a0, a - a0) + log_gamma_ratio(b0, b - b0) - log_gamma_ratio(a0 + b0, a + b - a0 - b0)
+        return float(terms.sum())
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         a, b = self._steps(stats, target)
@@ -503,7 +495,7 @@ class OrderedClasses(ClassLeaf):
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         return Leaf.log_density(self, stats, y, target, weight)
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         return (self._probabilities_by_score(rng.beta(*self._steps(stats, target)), target),)
 
     def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:

@@ -18,16 +18,9 @@ from ...core.special import gammaln
 from ...files.encoding import kept
 from ...table.words import count_text, rounded_text, rounded_texts
 from . import codes
-from .base import Leaf, LeafDraws, Target, check_positive, refuse_rows
+from .base import Leaf, Target, Theta, check_positive, refuse_rows
 from .distributions import Distributions, NegativeBinomial, draw_poisson
-from .gamma import (
-    HALF_LOG_TWO_PI,
-    log_gamma_ratio,
-    poisson_divergence,
-    scalar_poisson_divergence,
-    scalar_stirling_rest,
-    stirling_rest,
-)
+from .gamma import HALF_LOG_TWO_PI, log_gamma_ratio, poisson_kl, scalar_poisson_kl, scalar_stirling_rest, stirling_rest
 
 
 class ExposedLeaf(Leaf):
@@ -148,7 +141,7 @@ class PoissonGamma(ExposedLeaf):
         if reference > 0.0:
             some = np.maximum(y, 1.0)
             peak = np.where(y > 0.0, -HALF_LOG_TWO_PI - 0.5 * np.log(some) - stirling_rest(some), 0.0)
-            return y, peak - poisson_divergence(y, e * reference)
+            return y, peak - poisson_kl(y, e * reference)
         return y, y * np.log(e) - gammaln(y + 1.0)
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
@@ -158,7 +151,7 @@ class PoissonGamma(ExposedLeaf):
     def params(self, target: Target) -> np.ndarray:
         reference = self._reference(target)
         if reference > 0.0:
-            constant = -float(poisson_divergence(self.shape, self.rate * reference))
+            constant = -float(poisson_kl(self.shape, self.rate * reference))
         else:
             constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
         return np.array([self.shape, self.rate, constant, reference, float(stirling_rest(self.shape))])
@@ -170,9 +163,7 @@ class PoissonGamma(ExposedLeaf):
         # exponential of minus Stirling's rest. At a reference rate r close to all y / e the large terms s log s of the
         # gamma functions cancel: score = constant + D(shape', rate' r) - D(shape, rate r) + rests - log(shape'/shape)/2
         if reference > 0.0:
-            difference = poisson_divergence(shape, rate * reference) - poisson_divergence(
-                self.shape, self.rate * reference
-            )
+            difference = poisson_kl(shape, rate * reference) - poisson_kl(self.shape, self.rate * reference)
             rest = stirling_rest(shape) - stirling_rest(self.shape)
             return float(constant + difference + rest - 0.5 * np.log1p(count / self.shape))
         prior = self.shape * np.log(self.rate) - gammaln(self.shape)
@@ -187,7 +178,7 @@ class PoissonGamma(ExposedLeaf):
         per_rate, some = (shape + count) / (rate + weight * e), np.maximum(y, 1.0)
         peak = np.where(y > 0.0, HALF_LOG_TWO_PI + 0.5 * np.log(some) + stirling_rest(some), 0.0)
         rest = stirling_rest(shape + count) - stirling_rest(shape) - 0.5 * np.log1p(count / shape)
-        return rest - weight * (peak + poisson_divergence(y, e * per_rate)) - poisson_divergence(shape, rate * per_rate)
+        return rest - weight * (peak + poisson_kl(y, e * per_rate)) - poisson_kl(shape, rate * per_rate)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> NegativeBinomial:
         return NegativeBinomial(self.shape + stats[:, 1], self.rate + stats[:, 0])
@@ -196,12 +187,10 @@ class PoissonGamma(ExposedLeaf):
         scale = 1.0 / (self.rate + stats[:, 0])
         return [Distributions("gamma", self.shape + stats[:, 1], np.zeros(len(stats)), scale)]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         return (rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0]),)
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return draw_poisson(rng, parameters[0] * (1.0 if rows is None else self.exposures(target)[rows]))
 
 
@@ -217,7 +206,7 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     shape, rate = params[0] + stats[row, 1], params[1] + stats[row, 0]
     if params[3] > 0.0:
         gamma = scalar_stirling_rest(shape) - params[4] - 0.5 * log1p(stats[row, 1] / params[0])
-        return stats[row, 2] + scalar_poisson_divergence(shape, rate * params[3]) + params[2] + gamma
+        return stats[row, 2] + scalar_poisson_kl(shape, rate * params[3]) + params[2] + gamma
     return params[2] + stats[row, 2] + lgamma(shape) - shape * log(rate)
 
 
@@ -295,12 +284,10 @@ class BetaBinomial(Leaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [Distributions("beta", self.a + stats[:, 1], self.b + stats[:, 2])]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         return (rng.beta(self.a + stats[:, 1], self.b + stats[:, 2]),)
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         trials = np.ones(len(parameters[0])) if rows is None else target.values[rows, 1]
         return rng.binomial(trials.astype(np.int64), parameters[0]).astype(np.float64)
 

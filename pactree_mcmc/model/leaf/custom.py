@@ -182,7 +182,7 @@ class CustomLeaf(Leaf):
         """Return True if the caller gave the function ``argument``, such as "predict" or "draw"."""
         return self._functions[argument] is not None
 
-    def _required_function(self, argument: str, use: str) -> Callable[..., Any]:
+    def _function(self, argument: str, use: str) -> Callable[..., Any]:
         """Return the function that the caller gave as ``argument``, or raise a ValueError that names its ``use``."""
         function = self._functions[argument]
         if function is None:
@@ -197,14 +197,12 @@ class CustomLeaf(Leaf):
         return self._params
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        statistics = np.asarray(
-            self._required_function("stats", "a model")(y.copy(), *_copies(target.regressors)), dtype=np.float64
-        )
-        if statistics.ndim != 2 or statistics.shape[0] != len(y) or statistics.shape[1] == 0:
+        stats = np.asarray(self._function("stats", "a model")(y.copy(), *_copies(target.regressors)), dtype=np.float64)
+        if stats.ndim != 2 or stats.shape[0] != len(y) or stats.shape[1] == 0:
             raise ValueError(
-                f"stats= of {self!r} returned shape {statistics.shape} for {len(y)} rows; return (n, k), k >= 1."
+                f"stats= of {self!r} returned shape {stats.shape} for {len(y)} rows; return (n, k), k >= 1."
             )
-        return statistics.T
+        return stats.T
 
     def plain_score(self, sums: np.ndarray, target: Target | None) -> float:
         plain_function = self._functions["log_score"]
@@ -230,7 +228,7 @@ class CustomLeaf(Leaf):
             each = [self.log_density(stats, np.full(len(stats), k), target) for k in range(target.n_classes)]
             chances = np.exp(np.column_stack(each))
             return chances / chances.sum(axis=1, keepdims=True)
-        function = self._required_function("predict", "a prediction")
+        function = self._function("predict", "a prediction")
         value = np.asarray(function(self.sums_of(stats).copy(), *_copies(regressors)), dtype=np.float64)
         value = value[:, None] if value.ndim == 1 else value
         columns = target.n_classes if self.is_classifier else value.shape[-1]
@@ -240,11 +238,11 @@ class CustomLeaf(Leaf):
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
         score_gain = super().log_density(stats, y, target, weight)
-        density_function = self._functions["log_density"]
-        if density_function is None:
+        function = self._functions["log_density"]
+        if function is None:
             return score_gain
         density = np.asarray(
-            density_function(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64
+            function(self.sums_of(stats).copy(), y.copy(), *_copies(target.regressors)), dtype=np.float64
         )
         return np.where(np.broadcast_to(weight, len(y)) == 1.0, density, score_gain)
 
@@ -262,11 +260,9 @@ class CustomLeaf(Leaf):
         rows: np.ndarray | None = None,
         regressors: np.ndarray | None = None,
     ) -> np.ndarray:
-        row_regressors = target.regressors[rows] if rows is not None and target.regressors is not None else regressors
+        x = target.regressors[rows] if rows is not None and target.regressors is not None else regressors
         new_y = np.asarray(
-            self._required_function("draw", "drawing a new y")(
-                rng, self.sums_of(stats).copy(), leaf, *_copies(row_regressors)
-            )
+            self._function("draw", "drawing a new y")(rng, self.sums_of(stats).copy(), leaf, *_copies(x))
         )
         shapes = [(len(leaf),), (len(leaf), self.y_columns)] if self.y_columns > 1 else [(len(leaf),)]
         if new_y.shape not in shapes:
@@ -281,18 +277,14 @@ class CustomLeaf(Leaf):
     def draw_expectation(
         self, rng: np.random.Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
     ) -> np.ndarray:
-        function = self._required_function("expectation", "an interval or a draw of E(y)")
-        expectation = np.asarray(
+        function = self._function("expectation", "an interval or a draw of E(y)")
+        values = np.asarray(
             function(rng, self.sums_of(stats).copy(), leaf, *(x.copy() for x in regressors)), np.float64
         )
-        expectation = expectation[:, None] if expectation.ndim == 1 else expectation
-        if (
-            expectation.ndim != 2
-            or len(expectation) != len(leaf)
-            or (self.is_classifier and expectation.shape[1] != target.n_classes)
-        ):
-            raise ValueError(f"expectation= of {self!r} returned shape {expectation.shape} for {len(leaf)} rows.")
-        return expectation
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or len(values) != len(leaf) or (self.is_classifier and values.shape[1] != target.n_classes):
+            raise ValueError(f"expectation= of {self!r} returned shape {values.shape} for {len(leaf)} rows.")
+        return values
 
     def check(self, y: Any, X: Any = None, *, cells: int = 50, rng: Any = 0) -> None:
         """Compare the plain and compiled forms of the leaf on random cells of some data; raise an error if they
@@ -346,15 +338,10 @@ class CustomLeaf(Leaf):
 
     def outline(self, target: Target) -> LeafOutline:
         """Return the description that a file stores, with the scores of some cells to recognise the leaf."""
-        row_stats = self.stats_of_y(target.values, target)
-        n = len(row_stats)
+        rows = self.stats_of_y(target.values, target)
+        n = len(rows)
         cells = np.array(
-            [
-                row_stats[:1].sum(axis=0),
-                row_stats[: n // 2 + 1].sum(axis=0),
-                row_stats[::2].sum(axis=0),
-                row_stats.sum(axis=0),
-            ]
+            [rows[:1].sum(axis=0), rows[: n // 2 + 1].sum(axis=0), rows[::2].sum(axis=0), rows.sum(axis=0)]
         )
         columns = () if self.x_columns is None else tuple(self.x_columns)
         scores = self.scores(cells, target)
@@ -414,7 +401,7 @@ class CustomDistributions(Distributions):
 
     def _call_function(self, argument: str, use: str, *arguments: np.ndarray) -> np.ndarray:
         """Return the result (m,) of the function that the caller gave as ``argument``; ``use`` names it in an error."""
-        function = self.leaf._required_function(argument, use)
+        function = self.leaf._function(argument, use)
         out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *arguments, *_copies(self.regressors)))
         if out.shape != (len(self.stats),):
             raise ValueError(f"{argument}= of {self.leaf!r} returned shape {out.shape} for {len(self.stats)} cells.")

@@ -142,13 +142,11 @@ def check_predictions(leaf: CustomLeaf, target: Target) -> None:
 def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
     """Raise a ValueError if ``log_density`` differs from the difference that a row makes to the score of its cell."""
     density = leaf.log_density(cells, target.values, target)
-    score_gain = Leaf.log_density(leaf, cells, target.values, target)
-    agrees = np.abs(density - score_gain) <= 1e-6 * np.maximum(1.0, np.abs(score_gain))
+    gain = Leaf.log_density(leaf, cells, target.values, target)
+    agrees = np.abs(density - gain) <= 1e-6 * np.maximum(1.0, np.abs(gain))
     if not np.all(agrees):
         row = int(np.argmin(agrees))
-        raise ValueError(
-            f"log_density= of {leaf!r} is {density[row]} for row {row}; by the score it is {score_gain[row]}."
-        )
+        raise ValueError(f"log_density= of {leaf!r} is {density[row]} for row {row}; by the score it is {gain[row]}.")
 
 
 def _check_monotone(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
@@ -196,9 +194,8 @@ def _probabilities_by_score(
     def density(y: float) -> float:
         return float(_densities_by_score(leaf, cell, np.array([y]), target)[0])
 
-    total, error = integrate.quad(
-        density, low, high, epsabs=PROBABILITY_TOLERANCE / 10.0, epsrel=PROBABILITY_TOLERANCE / 10.0, full_output=True
-    )[:2]
+    precision = {"epsabs": PROBABILITY_TOLERANCE / 10.0, "epsrel": PROBABILITY_TOLERANCE / 10.0}
+    total, error = integrate.quad(density, low, high, full_output=True, **precision)[:2]
     if np.isfinite(total) and error <= MAX_INTEGRAL_ERROR:
         yield total, PROBABILITY_TOLERANCE + 10.0 * error
 

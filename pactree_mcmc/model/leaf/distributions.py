@@ -294,20 +294,16 @@ class NegativeBinomial(Distributions):
 
     def below(self, y: np.ndarray) -> np.ndarray:
         shape, rate = self.parameters
-        count_above = np.maximum(np.floor(y), 0.0) + 1.0
-        tail = np.where(
-            count_above < LARGEST_COUNT,
-            betainc(shape, count_above, rate / (1.0 + rate)),
-            gammainc(shape, rate * count_above),
-        )
+        n = np.maximum(np.floor(y), 0.0) + 1.0
+        tail = np.where(n < LARGEST_COUNT, betainc(shape, n, rate / (1.0 + rate)), gammainc(shape, rate * n))
         return np.where(y < 0.0, 0.0, tail)
 
     def above(self, y: np.ndarray) -> np.ndarray:
         shape, rate = self.parameters
-        count_above = np.maximum(np.floor(y), 0.0) + 1.0
-        tail_of_few = betainc(count_above, shape, 1.0 / (1.0 + rate))
-        tail = np.where(rate > 1.0, tail_of_few, betaincc(shape, count_above, rate / (1.0 + rate)))
-        tail = np.where(count_above < LARGEST_COUNT, tail, gammaincc(shape, rate * count_above))
+        n = np.maximum(np.floor(y), 0.0) + 1.0
+        tail_of_few = betainc(n, shape, 1.0 / (1.0 + rate))
+        tail = np.where(rate > 1.0, tail_of_few, betaincc(shape, n, rate / (1.0 + rate)))
+        tail = np.where(n < LARGEST_COUNT, tail, gammaincc(shape, rate * n))
         return np.where(y < 0.0, 1.0, tail)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...core.special import gammaln, xlogy
 
-MIN_SERIES_ARGUMENT = 16.0
+SERIES_START = 16.0
 """Smallest x for which the series in `stirling_rest` is exact to the last bit."""
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -21,15 +21,13 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
     Differences of log gamma functions are computed with it, so that the large terms of the formula can be cancelled.
     """
     x = np.asarray(x, dtype=np.float64)
-    large = np.maximum(x, MIN_SERIES_ARGUMENT)
+    large = np.maximum(x, SERIES_START)
     z = 1.0 / large**2
     series = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / large
-    if np.all(x >= MIN_SERIES_ARGUMENT):
+    if np.all(x >= SERIES_START):
         return series
-    small = np.minimum(x, MIN_SERIES_ARGUMENT)
-    return np.where(
-        x < MIN_SERIES_ARGUMENT, gammaln(small) - (small - 0.5) * np.log(small) + small - HALF_LOG_TWO_PI, series
-    )
+    small = np.minimum(x, SERIES_START)
+    return np.where(x < SERIES_START, gammaln(small) - (small - 0.5) * np.log(small) + small - HALF_LOG_TWO_PI, series)
 
 
 def log_gamma_ratio(x: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -46,7 +44,7 @@ def log_fractions(parts: np.ndarray) -> np.ndarray:
     return -np.log1p(others / parts)
 
 
-def poisson_divergence(s: np.ndarray, m: np.ndarray) -> np.ndarray:
+def poisson_kl(s: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Return ``s log(s / m) - s + m``, for s >= 0 and m > 0.
 
     This is the log density of s events under a Poisson distribution of mean s minus that under mean m.
@@ -59,14 +57,14 @@ def poisson_divergence(s: np.ndarray, m: np.ndarray) -> np.ndarray:
 @jit
 def scalar_stirling_rest(x: float) -> float:
     """Return `stirling_rest` of a number, in compiled code."""
-    if x < MIN_SERIES_ARGUMENT:
+    if x < SERIES_START:
         return lgamma(x) - (x - 0.5) * log(x) + x - HALF_LOG_TWO_PI
     z = 1.0 / (x * x)
     return (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / x
 
 
 @jit
-def scalar_poisson_divergence(s: float, m: float) -> float:
-    """Return `poisson_divergence` of two numbers, in compiled code."""
+def scalar_poisson_kl(s: float, m: float) -> float:
+    """Return `poisson_kl` of two numbers, in compiled code."""
     relative = (s - m) / m
     return (s * log1p(relative) if abs(relative) < 0.5 else s * log(s / m)) - (s - m)

@@ -15,10 +15,10 @@ from numpy.random import Generator
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
 from ...files.encoding import kept
-from .base import LeafDraws, Target, refuse_rows
+from .base import Target, Theta, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import Distributions, count_bracket, draw_poisson
-from .gamma import HALF_LOG_TWO_PI, MIN_SERIES_ARGUMENT, log_gamma_ratio, stirling_rest
+from .gamma import HALF_LOG_TWO_PI, SERIES_START, log_gamma_ratio, stirling_rest
 
 MAX_SUMMED_COUNT = 128.0
 """Largest count up to which a tail probability is a sum of terms; an integral costs about as much as 128 terms."""
@@ -124,17 +124,15 @@ class NegativeBinomialBeta(ExposedLeaf):
         # the odds (1 - p) / p have a beta prime distribution
         return [Distributions("betaprime", b, a, np.zeros(len(stats)), r)]
 
-    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
         return (self.dispersion * parameters[0])[:, None]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         _, a, b = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the distribution of (1 - p) / p: a probability p may round to 0 or 1
         return (rng.gamma(b) / rng.gamma(a),)
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         r = self.dispersion * (1.0 if rows is None else self.exposures(target)[rows])
         return draw_poisson(rng, rng.gamma(r, size=len(parameters[0])) * parameters[0])
 
@@ -172,13 +170,11 @@ class BetaNegativeBinomial(Distributions):
         out = np.repeat([[0.0], [1.0]], len(count), axis=1)
         log_none = log_gamma_ratio(a, r) - log_gamma_ratio(a + b, r)
         is_sum = (count <= MAX_SUMMED_COUNT) & (log_none > MIN_LOG_PROBABILITY)
-        summed_indices = np.flatnonzero((count >= 0.0) & is_sum)
-        out[:, summed_indices] = self.take(summed_indices)._tails_by_sum(
-            count[summed_indices], np.exp(log_none[summed_indices])
-        )
-        integrated_indices = np.flatnonzero((count >= 0.0) & ~is_sum)
-        for start in range(0, len(integrated_indices), INTEGRATION_BLOCK):
-            block = integrated_indices[start : start + INTEGRATION_BLOCK]
+        small = np.flatnonzero((count >= 0.0) & is_sum)
+        out[:, small] = self.take(small)._tails_by_sum(count[small], np.exp(log_none[small]))
+        large = np.flatnonzero((count >= 0.0) & ~is_sum)
+        for start in range(0, len(large), INTEGRATION_BLOCK):
+            block = large[start : start + INTEGRATION_BLOCK]
             out[:, block] = self.take(block)._tails_by_integral(count[block])
         return out
 
@@ -241,10 +237,8 @@ def _log_moment(up: np.ndarray, down: np.ndarray, s: np.ndarray) -> np.ndarray:
     By Stirling's formula, with the terms proportional to s log x added up first, so that large ones cancel.
     """
     total = s * np.log(up[0] / down[0] * (up[1] / down[1]))
-    for x, shift in ((up[0], s), (up[1], s), (down[0], -s), (down[1], -s)):
-        total = (
-            total + (x - 0.5 + shift) * _complex_log1p(shift / x) + _complex_stirling_rest(x + shift) - stirling_rest(x)
-        )
+    for x, t in ((up[0], s), (up[1], s), (down[0], -s), (down[1], -s)):
+        total = total + (x - 0.5 + t) * _complex_log1p(t / x) + _complex_stirling_rest(x + t) - stirling_rest(x)
     return total
 
 
@@ -260,7 +254,7 @@ def _complex_stirling_rest(z: np.ndarray) -> np.ndarray:
     """
     w = 1.0 / z**2
     out = (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w * (1.0 / 1680.0 - w / 1188.0)))) / z
-    is_small = np.abs(z) < MIN_SERIES_ARGUMENT
+    is_small = np.abs(z) < SERIES_START
     if is_small.any():
         small = z[is_small]
         out[is_small] = loggamma(small) - (small - 0.5) * np.log(small) + small - HALF_LOG_TWO_PI

@@ -15,7 +15,7 @@ from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import register_class
 from . import codes
-from .base import Leaf, LeafDraws, Target
+from .base import Leaf, Target, Theta
 from .codes import ROUNDING_FRACTION
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
@@ -72,13 +72,11 @@ class NormalLeaf(Leaf):
         """Draw the variance of y in each leaf given its rows, (m,)."""
         raise NotImplementedError
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         sigma2 = self.draw_variance(rng, stats, target)
         return rng.normal(self.value(stats, target)[:, 0], np.sqrt(sigma2 / (self.k0 + stats[:, 0]))), np.sqrt(sigma2)
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return rng.normal(*parameters)
 
 

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from ...core.checks import read_numbers, set_field
 from ...core.compile.address import by_address
 from ...files.encoding import kept
-from .base import Leaf, LeafDraws, Target
+from .base import Leaf, Target, Theta
 from .custom import read_x_columns
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
@@ -177,19 +177,17 @@ class NormalLinear(Leaf):
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         return [LinearDistributions(self, stats, noise=0.0)]
 
-    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
         return self.m0 + (parameters[0] * self._basis(*regressors)).sum(axis=1, keepdims=True)
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         posterior = self._posterior(stats[:, 1:])
         sigma = np.sqrt(posterior.bn / rng.gamma(posterior.an))
         upper = np.linalg.cholesky(posterior.precision).transpose(0, 2, 1)
         deviation = np.linalg.solve(upper, rng.standard_normal((*posterior.mean.shape, 1)))[:, :, 0]
         return posterior.mean + sigma[:, None] * deviation, sigma
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         coefficients, sigma = parameters
         basis = self._basis(*regressors) if rows is None else self._basis(target.regressors[rows])
         return self.m0 + (coefficients * basis).sum(axis=1) + sigma * rng.standard_normal(len(sigma))

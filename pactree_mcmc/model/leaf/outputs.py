@@ -15,7 +15,7 @@ from ...core.checks import check_count, read_numbers, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import kept
-from .base import Leaf, LeafDraws, Target, check_variance
+from .base import Leaf, Target, Theta, check_variance
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
 
@@ -125,12 +125,10 @@ class IndependentNormals(Leaf):
         return np.array([self.k0, self.a0, *self.b0])
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        deviation = y - self.m0
-        has_value = ~np.isnan(deviation)
-        deviation = np.where(has_value, deviation, 0.0)
-        return [
-            part[:, j] for j in range(self.outputs) for part in (has_value.astype(np.float64), deviation, deviation**2)
-        ]
+        r = y - self.m0
+        has_value = ~np.isnan(r)
+        r = np.where(has_value, r, 0.0)
+        return [part[:, j] for j in range(self.outputs) for part in (has_value.astype(np.float64), r, r**2)]
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return mean, kn, an and bn (m, d) of the posterior of each output in cells with ``sums`` (m, 3 d)."""
@@ -159,14 +157,12 @@ class IndependentNormals(Leaf):
         spread = np.sqrt(bn / (an * kn))
         return [StudentT(2.0 * an[:, j], mean[:, j], spread[:, j]) for j in range(self.outputs)]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         mean, kn, an, bn = self._posterior(stats[:, 1:])
         variance = bn / rng.gamma(an)
         return rng.normal(mean, np.sqrt(variance / kn)), np.sqrt(variance)
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return rng.normal(*parameters)
 
 
@@ -314,10 +310,10 @@ class MultivariateNormal(Leaf):
         spread = np.sqrt(np.diagonal(scale, axis1=1, axis2=2) / (kn * df)[:, None])
         return [StudentT(df, self.m0[j] + mean[:, j], spread[:, j]) for j in range(self.outputs)]
 
-    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
         return self.m0 + parameters[0]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
         # Bartlett: Sigma = L A^-T A^-1 L' is inverse Wishart if L L' = Sn and A is lower triangular, with roots of
         # chi-square variables on its diagonal and normal variables below it
@@ -328,9 +324,7 @@ class MultivariateNormal(Leaf):
         center = mean + (root @ rng.standard_normal((len(stats), d, 1)))[:, :, 0] / np.sqrt(kn)[:, None]
         return center, root
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         center, root = parameters
         noise = (root @ rng.standard_normal((len(root), self.outputs, 1)))[:, :, 0]
         return self.m0 + center + noise

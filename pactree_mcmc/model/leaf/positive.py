@@ -16,7 +16,7 @@ from ...core.special import gammaln
 from ...files.encoding import register_class
 from ...table.labels import is_missing
 from ...table.words import count_text, rounded_text, rounded_texts
-from .base import MIN_VARIANCE, Leaf, LeafDraws, Target, refuse_rows
+from .base import MIN_VARIANCE, Leaf, Target, Theta, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import Distributions
 from .gamma import log_gamma_ratio
@@ -106,16 +106,14 @@ class GammaGamma(Leaf):
         shape, rate = self._posterior(stats)
         return [Distributions("invgamma", shape, np.zeros(len(stats)), self.k * rate)]
 
-    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
         return (self.k / parameters[0])[:, None]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         shape, rate = self._posterior(stats)
         return (rng.gamma(shape) / rate,)
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         return rng.gamma(self.k, size=len(parameters[0])) / parameters[0]
 
 
@@ -238,16 +236,14 @@ class SurvivalLeaf(ExposedLeaf):
         scale = math.gamma(1.0 + 1.0 / self.k) * rate ** (1.0 / self.k)
         return [Distributions("gengamma", shape, np.full(len(stats), -self.k), np.zeros(len(stats)), scale)]
 
-    def expectation_given(self, parameters: LeafDraws, *regressors: Any) -> np.ndarray:
+    def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
         return (math.gamma(1.0 + 1.0 / self.k) * parameters[0] ** (-1.0 / self.k))[:, None]
 
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> LeafDraws:
+    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
         shape, rate = self._posterior(stats)
         return (rng.gamma(shape) / rate,)
 
-    def draw_given(
-        self, rng: Generator, parameters: LeafDraws, target: Target, rows: Any, *regressors: Any
-    ) -> np.ndarray:
+    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         rate = parameters[0] * (1.0 if rows is None else self.exposures(target)[rows])
         return (rng.exponential(size=len(rate)) / rate) ** (1.0 / self.k)
 

@@ -72,13 +72,8 @@ class DirichletWeights:
     def __post_init__(self) -> None:
         for name in ("concentration", "rho"):
             if getattr(self, name) is not None:
-                check_number(
-                    name,
-                    getattr(self, name),
-                    f"a number from {MIN_CONCENTRATION:g} to {MAX_CONCENTRATION:g}",
-                    MIN_CONCENTRATION,
-                    MAX_CONCENTRATION,
-                )
+                limits = MIN_CONCENTRATION, MAX_CONCENTRATION
+                check_number(name, getattr(self, name), "a number from {:g} to {:g}".format(*limits), *limits)
         if self.concentration is not None and self.rho is not None:
             raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
 

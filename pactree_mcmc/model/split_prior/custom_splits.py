@@ -231,21 +231,18 @@ class CustomSplits(SplitPrior):
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale], columns: Columns) -> str | None:
         """Return a text on the first difference from the prior of a file, or None if the two agree."""
-        for attribute in ("name", "over", "by_depth"):
-            if getattr(self, attribute) != getattr(outline, attribute):
-                return (
-                    f"its {attribute} is {getattr(self, attribute)!r}, that of the file {getattr(outline, attribute)!r}"
-                )
+        for name in ("name", "over", "by_depth"):
+            if getattr(self, name) != getattr(outline, name):
+                return f"its {name} is {getattr(self, name)!r}, that of the file {getattr(outline, name)!r}"
         if columns.largest_groups(self.interactions) != columns.largest_groups(outline.interactions):
             return f"its interactions are {self.interactions!r}, those of the file {outline.interactions!r}"
         if _stored_form(self.of) != _stored_form(outline.of):
             return f"its splits are those of {self.of!r}, in the file those of {outline.of!r}"
         if not np.array_equal(self.params, outline.params):
             return f"its params are {self.params.tolist()}, those of the file {outline.params.tolist()}"
-        own_weights = self.in_file(scales).weights
-        if own_weights.shape != outline.weights.shape or not np.allclose(
-            own_weights, outline.weights, rtol=WEIGHT_TOLERANCE, atol=0.0
-        ):
+        weights = self.in_file(scales).weights
+        stored = outline.weights
+        if weights.shape != stored.shape or not np.allclose(weights, stored, rtol=WEIGHT_TOLERANCE, atol=0.0):
             return "its weights differ from those that the file has for some cuts"
         return None
 
@@ -413,13 +410,9 @@ class BoundSplits(SplitPrior):
 
         It may depend on the depth with ``by_depth``. At most ``MAX_CHECKED_CUTS`` of the cuts are checked.
         """
-        address, checked_cuts = self._address, list(cuts)
-        checked_cuts = (
-            [checked_cuts[i] for i in np.unique(np.linspace(0, len(checked_cuts) - 1, MAX_CHECKED_CUTS).astype(int))]
-            if checked_cuts
-            else []
-        )
-        for cut in checked_cuts:
+        address, cut_list = self._address, list(cuts)
+        places = np.unique(np.linspace(0, len(cut_list) - 1, MAX_CHECKED_CUTS).astype(int)) if cut_list else []
+        for cut in (cut_list[i] for i in places):
             if cut.nominal and self.splits.over == "feature":
                 continue
             plain = self.weight_of_cut(cut)
@@ -492,13 +485,8 @@ class BoundSplits(SplitPrior):
 
 def splits_from_outline(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
     """Return the prior that a file describes, with the user's ``weight``, which is None if none was given."""
-    arguments = {
-        "of": outline.of,
-        "params": outline.params.tolist(),
-        "over": outline.over,
-        "by_depth": outline.by_depth,
-    }
-    return CustomSplits(weight, interactions=outline.interactions or None, name=outline.name, **arguments)
+    options = {"over": outline.over, "by_depth": outline.by_depth, "interactions": outline.interactions or None}
+    return CustomSplits(weight, outline.of, params=outline.params.tolist(), name=outline.name, **options)
 
 
 def _stored_form(of: Any) -> tuple[str, list]:
