@@ -54,7 +54,7 @@ def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
     return None
 
 
-def _splits_above(state: ChainState, node: int) -> list[Answer]:
+def _splits_above(state: ChainState, node: int) -> list[PathSplit]:
     """Return the splits on the path from the root to a node, each with the side of the path."""
     out: list[PathSplit] = []
     while (number := int(state.node[node].parent)) != NONE:

@@ -21,7 +21,7 @@ import numpy as np
 from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import has_one_way, parts_box
+from ...model.split_prior.geometry import has_one_split_per_feature, parts_box
 from ..edits.carry_over import LOG_2, cell_categories, fit_split
 from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn

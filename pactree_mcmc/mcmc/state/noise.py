@@ -50,14 +50,14 @@ def update_noise_guess(model: Any, state: Any) -> None:
     carry the past of the chain into its next steps.
     """
     sigma2 = model.leaf.params[SIGMA2]
-    if abs(log(sigma2 / model.guess.params[SIGMA2])) >= MAX_LOG_GUESS_ERROR:
+    if abs(log(sigma2 / model.proposal_leaf.params[SIGMA2])) >= MAX_LOG_GUESS_ERROR:
         set_noise_guess(model, state, sigma2)
 
 
 @jit
 def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
     """Set the guess of the variance, by which sums over splits are stored, and make the sums stored so far invalid."""
-    set_variance(model.guess.params, sigma2)
+    set_variance(model.proposal_leaf.params, sigma2)
     rescore_nodes(model, state)
     state.count[STORED_VERSION] += 1
 

@@ -24,7 +24,14 @@ from ...model.split_prior.geometry import (
     parts_rows,
     takes_turns,
 )
-from ...model.split_prior.weights import ROWS_LEFT, ROWS_RIGHT, new_cut, set_ends, weight_behind, weight_of_part
+from ...model.split_prior.weights import (
+    ROWS_LEFT,
+    ROWS_RIGHT,
+    new_cut,
+    nominal_split_weight,
+    set_cell_ends,
+    weight_between_codes,
+)
 from .codes import collect_codes, count_codes, count_rows_by_code, has_two_codes
 from .random import pick, pick_weighted
 from .records import NONE, STORED_VERSION
@@ -97,7 +104,7 @@ def box_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int
     A feature with missing values has two coordinates, both of which bound its codes. For a nominal feature return the
     bits of its categories, and 0.
     """
-    other = model.split_prior.feature[k].twin
+    other = model.split_prior.feature[k].other_coordinate
     low, high = state.box[node, k, 0], state.box[node, k, 1]
     if other == k:
         return low, high
@@ -178,7 +185,7 @@ def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
         w = rule.feature[k].weight
         if w > 0.0 and not (state.stored.mass[place, k] != 0.0 if has_stored else is_admissible(model, state, node, k)):
             w = 0.0
-        if w > 0.0 and rule.joint:
+        if w > 0.0 and rule.over_cell:
             w *= state.stored.mass[place, k] if has_stored else compute_split_mass(model, state, node, k)
         state.scratch.feature_weight[k] = w
         total += w
@@ -224,7 +231,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 @jit
 def feature_rule_weight(rule: SplitRule, weight: float, split_mass: float) -> float:
     """Return the unnormalised probability of a feature under R, from its weight and the mass of its splits."""
-    return weight * split_mass if rule.joint else weight
+    return weight * split_mass if rule.over_cell else weight
 
 
 @jit
@@ -273,12 +280,12 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
     n_splits = n_splits_of_codes(model, state, node, k, n)
     if rule.feature[k].nominal:
         categories = n_bits(box_range(model, state, node, k)[0]) if parts_box(rule) else n
-        weights[0] = weight_of_part(rule, k, float((1 << (categories - 1)) - 1), depth)
+        weights[0] = nominal_split_weight(rule, k, float((1 << (categories - 1)) - 1), depth)
         return n_splits * weights[0]
     total, cut = 0.0, new_cut(rule, k, n_splits, depth)
     if parts_box(rule):
         low, high = box_range(model, state, node, k)
-        set_ends(rule, cut, k, low, high - 1)
+        set_cell_ends(rule, cut, k, low, high - 1)
         for c in range(low, high - 1):
             weights[c - low] = weight_between_codes(rule, cut, k, c, c + 1, c - low)
             total += weights[c - low]
@@ -287,7 +294,7 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
         return 0.0
     codes, rows = state.scratch.codes.distinct, count_rows_by_code(model, state, node, k, n)
     first, last = admissible_cut_range(model, state, node, k, n)
-    set_ends(rule, cut, k, codes[0], codes[n - 1])
+    set_cell_ends(rule, cut, k, codes[0], codes[n - 1])
     cut[0, ROWS_LEFT], cut[0, ROWS_RIGHT] = 0.0, state.node[node].rows
     for j in range(n - 1):
         cut[0, ROWS_LEFT] += rows[j]

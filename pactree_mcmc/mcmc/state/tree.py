@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from ...model import Lowered
-from ...model.split_prior.geometry import halves_box, has_box, is_weighted, told
+from ...model.split_prior.geometry import call_uncompiled, halves_box, has_box, is_weighted
 from .records import CHAIN_NODE, N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_SPLIT_TERMS, NONE, PLAN, allocate_group
 from .scratch import MAX_PARTITIONS, SCRATCH_NAMES, Scratch
 from .stored import MAX_GUIDES, MIN_LINE_SUMS, Graph, Stored, graph_sizes, n_line_sums, n_stored_cells
@@ -84,7 +84,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
     rule, leaf, p = model.split_prior, model.leaf, len(model.split_prior.feature)
     n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else n_stored_cells(p)
     all_codes = int(rule.feature.n_codes.max())
-    n_codes = 2 if told(halves_box, rule) else max(all_codes, MAX_PARTITIONS)
+    n_codes = 2 if call_uncompiled(halves_box, rule) else max(all_codes, MAX_PARTITIONS)
     return graph_sizes() | {
         "nodes": n_nodes,
         "tilts": 1 if rule.is_fixed else n_nodes,
@@ -100,7 +100,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
         "all_codes": all_codes,
         "all_codes + 1": all_codes + 1,
         "codes": n_codes,
-        "cuts": n_codes if told(is_weighted, rule) else 1,
+        "cuts": n_codes if call_uncompiled(is_weighted, rule) else 1,
         "splits": n_codes + 3,
         "sums": max(n_line_sums(model), MIN_LINE_SUMS),
         "logs": leaf.lookup.shape[1] + 3 if model.units.counts and leaf.lookup.shape[1] > 1 else 1,

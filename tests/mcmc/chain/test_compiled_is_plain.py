@@ -49,7 +49,7 @@ def blocks_of(model, module, kernel):
     for _ in range(3):
         chain.run_blocks(1)
         chain.save()
-    rules = chain.lowered.leaf, chain.lowered.guess
+    rules = chain.lowered.leaf, chain.lowered.proposal_leaf
     return (
         module("mcmc.chain.draw_store").trim_draws(chain.saved),
         [rule.params.tolist() for rule in rules],

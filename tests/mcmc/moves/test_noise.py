@@ -155,7 +155,7 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
     stump.restore(chain.state)
     plant(monkeypatch, Bug(step, "", (("mcmc.state.noise", "set_noise_guess", tables_kept),)), right=not wrong)
     noise().update_noise_guess(chain.model, chain.packed_state)
-    assert chain.model.guess.params[noise().SIGMA2] == SIGMA2
+    assert chain.model.proposal_leaf.params[noise().SIGMA2] == SIGMA2
     space = explore(model, step, walker="grow-prune", chain=chain)
     largest_breach = imbalance(space.transition, posterior_of(model, space.trees))
     assert largest_breach > BREACH if wrong else largest_breach < BALANCED
