@@ -411,8 +411,8 @@ class BoundSplits(SplitPrior):
         It may depend on the depth with ``by_depth``. At most ``MAX_CHECKED_CUTS`` of the cuts are checked.
         """
         address, cut_list = self._address, list(cuts)
-        places = np.unique(np.linspace(0, len(cut_list) - 1, MAX_CHECKED_CUTS).astype(int)) if cut_list else []
-        for cut in (cut_list[i] for i in places):
+        places = np.unique(np.linspace(0, len(cut_list) - 1, MAX_CHECKED_CUTS).astype(int))
+        for cut in [cut_list[i] for i in places] if cut_list else []:
             if cut.nominal and self.splits.over == "feature":
                 continue
             plain = self.weight_of_cut(cut)
@@ -485,8 +485,8 @@ class BoundSplits(SplitPrior):
 
 def splits_from_outline(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
     """Return the prior that a file describes, with the user's ``weight``, which is None if none was given."""
-    options = {"over": outline.over, "by_depth": outline.by_depth, "interactions": outline.interactions or None}
-    return CustomSplits(weight, outline.of, params=outline.params.tolist(), name=outline.name, **options)
+    fields = {name: getattr(outline, name) for name in ("of", "over", "by_depth", "name")}
+    return CustomSplits(weight, params=outline.params.tolist(), interactions=outline.interactions or None, **fields)
 
 
 def _stored_form(of: Any) -> tuple[str, list]:
