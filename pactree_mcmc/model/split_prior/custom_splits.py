@@ -364,10 +364,7 @@ class BoundSplits(SplitPrior):
         return codes, np.ones(len(codes))
 
     def _cut_places(self, rows: np.ndarray) -> np.ndarray:
-        """Return the indices i, ascending, such that a cut after the i-th code leaves ``min_leaf`` rows on both sides.
-
-        ``rows`` (m,) are the numbers of rows of m successive codes.
-        """
+        """Return the ascending i such that a cut after the i-th code, with ``rows[i]`` rows, leaves enough on both sides."""
         below = np.cumsum(rows)
         return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
 
