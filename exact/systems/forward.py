@@ -10,17 +10,24 @@ import numpy as np
 
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.certificates.coded_trees import (
-    MOST_HALVINGS,
+    MAX_HALVINGS,
     TreeBound,
     compression_nats,
     compression_tree_bound,
-    halved,
+    halved_ranges,
     halvings_of_rows,
     occam_tree_bound,
     read_lists,
     read_ranges,
 )
-from pactree_mcmc.certificates.compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
+from pactree_mcmc.certificates.compression_bounds import (
+    PARENTS,
+    STRING,
+    dyadic_code,
+    message_nats,
+    tail_bound,
+    zeta_nats,
+)
 from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_matrix
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.names import short_repr
@@ -149,7 +156,7 @@ def forward_tree(
     check_choice("parents", parents, PARENTS)
     delta, n_classes, p = check_delta(delta), check_count("n_classes", n_classes, 2), rows.shape[1]
     patience, min_rows = check_count("patience", patience, 0), check_count("min_rows", min_rows)
-    max_rounds = check_count("max_rounds", max_rounds, 0, MOST_HALVINGS)
+    max_rounds = check_count("max_rounds", max_rounds, 0, MAX_HALVINGS)
     compressed = ranges is None and isinstance(thresholds, str)
     if compressed:
         check_choice("thresholds", thresholds, (ROWS,))
@@ -305,7 +312,7 @@ class _Grower:
                 return math.inf
             code |= compression_nats(n_inner, n_inner, n)
             n -= n_inner
-        return by_tail("", code, n, min(errors, n), self.delta).raw
+        return tail_bound("", code, n, min(errors, n), self.delta).raw
 
     def _tree(self, splits: dict[int, tuple[_LeafSplit, int]]) -> Tree:
         """Build the tree from a dict that maps the number of a node to its split and the number of its left child.

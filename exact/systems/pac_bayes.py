@@ -14,7 +14,7 @@ import numpy as np
 
 from pactree_mcmc.certificates import Bound
 from pactree_mcmc.certificates.bound import check_delta
-from pactree_mcmc.certificates.occam_bounds import sum_below
+from pactree_mcmc.certificates.occam_bounds import sums_below
 from pactree_mcmc.core.checks import check_count, check_number, read_numbers
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.tree.arrays import LEAF, Routes, depths_without_joint
@@ -95,7 +95,7 @@ def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> 
     """Return the number of rows of each class in each node of a tree, (n_nodes, n_classes) float64."""
     place = label * tree.n_nodes + tree.routes().leaves(X)
     by_leaf = np.bincount(place, minlength=n_classes * tree.n_nodes).reshape(n_classes, -1).astype(np.float64)
-    return np.column_stack([sum_below(tree.feature, tree.left, tree.right, counts) for counts in by_leaf])
+    return np.column_stack([sums_below(tree.feature, tree.left, tree.right, counts) for counts in by_leaf])
 
 
 class Weights(NamedTuple):

@@ -19,14 +19,14 @@ from ..core.logsum import log_sum
 from ..core.names import fill_docstring
 from ..core.special import gammaln
 
-SMALLEST_DELTA = 1e-300
+MIN_DELTA = 1e-300
 """Smallest allowed ``delta``. Below it the terms of a bound overflow."""
-LARGEST_KL = 1e300
+MAX_KL = 1e300
 """Largest allowed divergence. Above it the terms of a bound overflow."""
-LEAST_PART = 1e-3
+MIN_DELTA_FRACTION = 1e-3
 """Smallest fraction of an allowed ``delta`` that may be assigned to one of several simultaneous bounds."""
 
-HALVINGS = 80
+BISECTION_STEPS = 80
 """Steps of bisection: an interval of length 1 shrinks below 1e-24."""
 
 _DELTA = """\
@@ -147,8 +147,8 @@ class Bound:
 
 def check_delta(delta: float) -> float:
     """Return ``delta``, or raise an error if it is outside (0, 1), or too near 0 or 1 to compute with."""
-    allowed = f"{SMALLEST_DELTA:g} <= delta < 1, the probability that the bound fails"
-    return check_number("delta", delta, allowed, SMALLEST_DELTA * LEAST_PART, 1.0 - 2.0**-53)
+    requirement = f"{MIN_DELTA:g} <= delta < 1, the probability that the bound fails"
+    return check_number("delta", delta, requirement, MIN_DELTA * MIN_DELTA_FRACTION, 1.0 - 2.0**-53)
 
 
 def check_fraction(name: str, value: float) -> float:
@@ -158,7 +158,7 @@ def check_fraction(name: str, value: float) -> float:
 
 def check_kl(kl: float) -> float:
     """Return the divergence ``kl``, or raise an error if it is negative, not finite or above 1e300."""
-    return check_number("kl", kl, "a finite divergence >= 0, in nats", 0.0, LARGEST_KL)
+    return check_number("kl", kl, "a finite divergence >= 0, in nats", 0.0, MAX_KL)
 
 
 def check_errors(errors: Any, n: Any) -> None:
@@ -186,11 +186,11 @@ def binary_kl(p: Any, q: Any) -> float | np.ndarray:
     >>> round(float(binary_kl(0.1, 0.2)), 6)
     0.03669
     """
-    p, q = _together(p=p, q=q)
+    p, q = _broadcast(p=p, q=q)
     for name, array in (("p", p), ("q", q)):
         if not np.all((array >= 0.0) & (array <= 1.0)):
-            raise ValueError(f"{name} is {repr_of(array)}; give probabilities, 0 <= {name} <= 1.")
-    return np.array([_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
+            raise ValueError(f"{name} is {in_words(array)}; give probabilities, 0 <= {name} <= 1.")
+    return np.array([_scalar_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
 
 
 @overload
@@ -228,14 +228,14 @@ def kl_inverse(p: Any, complexity: Any, *, upper: bool = True) -> float | np.nda
     >>> round(kl_inverse(0.0, 0.05), 6), round(kl_inverse(0.1, 0.05), 6)
     (0.048771, 0.220079)
     """
-    p, c = _together(p=p, complexity=complexity)
+    p, c = _broadcast(p=p, complexity=complexity)
     check_flag("upper", upper)
     if not np.all((p >= 0.0) & (p <= 1.0)):
         raise ValueError(f"p={p[~((p >= 0.0) & (p <= 1.0))].flat[0]} is out of range; give 0 <= p <= 1.")
     if not np.all(c >= 0.0):
         raise ValueError(f"complexity={c[~(c >= 0.0)].flat[0]} is out of range; give complexity >= 0.")
-    far = np.array([_kl_end(a, b, float(upper)) for a, b in zip(p.flat, c.flat, strict=True)])
-    return far.reshape(p.shape) if p.ndim else float(far[0])
+    q = np.array([_kl_inverse(a, b, float(upper)) for a, b in zip(p.flat, c.flat, strict=True)])
+    return q.reshape(p.shape) if p.ndim else float(q[0])
 
 
 @documented
@@ -266,7 +266,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
     log_delta = check_number("log_delta", log_delta, "the log of a probability, <= 0", most=0.0)
     if errors == n:
         return 1.0
-    return float(_tail_end(log_choose(n, np.arange(errors + 1.0)), int(n), float(log_delta)))
+    return float(_tail_inverse(log_choose(n, np.arange(errors + 1.0)), int(n), float(log_delta)))
 
 
 @documented
@@ -324,9 +324,9 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
     return Bound("hold-out, Chernoff", kl_inverse(risk, complexity), delta, terms)
 
 
-def _together(**given: Any) -> Sequence[np.ndarray]:
-    """Return the arguments as arrays of numbers broadcast to one shape; the names are for errors."""
-    arrays = {name: read_numbers(name, value) for name, value in given.items()}
+def _broadcast(**arguments: Any) -> Sequence[np.ndarray]:
+    """Return the arguments as arrays of numbers broadcast to one shape; their names are for errors."""
+    arrays = {name: read_numbers(name, value) for name, value in arguments.items()}
     try:
         return np.broadcast_arrays(*arrays.values())
     except (ValueError, RuntimeError) as error:  # the latter if there are more than 32 dimensions
@@ -340,7 +340,7 @@ def log_choose(n: Any, k: Any) -> Any:
 
 
 @jit
-def _kl(p: float, q: float) -> float:
+def _scalar_kl(p: float, q: float) -> float:
     """Return the binary divergence of probabilities p and q in nats; infinite if q is 0 or 1 and p is not."""
     if (p > 0.0 and q <= 0.0) or (p < 1.0 and q >= 1.0):
         return inf
@@ -353,26 +353,26 @@ def _kl(p: float, q: float) -> float:
 
 
 @jit
-def _kl_end(p: float, complexity: float, far: float) -> float:
-    """Return the q between p and ``far`` farthest from p with ``kl(p || q) <= complexity``, by bisection.
+def _kl_inverse(p: float, complexity: float, outer: float) -> float:
+    """Return the q between p and ``outer`` farthest from p with ``kl(p || q) <= complexity``, by bisection.
 
     The end of the last interval that is farther from p is returned.
     """
-    near = p
-    for _ in range(HALVINGS):
-        middle = (near + far) / 2.0
-        if _kl(p, middle) <= complexity:
-            near = middle
+    inner = p
+    for _ in range(BISECTION_STEPS):
+        middle = (inner + outer) / 2.0
+        if _scalar_kl(p, middle) <= complexity:
+            inner = middle
         else:
-            far = middle
-    return far
+            outer = middle
+    return outer
 
 
 @jit
-def _tail_end(log_chosen: np.ndarray, n: int, log_delta: float) -> float:
+def _tail_inverse(log_chosen: np.ndarray, n: int, log_delta: float) -> float:
     """Return the q at which ``sum over k of exp(log_chosen[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
     low, high, term = 0.0, 1.0, np.empty(len(log_chosen))
-    for _ in range(HALVINGS):
+    for _ in range(BISECTION_STEPS):
         q = (low + high) / 2.0
         if q <= 0.0 or q >= 1.0:
             break

@@ -20,12 +20,12 @@ from ..core.compile.jit import jit
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .bound import Bound, check_delta, documented, log_choose
-from .compression_bounds import PARENTS, STRING, by_tail, dyadic_code, message_nats, zeta_nats
+from .compression_bounds import PARENTS, STRING, dyadic_code, message_nats, tail_bound, zeta_nats
 from .occam_bounds import count_errors
 
-MOST_HALVINGS = 24
+MAX_HALVINGS = 24
 """Largest number of times that an interval of thresholds is halved on each side."""
-ROWS, CHEAPEST = HALVINGS = ("rows", "cheapest")
+ROWS, CHEAPEST = HALVING_RULES = ("rows", "cheapest")
 """Values of the argument ``halvings`` of `occam_tree_bound`."""
 
 
@@ -49,7 +49,7 @@ class TreeBound(Bound):
     errors: int
 
 
-class CodedRows(NamedTuple):
+class TreeOnRows(NamedTuple):
     """The counted rows, the errors of a tree on them, and the possible thresholds of its m inner nodes."""
 
     X: np.ndarray
@@ -104,17 +104,17 @@ def compression_tree_bound(
     (0.169, [49], 49.0)
     """
     check_choice("parents", parents, PARENTS)
-    coded = _coded_rows(tree, X, y, n_classes)
-    delta, (n, p), m = check_delta(delta), coded.X.shape, len(coded.inner)
-    holder = _cover(coded.low, coded.high, coded.feature, coded.X, coded.wrong)
-    rows = np.unique(holder)
+    tree_rows = _check_tree_on_rows(tree, X, y, n_classes)
+    delta, (n, p), m = check_delta(delta), tree_rows.X.shape, len(tree_rows.inner)
+    row_of_threshold = _cover_cuts(tree_rows.low, tree_rows.high, tree_rows.feature, tree_rows.X, tree_rows.wrong)
+    rows = np.unique(row_of_threshold)
     if len(rows) == n:
         raise ValueError(f"all {n} rows would be the compression set; no row is left to count: prune the tree.")
     nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | compression_nats(m, len(rows), n)
-    errors = int(coded.wrong.sum() - coded.wrong[rows].sum())
-    bound = by_tail("sample compression of a tree", nats, n - len(rows), errors, delta)
-    bounded = _with_thresholds(tree, coded, coded.X[holder, coded.feature])
-    return _of_tree(bound, bounded, rows, n - len(rows), errors)
+    errors = int(tree_rows.wrong.sum() - tree_rows.wrong[rows].sum())
+    bound = tail_bound("sample compression of a tree", nats, n - len(rows), errors, delta)
+    bounded = _with_thresholds(tree, tree_rows, tree_rows.X[row_of_threshold, tree_rows.feature])
+    return _with_tree(bound, bounded, rows, n - len(rows), errors)
 
 
 @documented
@@ -173,35 +173,38 @@ def occam_tree_bound(
     (0.203, 49.21875)
     """
     check_choice("parents", parents, PARENTS)
-    coded = _coded_rows(tree, X, y, n_classes)
-    delta, (n, p) = check_delta(delta), coded.X.shape
+    tree_rows = _check_tree_on_rows(tree, X, y, n_classes)
+    delta, (n, p) = check_delta(delta), tree_rows.X.shape
     if (thresholds is None) == (ranges is None):
         raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
     if thresholds is not None:
         name = "Occam of a tree, listed thresholds"
-        values, threshold_nats = _from_lists(coded, read_lists(thresholds, p))
+        values, threshold_nats = _thresholds_from_lists(tree_rows, read_lists(thresholds, p))
     else:
         name = "Occam of a tree, coded thresholds"
-        check_choice("halvings", halvings, HALVINGS)
-        values, threshold_nats = _from_ranges(coded, read_ranges(ranges, p), halvings, check_flag("shared", shared))
+        check_choice("halvings", halvings, HALVING_RULES)
+        values, threshold_nats = _thresholds_from_ranges(
+            tree_rows, read_ranges(ranges, p), halvings, check_flag("shared", shared)
+        )
     nats = message_nats(tree.n_nodes, max(p, n_classes), parents) | threshold_nats
-    errors = int(coded.wrong.sum())
-    bounded = _with_thresholds(tree, coded, values)
-    return _of_tree(by_tail(name, nats, n, errors, delta), bounded, np.empty(0, dtype=np.int64), n, errors)
+    errors = int(tree_rows.wrong.sum())
+    bounded = _with_thresholds(tree, tree_rows, values)
+    return _with_tree(tail_bound(name, nats, n, errors, delta), bounded, np.empty(0, dtype=np.int64), n, errors)
 
 
 def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
-    """Return the code lengths, in nats, of a compression set of ``n_rows`` of n rows, and of the assignment of the
-    ``n_inner`` thresholds to these rows.
+    """Return two code lengths in nats, by name: of a compression set, and of its assignment to thresholds.
+
+    The set consists of ``n_rows`` of ``n`` rows; each of ``n_inner`` thresholds is the value of one of them.
     """
-    placed = float(zeta_nats(n_inner - n_rows))
+    assignment = float(zeta_nats(n_inner - n_rows))
     if n_inner:
-        placed += float(log_choose(n_inner - 1, n_rows - 1))
-    return {"compression set": float(log_choose(n, n_rows) + zeta_nats(n_rows)), "rows of the thresholds": placed}
+        assignment += float(log_choose(n_inner - 1, n_rows - 1))
+    return {"compression set": float(log_choose(n, n_rows) + zeta_nats(n_rows)), "rows of the thresholds": assignment}
 
 
 def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Return the largest numbers of halvings, (2, p) int64, for which each range still contains the values of all rows.
+    """Return the largest numbers of halvings (2, p) int64 for which each range still contains the values of all rows.
 
     The first row is for the part of a range below its middle, the second for the part above. ``ranges`` has shape
     (p, 2).
@@ -212,20 +215,20 @@ def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
         If values of rows lie outside ``ranges``.
     """
     middle, half = _middle_and_half(ranges)
-    needed = np.array([middle - X.min(axis=0), X.max(axis=0) - middle])
-    outside = np.flatnonzero((needed > half).any(axis=0))
-    if len(outside):
-        k = int(outside[0])
+    distance = np.array([middle - X.min(axis=0), X.max(axis=0) - middle])
+    outside_features = np.flatnonzero((distance > half).any(axis=0))
+    if len(outside_features):
+        k = int(outside_features[0])
         raise ValueError(
             f"feature {k} has values outside its range {ranges[k].tolist()}; give the smallest and largest it can have."
         )
-    kappa = np.zeros(needed.shape, dtype=np.int64)
-    for _ in range(MOST_HALVINGS):
-        kappa += (needed > 0.0) & (2.0 ** -(kappa + 1.0) * half >= needed)
+    kappa = np.zeros(distance.shape, dtype=np.int64)
+    for _ in range(MAX_HALVINGS):
+        kappa += (distance > 0.0) & (2.0 ** -(kappa + 1.0) * half >= distance)
     return kappa
 
 
-def halved(ranges: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def halved_ranges(ranges: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower and the upper ends, (p,) each, of ``ranges`` (p, 2) after ``kappa`` (2, p) halvings.
 
     A halving moves an end half of the way towards the middle.
@@ -260,7 +263,7 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
     return ends
 
 
-def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
+def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRows:
     """Check a tree and its rows, and return the errors of the tree and the interval of each threshold."""
     wrong = count_errors(tree, X, y, check_count("n_classes", n_classes, 2)).wrong
     table = read_matrix("X", X) if tree.columns is None else tree.columns.numbers(X)
@@ -269,96 +272,98 @@ def _coded_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> CodedRows:
         raise ValueError("the tree has a nominal split, which this code lacks; give a tree with ordered splits.")
     if not np.isfinite(table).all():
         raise ValueError("X holds missing or infinite values, which this code lacks; fill them in.")
-    low, high = _between(tree.feature, tree.cuts, tree.left, tree.right, table)
-    empty = inner[~np.isfinite(low[inner]) | ~np.isfinite(high[inner])]
-    if len(empty):
+    low, high = _threshold_intervals(tree.feature, tree.cuts, tree.left, tree.right, table)
+    one_sided = inner[~np.isfinite(low[inner]) | ~np.isfinite(high[inner])]
+    if len(one_sided):
         raise ValueError(
-            f"node {int(empty[0])} sends rows to one side only; prune it: the tree predicts the same and costs less."
+            f"node {int(one_sided[0])} sends rows to one side only; prune it: the tree predicts the same and costs "
+            "less."
         )
-    return CodedRows(table, wrong, inner, tree.feature[inner], low[inner], high[inner])
+    return TreeOnRows(table, wrong, inner, tree.feature[inner], low[inner], high[inner])
 
 
-def _from_lists(coded: CodedRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
-    """Return for each inner node a threshold (m,) from the list of its feature, and the code length of all, in nats."""
-    values, nats = np.empty(len(coded.inner)), 0.0
-    for i, k in enumerate(coded.feature):
-        place = int(np.searchsorted(lists[k], coded.low[i]))
-        if place == len(lists[k]) or lists[k][place] >= coded.high[i]:
+def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
+    """Return a threshold of each inner node (m,) from the list of its feature, and their code length in nats."""
+    values, nats = np.empty(len(tree_rows.inner)), 0.0
+    for i, k in enumerate(tree_rows.feature):
+        place = int(np.searchsorted(lists[k], tree_rows.low[i]))
+        if place == len(lists[k]) or lists[k][place] >= tree_rows.high[i]:
             raise ValueError(
-                f"no threshold of feature {k} lies in [{coded.low[i]}, {coded.high[i]}), where node "
-                f"{int(coded.inner[i])} parts the rows; give lists that hold the tree's thresholds."
+                f"no threshold of feature {k} lies in [{tree_rows.low[i]}, {tree_rows.high[i]}), where node "
+                f"{int(tree_rows.inner[i])} parts the rows; give lists that hold the tree's thresholds."
             )
         values[i], nats = lists[k][place], nats + math.log(len(lists[k]))
     return values, {"thresholds": nats}
 
 
-def _from_ranges(
-    coded: CodedRows, ranges: np.ndarray, halvings: str, shared: bool
+def _thresholds_from_ranges(
+    tree_rows: TreeOnRows, ranges: np.ndarray, halvings: str, shared: bool
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Return for each inner node the threshold (m,) with the shortest dyadic code, and the code lengths in nats.
+    """Return the threshold of each inner node (m,) with the shortest dyadic code, and code lengths in nats, by name.
 
     ``ranges`` (p, 2) are the ranges of the features; ``halvings`` and ``shared`` as for `occam_tree_bound`.
     """
-    if len(coded.inner) == 0:
+    if len(tree_rows.inner) == 0:
         return np.empty(0), {"thresholds": 0.0, "halvings": 0.0}
-    most = halvings_of_rows(coded.X, ranges)
+    max_halvings = halvings_of_rows(tree_rows.X, ranges)
     if halvings == ROWS:
-        kappa = _shared(coded.X, ranges, most) if shared else most
-        halving = kappa[:, coded.feature][None]
+        kappa = _common_halvings(tree_rows.X, ranges, max_halvings) if shared else max_halvings
+        candidates = kappa[:, tree_rows.feature][None]
     else:
-        every = np.indices((MOST_HALVINGS + 1,) * 2).reshape(2, -1).T
-        halving = np.broadcast_to(every[:, :, None], (*every.shape, len(coded.inner)))
-    own = ranges[coded.feature]
-    bits, values = np.empty((2, len(halving), len(coded.inner)))
-    for t, kappa in enumerate(halving):
-        bits[t], values[t] = code_between(coded.low, coded.high, *halved(own, kappa))
+        pairs = np.indices((MAX_HALVINGS + 1,) * 2).reshape(2, -1).T
+        candidates = np.broadcast_to(pairs[:, :, None], (*pairs.shape, len(tree_rows.inner)))
+    own_ranges = ranges[tree_rows.feature]
+    bits, values = np.empty((2, len(candidates), len(tree_rows.inner)))
+    for t, kappa in enumerate(candidates):
+        bits[t], values[t] = code_between(tree_rows.low, tree_rows.high, *halved_ranges(own_ranges, kappa))
     length = np.where(bits < 0.0, np.inf, zeta_nats(np.maximum(bits, 0.0)) + bits * math.log(2.0))
-    halving_nats = zeta_nats(halving).sum(axis=1)
+    halving_nats = zeta_nats(candidates).sum(axis=1)
     if shared:
-        best = np.full(len(coded.inner), np.argmin(length.sum(axis=1) + halving_nats[:, 0]))
+        best = np.full(len(tree_rows.inner), np.argmin(length.sum(axis=1) + halving_nats[:, 0]))
     else:
         best = np.argmin(length + halving_nats, axis=0)
-    chosen = best, np.arange(len(coded.inner))
-    if not np.isfinite(length[chosen]).all():
-        i = int(np.argmax(length[chosen]))
+    best_codes = best, np.arange(len(tree_rows.inner))
+    if not np.isfinite(length[best_codes]).all():
+        i = int(np.argmax(length[best_codes]))
         raise ValueError(
-            f"no threshold of 60 bits in the range of feature {int(coded.feature[i])} lies in [{coded.low[i]}, "
-            f"{coded.high[i]}), where node {int(coded.inner[i])} parts the rows; prune it."
+            f"no threshold of 60 bits in the range of feature {int(tree_rows.feature[i])} lies in [{tree_rows.low[i]}, "
+            f"{tree_rows.high[i]}), where node {int(tree_rows.inner[i])} parts the rows; prune it."
         )
-    total = float(halving_nats[chosen][0] if shared else halving_nats[chosen].sum())
-    return values[chosen], {"thresholds": float(length[chosen].sum()), "halvings": total}
+    total = float(halving_nats[best_codes][0] if shared else halving_nats[best_codes].sum())
+    return values[best_codes], {"thresholds": float(length[best_codes].sum()), "halvings": total}
 
 
-def _shared(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+def _common_halvings(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     """Return numbers of halvings (2, p), below and above the middle, that are the same for all features.
 
     Each is the minimum of ``kappa`` (2, p) over the features with rows on that side of the middle, 0 if none has any.
     """
     middle, _ = _middle_and_half(ranges)
-    needed = np.array([X.min(axis=0) < middle, X.max(axis=0) > middle])
-    least = np.where(needed, kappa, MOST_HALVINGS).min(axis=1, keepdims=True)
-    return np.broadcast_to(np.where(needed.any(axis=1, keepdims=True), least, 0), kappa.shape)
+    has_rows = np.array([X.min(axis=0) < middle, X.max(axis=0) > middle])
+    least = np.where(has_rows, kappa, MAX_HALVINGS).min(axis=1, keepdims=True)
+    return np.broadcast_to(np.where(has_rows.any(axis=1, keepdims=True), least, 0), kappa.shape)
 
 
-def _with_thresholds(tree: Tree, coded: CodedRows, values: np.ndarray) -> Tree:
+def _with_thresholds(tree: Tree, tree_rows: TreeOnRows, values: np.ndarray) -> Tree:
     """Return the tree with the thresholds ``values`` (m,) at its inner nodes."""
     threshold = tree.threshold.copy()
-    threshold[coded.inner] = values
+    threshold[tree_rows.inner] = values
     return replace(tree, threshold=threshold, default_left=np.zeros(tree.n_nodes, dtype=bool))
 
 
-def _of_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) -> TreeBound:
-    """Return a bound together with the tree that it bounds, and the other fields of `TreeBound`."""
+def _with_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) -> TreeBound:
+    """Return ``bound`` as a `TreeBound`: with the tree that it bounds, the compression set, and counts of its rows."""
     return TreeBound(bound.name, bound.raw, bound.delta, bound.terms, tree, rows, n, errors)
 
 
 @jit
-def _between(
+def _threshold_intervals(
     feature: np.ndarray, threshold: np.ndarray, left: np.ndarray, right: np.ndarray, X: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each node the largest value that goes left, and the smallest one that goes right, (n_nodes,) each.
+    """Return the largest value that goes left at each node, and the smallest that goes right, (n_nodes,) each.
 
-    -inf or inf if no row goes to that side, or the node is a leaf.
+    These are values of the rows X (n, p) of the feature of the node. They are -inf and inf if no row goes to that side,
+    or the node is a leaf.
     """
     low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
     for i in range(len(X)):
@@ -375,11 +380,11 @@ def _between(
 
 
 @jit
-def _cover(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+def _cover_cuts(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """Return for each of m thresholds the number (m,) of a row whose value can be used, with few distinct rows.
 
-    The value must be in [low, high). Greedy set cover: each step takes the row that can be used for most of the
-    remaining thresholds, and among equal ones a row on which the tree errs.
+    The value of ``feature`` (m,) must be in [low, high), (m,) each. Greedy set cover: each step takes the row that can
+    be used for most of the remaining thresholds, and among equal ones a row on which the tree errs.
     """
     m, n = len(low), len(X)
     holder, gain = np.full(m, -1), np.zeros(n, dtype=np.int64)

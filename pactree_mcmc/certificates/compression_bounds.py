@@ -42,8 +42,8 @@ def compression_tail(n_nodes: int, n_features: int, n: int, errors: int, delta: 
     0.312
     """
     n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
-    nats = _compression_nats(n_nodes, n_features, n)
-    return by_tail("sample compression, binomial tail", nats, n - n_nodes, errors, delta)
+    nats = _compressed_tree_nats(n_nodes, n_features, n)
+    return tail_bound("sample compression, binomial tail", nats, n - n_nodes, errors, delta)
 
 
 @documented
@@ -70,7 +70,7 @@ def compression(n_nodes: int, n_features: int, n: int, errors: int, delta: float
     0.329
     """
     n_nodes, n_features, n, errors, delta = _check_compression(n_nodes, n_features, n, errors, delta)
-    return _closed("sample compression", _compression_nats(n_nodes, n_features, n), n - n_nodes, errors, delta)
+    return _closed_form("sample compression", _compressed_tree_nats(n_nodes, n_features, n), n - n_nodes, errors, delta)
 
 
 @documented
@@ -98,10 +98,10 @@ def occam_discrete(n_nodes: int, n_features: int, n_thresholds: int, n: int, err
     >>> round(occam_discrete(11, 17, 2, 435, 9).value, 3)
     0.243
     """
-    n_nodes, n_features, n, errors, delta = _check(n_nodes, n_features, n, errors, delta)
+    n_nodes, n_features, n, errors, delta = _check_sizes(n_nodes, n_features, n, errors, delta)
     n_thresholds = check_count("n_thresholds", n_thresholds, 1)
     nats = message_nats(n_nodes, n_features) | {"thresholds": n_nodes * math.log(n_thresholds)}
-    return _closed("Occam, discrete thresholds", nats, n, errors, delta)
+    return _closed_form("Occam, discrete thresholds", nats, n, errors, delta)
 
 
 @documented
@@ -132,7 +132,7 @@ def occam_continuous(
     >>> round(occam_continuous(11, 17, [1, 0, 2, 3, 1], 435, 9).value, 3)
     0.242
     """
-    n_nodes, n_features, n, errors, delta = _check(n_nodes, n_features, n, errors, delta)
+    n_nodes, n_features, n, errors, delta = _check_sizes(n_nodes, n_features, n, errors, delta)
     bits, kappa = read_array("lengths", lengths), read_array("halvings", halvings)
     if bits.ndim != 1 or len(bits) > n_nodes:
         raise ValueError(f"lengths has shape {bits.shape}; give one a threshold, at most {n_nodes} of them.")
@@ -143,9 +143,9 @@ def occam_continuous(
         raise ValueError(f"halvings has shape {kappa.shape}; give one number, or two a threshold: (2, {len(bits)}).")
     bits, kappa = bits.astype(np.float64), kappa.astype(np.float64)
     kappa = np.broadcast_to(kappa, (2, len(bits)))
-    coded = float(len(bits) and (zeta_nats(bits) + bits * math.log(2.0) + zeta_nats(kappa).sum(axis=0)).sum())
-    nats = message_nats(n_nodes, n_features) | {"thresholds": coded}
-    return by_tail("Occam, continuous thresholds", nats, n, errors, delta)
+    threshold_nats = float(len(bits) and (zeta_nats(bits) + bits * math.log(2.0) + zeta_nats(kappa).sum(axis=0)).sum())
+    nats = message_nats(n_nodes, n_features) | {"thresholds": threshold_nats}
+    return tail_bound("Occam, continuous thresholds", nats, n, errors, delta)
 
 
 def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
@@ -195,7 +195,7 @@ def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[in
 
 
 def zeta_nats(a: Any) -> Any:
-    """Return minus the log of ``zeta(a) = 6 / (pi^2 (a + 1)^2)``."""
+    """Return minus the log of ``zeta(a) = 6 / (pi^2 (a + 1)^2)``, a prior of a >= 0: the code length of a in nats."""
     return math.log(math.pi**2 / 6.0) + 2.0 * np.log(np.asarray(a) + 1.0)
 
 
@@ -209,20 +209,20 @@ def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[s
     return {"features": n_nodes * math.log(n_features), "structure": structure}
 
 
-def _compression_nats(n_nodes: int, n_features: int, n: int) -> dict[str, float]:
+def _compressed_tree_nats(n_nodes: int, n_features: int, n: int) -> dict[str, float]:
     """Return the code lengths, in nats, of a tree and of a compression set with a row for each node, by name."""
-    chosen = float(log_choose(n, n_nodes) + zeta_nats(np.array(n_nodes)))
-    return message_nats(n_nodes, n_features) | {"compression set": chosen}
+    set_nats = float(log_choose(n, n_nodes) + zeta_nats(np.array(n_nodes)))
+    return message_nats(n_nodes, n_features) | {"compression set": set_nats}
 
 
-def _closed(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
+def _closed_form(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
     """Return ``1 - exp(-(ln C(n, errors) + sum(nats) + ln(1 / delta)) / (n - errors))`` as a bound called ``name``."""
     total = float(log_choose(n, errors)) + sum(nats.values()) - math.log(delta)
     raw = 1.0 - math.exp(-total / (n - errors)) if errors < n else 1.0
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 
 
-def by_tail(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
+def tail_bound(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
     """Bound the risk of a classifier with ``errors`` errors on n rows by the binomial tail inversion.
 
     ``nats`` are the lengths of the parts of the message that encodes the classifier; its prior is exp(-sum(nats)).
@@ -232,12 +232,12 @@ def by_tail(name: str, nats: dict[str, float], n: int, errors: int, delta: float
 
 
 def _in_nats(nats: dict[str, float]) -> dict[str, float]:
-    """Return the dictionary with ", nats" added to each name."""
+    """Return a dictionary of code lengths with ", nats" added to each name, as terms of a bound."""
     return {f"{name}, nats": value for name, value in nats.items()}
 
 
-def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> tuple[int, int, int, int, float]:
-    """Check and return the arguments that all bounds of this module have."""
+def _check_sizes(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> tuple[int, int, int, int, float]:
+    """Check and return the arguments that all bounds of this module have, in this order."""
     check_errors(errors, n)
     sizes = check_count("n_nodes", n_nodes, 1), check_count("n_features", n_features, 1)
     return *sizes, int(n), int(errors), check_delta(delta)
@@ -246,8 +246,8 @@ def _check(n_nodes: int, n_features: int, n: int, errors: int, delta: float) -> 
 def _check_compression(
     n_nodes: int, n_features: int, n: int, errors: int, delta: float
 ) -> tuple[int, int, int, int, float]:
-    """Check and return the arguments of a bound whose compression set has a row for each node."""
-    n_nodes, n_features, n, _, delta = _check(n_nodes, n_features, n, 0, delta)
+    """Check and return the arguments, in this order, of a bound whose compression set has a row for each node."""
+    n_nodes, n_features, n, _, delta = _check_sizes(n_nodes, n_features, n, 0, delta)
     if n_nodes >= n:
         raise ValueError(f"n_nodes={n_nodes} rows would be the compression set of n={n}; no row is left to count.")
     check_errors(errors, n - n_nodes)

@@ -31,13 +31,13 @@ from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .bound import Bound, check_delta, documented
 
-MOST_LEVEL = 500.0
+MAX_LEVEL = 500.0
 """Largest ``ln(2/delta)`` for which the bound by a root fragment is proved here.
 
 The limit of the proof is 524, for a fragment with a path of one bit and a subtree of two bits."""
 
 
-class Counted(NamedTuple):
+class RowErrors(NamedTuple):
     """The rows on which a tree errs, and the number of rows in each node."""
 
     wrong: np.ndarray
@@ -91,8 +91,8 @@ def tree_bits(tree: Tree, split_bits: Any, n_classes: int = 2) -> np.ndarray:
     [9.0, 2.0, 2.0]
     """
     n_classes, split_bits = check_count("n_classes", n_classes), _read_split_bits(tree, split_bits)
-    own = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + split_bits)
-    return sum_below(tree.feature, tree.left, tree.right, own)
+    own_bits = np.where(tree.feature == LEAF, 1.0 + math.log2(n_classes), 1.0 + split_bits)
+    return sums_below(tree.feature, tree.left, tree.right, own_bits)
 
 
 @documented
@@ -121,11 +121,11 @@ def naive_occam(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int =
     0.2093
     """
     delta = check_delta(delta)
-    counted = count_errors(tree, X, y, n_classes)
+    row_errors = count_errors(tree, X, y, n_classes)
     bits = float(tree_bits(tree, split_bits, n_classes)[0])
-    penalty = math.sqrt((bits * math.log(2.0) + math.log(1.0 / delta)) / (2.0 * counted.n))
-    terms = {"empirical risk": counted.risk, "penalty": penalty, "bits of the tree": bits}
-    return Bound("Occam, naive", counted.risk + penalty, delta, terms)
+    penalty = math.sqrt((bits * math.log(2.0) + math.log(1.0 / delta)) / (2.0 * row_errors.n))
+    terms = {"empirical risk": row_errors.risk, "penalty": penalty, "bits of the tree": bits}
+    return Bound("Occam, naive", row_errors.risk + penalty, delta, terms)
 
 
 @with_short_repr
@@ -189,24 +189,24 @@ def compute_R(tree: Tree, rows: Any, *, split_bits: Any, n_classes: int = 2, del
             f"node {int(np.argmin(n))} holds no row; the bound is for trees in which every node does: prune it first."
         )
     split_bits = _read_split_bits(tree, split_bits)
-    below, path = tree_bits(tree, split_bits, n_classes), np.ones(tree.n_nodes)
+    subtree_bits, path_bits = tree_bits(tree, split_bits, n_classes), np.ones(tree.n_nodes)
     for i in inner:
-        path[tree.left[i]] = path[tree.right[i]] = path[i] + split_bits[i] + 2.0
+        path_bits[tree.left[i]] = path_bits[tree.right[i]] = path_bits[i] + split_bits[i] + 2.0
     level = fragment_level(delta)
-    subtrees = np.sqrt(n * below * math.log(2.0) / 2.0)
-    paths, confidence = 2.0 * (np.sqrt(n * path) + path), 2.0 * (np.sqrt(n * level) + level)
-    ends = best_fragment(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
-    parts = [float(part[ends].sum() / n[0]) for part in (subtrees, paths, confidence)]
-    return RootFragment(sum(parts), ends, *parts)
+    subtrees = np.sqrt(n * subtree_bits * math.log(2.0) / 2.0)
+    paths, confidence = 2.0 * (np.sqrt(n * path_bits) + path_bits), 2.0 * (np.sqrt(n * level) + level)
+    leaves = best_fragment_leaves(tree.feature, tree.left, tree.right, subtrees + paths + confidence)
+    parts = [float(part[leaves].sum() / n[0]) for part in (subtrees, paths, confidence)]
+    return RootFragment(sum(parts), leaves, *parts)
 
 
 def fragment_level(delta: float) -> float:
-    """Return ``ln(2/delta)``, or raise a ValueError if it exceeds 500, up to which the theorem is proved here."""
+    """Return ``ln(2/delta)``, or raise a ValueError if it exceeds 500, up to which the fragment bound is proved."""
     level = math.log(2.0 / delta)
-    if level > MOST_LEVEL:
+    if level > MAX_LEVEL:
         raise ValueError(
-            f"delta={delta} is too small: the theorem's terms are proved up to ln(2/delta) = {MOST_LEVEL:g}; give "
-            f"delta >= {2.0 * math.exp(-MOST_LEVEL):.2g}."
+            f"delta={delta} is too small: the theorem's terms are proved up to ln(2/delta) = {MAX_LEVEL:g}; give "
+            f"delta >= {2.0 * math.exp(-MAX_LEVEL):.2g}."
         )
     return level
 
@@ -240,16 +240,16 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int
     >>> round(root_fragment(tree, x[:, None], x > 49.5, split_bits=np.log2(10)).value, 4)
     0.0763
     """
-    counted = count_errors(tree, X, y, n_classes)
-    best = compute_R(tree, counted.rows, split_bits=split_bits, n_classes=n_classes, delta=delta)
+    row_errors = count_errors(tree, X, y, n_classes)
+    best = compute_R(tree, row_errors.rows, split_bits=split_bits, n_classes=n_classes, delta=delta)
     terms = {
-        "empirical risk": counted.risk,
+        "empirical risk": row_errors.risk,
         "subtrees": best.subtrees,
         "paths": best.paths,
         "confidence": best.confidence,
         "leaves of the fragment": float(len(best.leaves)),
     }
-    return Bound("Mansour-McAllester, root fragment", counted.risk + best.penalty, delta, terms)
+    return Bound("Mansour-McAllester, root fragment", row_errors.risk + best.penalty, delta, terms)
 
 
 @documented
@@ -348,13 +348,13 @@ def dyadic_tree_bound(
     0.107
     """
     delta = check_delta(delta)
-    counted = count_errors(tree, X, y, n_classes)
+    row_errors = count_errors(tree, X, y, n_classes)
     leaf = tree.feature == LEAF
     p = Table(X).n_features
-    rows, depth = counted.rows[leaf], tree.node_depth[leaf]
-    penalty = dyadic_penalty(rows, depth, counted.n, p, delta / 2.0, n_classes=n_classes, cyclic=cyclic)
-    terms = {"empirical risk": counted.risk, "penalty": float(penalty.sum()), "leaves": float(leaf.sum())}
-    return Bound("Scott, spatially adaptive", counted.risk + float(penalty.sum()), delta, terms)
+    rows, depth = row_errors.rows[leaf], tree.node_depth[leaf]
+    penalty = dyadic_penalty(rows, depth, row_errors.n, p, delta / 2.0, n_classes=n_classes, cyclic=cyclic)
+    terms = {"empirical risk": row_errors.risk, "penalty": float(penalty.sum()), "leaves": float(leaf.sum())}
+    return Bound("Scott, spatially adaptive", row_errors.risk + float(penalty.sum()), delta, terms)
 
 
 def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
@@ -369,7 +369,7 @@ def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
     return bits
 
 
-def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
+def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> RowErrors:
     """Return the errors of a classification tree on rows, and the number of rows in each node.
 
     Raise an error if the tree and the rows do not fit, or the tree has more than ``n_classes`` classes.
@@ -387,38 +387,41 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> Counted:
     leaf = tree.apply(X)
     if labels.shape != leaf.shape or len(leaf) == 0:
         raise ValueError(f"X has {len(leaf)} rows and y has shape {labels.shape}; give one label a row, at least one.")
-    if all(labels_differ(np.full(len(labels), one, dtype=tree.classes.dtype), labels).all() for one in tree.classes):
+    if all(differ(np.full(len(labels), label, dtype=tree.classes.dtype), labels).all() for label in tree.classes):
         raise ValueError(
             f"y has none of the classes of the tree, {repr_of(tree.classes.tolist())}; give labels of the same kind."
         )
-    wrong = labels_differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
-    return Counted(wrong, sum_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes)))
+    wrong = differ(tree.classes[np.argmax(tree.value[leaf], axis=1)], labels)
+    return RowErrors(wrong, sums_below(tree.feature, tree.left, tree.right, np.bincount(leaf, minlength=tree.n_nodes)))
 
 
 @jit
-def sum_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return for each node the sum (n_nodes,) of ``own`` (n_nodes,) over the subtree whose root is this node."""
-    out = own.copy()
-    for i in range(len(own) - 1, -1, -1):
+def sums_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return for each node the sum (n_nodes,) of ``values`` (n_nodes,) over the subtree with this root.
+
+    ``feature``, ``left`` and ``right`` (n_nodes,) are the fields of a `Tree`.
+    """
+    out = values.copy()
+    for i in range(len(values) - 1, -1, -1):
         if feature[i] != LEAF:
             out[i] += out[left[i]] + out[right[i]]
     return out
 
 
 @jit
-def best_fragment(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Return the leaves, as numbers of nodes, of the root fragment with the smallest sum of ``cost`` (n_nodes,).
+def best_fragment_leaves(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Return the leaves (m,), as numbers of nodes, of the root fragment with the smallest sum of costs.
 
-    cost[i] is the cost of a fragment's leaf at node i.
+    ``cost[i]`` is the cost of a leaf of the fragment at node i. The other arguments are fields of the `Tree`.
     """
     m = len(cost)
-    best, ends = cost.copy(), np.ones(m, dtype=np.bool_)
+    best, ends_here = cost.copy(), np.ones(m, dtype=np.bool_)
     for i in range(m - 1, -1, -1):
         if feature[i] != LEAF and best[left[i]] + best[right[i]] < cost[i]:
-            best[i], ends[i] = best[left[i]] + best[right[i]], False
-    reached = np.zeros(m, dtype=np.bool_)
-    reached[0] = True
+            best[i], ends_here[i] = best[left[i]] + best[right[i]], False
+    is_reached = np.zeros(m, dtype=np.bool_)
+    is_reached[0] = True
     for i in range(m):
-        if reached[i] and not ends[i]:
-            reached[left[i]] = reached[right[i]] = True
-    return np.flatnonzero(reached & ends)
+        if is_reached[i] and not ends_here[i]:
+            is_reached[left[i]] = is_reached[right[i]] = True
+    return np.flatnonzero(is_reached & ends_here)

@@ -22,26 +22,26 @@ import numpy as np
 from ..core.checks import read_numbers
 from ..core.compile.jit import jit
 from ..core.special import gammaln
-from .bound import HALVINGS, Bound, documented, kl_inverse
+from .bound import BISECTION_STEPS, Bound, documented, kl_inverse
 from .pac_bayes_bounds import check_common, check_tandem, log_confidence, optimal_lambda, pac_bayes_kl
 
-STEPS = 2_000
+N_MUS = 2_000
 """Number of values of mu, from -1 to 1/2, that `vote_split_kl` tries: its bound holds for all simultaneously."""
-LISTED = 20
+N_SUMMED_WEIGHTS = 20
 """Number of the largest weights of trees of which all sums of subsets are computed: 2^20 sums take 8 MB."""
-ROUNDING = 1e-12
+WEIGHT_SUM_ERROR = 1e-12
 """Largest error of a sum of weights."""
 MUS = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4)
 """Default values of mu of `vote_coin_betting`, fixed in advance. Each has an equal part of delta."""
 BoundOf = Callable[[float, float, float], Bound]
 """A bound as a function of risk, tandem loss and divergence."""
-ROUNDS = 200
+MAX_DESCENT_STEPS = 200
 """Largest number of steps of a gradient descent on weights."""
-TRIES = 40
+MAX_STEP_HALVINGS = 40
 """Largest number of times that a step of the descent is halved."""
-DIFFERENCE = 1e-6
+DERIVATIVE_STEP = 1e-6
 """Difference of risk, or of tandem loss, from which derivatives of a bound are estimated."""
-LEAST_GAIN = 1e-7
+MIN_DECREASE = 1e-7
 """Smallest decrease of the bound by a step at which the descent continues."""
 
 
@@ -71,7 +71,7 @@ def vote_split_kl(risk: float, tandem: float, kl: float, n: int, delta: float = 
     >>> round(vote_split_kl(0.3, 0.1, 5.0, 10_000).value, 4)  # vote_cantelli gives .4632
     0.4136
     """
-    risk, tandem, kl, n, delta = _check_pair(risk, tandem, kl, n, delta)
+    risk, tandem, kl, n, delta = _check_vote(risk, tandem, kl, n, delta)
     complexity = (2.0 * kl + log_confidence(n, delta / 3.0)) / n
     empirical = np.clip([tandem, 2.0 * risk - tandem, 1.0 - 2.0 * risk + 2.0 * tandem], 0.0, 1.0)
     both, any_one, alike = (float(p) for p in kl_inverse(empirical, complexity))
@@ -112,13 +112,13 @@ def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: floa
     >>> round(vote_coin_betting(0.3, 0.1, 5.0, 10_000).value, 4)  # vote_split_kl gives .4136
     0.3892
     """
-    risk, tandem, kl, n, delta = _check_pair(risk, tandem, kl, n, delta)
+    risk, tandem, kl, n, delta = _check_vote(risk, tandem, kl, n, delta)
     mus = read_numbers("mus", mus)
     if mus.ndim != 1 or not len(mus) or not np.all((mus < 0.5) & (mus >= -1e6)):
         raise ValueError(f"mus has shape {mus.shape}; give numbers below 1/2, at least one.")
     regret = 0.5 * math.log(math.pi) + float(gammaln(n + 1.0) - gammaln(n + 0.5))
     complexity = (2.0 * kl + regret + math.log(len(mus) / delta)) / n
-    raw, mu, mean = _best_bet(risk, tandem, complexity, mus)
+    raw, mu, mean = _best_coin_bet(risk, tandem, complexity, mus)
     terms = {"mu": mu, "bound on the mean": mean, "values of mu": float(len(mus)), "empirical risk": risk}
     terms |= {"empirical tandem loss": tandem, "2 KL / n": 2.0 * kl / n}
     return Bound("vote, coin betting", raw, delta, terms)
@@ -160,9 +160,9 @@ def vote_partition(risk: float, kl: float, n: int, weights: Any, delta: float = 
         raise ValueError(
             f"weights has shape {weights.shape} and sum {total:g}; give numbers >= 0, not all 0, one a tree."
         )
-    gibbs, least = pac_bayes_kl(risk, kl, n, delta), least_half(weights / total)
-    terms = {"bound on R(Q)": gibbs.raw, "smallest weight of trees that outvote": least, **gibbs.terms}
-    return Bound("vote, partition", gibbs.raw / least, delta, terms)
+    gibbs, smallest_half = pac_bayes_kl(risk, kl, n, delta), least_half(weights / total)
+    terms = {"bound on R(Q)": gibbs.raw, "smallest weight of trees that outvote": smallest_half, **gibbs.terms}
+    return Bound("vote, partition", gibbs.raw / smallest_half, delta, terms)
 
 
 def least_half(weights: np.ndarray) -> float:
@@ -172,17 +172,17 @@ def least_half(weights: np.ndarray) -> float:
     """
     weights = np.sort(weights)[::-1]
     sums = np.zeros(1)
-    for weight in weights[:LISTED]:
+    for weight in weights[:N_SUMMED_WEIGHTS]:
         sums = np.concatenate([sums, sums + weight])
-    half = 0.5 - ROUNDING
-    enough = sums >= half
-    if (sums[~enough] + weights[LISTED:].sum() >= half).any():
+    half = 0.5 - WEIGHT_SUM_ERROR
+    is_half = sums >= half
+    if (sums[~is_half] + weights[N_SUMMED_WEIGHTS:].sum() >= half).any():
         return 0.5
-    return max(0.5, float(sums[enough].min()) - ROUNDING)
+    return max(0.5, float(sums[is_half].min()) - WEIGHT_SUM_ERROR)
 
 
-def _check_pair(risk: float, tandem: float, kl: float, n: int, delta: float) -> tuple[float, float, float, int, float]:
-    """Check and return the arguments of a bound that uses risk and tandem loss."""
+def _check_vote(risk: float, tandem: float, kl: float, n: int, delta: float) -> tuple[float, float, float, int, float]:
+    """Check and return the arguments of a bound that uses risk and tandem loss, in this order."""
     risk, kl, n, delta = check_common(risk, kl, n, delta)
     return risk, min(check_tandem(risk, tandem), risk), kl, n, delta
 
@@ -192,41 +192,44 @@ def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
 
     The arguments are upper bounds on the probabilities that both trees err, at least one errs, and both err or neither.
     """
-    mu = 0.5 - 1.5 * np.arange(1, STEPS + 1) / STEPS
+    mu = 0.5 - 1.5 * np.arange(1, N_MUS + 1) / N_MUS
     # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err; its mean is written with the bounded probabilities
     # times factors >= 0
-    above = -mu * (1.0 - mu) + mu * alike + (1.0 - 2.0 * mu) * both
-    below = mu * mu - mu * any_one + (1.0 - mu) * both
-    value = np.where(mu >= 0.0, above, below) / (0.5 - mu) ** 2
+    if_mu_positive = -mu * (1.0 - mu) + mu * alike + (1.0 - 2.0 * mu) * both
+    if_mu_negative = mu * mu - mu * any_one + (1.0 - mu) * both
+    value = np.where(mu >= 0.0, if_mu_positive, if_mu_negative) / (0.5 - mu) ** 2
     best = int(np.argmin(np.where(value >= 0.0, value, np.inf)))
     return float(value[best]), float(mu[best])
 
 
 @jit
-def _best_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) -> tuple[float, float, float]:
-    """Return the smallest coin-betting bound on the vote over ``mus``, that mu, and its bound on the mean of Z."""
-    best, at, bound = np.inf, 0.0, 0.0
+def _best_coin_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) -> tuple[float, float, float]:
+    """Return the smallest coin-betting bound on the vote over ``mus``, that mu, and its bound on the mean of Z.
+
+    ``complexity`` is the upper bound on the log wealth per row, the right side in `vote_coin_betting`.
+    """
+    best, best_mu, mean_bound = np.inf, 0.0, 0.0
     p = np.array([max(1.0 - 2.0 * risk + tandem, 0.0), 2.0 * (risk - tandem), tandem])
     p /= p.sum()
     for mu in mus:
         z = np.array([mu * mu, -mu * (1.0 - mu), (1.0 - mu) ** 2])
         # the wealth increases in m above the empirical mean: bisect for the largest m with wealth <= complexity
         low, high = (p * z).sum(), z.max()
-        for _ in range(HALVINGS):
+        for _ in range(BISECTION_STEPS):
             m = (low + high) / 2.0
-            if _wealth(p, z, m) <= complexity:
+            if _log_wealth(p, z, m) <= complexity:
                 low = m
             else:
                 high = m
         value = high / (0.5 - mu) ** 2
         if value < best:
-            best, at, bound = value, mu, high
-    return best, at, bound
+            best, best_mu, mean_bound = value, mu, high
+    return best, best_mu, mean_bound
 
 
 @jit
-def _wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
-    """Return the maximum over beta in [0, 1 / (max z - m)) of ``sum_j p_j log(1 - beta (z_j - m))``.
+def _log_wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
+    """Return the log wealth a row, the largest ``sum p_j log(1 - beta (z_j - m))`` for 0 <= beta < 1 / (max z - m).
 
     ``p`` (3,) are probabilities of the values ``z`` (3,), and m is above their mean.
     """
@@ -262,31 +265,33 @@ class WeightedTrees(NamedTuple):
 
 
 def evaluate_weights(weight: np.ndarray, prior: np.ndarray, wrong: np.ndarray) -> WeightedTrees:
-    """Compute risk, tandem loss and divergence from ``prior`` (n_trees,) of the weights ``weight`` (n_trees,).
+    """Return the weights ``weight`` (n_trees,) of trees with their risk, tandem loss and divergence from ``prior``.
 
     ``wrong`` (n_trees, n) uint8 is 1 if the tree errs on the row.
     """
-    some = weight > 0.0
-    kl = float((weight[some] * np.log(weight[some] / prior[some])).sum())
-    mean = np.minimum(_mean_wrong(weight, wrong), 1.0)
+    is_positive = weight > 0.0
+    kl = float((weight[is_positive] * np.log(weight[is_positive] / prior[is_positive])).sum())
+    mean = np.minimum(_error_weights(weight, wrong), 1.0)
     return WeightedTrees(weight, float(mean.mean()), float((mean * mean).mean()), max(kl, 0.0))
 
 
 def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> WeightedTrees:
-    """Return weights proportional to ``prior exp(-lambda n risk)``, for the lambda that minimises `pac_bayes_lambda`.
+    """Return weights proportional to ``prior exp(-lambda n risk)``, with the lambda that minimises `pac_bayes_lambda`.
+
+    ``prior`` (n_trees,) are the prior weights, and ``wrong`` (n_trees, n) is 1 if the tree errs on the row.
 
     Weights and lambda are updated in turn until the weights no longer change (Thiemann et al. 2017, section 4).
     """
     n, errors = wrong.shape[1], wrong.sum(axis=1).astype(np.float64)
-    now = evaluate_weights(prior, prior, wrong)
-    for _ in range(ROUNDS):
-        lam = optimal_lambda(now.risk, now.kl, n, delta)
-        new = evaluate_weights(_normalised(np.log(prior) - lam * errors), prior, wrong)
-        settled = np.abs(new.weight - now.weight).max() < LEAST_GAIN
-        now = new
-        if settled:
+    current = evaluate_weights(prior, prior, wrong)
+    for _ in range(MAX_DESCENT_STEPS):
+        lam = optimal_lambda(current.risk, current.kl, n, delta)
+        updated = evaluate_weights(_normalised_weights(np.log(prior) - lam * errors), prior, wrong)
+        has_converged = np.abs(updated.weight - current.weight).max() < MIN_DECREASE
+        current = updated
+        if has_converged:
             break
-    return now
+    return current
 
 
 def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts: list[WeightedTrees]) -> WeightedTrees:
@@ -295,53 +300,53 @@ def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts
     ``prior`` (n_trees,) are the prior weights, and ``wrong`` (n_trees, n) is 1 for errors. The end may be a local
     minimum.
     """
-    now = min(starts, key=lambda w: bound(w.risk, w.tandem, w.kl).raw)
-    value, step = bound(now.risk, now.tandem, now.kl).raw, 1.0
-    own = wrong.mean(axis=1)
-    for _ in range(ROUNDS):
-        by_risk, by_tandem, by_kl = _slopes(bound, now)
-        together = _tandem_of_trees(_mean_wrong(now.weight, wrong), wrong)
-        gradient = by_risk * own + 2.0 * by_tandem * together
-        log_ratio = np.log(np.maximum(now.weight, 1e-300)) - np.log(prior)
+    current = min(starts, key=lambda w: bound(w.risk, w.tandem, w.kl).raw)
+    value, step = bound(current.risk, current.tandem, current.kl).raw, 1.0
+    error_rates = wrong.mean(axis=1)
+    for _ in range(MAX_DESCENT_STEPS):
+        by_risk, by_tandem, by_kl = _derivatives(bound, current)
+        tandem_of_trees = _tandem_of_trees(_error_weights(current.weight, wrong), wrong)
+        gradient = by_risk * error_rates + 2.0 * by_tandem * tandem_of_trees
+        log_ratio = np.log(np.maximum(current.weight, 1e-300)) - np.log(prior)
         gradient += by_kl * log_ratio
-        log_weight = np.log(np.maximum(now.weight, 1e-300))
-        for _ in range(TRIES):
-            tried = evaluate_weights(_normalised(log_weight - step * gradient), prior, wrong)
-            lower = bound(tried.risk, tried.tandem, tried.kl).raw
-            if lower < value:
+        log_weight = np.log(np.maximum(current.weight, 1e-300))
+        for _ in range(MAX_STEP_HALVINGS):
+            candidate = evaluate_weights(_normalised_weights(log_weight - step * gradient), prior, wrong)
+            new_value = bound(candidate.risk, candidate.tandem, candidate.kl).raw
+            if new_value < value:
                 break
             step /= 2.0
         else:
             break
-        gain, now, value, step = value - lower, tried, lower, 2.0 * step
-        if gain < LEAST_GAIN:
+        gain, current, value, step = value - new_value, candidate, new_value, 2.0 * step
+        if gain < MIN_DECREASE:
             break
-    return now
+    return current
 
 
-def _slopes(bound: BoundOf, at: WeightedTrees) -> tuple[float, float, float]:
-    """Return the partial derivatives of a bound in risk, tandem loss and divergence.
+def _derivatives(bound: BoundOf, weights: WeightedTrees) -> tuple[float, float, float]:
+    """Return the partial derivatives of a bound in risk, tandem loss and divergence, at some weights of trees.
 
     They are finite differences. A derivative is 0 if its step would leave the range risk^2 <= tandem <= risk.
     """
-    here = bound(at.risk, at.tandem, at.kl).raw
-    up = DIFFERENCE if at.risk * at.risk + 2.0 * DIFFERENCE < at.tandem else 0.0
-    by_risk = (bound(at.risk + up, at.tandem, at.kl).raw - here) / up if up else 0.0
-    up = DIFFERENCE if at.tandem + DIFFERENCE < at.risk else 0.0
-    by_tandem = (bound(at.risk, at.tandem + up, at.kl).raw - here) / up if up else 0.0
-    by_kl = (bound(at.risk, at.tandem, at.kl + 1e-4).raw - here) / 1e-4
+    value = bound(weights.risk, weights.tandem, weights.kl).raw
+    up = DERIVATIVE_STEP if weights.risk * weights.risk + 2.0 * DERIVATIVE_STEP < weights.tandem else 0.0
+    by_risk = (bound(weights.risk + up, weights.tandem, weights.kl).raw - value) / up if up else 0.0
+    up = DERIVATIVE_STEP if weights.tandem + DERIVATIVE_STEP < weights.risk else 0.0
+    by_tandem = (bound(weights.risk, weights.tandem + up, weights.kl).raw - value) / up if up else 0.0
+    by_kl = (bound(weights.risk, weights.tandem, weights.kl + 1e-4).raw - value) / 1e-4
     return by_risk, by_tandem, by_kl
 
 
-def _normalised(log_weight: np.ndarray) -> np.ndarray:
+def _normalised_weights(log_weight: np.ndarray) -> np.ndarray:
     """Return weights (n_trees,) with sum 1 that are proportional to the exponential of ``log_weight`` (n_trees,)."""
     weight = np.exp(log_weight - log_weight.max())
     return np.asarray(weight / weight.sum())
 
 
 @jit
-def _mean_wrong(weight: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return the total weight (n,) of the trees that err on each row."""
+def _error_weights(weight: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """Return the total weight (n,) of the trees that err on each row; ``wrong`` (n_trees, n) is 1 for an error."""
     out = np.zeros(wrong.shape[1])
     for t in range(len(weight)):
         if weight[t] > 0.0:

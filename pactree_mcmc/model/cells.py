@@ -27,7 +27,7 @@ class Split(NamedTuple):
 class PlainCell:
     """A cell of feature space, a box, with its merged training rows (units). Values are in codes of q coordinates."""
 
-    units: Units
+    merged_rows: Units
     """All merged rows of the model."""
     index: np.ndarray
     """(m,) int64: indices of the merged rows in the cell."""
@@ -51,12 +51,12 @@ class PlainCell:
 
     def codes(self, feature: int) -> np.ndarray:
         """Return the code (m,) int64 of each merged row in the cell in coordinate ``feature``."""
-        return self.units.codes[feature, self.index].astype(np.int64)
+        return self.merged_rows.codes[feature, self.index].astype(np.int64)
 
     @property
     def rows(self) -> np.ndarray:
         """Number of training rows (m,) in each merged row of the cell."""
-        return self.units.rows[self.index & self.units.rows_all].astype(np.int64)
+        return self.merged_rows.rows[self.index & self.merged_rows.rows_all].astype(np.int64)
 
     @property
     def n_rows(self) -> int:
@@ -75,7 +75,7 @@ class PlainCell:
 
     def stats(self, n_stats: int) -> np.ndarray:
         """Return the sufficient statistics (n_stats,) of the rows: weights of classes, or total weight and moments."""
-        merged_rows = self.units
+        merged_rows = self.merged_rows
         weight = merged_rows.weight[self.index & merged_rows.weight_all]
         if merged_rows.counts:
             return np.bincount(merged_rows.label[self.index], weights=weight, minlength=n_stats).astype(np.float64)

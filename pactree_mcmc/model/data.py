@@ -279,7 +279,8 @@ def read_mask(estimation: Any, n: int) -> np.ndarray | None:
 class MergedRows(NamedTuple):
     """The merged rows (units) of a table, and the unit of each row."""
 
-    units: Units
+    rows: Units
+    """The merged rows."""
     unit_of_row: np.ndarray | None
     """(n,) int32: the unit of each row; None when row i is unit i."""
 

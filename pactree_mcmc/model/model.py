@@ -277,9 +277,9 @@ class TreeModel:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)
         merged_rows = merge_rows(finest_cells[None], self.leaf, self.target)
         of_row = merged_rows.unit_of_row
-        representatives = table if of_row is None else Table(table.take(first_rows(of_row, merged_rows.units.n_units)))
+        representatives = table if of_row is None else Table(table.take(first_rows(of_row, merged_rows.rows.n_units)))
         codes = encode(representatives, self.columns, self.scales)
-        return MergedRows(merged_rows.units._replace(codes=codes), of_row)
+        return MergedRows(merged_rows.rows._replace(codes=codes), of_row)
 
     @property
     def classes_(self) -> np.ndarray | None:

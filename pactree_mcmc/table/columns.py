@@ -332,9 +332,9 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
 
     parts = for_each_column([partial(describe_column, k) for k in range(len(names))])
     categories, kinds, lacking, ranges = zip(*parts, strict=True)
-    twins = tuple(k for k, lacks in enumerate(lacking) if lacks)
+    with_missing = tuple(k for k, lacks in enumerate(lacking) if lacks)
     kinds = () if set(kinds) == {NUMBER} else kinds
-    return Columns(names, by_name, categories, branches, twins, kinds, np.array(ranges))
+    return Columns(names, by_name, categories, branches, with_missing, kinds, np.array(ranges))
 
 
 def _read_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:

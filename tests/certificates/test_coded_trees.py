@@ -8,7 +8,7 @@ import pytest
 
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.certificates import coded_trees
-from pactree_mcmc.certificates.coded_trees import MOST_HALVINGS, compression_nats, halvings_of_rows
+from pactree_mcmc.certificates.coded_trees import MAX_HALVINGS, compression_nats, halvings_of_rows
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -99,7 +99,7 @@ def test_the_message_and_the_rows_are_the_tree(seed):
 def test_rows_are_nearly_as_few_as_can_be(seed):
     tree, X, y = fitted(seed, n=25)
     bound, m = pc.compression_tree_bound(tree, X, y), tree.n_leaves - 1
-    low, high = coded_trees._between(tree.feature, tree.threshold, tree.left, tree.right, X)
+    low, high = coded_trees._threshold_intervals(tree.feature, tree.threshold, tree.left, tree.right, X)
     inner = np.flatnonzero(tree.feature != LEAF)
     holds = (low[inner] <= X[:, tree.feature[inner]]) & (X[:, tree.feature[inner]] < high[inner])
     fewest = next(
@@ -150,7 +150,7 @@ def test_halvings_are_the_largest_that_hold_the_rows():
         middle, half = ranges.mean(axis=1), np.diff(ranges)[:, 0] / 2
         for needed, found in ((middle - X.min(0), kappa[0]), (X.max(0) - middle, kappa[1])):
             for k in range(3):
-                fits = [a for a in range(MOST_HALVINGS + 1) if half[k] * 2.0**-a >= needed[k]]
+                fits = [a for a in range(MAX_HALVINGS + 1) if half[k] * 2.0**-a >= needed[k]]
                 assert found[k] == (max(fits) if needed[k] > 0 else 0)
 
 
@@ -173,7 +173,7 @@ def cheapest(low, high, ends, most=6):
 def test_coded_thresholds_are_the_cheapest(seed):
     tree, X, y = fitted(seed, n_inner=3)
     ranges = np.array([[-9.0, 8.0], [0.0, 3.0], [-1.0, 20.0]])
-    low, high = coded_trees._between(tree.feature, tree.threshold, tree.left, tree.right, X)
+    low, high = coded_trees._threshold_intervals(tree.feature, tree.threshold, tree.left, tree.right, X)
     each = [cheapest(low[v], high[v], ranges[tree.feature[v]]) for v in np.flatnonzero(tree.feature != LEAF)]
     own = pc.occam_tree_bound(tree, X, y, ranges=ranges, halvings="cheapest")
     paid = own.terms["thresholds, nats"] + own.terms["halvings, nats"]
@@ -232,8 +232,10 @@ def test_the_bounds_cover():
 
 @pytest.mark.planted
 def test_bounds_that_pay_for_nothing_are_caught(monkeypatch):
-    real = coded_trees.by_tail
-    monkeypatch.setattr(coded_trees, "by_tail", lambda name, nats, *rest: real(name, dict.fromkeys(nats, 0.0), *rest))
+    real = coded_trees.tail_bound
+    monkeypatch.setattr(
+        coded_trees, "tail_bound", lambda name, nats, *rest: real(name, dict.fromkeys(nats, 0.0), *rest)
+    )
     assert np.all(failures(60, 0.3) > 0.5)
 
 

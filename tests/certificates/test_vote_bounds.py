@@ -159,7 +159,7 @@ def test_the_smallest_sum_is_that_listed(weights):
 
 def test_many_small_weights_give_a_lower_bound(monkeypatch):
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(vote_bounds, "LISTED", 4)
+    monkeypatch.setattr(vote_bounds, "N_SUMMED_WEIGHTS", 4)
     found = []
     for _ in range(200):
         weights = rng.dirichlet(np.full(9, 0.3))

@@ -155,7 +155,7 @@ def test_codes_of_new_rows_in_another_order_are_noticed(monkeypatch):
         scale, old, new = join(*arguments)
         return scale, old, new[::-1]
 
-    monkeypatch.setattr(added_rows, "_joined_codes", reversed_codes)
+    monkeypatch.setattr(added_rows, "_join_codes", reversed_codes)
     with pytest.raises(AssertionError):
         test_a_model_with_rows_added_is_the_model_of_all_rows("classes")
 

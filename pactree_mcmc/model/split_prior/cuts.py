@@ -139,7 +139,7 @@ class LocalCuts(SplitPrior):
         if self.trivial:
             number = int(rng.integers(self.count_splits(cell, feature)))
             if number < 2:
-                last_code = int(cell.units.codes[feature].max())
+                last_code = int(cell.merged_rows.codes[feature].max())
                 all_left = Split(feature, last_code, (2 << last_code) - 1 if nominal else -1)
                 return all_left if number == 0 else Split(feature, -1, 0 if nominal else -1)
         if not nominal:

@@ -411,8 +411,8 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
             f"depth={depth} and n_symbols={n_symbols} make a tree of {2 * math.exp(min(log_leaves, 700)):.3g} nodes; "
             f"at most {MAX_CONTEXT_NODES:,} are allowed: give a smaller depth."
         )
-    feature, threshold, left, right, joint = grow_contexts(int(depth), int(n_symbols))
-    return FixedTree(Tree(feature, threshold, left, right), joint)
+    feature, threshold, left, right, is_joint = grow_contexts(int(depth), int(n_symbols))
+    return FixedTree(Tree(feature, threshold, left, right), is_joint)
 
 
 @jit

@@ -61,15 +61,17 @@ class FixedTree(SplitPrior):
         if not isinstance(self.tree, Tree):
             raise TypeError(f"tree is a {type(self.tree).__name__}; give a Tree, or use FixedTree.from_sklearn.")
         m = self.tree.n_nodes
-        joint = np.zeros(m, dtype=np.bool_) if self.joint is None else np.array(read_array("joint", self.joint))
-        if joint.dtype.kind != "b" or joint.shape != (m,):
-            raise ValueError(f"joint has dtype {joint.dtype} and shape {joint.shape}; give booleans of shape ({m},).")
-        wrong = joint & (self.tree.feature == LEAF)
-        wrong[0] = joint[0]
+        is_joint = np.zeros(m, dtype=np.bool_) if self.joint is None else np.array(read_array("joint", self.joint))
+        if is_joint.dtype.kind != "b" or is_joint.shape != (m,):
+            raise ValueError(
+                f"joint has dtype {is_joint.dtype} and shape {is_joint.shape}; give booleans of shape ({m},)."
+            )
+        wrong = is_joint & (self.tree.feature == LEAF)
+        wrong[0] = is_joint[0]
         if wrong.any():
-            what = "the root" if joint[0] else f"node {int(np.argmax(wrong))}, a leaf of the tree,"
+            what = "the root" if is_joint[0] else f"node {int(np.argmax(wrong))}, a leaf of the tree,"
             raise ValueError(f"{what} cannot be joint: joint nodes continue the split of their parent.")
-        object.__setattr__(self, "joint", joint)
+        object.__setattr__(self, "joint", is_joint)
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:

@@ -116,9 +116,9 @@ def test_the_bound_covers_labels_that_are_noise(how):
 def test_a_message_that_costs_nothing_is_caught(monkeypatch):
     from pactree_mcmc.certificates import coded_trees
 
-    real = forward.by_tail
+    real = forward.tail_bound
     for module in (forward, coded_trees):
-        monkeypatch.setattr(module, "by_tail", lambda name, nats, *rest: real(name, dict.fromkeys(nats, 0.0), *rest))
+        monkeypatch.setattr(module, "tail_bound", lambda name, nats, *rest: real(name, dict.fromkeys(nats, 0.0), *rest))
     assert failures(20, 0.3) > 0.5
 
 

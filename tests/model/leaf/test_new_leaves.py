@@ -110,7 +110,7 @@ class TestOrderedClasses:
     @pytest.mark.planted
     def test_classes_in_the_order_of_the_alphabet_are_seen(self, monkeypatch):
         """Planted: the order is forgotten."""
-        monkeypatch.setattr(pt.OrderedClasses, "places", lambda self, target: np.arange(4))
+        monkeypatch.setattr(pt.OrderedClasses, "class_order", lambda self, target: np.arange(4))
         with pytest.raises(AssertionError):
             self.test_the_score_is_the_product_of_the_predictions_of_row_after_row()
 

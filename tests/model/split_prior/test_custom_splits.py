@@ -237,7 +237,7 @@ class TestWhatIsWrong:
         right = _weights.address_of
 
         def wrong(function, with_params):
-            return right(_weights._of_numbers(wide, False), False)
+            return right(_weights._weight_of_fields(wide, False), False)
 
         monkeypatch.setattr(_weights, "address_of", wrong)
         with pytest.raises(ValueError, match="both must be the same function"):
