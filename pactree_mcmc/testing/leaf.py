@@ -45,10 +45,10 @@ def check_leaf(
     """Test a leaf model on random cells against its definition.
 
     Statistics must be sums over rows. The plain score must agree with the compiled one, be finite, and be 0 in a cell
-    without rows. The score of a tree must be the sum over its leaves, unless ``has_additive_score`` is False. Probabilities must
-    sum to 1, draws be finite, and the predictive density of a row be the difference it makes to the score. Of a
-    `CustomLeaf` all that its method ``check`` tests is tested too. Not compared with the score are the means, the
-    variances and the distribution of the draws.
+    without rows. The score of a tree must be the sum over its leaves, unless ``has_additive_score`` is False.
+    Probabilities must sum to 1, draws be finite, and the predictive density of a row be the difference it makes to the
+    score. Of a `CustomLeaf` all that its method ``check`` tests is tested too. Not compared with the score are the
+    means, the variances and the distribution of the draws.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ def test_updated_posteriors_of_both_engines_are_compared():
 @pytest.mark.planted
 def test_codes_of_new_rows_in_another_order_are_noticed(monkeypatch):
     """Planted: the codes of the new rows are joined in reverse order, so that they belong to the y of other rows."""
-    join = added_rows._joined_codes
+    join = added_rows._join_codes
 
     def reversed_codes(*arguments):
         scale, old, new = join(*arguments)
