@@ -41,7 +41,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
                 n_bins += 1
     state.count[N_VISITED_ROWS] += state.node[node].stop - state.node[node].start + ROWS_PER_CODE * n_bins
     _move_sums_to_bins(state, n_bins)
-    if not has_one_way(rule) and parts_box(rule) and rule.feature[k].twin != k and n_bins > 0:
+    if not has_one_split_per_feature(rule) and parts_box(rule) and rule.feature[k].other_coordinate != k and n_bins > 0:
         n_bins = _clip_codes(model, state, node, k, n_bins)
     return n_bins
 

@@ -49,7 +49,7 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
     for k in range(len(rule.feature)):
         feature = rule.feature[k]
         if feature.weight > 0.0 and is_admissible(model, state, node, k):
-            if only_feature != NONE or feature.nominal or feature.twin != k:
+            if only_feature != NONE or feature.nominal or feature.other_coordinate != k:
                 return np.int64(NONE)
             only_feature = np.int64(k)
     return only_feature

@@ -273,8 +273,8 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int
         _sum_sides_of_cuts(state, n_splits)
     for split in range(n_splits):
         bins.gain[split] = -score
-    add_scores_into(bins.gain, model.guess, bins.left, n_splits)
-    add_scores_into(bins.gain, model.guess, bins.right, n_splits)
+    add_scores_into(bins.gain, model.proposal_leaf, bins.left, n_splits)
+    add_scores_into(bins.gain, model.proposal_leaf, bins.right, n_splits)
     return n_splits
 
 
