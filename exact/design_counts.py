@@ -43,11 +43,10 @@ class DesignCounts:
     ValueError
         If the split prior depends on the data.
 
-    Notes
-    -----
-    A finest cell keeps one of its rows and its weight for each class (for numbers: two rows with its weight, mean and
-    variance). With ``missing="branch"`` a missing value in a new row follows the branch with more of the kept rows, not
-    of the rows added. Memory O(non-empty finest cells); time O(rows) amortised.
+    Notes ----- A finest cell keeps one of its rows and its weight for each class (for numbers: two rows with its
+    weight, mean and variance). With ``missing="branch"`` a missing value in a new row follows the branch with more of
+    the kept rows, not of the rows added, which can change its prediction much. If new rows have gaps, build a
+    `TreeModel` of all rows. Memory O(non-empty finest cells); time O(rows) amortised.
 
     Examples
     --------
@@ -119,7 +118,10 @@ class DesignCounts:
         return sum(len(piece[0]) for piece in self._pieces)
 
     def model(self, **model_parts: Any) -> TreeModel:
-        """Return the model of all rows added; ``tree_prior``, ``leaf`` and other arguments as for `TreeModel`."""
+        """Return the model of all rows added; ``tree_prior``, ``leaf`` and other arguments as for `TreeModel`.
+
+        Its rows are the kept ones, which also decide where a missing value in a new row goes (see Notes of the class).
+        """
         if isinstance(model_parts.get("leaf"), parts.PoissonGamma):
             raise ValueError("PoissonGamma needs each count y; DesignCounts keeps their mean and variance only.")
         if self.n_rows < 2:

@@ -230,3 +230,22 @@ class TestThinning:
     def test_few_values_keep_every_cut(self, thin, max_cuts):
         x = np.repeat(np.arange(max_cuts + 1.0), 3)
         assert thin(x, max_cuts).cuts.tolist() == (np.arange(max_cuts) + 0.5).tolist()
+
+
+@pytest.mark.parametrize("max_cuts", [3, 40])
+@pytest.mark.parametrize("x", VALUES.values(), ids=VALUES.keys())
+def test_quantile_cuts_are_short_and_separate_the_rows_as_midpoints_do(x, max_cuts):
+    """Each cut has at most six digits, or no shorter decimal lies between its neighbours."""
+    scale, thinned = quantile_scale(x, max_cuts), local_scale(x, max_cuts)
+    np.testing.assert_array_equal(codes_of(x, scale), codes_of(x, thinned))
+    for cut, low, high in zip(scale.cuts.tolist(), thinned.high[:-1].tolist(), thinned.low[1:].tolist(), strict=True):
+        digits = len(f"{cut!r}".partition("e")[0].replace(".", "").replace("-", "").strip("0"))
+        inner = np.nextafter(low, np.inf)
+        shorter = [float(f"{end:.{n}e}") for n in range(min(digits, 17) - 1) for end in (inner, cut, high)]
+        assert digits <= 6 or not any(inner <= number < high for number in shorter)
+
+
+def test_quantile_cuts_lie_between_the_values_of_a_lattice():
+    """The midpoint of 0.1 and 0.2 has 17 digits in floating point; 0.15 is as good, and 0.1 is not."""
+    assert quantile_scale(np.array([0.1, 0.2, 0.3, 0.4]), 3).cuts.tolist() == [0.15, 0.25, 0.35]
+    assert quantile_scale(np.array([1.2345678, 1.2345698]), 1).cuts.tolist() == [1.234569]
