@@ -43,10 +43,12 @@ class DesignCounts:
     ValueError
         If the split prior depends on the data.
 
-    Notes ----- A finest cell keeps one of its rows and its weight for each class (for numbers: two rows with its
-    weight, mean and variance). With ``missing="branch"`` a missing value in a new row follows the branch with more of
-    the kept rows, not of the rows added, which can change its prediction much. If new rows have gaps, build a
-    `TreeModel` of all rows. Memory O(non-empty finest cells); time O(rows) amortised.
+    Notes
+    -----
+    A finest cell keeps one of its rows and its weight for each class (for numbers: two rows with its weight, mean and
+    variance). With ``missing="branch"`` a missing value in a new row follows the branch with more of the kept rows, not
+    of the rows added, which can change its prediction much. If new rows have gaps, build a `TreeModel` of all rows.
+    Memory O(non-empty finest cells); time O(rows) amortised.
 
     Examples
     --------
