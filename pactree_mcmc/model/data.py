@@ -62,9 +62,9 @@ class Units(NamedTuple):
 
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
-    """Check y, the weights and the rows of E of ``n`` rows. Return them, and the leaf model or the default one.
+    """Check y, the weights and E, the rows that determine leaf parameters, of ``n`` rows; return them and the leaf.
 
-    ``estimation`` is a mask (n,) or a fraction of the rows, as `TreeModel` takes it.
+    ``leaf`` None means the default one for y. ``estimation`` is a mask (n,) of E, a fraction of the rows, or None.
     """
     labels = read_y(y, n, leaf)
     names, kind = _names_of_y(y, leaf), labels.dtype.kind
@@ -200,7 +200,7 @@ def _uniform_objects(labels: np.ndarray) -> np.ndarray:
 
 
 def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    """Return labels (n,) as indices of the sorted classes, with the weights (n,) and the mask (n,) of E, or None."""
+    """Return labels (n,) as indices of the sorted classes, with weights (n,) or None, and ``mask`` (n,) of E or None."""
     classes, class_index = np.unique(labels, return_inverse=True)
     if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
@@ -260,7 +260,10 @@ def read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
 
 
 def read_mask(estimation: Any, n: int) -> np.ndarray | None:
-    """Return the rows of E (n,) as booleans, from a mask or a fraction of the rows; None if there is no E."""
+    """Return the mask (n,) of E, the rows that determine leaf parameters; None if there is no E.
+
+    ``estimation`` is such a mask, the fraction of the rows that are E, the last ones, or None.
+    """
     if estimation is None:
         return None
     mask = read_array("estimation", estimation)

@@ -231,7 +231,7 @@ def quantile_bins(x: np.ndarray, max_cuts: int | None) -> _Bins:
 
 
 def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the midpoints m (n,) of ``a < b``, (n,) each, with ``a <= m < b``; m is ``a`` if rounding would give b."""
+    """Return the midpoints m (n,) of ``a < b``, (n,) each, with ``a <= m < b``; ``a`` if rounding leaves none."""
     middle = a / 2.0 + b / 2.0
     return np.where((middle < b) & (middle >= a), middle, a)
 

@@ -163,7 +163,8 @@ class GridCuts(SplitPrior):
     ----------
     cuts : int or sequence of p arrays
         Increasing finite cut points of each feature (None or empty for a nominal one); or the largest number of
-        quantiles of each feature that serve as cuts. Quantiles ignore the weights of rows.
+        quantiles of each feature that serve as cuts, each the shortest decimal between two neighbouring values.
+        Quantiles ignore the weights of rows.
     feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
         Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
         split on. Default: equal.
