@@ -200,7 +200,7 @@ def _uniform_objects(labels: np.ndarray) -> np.ndarray:
 
 
 def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None) -> Target:
-    """Return labels (n,) as indices of the sorted classes, with weights (n,) or None, and ``mask`` (n,) of E or None."""
+    """Return labels (n,) as indices of the sorted classes, with weights (n,) and ``mask`` (n,) of E, or None."""
     classes, class_index = np.unique(labels, return_inverse=True)
     if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
