@@ -47,7 +47,7 @@ def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> P
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal
     record = state.node[node]
-    if record.categories >= 0 or has_one_way(model.split_prior):
+    if record.categories >= 0 or has_one_split_per_feature(model.split_prior):
         return refused(0)
     n_cuts = 1 + pick(rng, MAX_SHIFT)
     if flip(rng, 0.5):

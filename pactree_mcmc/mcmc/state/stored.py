@@ -7,7 +7,7 @@ import numpy as np
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from ...model import Lowered
-from ...model.split_prior.geometry import has_free_cuts, is_weighted, told
+from ...model.split_prior.geometry import call_uncompiled, has_free_cuts, is_weighted
 from .records import CELL, GRAPH_LINK, GRAPH_PIECE, GUIDE, LINE, NONE, allocate_group
 
 MAX_STORED_BYTES = 1 << 24

@@ -21,7 +21,7 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
     record = state.node[node]
     record.score = record.guess = leaf_score(model.leaf, state.stats, node)
     if model.leaf.kind == SHARED_NORMAL:
-        record.guess = leaf_score(model.guess, state.stats, node)
+        record.guess = leaf_score(model.proposal_leaf, state.stats, node)
     if not isfinite(record.score + record.guess):
         raise_not_finite(state, node, False)
 
