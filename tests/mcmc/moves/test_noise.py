@@ -67,7 +67,7 @@ def test_balance_given_the_variance(step, case):
     chain = noisy_chain(naive)
     assert chain.state.node[0].guess != pytest.approx(chain.state.node[0].score, rel=0.01)
     check_balance(naive, step, chain=chain)
-    assert chain.model.guess.params[noise().SIGMA2] == SIGMA2_GUESS
+    assert chain.model.proposal_leaf.params[noise().SIGMA2] == SIGMA2_GUESS
 
 
 def breach(step):

@@ -98,7 +98,7 @@ def check_split(chain, node, k, i, left, right):
     expected = [stats_of(chain, merged_rows) for merged_rows in sides]
     assert np.allclose([state.scratch.scan.left[i], state.scratch.scan.right[i]], expected, rtol=1e-12, atol=1e-9)
     one, other = (terms.impurity(chain.model, logs, np.array([stats]), 0) for stats in expected)
-    scores = (leaf_score(chain.model.guess, np.array([stats]), 0) for stats in expected)
+    scores = (leaf_score(chain.model.proposal_leaf, np.array([stats]), 0) for stats in expected)
     assert np.isclose(state.scratch.scan.gain[i], sum(scores) - state.node[node].guess, rtol=1e-9, atol=1e-9)
     f = state.scratch.density.split_terms[:, i + 2]
     least = [one.nats + other.nats, max(one.nats, other.nats), np.sqrt(one.nats) + np.sqrt(other.nats)]

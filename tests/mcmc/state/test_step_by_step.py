@@ -142,7 +142,7 @@ def test_every_step_of_every_move(name, plain):  # noqa: F811
 def check_noisy_contents(model, chain):
     """As `check_contents`, where the leaves share a variance: scores by its value, tables by the guess of it."""
     leaf_by_variance, leaf_by_guess = (
-        model.leaf.given(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.guess)
+        model.leaf.with_variance(rule.params[0]) for rule in (chain.lowered.leaf, chain.lowered.proposal_leaf)
     )
     chain.reserve(1)
     chain.save(as_new=True)
