@@ -189,7 +189,7 @@ def binary_kl(p: Any, q: Any) -> float | np.ndarray:
     p, q = _broadcast(p=p, q=q)
     for name, array in (("p", p), ("q", q)):
         if not np.all((array >= 0.0) & (array <= 1.0)):
-            raise ValueError(f"{name} is {in_words(array)}; give probabilities, 0 <= {name} <= 1.")
+            raise ValueError(f"{name} is {repr_of(array)}; give probabilities, 0 <= {name} <= 1.")
     return np.array([_scalar_kl(a, b) for a, b in zip(p.flat, q.flat, strict=True)]).reshape(p.shape)[()]
 
 

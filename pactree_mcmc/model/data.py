@@ -73,7 +73,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
     if not isinstance(leaf, Leaf):
         advice = "a leaf model such as DirichletMultinomial() or NormalInverseGamma()"
-        raise TypeError(f"leaf is {in_words(leaf)}; give {advice}.")
+        raise TypeError(f"leaf is {repr_of(leaf)}; give {advice}.")
     weight = read_weight(sample_weight, n)
     mask = read_mask(estimation, n)
     if mask is not None and not leaf.uses_estimation:
@@ -173,8 +173,8 @@ def _order_of_names(names: list[str], leaf: Leaf, model_names: tuple[str, ...]) 
         return leaf.order_of_y(names, [])
     if lacking:
         raise ValueError(
-            f"y lacks {in_words(lacking)}; it has the columns {in_words(names)}, and the model was built on "
-            f"{in_words(list(model_names))}. Give these columns, or an array with them in this order."
+            f"y lacks {repr_of(lacking)}; it has the columns {repr_of(names)}, and the model was built on "
+            f"{repr_of(list(model_names))}. Give these columns, or an array with them in this order."
         )
     return [names.index(name) for name in model_names]
 

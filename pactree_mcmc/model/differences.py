@@ -158,6 +158,6 @@ def _wider_choice_of_columns(old: TreeModel, before: SplitRule, after: SplitRule
     for bit in bits:
         in_group = has_splits & ((groups & bit) != 0)
         if in_group.any() and np.bitwise_and.reduce(before.feature.groups[in_group]) == 0:
-            listed = in_words(list(dict.fromkeys(names[in_group].tolist())))
+            listed = repr_of(list(dict.fromkeys(names[in_group].tolist())))
             return f"the columns {listed} may interact, and could not all interact before (interactions)"
     return ""

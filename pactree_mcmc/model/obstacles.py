@@ -68,7 +68,7 @@ def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
     if base is None:
         *names, last = (cls.__name__ for cls in classes)
         is_part = isinstance(part, TreePrior | SplitPrior | Leaf)
-        what = f"a {type(part).__name__}, which has no compiled form" if is_part else in_words(part)
+        what = f"a {type(part).__name__}, which has no compiled form" if is_part else repr_of(part)
         raise TypeError(f"{name} is {what}; give {', '.join(names)} or {last}.")
     changeable = UNCOMPILED_METHODS | set(getattr(base, "__dataclass_fields__", {}))
     for cls in lineage[: lineage.index(base)]:

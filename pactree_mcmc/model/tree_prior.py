@@ -445,8 +445,8 @@ class CatalanExponential(CountsLeaves):
     max_depth: int | None = None
 
     def __post_init__(self) -> None:
-        settle(self, "rate", check_number("rate", self.rate, "a finite rate >= 0", 0.0))
-        settle(self, "max_leaves", check_count("max_leaves", self.max_leaves, 2, MAX_PRIOR_LEAVES))
+        set_field(self, "rate", check_number("rate", self.rate, "a finite rate >= 0", 0.0))
+        set_field(self, "max_leaves", check_count("max_leaves", self.max_leaves, 2, MAX_PRIOR_LEAVES))
         super().__post_init__()
 
     def log_pmf(self) -> np.ndarray:

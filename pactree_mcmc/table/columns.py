@@ -245,7 +245,7 @@ def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, 
     for column in columns:
         index = names.index(column) if column in names else column
         if not is_integer(index) or not 0 <= index < len(names):
-            raise ValueError(f"{argument}: {in_words(column)} is not a column; X has {len(names)}: {in_words(names)}.")
+            raise ValueError(f"{argument}: {repr_of(column)} is not a column; X has {len(names)}: {repr_of(names)}.")
         out.append(int(index))
     return out
 
@@ -259,7 +259,7 @@ def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tu
     """
     form = "give a list of groups, each a list of columns, as [[0, 1], [2]]"
     if not _is_collection(argument, groups) or len(groups) == 0:
-        raise ValueError(f"{argument}={in_words(groups)}; {form}.")
+        raise ValueError(f"{argument}={repr_of(groups)}; {form}.")
     by_columns: dict[frozenset, tuple[str | int, ...]] = {}
     for group in groups:
         if not _is_collection(argument, group):
@@ -282,7 +282,7 @@ def _is_collection(argument: str, value: Any) -> bool:
 
     A ValueError refuses iterators, which may not end.
     """
-    refuse_endless(argument, value)
+    refuse_long_range(argument, value)
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping)

@@ -47,13 +47,13 @@ def _call_check(check: Any, *args: Any, values: tuple, **settings: Any) -> Any:
     An exception other than ValueError and TypeError becomes a ValueError that shows ``values``, the data checked.
     """
     for value in values:
-        refuse_endless("X or y", value)
+        refuse_long_range("X or y", value)
     try:
         return check(*args, **settings)
     except (ValueError, TypeError):
         raise
     except Exception as error:
-        words = " and ".join(in_words(value) for value in values)
+        words = " and ".join(repr_of(value) for value in values)
         raise ValueError(
             f"{words} cannot be used ({type(error).__name__}: {error}); give tables of numbers."
         ) from error

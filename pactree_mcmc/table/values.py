@@ -128,7 +128,7 @@ def exact_array(raw: Any, name: str) -> np.ndarray:
     if values.ndim != 1:
         raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
     is_integer_column = getattr(getattr(raw, "dtype", None), "kind", "") in ("i", "u") or _is_polars_integer(raw)
-    if is_integer_column and values.dtype.kind == "f" and (np.abs(values) >= MOST_EXACT).any():
+    if is_integer_column and values.dtype.kind == "f" and (np.abs(values) >= MAX_EXACT_INTEGER).any():
         return np.array(raw.to_list(), dtype=object)
     return values
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import in_words, read_array, read_numbers
+from ..core.checks import read_array, read_numbers, repr_of
 from ..table.words import NUMBER, SHORT_DIGITS, count_text, digits_that_separate, rounded_text, value_text
 from .arrays import LEAF
 

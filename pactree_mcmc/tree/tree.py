@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import check_count, check_type, in_words, read_array, read_matrix, read_numbers, settle
-from ..files.encoding import kept
+from ..core.checks import check_count, check_type, read_array, read_matrix, read_numbers, repr_of, set_field
+from ..files.encoding import register_class
 from ..table.coding import LARGEST_FLOAT
 from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES

@@ -437,7 +437,7 @@ class OrderedClasses(ClassLeaf):
     def resolve(self, target: Target) -> Self:
         labels = target.classes.tolist() if target.classes is not None else []
         if self.order is not None and (len(self.order) != len(labels) or set(self.order) != set(labels)):
-            raise ValueError(f"order={in_words(self.order)}, but y has the classes {in_words(labels)}; give each once.")
+            raise ValueError(f"order={repr_of(self.order)}, but y has the classes {repr_of(labels)}; give each once.")
         return self.with_defaults(order=tuple(labels))
 
     def class_order(self, target: Target) -> np.ndarray:

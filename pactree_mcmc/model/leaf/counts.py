@@ -15,7 +15,7 @@ from ...core.checks import read_numbers
 from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...core.special import gammaln
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...table.words import count_text, rounded_text, rounded_texts
 from . import codes
 from .base import Leaf, Target, Theta, check_positive, refuse_rows

@@ -162,7 +162,7 @@ class CustomLeaf(Leaf):
         self._functions = functions
         for argument, function in self._functions.items():
             if function is not None and not callable(function):
-                raise TypeError(f"{argument} is {in_words(function)}; give a function.")
+                raise TypeError(f"{argument} is {repr_of(function)}; give a function.")
         if self.is_classifier and (stats is not None or self.y_columns > 1 or self.x_columns is not None):
             raise ValueError(
                 "with classes=True the sums are the weights of the classes; leave stats=, y_columns= and x_columns= "

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from ...core.compile.address import by_address
 from ...core.special import gammaln, loggamma, psi, zeta
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from .base import Target, Theta, refuse_rows
 from .counts import ExposedLeaf
 from .distributions import Distributions, count_bracket, draw_poisson

@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from ...core.checks import read_numbers, set_field
 from ...core.compile.address import by_address
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from .base import Leaf, Target, Theta
 from .custom import read_x_columns
 from .distributions import Distributions, StudentT

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from ...core.checks import check_count, read_numbers, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.special import gammaln
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from .base import Leaf, Target, Theta, check_variance
 from .distributions import Distributions, StudentT
 from .gamma import log_gamma_ratio
@@ -97,9 +97,9 @@ class IndependentNormals(Leaf):
             least, valid_text = (-np.inf, "finite numbers") if name == "m0" else (0.0, "finite numbers > 0")
             if values.shape != (self.outputs,) or not np.all(np.isfinite(values) & (values > least)):
                 raise ValueError(
-                    f"{name}={in_words(values.tolist())} is out of range; give {self.outputs} {valid_text}."
+                    f"{name}={repr_of(values.tolist())} is out of range; give {self.outputs} {valid_text}."
                 )
-            settle(self, name, values)
+            set_field(self, name, values)
 
     @property
     def y_columns(self) -> int:  # type: ignore[override]

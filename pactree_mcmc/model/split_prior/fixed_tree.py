@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import LARGEST_BELOW_ONE, check_number, read_array
 from ...core.compile.jit import jit
-from ...files.encoding import kept
+from ...files.encoding import register_class
 from ...table.coding import AnyScale, Scale, nominal_scale, scale_from_cuts
 from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
