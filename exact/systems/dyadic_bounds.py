@@ -10,7 +10,14 @@ import numpy as np
 from pactree_mcmc.certificates import Bound, dyadic_bits
 from pactree_mcmc.certificates.bound import check_delta, documented
 from pactree_mcmc.certificates.occam_bounds import best_fragment_leaves, count_errors, sums_below
-from pactree_mcmc.core.checks import BELOW_ONE, check_count, check_flag, check_number, read_numbers, refuse_other_rows
+from pactree_mcmc.core.checks import (
+    LARGEST_BELOW_ONE,
+    check_count,
+    check_flag,
+    check_number,
+    read_numbers,
+    refuse_other_rows,
+)
 from pactree_mcmc.core.special import gammaln, logsumexp
 from pactree_mcmc.model import DirichletMultinomial, DyadicCuts, LeafPenalty, TreeModel
 from pactree_mcmc.table.reader import Table

@@ -114,9 +114,9 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
             noun = "leaf model" if name == "leaf" else words
             raise ValueError(f"{path} says all of its {noun}, {outline!r}; leave {name}= out.")
         return content
-    if given is None and name == "split_prior" and outline.is_equal:
-        given = _apply(path, splits_from_outline, outline, None)
-    if given is None:
+    if user_part is None and name == "split_prior" and outline.is_equal:
+        user_part = _run_check(path, splits_from_outline, outline, None)
+    if user_part is None:
         raise ValueError(
             f"{path} was written with a {words} of one's own, {outline.name!r}, and a file holds no code: give the "
             f"{words}, as {name}=."
@@ -132,8 +132,8 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
         raise ValueError(f"{path} was written with another {words} than {user_part!r}: {mismatch}.")
     if name == "split_prior" and user_part.interactions != outline.interactions:
         # the states of chains have bits of the groups, in the order of the file
-        given = splits_from_outline(outline, given.weight)
-    return content._replace(**{name: given})
+        user_part = splits_from_outline(outline, user_part.weight)
+    return content._replace(**{name: user_part})
 
 
 def _checked_run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:

@@ -78,7 +78,7 @@ def _check_regressors(parts: ModelParts) -> None:
     if regressors is not None:
         check_kind_and_shape(regressors, "f", (parts.n_rows, len(x_columns)), "regressors")
         require(np.isfinite(regressors), "a regressor is not finite")
-        parts.columns.ordered_indices("x_columns", wanted)
+        parts.columns.ordered_indices("x_columns", x_columns)
 
 
 def check_outline(outline: LeafOutline, target: Target) -> None:
@@ -150,7 +150,7 @@ def _check_merged_rows(parts: ModelParts, q: int) -> None:
         check_range(merged_row_of_row, 0, m, "a unit")
         present, first = np.unique(merged_row_of_row, return_index=True)
         require(len(present) == m and np.all(first[1:] > first[:-1]), "the units are numbered otherwise")
-    again = sum_units(units.codes, of_row, parts.leaf, target)
+    recomputed = sum_units(merged.codes, merged_row_of_row, parts.leaf, target)
     for name in Units._fields:
         stored, computed = getattr(merged, name), getattr(recomputed, name)
         require(type(stored) is type(computed) and np.shape(stored) == np.shape(computed), WRONG_MERGED_ROWS)

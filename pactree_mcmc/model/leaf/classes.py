@@ -355,10 +355,7 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def ordered_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `OrderedClasses`.
-
-    ``s``: weights by class, ``n``: number of classes, ``params``: strength, class indices in order.
-    """
+    """Return the score in nats of `OrderedClasses`. ``s``: weights by ``n`` classes; ``params``: strength, class order."""
     strength, in_later, score = params[0], 0.0, 0.0
     for j in range(n):
         in_later += s[j]
@@ -446,17 +443,14 @@ class OrderedClasses(ClassLeaf):
         return np.array([place[label] for label in self.order], dtype=np.int64)
 
     def _steps(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two parameters, (m, K - 1) each, of the beta posterior of each v_j in m cells with ``stats``.
-
-        v_j is the probability that a row that is not in a lower class is in class j.
-        """
+        """Return the two parameters, (m, K - 1) each, of the beta posterior of each v_j (see the class) in m cells."""
         counts = stats[:, self.class_order(target)]
         n = counts.shape[1]
         a = self.strength / (n - np.arange(n - 1))
         later = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, 1:]
         return a + counts[:, :-1], self.strength - a + later
 
-    def _probabilities_by_score(self, steps: np.ndarray, target: Target) -> np.ndarray:
+    def _class_probabilities(self, steps: np.ndarray, target: Target) -> np.ndarray:
         """Return class probabilities (m, K), in the order of ``classes_``, given v_j, ``steps`` (m, K - 1)."""
         ones = np.ones((len(steps), 1))
         in_order = np.hstack([steps, ones]) * np.hstack([ones, np.cumprod(1.0 - steps, axis=1)])
@@ -475,7 +469,7 @@ class OrderedClasses(ClassLeaf):
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         a, b = self._steps(stats, target)
-        return self._probabilities_by_score(a / (a + b), target)
+        return self._class_probabilities(a / (a + b), target)
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         """Return the beta distribution with the mean and the variance of each class probability, in place of its own.
@@ -488,7 +482,7 @@ class OrderedClasses(ClassLeaf):
         # E(s (1 - t) ...)^2 is the product of the second moments of s, 1 - t, ...
         stop, stay = a * (a + 1.0) / (n * (n + 1.0)), b * (b + 1.0) / (n * (n + 1.0))
         ones, square = np.ones((len(n), 1)), np.empty_like(mean)
-        square[:, self.places(target)] = np.hstack([stop, ones]) * np.hstack([ones, np.cumprod(stay, axis=1)])
+        square[:, self.class_order(target)] = np.hstack([stop, ones]) * np.hstack([ones, np.cumprod(stay, axis=1)])
         total = (mean - square) / (square - mean**2)
         return [Distributions("beta", *pair) for pair in zip((mean * total).T, ((1.0 - mean) * total).T, strict=True)]
 
@@ -496,7 +490,7 @@ class OrderedClasses(ClassLeaf):
         return Leaf.log_density(self, stats, y, target, weight)
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        return (self._probabilities_by_score(rng.beta(*self._steps(stats, target)), target),)
+        return (self._class_probabilities(rng.beta(*self._steps(stats, target)), target),)
 
     def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
         # rounding leaves a sum of one half below it

@@ -30,7 +30,7 @@ from ...certificates import vote_bounds
 from ...certificates.bound import Bound, binomial_tail_inversion, check_delta, holdout, holdout_gibbs
 from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_cantelli, vote_factor_two, vote_tandem
 from ...certificates.vote_bounds import WeightedTrees, descend_weights, evaluate_weights, gibbs_weights
-from ...core.checks import Seed, check_count, differ, read_labels
+from ...core.checks import Seed, check_count, labels_differ, read_labels
 from ...tree.tree import Tree
 from .new_rows import labels_of_least_cost
 
