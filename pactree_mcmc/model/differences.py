@@ -51,10 +51,7 @@ def difference_of_rows(one: TreeModel, other: TreeModel) -> str:
 
 
 def _rows_with_codes(model: TreeModel) -> np.ndarray:
-    """Return the indices (m,) of the rows whose codes a model stores: under a fixed tree the first of each merged row.
-
-    Under other split priors these are all rows.
-    """
+    """Return the indices (m,) of the rows with stored codes: all, or with a fixed tree the first of each merged row."""
     if model.shape is None or model.unit_of_row is None:
         return np.arange(model.n_rows)
     return first_rows(model.unit_of_row, model.units.n_units).astype(np.int64)

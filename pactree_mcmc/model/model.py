@@ -318,10 +318,7 @@ class TreeModel:
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def unit_numbers(self, unit_indices: np.ndarray) -> np.ndarray:
-        """Return rows of numbers (m, p) that have the codes of the merged rows ``unit_indices`` (m,).
-
-        Missing values are NaN, and categories are their indices.
-        """
+        """Return feature values (m, p) that have the codes of the merged rows ``unit_indices`` (m,); NaN if missing."""
         codes, n_features = self.units.codes[:, unit_indices].astype(np.int64), self.n_features
         out = np.empty((len(unit_indices), n_features))
         for k, scale in enumerate(self.scales[:n_features]):

@@ -59,10 +59,7 @@ def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> 
 
 
 def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
-    """Raise a TypeError if ``part`` is of none of the ``classes``, or of a subclass that changes a compiled method.
-
-    ``name`` is the argument of `TreeModel` that is checked.
-    """
+    """Raise a TypeError if argument ``name`` has none of the ``classes``, or a subclass with other compiled methods."""
     lineage = type(part).__mro__
     base = next((cls for cls in lineage if cls in classes), None)
     if base is None:

@@ -60,10 +60,7 @@ class Scale(NamedTuple):
         return out
 
     def between(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the training values (m, 2) next to the thresholds of m splits, left and right; NaN if not stored.
-
-        The arguments are those of `threshold`.
-        """
+        """Return the training values (m, 2) left and right of each `threshold` of m splits; NaN if not stored."""
         out = np.full((len(cut), 2), np.nan)
         inner = (cut >= 0) & (upper < self.n_codes)
         if len(self.low):
@@ -147,10 +144,7 @@ class DyadicScale:
 
 @jit
 def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
-    """Return the codes (n,) int64 of values ``x`` (n,) by bisection, as `DyadicScale.encode` documents.
-
-    The highest bit is found first. ``[lower, upper]`` is divided into ``2 ** levels`` equal parts.
-    """
+    """Return `DyadicScale.encode` of the values ``x`` (n,), int64, by bisection, the highest bit first."""
     out = np.empty(len(x), dtype=np.int64)
     n_codes = np.int64(1) << levels
     for i in range(len(x)):
@@ -248,10 +242,7 @@ def code_type(n_codes: int, n_rows: int) -> type:
 
 
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
-    """Return the codes (q, n) of the n rows of the training ``table``, in each of q coordinates with these ``scales``.
-
-    They are unsigned integers of `code_type`.
-    """
+    """Return the codes (q, n), of `code_type`, of the n rows of the training ``table`` in q coordinates."""
     kind = code_type(max(s.n_codes for s in scales), table.n_rows)
     codes: np.ndarray = np.empty((len(scales), table.n_rows), dtype=kind)
     for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):

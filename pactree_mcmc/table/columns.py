@@ -278,10 +278,7 @@ def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tu
 
 
 def _is_collection(argument: str, value: Any) -> bool:
-    """Return True if the value of an ``argument`` is a sequence, a set, an array or an Index, but not text.
-
-    A ValueError refuses iterators, which may not end.
-    """
+    """Return True if the value of an ``argument`` is a sequence, a set, an array or an Index, but not text."""
     refuse_long_range(argument, value)
     if isinstance(value, np.ndarray):
         return value.ndim > 0
@@ -294,10 +291,7 @@ def _rank(column: str | int) -> tuple[bool, Any]:
 
 
 def in_coordinate(values: np.ndarray, missing_above: bool) -> np.ndarray:
-    """Return values (n,) of a feature as those of one of its two coordinates, with inf or -inf in place of NaN.
-
-    Missing values are above all others, inf, if ``missing_above``; otherwise they are below, -inf.
-    """
+    """Return values (n,) of a feature in one of two coordinates: NaN becomes inf if ``missing_above``, else -inf."""
     return np.where(np.isnan(values), np.inf if missing_above else -np.inf, values)
 
 

@@ -176,10 +176,7 @@ def check_hashable(labels: list) -> list:
 
 
 def sorted_unique(labels: np.ndarray) -> np.ndarray:
-    """Return the distinct labels in sorted order, with None, a missing label, last.
-
-    Labels that cannot be compared with each other are sorted by type and text.
-    """
+    """Return the distinct labels in order, None (missing) last; by type and text if they cannot be compared."""
     if labels.dtype.kind != "O":
         return np.unique(labels)
     distinct = _distinct_labels(labels.tolist())

@@ -120,10 +120,7 @@ def _kind_of_model(model_kind: Kind) -> str:
 
 
 def exact_array(raw: Any, name: str) -> np.ndarray:
-    """Return the column ``raw`` called ``name`` as an array (n,).
-
-    Integers with missing values that float64 may round are returned as Python objects.
-    """
+    """Return the column ``raw`` called ``name`` as an array (n,), of objects for integers that float64 may round."""
     values = read_array(f"column {name!r}", raw)
     if values.ndim != 1:
         raise ValueError(f"column {name!r} holds lists or records; give real numbers or a categorical.")
@@ -173,10 +170,7 @@ def _refuse_merged(exact: np.ndarray, rounded: np.ndarray, name: str) -> None:
 
 
 def _read_ticks(values: np.ndarray, name: str, model_kind: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
-    """Return NumPy's dates or durations ``values`` as numbers of days (n,), NaN if missing, and their kind.
-
-    ``aware`` is True if the dates have a time zone.
-    """
+    """Return NumPy's dates, with a time zone if ``aware``, or durations, in days (n,), NaN if missing; and the kind."""
     if values.dtype.kind == "m":
         return _days(values, name, "durations"), DURATION
     days = _days(values, name, "dates")
@@ -265,10 +259,7 @@ def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tup
 
 
 def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> float:
-    """Return a Python object as a float. Refuse objects other than real numbers, and integers that would be rounded.
-
-    ``row`` and ``name``, the row and the column of the object, are for the message.
-    """
+    """Return the Python object in a row of the column called ``name`` as a float, or refuse it if it is none."""
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)

@@ -111,10 +111,7 @@ def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
 
 
 def _period_words(ordinal: float, frequency: str) -> str:
-    """Return the text of a period of pandas, such as ``2024-05``, given its ``ordinal`` number and its ``frequency``.
-
-    A fraction of the number is dropped.
-    """
+    """Return the text of a period of pandas, such as ``2024-05``, given its ``ordinal`` number, rounded down."""
     import pandas as pd
 
     try:

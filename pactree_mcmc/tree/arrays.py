@@ -131,10 +131,7 @@ def add_predictions_into(
 
 
 def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return the value (n_trees, n, d) of the leaf that each row of X (n, p) reaches in each tree.
-
-    ``value`` (n_nodes, d) is the prediction of each node.
-    """
+    """Return ``value`` (n_nodes, d) of the leaf that each row of X (n, p) reaches in each tree, (n_trees, n, d)."""
     return value[leaves_reached(trees, X).T]
 
 

@@ -57,10 +57,7 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
 
 @jit
 def _score_by_kind(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log score of the cell ``stats[row]`` by the function of the code ``kind``; NaN for an unknown code.
-
-    ``params`` and ``lookup`` are those of `LeafRule`.
-    """
+    """Return `leaf_score` of the cell ``stats[row]``, from the fields of a `LeafRule`; NaN for an unknown ``kind``."""
     if kind == DIRICHLET:
         if lookup.shape[1] > 1:
             score = counts_score(lookup, stats, row)

@@ -75,10 +75,7 @@ def _accepts(function: Any, call: str) -> bool:
 
 
 def check_scores(leaf: CustomLeaf, target: Target, rng: np.random.Generator, n_cells: int) -> None:
-    """Raise a ValueError if statistics are not additive, or compiled and plain score differ on a random cell.
-
-    ``n_cells`` cells are sums over random rows of ``target``.
-    """
+    """Raise a ValueError if statistics are not additive, or if two scores differ on one of ``n_cells`` random cells."""
     n = len(target.values)
     row_stats = leaf.stats_of_y(target.values, target)
     if not np.isfinite(row_stats).all():

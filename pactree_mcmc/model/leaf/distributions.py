@@ -233,10 +233,7 @@ def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, n
 
 
 def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
-    """Draw Poisson counts (n,) float64 with the means ``rate`` (n,).
-
-    From 1e12 on they are drawn from a normal distribution, with an error of about 1e-6 of the probabilities.
-    """
+    """Draw Poisson counts (n,) float64. Means ``rate`` from 1e12 on use the normal distribution: error about 1e-6."""
     if np.all(rate < LARGEST_RATE):
         return rng.poisson(rate).astype(np.float64)
     counts = rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)

@@ -205,10 +205,7 @@ class SplitPrior:
         return None
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Return the scale of each coordinate: its cut points, which convert values to integer codes.
-
-        ``table`` is the training table. A feature with missing values has two coordinates (see `Columns`).
-        """
+        """Return the scale of each coordinate of the training ``table``: cut points that convert values to codes."""
         raise NotImplementedError
 
     # if the splits depend on the cut points of a model, only the prior that `bind` returns has the next three methods

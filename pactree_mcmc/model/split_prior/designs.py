@@ -417,10 +417,7 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return feature, threshold, left, right and is_joint, (m,) each, of the m nodes of a complete context tree.
-
-    The nodes are in preorder. ``depth`` is the number of symbols of a context.
-    """
+    """Return feature, threshold, left, right and is_joint, (m,) each, of the nodes of a context tree in preorder."""
     n_subtree_nodes = np.ones(depth + 1, dtype=np.int64)  # of a node with r symbols left to split on
     for r in range(1, depth + 1):
         n_subtree_nodes[r] = n_symbols - 1 + n_symbols * n_subtree_nodes[r - 1]

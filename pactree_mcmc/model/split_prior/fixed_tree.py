@@ -237,10 +237,7 @@ class _BoundFixedTree(FixedTree):
 
 @jit
 def count_distinct(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Return the number (m, p) of distinct ``ranks`` (p, n) of each feature in each of m ranges of rows.
-
-    The i-th range is ``start[i]:stop[i]``. A rank is the index of a value among the distinct ones of its feature.
-    """
+    """Return how many ``ranks`` (p, n) of each feature are distinct, (m, p), in m ranges of rows ``start:stop``."""
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)
     for k in range(p):

@@ -53,10 +53,7 @@ N_FIELDS = len(Cut._fields)
 
 
 def compile_weight(function: Callable[..., float], with_params: bool) -> int:
-    """Return the address of the compiled form of a weight ``function``, which is compiled on first use.
-
-    ``with_params`` is True if the function takes parameters.
-    """
+    """Compile a weight ``function`` of a cut, and of parameters if ``with_params``, and return its address."""
     return address_of(_weight_of_fields(function, with_params), with_params)
 
 
@@ -158,10 +155,7 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 
 @jit
 def nominal_split_weight(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
-    """Return the weight of each split on a nominal coordinate ``k`` of a cell with ``n_splits`` splits on it.
-
-    This is 1 if the feature of a split is drawn first, since the weight then cancels.
-    """
+    """Return the weight of each split on a nominal coordinate ``k``; 1 if the feature is drawn first, as it cancels."""
     return checked_weight(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
 
 
