@@ -12,7 +12,7 @@ from ..table.columns import Columns
 from .data import Units
 
 
-class Split(NamedTuple):
+class PlainSplit(NamedTuple):
     """A split of a cell into two children, in codes."""
 
     feature: int
@@ -81,11 +81,11 @@ class PlainCell:
             return np.bincount(merged_rows.label[self.index], weights=weight, minlength=n_stats).astype(np.float64)
         return np.concatenate([[weight.sum()], merged_rows.moments[:, self.index].sum(axis=1)])
 
-    def goes_left(self, split: Split) -> np.ndarray:
+    def goes_left(self, split: PlainSplit) -> np.ndarray:
         """Return True for each merged row (m,) in the cell that the split sends left."""
         return codes_go_left(self.codes(split.feature), split.cut, split.categories)
 
-    def split(self, split: Split, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
+    def split(self, split: PlainSplit, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
         """Return the left and the right child of the cell; ``nodes`` are their nodes of the fixed tree, if any."""
         goes_left, k = self.goes_left(split), split.feature
         children = []

@@ -14,7 +14,7 @@ from ..table.coding import Scale
 from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE
 from ..tree.tree import Tree, check_tree
-from .cells import PlainCell, Split
+from .cells import PlainCell, PlainSplit
 from .split_prior.geometry import call_uncompiled, parts_rows
 from .tree_prior import BranchingProcess
 
@@ -32,7 +32,7 @@ class Visit(NamedTuple):
     number: int
     """Index of the node in the tree."""
     cell: PlainCell
-    split: Split | None
+    split: PlainSplit | None
     """Split of an inner node, None for a leaf or if the codes of the model cannot express the split."""
 
 
@@ -55,13 +55,13 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
             todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
 
 
-def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Split | None:
+def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> PlainSplit | None:
     """Return the split of an inner node of ``tree`` in the codes of the model, or None if they cannot express it."""
     k, categories = int(tree.feature[node]), int(tree.categories[node])
     if (categories >= 0) != model.columns.is_nominal[k]:
         return None
     if categories >= 0:
-        return Split(k, -1, categories & ((1 << int(model.n_codes[k])) - 1))
+        return PlainSplit(k, -1, categories & ((1 << int(model.n_codes[k])) - 1))
     threshold, c = float(tree.threshold[node]), int(model.columns.coordinate(k, tree.default_left[node]))
     scale = model.scales[c]
     if np.isnan(threshold) and k not in model.columns.twins:
@@ -72,7 +72,7 @@ def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> Spl
         # a threshold among the values of one code parts nothing in a cell that lacks the code
         code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
         cut = None if code in cell.codes(c) else code
-    return None if cut is None else Split(c, cut, -1)
+    return None if cut is None else PlainSplit(c, cut, -1)
 
 
 class GrownTree(NamedTuple):
@@ -82,7 +82,7 @@ class GrownTree(NamedTuple):
     leaves: list[PlainCell]
 
 
-def grow_tree(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> GrownTree:
+def grow_plain_tree(model: TreeModel, decide: Callable[[PlainCell], PlainSplit | None]) -> GrownTree:
     """Grow a tree from the root in preorder: ``decide`` returns the split of a cell, or None to make it a leaf."""
     nodes: list[list] = []
     leaves = []
@@ -111,7 +111,7 @@ def grow_tree(model: TreeModel, decide: Callable[[PlainCell], Split | None]) -> 
 
 
 def _in_data_units(
-    model: TreeModel, cell: PlainCell, split: Split, default_left: bool
+    model: TreeModel, cell: PlainCell, split: PlainSplit, default_left: bool
 ) -> tuple[float, int, tuple[float, float]]:
     """Return the threshold of a split of a cell, its categories that go left, and the values next to the threshold.
 
@@ -173,7 +173,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
     class TooDeep(Exception):
         pass
 
-    def decide(cell: PlainCell) -> Split | None:
+    def decide(cell: PlainCell) -> PlainSplit | None:
         forced = model.is_forced(cell)
         if forced and not conditioned:
             return None
@@ -187,7 +187,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
     for _ in range(MAX_TRIES if conditioned else 1):
         log_weight = None if weights_prior is None else weights_prior.draw(rng, model.n_features)
         try:
-            return grow_tree(model, decide)
+            return grow_plain_tree(model, decide)
         except TooDeep:
             continue
     return None

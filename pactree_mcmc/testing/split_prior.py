@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.checks import check_count, read_generator, repr_of
 from ..model import ChipmanPrior, TreeModel
-from ..model.cells import PlainCell, Split
+from ..model.cells import PlainCell, PlainSplit
 from ..model.split_prior.base import SplitPrior
 from ..model.split_prior.geometry import call_uncompiled, has_one_split_per_feature, parts_rows
 from .plain import plain_package
@@ -185,7 +185,7 @@ class _SplitPriorCheck:
         for probability, result in all_outcomes(
             lambda rng: self.splits.draw_split(rng, chain.model, chain.packed_state, node)
         ):
-            split = Split(int(result.feature), int(result.cut), int(result.categories))
+            split = PlainSplit(int(result.feature), int(result.cut), int(result.categories))
             key = self._key(cell, split)
             self._require(
                 key in plain_log_p, cell, f"a split that compiled code draws and the plain form lacks, {split}"
@@ -230,17 +230,17 @@ class _SplitPriorCheck:
             is_right = is_right and (self.columns[k] or box[k, 1] == side.high[k])
         self._require(bool(is_right), cell, f"other children compiled than plainly, of {split}")
 
-    def _all_splits(self, cell: PlainCell) -> Iterator[Split]:
+    def _all_splits(self, cell: PlainCell) -> Iterator[PlainSplit]:
         """Yield every split of a cell that any split prior could have: all subsets of categories and all cuts."""
         for k, n_codes in enumerate(self.model.n_codes.tolist()):
             if self.columns[k]:
                 for bits in range(1 << n_codes):
-                    yield Split(k, -1, bits)
+                    yield PlainSplit(k, -1, bits)
             else:
                 for cut in range(-1, n_codes):
-                    yield Split(k, cut, -1)
+                    yield PlainSplit(k, cut, -1)
 
-    def _key(self, cell: PlainCell, split: Split) -> Hashable:
+    def _key(self, cell: PlainCell, split: PlainSplit) -> Hashable:
         """Return a key that is equal for two splits of a cell if and only if the prior counts them as the same."""
         goes_left = cell.goes_left(split)
         if self.parts_rows:

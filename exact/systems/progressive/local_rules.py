@@ -15,7 +15,7 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_number, check_type, read_numbers, repr_of
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.cells import PlainCell, Split
+from pactree_mcmc.model.cells import PlainCell, PlainSplit
 from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 
 from ...limits.intractable import Intractable
@@ -149,7 +149,7 @@ class ModelRule(NamedTuple):
 
     rule: LocalRule
     """Function as `check_local_rule` takes it."""
-    splits: list[Split]
+    splits: list[PlainSplit]
     """Splits by their numbers: feature, largest code to the left, categories."""
 
 
@@ -183,7 +183,7 @@ def local_rule(model: TreeModel) -> ModelRule:
         raise ValueError(
             f"{model.split_prior!r} has splits that are not cuts of X; give LocalCuts(), grids or dyadic cuts."
         )
-    splits = [Split(k, cut, -1) for k in range(model.n_features) for cut in range(int(model.n_codes[k]) - 1)]
+    splits = [PlainSplit(k, cut, -1) for k in range(model.n_features) for cut in range(int(model.n_codes[k]) - 1)]
 
     def rule(earlier: dict[str, int], leaf: str) -> np.ndarray:
         cell: PlainCell = model.root_cell()

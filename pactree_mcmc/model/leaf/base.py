@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import check_number, read_numbers, set_field
+from ...core.checks import MAX_EXACT_INTEGER, check_number, read_numbers, set_field
 from ...core.compile.address import address_of
 from ...core.names import fields_repr
 from ...files.encoding import register_class
@@ -90,8 +90,6 @@ class Target(NamedTuple):
 
 Theta = Sequence[np.ndarray]
 """Drawn parameters of leaves: arrays whose first axis is over leaves, or over the y to be drawn."""
-MAX_EXACT_INTEGER = 1 << 53
-"""Integer up to which float64 represents all integers."""
 
 
 class Leaf:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...core.special import betainc, betaincc, gammainc, gammaincc
+from ...table.coding import LARGEST_FLOAT
 
 MAX_SEARCH_STEPS = 140
 """Largest number of steps of the search for a quantile. 64 halvings reduce all floats to one, two steps for each."""
@@ -23,8 +24,6 @@ LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
 counts beyond the .0005-quantile. Count from which Poisson noise is below the rounding of floats, so that counts have
 the gamma distribution of their rate.
 """
-LARGEST_FLOAT = np.finfo(np.float64).max
-"""Largest finite float64."""
 
 
 class Distributions:

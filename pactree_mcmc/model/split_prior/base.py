@@ -15,7 +15,7 @@ from ...table.coding import AnyScale
 from ...table.columns import Columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
-from ..cells import PlainCell, Split
+from ..cells import PlainCell, PlainSplit
 from ..tree_prior import FixedShape
 
 N_CONCENTRATIONS = 200
@@ -214,11 +214,11 @@ class SplitPrior:
         """Return the number of splits of the cell on coordinate ``feature``; 0 if it is not admissible."""
         raise NotImplementedError
 
-    def admits(self, cell: PlainCell, split: Split) -> bool:
+    def admits(self, cell: PlainCell, split: PlainSplit) -> bool:
         """Return True if ``split`` is one of the splits of the cell on its feature."""
         raise NotImplementedError
 
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
         """Draw one of the splits of the cell on an admissible coordinate ``feature``, by their weights."""
         raise NotImplementedError
 
@@ -259,7 +259,7 @@ class SplitPrior:
         """Return the shape of the fixed tree, or None for other priors."""
         return None
 
-    def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
+    def children(self, cell: PlainCell, split: PlainSplit) -> tuple[PlainCell, PlainCell]:
         """Return the left and the right child of the cell."""
         return cell.split(split)
 
@@ -268,7 +268,7 @@ class SplitPrior:
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
-    def log_probability(self, cell: PlainCell, split: Split, feature_weights: np.ndarray | None = None) -> float:
+    def log_probability(self, cell: PlainCell, split: PlainSplit, feature_weights: np.ndarray | None = None) -> float:
         """Return log R(split | cell), the log probability of a split given that the cell is split; -inf if impossible.
 
         ``feature_weights`` (p,) are the current weights if these are unknown, None otherwise.
@@ -281,7 +281,7 @@ class SplitPrior:
             return -math.inf
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
-    def draw(self, rng: np.random.Generator, cell: PlainCell, log_weights: np.ndarray | None = None) -> Split:
+    def draw(self, rng: np.random.Generator, cell: PlainCell, log_weights: np.ndarray | None = None) -> PlainSplit:
         """Draw a split of a cell from its distribution R. ``log_weights`` (p,) are log feature weights, if unknown."""
         weight = self.admissible(cell)
         if log_weights is not None:

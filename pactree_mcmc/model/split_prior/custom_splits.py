@@ -17,7 +17,7 @@ from ...files.encoding import CODEC
 from ...table.coding import AnyScale, encode
 from ...table.columns import Columns, describe_columns, read_groups
 from ...table.reader import Table
-from ..cells import PlainCell, Split, set_bits
+from ..cells import PlainCell, PlainSplit, set_bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .cuts import GridCuts, LocalCuts
 from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, equal_weight, plain_weight, weight_at
@@ -450,10 +450,10 @@ class BoundSplits(SplitPrior):
             return float(self.of.count_splits(cell, feature) * weight.sum())
         return math.fsum(weight)
 
-    def admits(self, cell: PlainCell, split: Split) -> bool:
+    def admits(self, cell: PlainCell, split: PlainSplit) -> bool:
         return self.of.admits(cell, split) and self._weight_of_split(cell, split) > 0.0
 
-    def _weight_of_split(self, cell: PlainCell, split: Split) -> float:
+    def _weight_of_split(self, cell: PlainCell, split: PlainSplit) -> float:
         """Return the weight of a split of the cell that the prior ``of`` admits."""
         k = split.feature
         weight = self._weights(cell, k)
@@ -468,16 +468,16 @@ class BoundSplits(SplitPrior):
         mass = np.array([self.mass(cell, k) if w > 0.0 else 0.0 for k, w in enumerate(weight)])
         return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
 
-    def log_probability(self, cell: PlainCell, split: Split, feature_weights: np.ndarray | None = None) -> float:
+    def log_probability(self, cell: PlainCell, split: PlainSplit, feature_weights: np.ndarray | None = None) -> float:
         log_r = super().log_probability(cell, split, feature_weights)
         return log_r + math.log(self._weight_of_split(cell, split)) if log_r > -math.inf else log_r
 
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
         if cell.high[feature] < 0:
             return self.of.draw_split_of(rng, cell, feature)
         weight = self._weights(cell, feature)
         codes, rows = self._codes(cell, feature)
-        return Split(feature, int(rng.choice(codes[self._cut_places(rows)], p=weight / weight.sum())), -1)
+        return PlainSplit(feature, int(rng.choice(codes[self._cut_places(rows)], p=weight / weight.sum())), -1)
 
 
 def splits_from_outline(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:

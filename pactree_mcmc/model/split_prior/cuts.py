@@ -22,7 +22,7 @@ from ...table.coding import (
 )
 from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
-from ..cells import PlainCell, Split, set_bits
+from ..cells import PlainCell, PlainSplit, set_bits
 from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitPrior, check_weights
 
 
@@ -128,26 +128,26 @@ class LocalCuts(SplitPrior):
         min_rows, max_rows = self.min_leaf, int(rows.sum()) - self.min_leaf
         return sum(n_subsets for total, n_subsets in counts.items() if min_rows <= total <= max_rows)
 
-    def admits(self, cell: PlainCell, split: Split) -> bool:
+    def admits(self, cell: PlainCell, split: PlainSplit) -> bool:
         if self.trivial:
             return True
         left = int(cell.rows[cell.goes_left(split)].sum())
         return min(left, cell.n_rows - left) >= self.min_leaf
 
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
         nominal = self._is_nominal(cell, feature)
         if self.trivial:
             number = int(rng.integers(self.count_splits(cell, feature)))
             if number < 2:
                 last_code = int(cell.merged_rows.codes[feature].max())
-                all_left = Split(feature, last_code, (2 << last_code) - 1 if nominal else -1)
-                return all_left if number == 0 else Split(feature, -1, 0 if nominal else -1)
+                all_left = PlainSplit(feature, last_code, (2 << last_code) - 1 if nominal else -1)
+                return all_left if number == 0 else PlainSplit(feature, -1, 0 if nominal else -1)
         if not nominal:
-            return Split(feature, int(rng.choice(self._cuts(cell, feature))), -1)
+            return PlainSplit(feature, int(rng.choice(self._cuts(cell, feature))), -1)
         present = cell.rows_by_code(feature)[0]
         while True:
             left_codes = [int(present[0])] + [int(c) for c in present[1:] if rng.random() < 0.5]
-            split = Split(feature, -1, sum(1 << c for c in left_codes))
+            split = PlainSplit(feature, -1, sum(1 << c for c in left_codes))
             if len(left_codes) < len(present) and (self.trivial or self.admits(cell, split)):
                 return split
 
@@ -269,21 +269,21 @@ class GridCuts(SplitPrior):
         low, high = cell.span(feature)
         return high - low - 1
 
-    def admits(self, cell: PlainCell, split: Split) -> bool:
+    def admits(self, cell: PlainCell, split: PlainSplit) -> bool:
         k = split.feature
         if split.categories >= 0:
             return 0 < split.categories & cell.low[k] < cell.low[k]
         low, high = cell.span(k)
         return low <= split.cut < high - 1
 
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
         if cell.high[feature] >= 0:
             low, high = cell.span(feature)
-            return Split(feature, int(rng.integers(low, high - 1)), -1)
+            return PlainSplit(feature, int(rng.integers(low, high - 1)), -1)
         categories = set_bits(cell.low[feature])
         pattern = int(rng.integers((1 << (len(categories) - 1)) - 1))
         left_categories = [categories[0]] + [c for j, c in enumerate(categories[1:]) if pattern >> j & 1]
-        return Split(feature, -1, sum(1 << c for c in left_categories))
+        return PlainSplit(feature, -1, sum(1 << c for c in left_categories))
 
 
 @register_class
@@ -382,8 +382,8 @@ class DyadicCuts(SplitPrior):
         low, high = cell.span(feature)
         return int(high - low >= 2)
 
-    def admits(self, cell: PlainCell, split: Split) -> bool:
+    def admits(self, cell: PlainCell, split: PlainSplit) -> bool:
         return split.cut == sum(cell.span(split.feature)) // 2 - 1
 
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
-        return Split(feature, sum(cell.span(feature)) // 2 - 1, -1)
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
+        return PlainSplit(feature, sum(cell.span(feature)) // 2 - 1, -1)

@@ -16,7 +16,7 @@ from ...table.reader import Table
 from ...table.values import ordered_values
 from ...tree.arrays import LEAF, depths_without_joint
 from ...tree.tree import Tree, check_tree
-from ..cells import PlainCell, Split
+from ..cells import PlainCell, PlainSplit
 from ..tree_prior import FixedShape
 from .base import DESIGN, FIXED, SplitPrior
 
@@ -214,18 +214,18 @@ class _BoundFixedTree(FixedTree):
     splits: Any = None
     """Records (n_nodes,) of dtype DESIGN."""
 
-    def _split(self, node: int) -> Split:
+    def _split(self, node: int) -> PlainSplit:
         """Return the split of a node of the fixed tree in the codes of the model."""
         record = self.splits[node]
-        return Split(int(record.feature), int(record.cut), int(record.categories))
+        return PlainSplit(int(record.feature), int(record.cut), int(record.categories))
 
-    def admits(self, cell: PlainCell, split: Split) -> bool:
+    def admits(self, cell: PlainCell, split: PlainSplit) -> bool:
         return split == self._split(cell.node)
 
-    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> Split:
+    def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
         return self._split(cell.node)
 
-    def children(self, cell: PlainCell, split: Split) -> tuple[PlainCell, PlainCell]:
+    def children(self, cell: PlainCell, split: PlainSplit) -> tuple[PlainCell, PlainCell]:
         nodes = int(self.tree.left[cell.node]), int(self.tree.right[cell.node])
         left, right = cell.split(split, nodes)
         deeper = cell.depth + (not self.joint[cell.node])

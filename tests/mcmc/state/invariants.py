@@ -9,7 +9,7 @@ from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.mcmc.state.terms import subtree_log_score
 from pactree_mcmc.mcmc.sums import interval_sums as _line
 from pactree_mcmc.mcmc.sums import split_sums as _scan
-from pactree_mcmc.model.cells import Split
+from pactree_mcmc.model.cells import PlainSplit
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.joining import join_chains
 from pactree_mcmc.testing.plain import Record
@@ -197,25 +197,25 @@ def all_splits(model, cell):
         if model.columns.is_nominal[k]:
             present = model.categories_in(cell, k) or sum(1 << int(c) for c in np.unique(cell.codes(k)))
             if model.split_prior.kind == LOCAL_TRIVIAL:
-                yield Split(k, -1, (1 << scale.n_codes) - 1)
+                yield PlainSplit(k, -1, (1 << scale.n_codes) - 1)
                 if len(cell.index):
-                    yield Split(k, -1, 0)
+                    yield PlainSplit(k, -1, 0)
             lowest, others = present & -present, present & (present - 1)
             part = others
             while part:
                 part = (part - 1) & others
-                yield Split(k, -1, lowest | part)
+                yield PlainSplit(k, -1, lowest | part)
         elif model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL):
             codes = np.unique(cell.codes(k))
             if model.split_prior.kind == LOCAL_TRIVIAL:
-                yield Split(k, scale.n_codes - 1, -1)
+                yield PlainSplit(k, scale.n_codes - 1, -1)
                 if len(codes):
-                    yield Split(k, -1, -1)
+                    yield PlainSplit(k, -1, -1)
             for cut in codes[:-1].tolist():
-                yield Split(k, cut, -1)
+                yield PlainSplit(k, cut, -1)
         else:
             for cut in range(int(cell.low[k]), int(cell.high[k]) - 1):
-                yield Split(k, cut, -1)
+                yield PlainSplit(k, cut, -1)
 
 
 def check_untouched_ranges(model, chain):
