@@ -22,14 +22,14 @@ def plain_kl(p, q):
 def test_kl_inverse_is_a_root(p, complexity):
     ends = {True: (p, 1.0 - 1e-16), False: (1e-300, p)}
     for upper, (low, high) in ends.items():
-        found = kl_inverse(p, complexity, upper=upper)
+        result = kl_inverse(p, complexity, upper=upper)
         if p == 0.0 and not upper:
-            assert found == 0.0
+            assert result == 0.0
         elif plain_kl(p, high if upper else low) <= complexity:
-            assert found == pytest.approx(high if upper else low, abs=1e-15)
+            assert result == pytest.approx(high if upper else low, abs=1e-15)
         else:
             root = brentq(lambda q: plain_kl(p, q) - complexity, low, high, xtol=1e-15, rtol=1e-14)
-            assert found == pytest.approx(root, **EXACT)
+            assert result == pytest.approx(root, **EXACT)
 
 
 def test_kl_inverse_of_arrays_and_ends():
@@ -48,12 +48,12 @@ def test_kl_inverse_of_arrays_and_ends():
 @pytest.mark.parametrize("delta", [0.9, 0.05, 1e-9, 1e-200])
 def test_binomial_tail_inversion_is_a_root(n, fraction, delta):
     errors = int(fraction * n)
-    found = binomial_tail_inversion(errors, n, math.log(delta))
+    result = binomial_tail_inversion(errors, n, math.log(delta))
     quantile = beta.isf(delta, errors + 1, n - errors)
-    assert found == pytest.approx(1.0 if math.isnan(quantile) else quantile, **EXACT)  # it gives up close to 1
+    assert result == pytest.approx(1.0 if math.isnan(quantile) else quantile, **EXACT)  # it gives up close to 1
     if delta > 1e-10:
         root = brentq(lambda q: binom.logcdf(errors, n, q) - math.log(delta), 1e-15, 1.0 - 1e-15, xtol=1e-16)
-        assert found == pytest.approx(root, **EXACT)
+        assert result == pytest.approx(root, **EXACT)
 
 
 def test_binomial_tail_inversion_below_the_smallest_float():
@@ -66,10 +66,10 @@ def test_binomial_tail_inversion_below_the_smallest_float():
 @pytest.mark.parametrize("kl", [0.0, 3.0, 80.0])
 def test_optimal_lambda_minimises(risk, kl):
     lam = optimal_lambda(risk, kl, 500, 0.05)
-    found = minimize_scalar(
+    result = minimize_scalar(
         lambda t: pac_bayes_lambda(risk, kl, 500, 0.05, t).raw, bounds=(1e-6, 2 - 1e-6), method="bounded"
     )
-    assert pac_bayes_lambda(risk, kl, 500).raw <= found.fun * (1.0 + 1e-12)
+    assert pac_bayes_lambda(risk, kl, 500).raw <= result.fun * (1.0 + 1e-12)
 
     def slope(t):
         a, c = risk, (kl + math.log(2.0 * math.sqrt(500) / 0.05)) / 500

@@ -52,8 +52,8 @@ def test_its_parts(post):
     assert all(bound.delta == pytest.approx(0.1 * DELTA_FRACTIONS[name]) for name, bound in c.bounds.items())
     assert c.paid["one tree"] == pytest.approx(math.log(12))
     assert c.vote is min(c.bounds.values(), key=lambda bound: bound.raw)
-    drawn = post.draw_trees(100, 3)
-    prior = np.array([sum(tree == other for other in drawn) for tree in c.trees]) / 100
+    sample = post.draw_trees(100, 3)
+    prior = np.array([sum(tree == other for other in sample) for tree in c.trees]) / 100
     assert np.array_equal(c.weights["as fitted"], prior)
     assert c.bounds["as fitted"].raw == pc.holdout(int(np.sum(post.predict(X) != y)), 400, 0.05).raw
     singles = [

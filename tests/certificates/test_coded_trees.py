@@ -58,8 +58,8 @@ def encode(tree, X, rows):
 
 def decode(message, kept):
     """The tree, from its message and the rows kept alone: nested tuples, or a label."""
-    above, letters, held = message
-    row_of = np.repeat(np.arange(len(held)), held)
+    above, letters, rows_per_threshold = message
+    row_of = np.repeat(np.arange(len(rows_per_threshold)), rows_per_threshold)
     children = {(parent, side): i for i, (parent, side) in ((i, a) for i, a in enumerate(above) if a is not None)}
 
     def at(i):
@@ -148,10 +148,10 @@ def test_halvings_are_the_largest_that_hold_the_rows():
         )
         kappa = halvings_of_rows(X, ranges)
         middle, half = ranges.mean(axis=1), np.diff(ranges)[:, 0] / 2
-        for needed, found in ((middle - X.min(0), kappa[0]), (X.max(0) - middle, kappa[1])):
+        for distance, result in ((middle - X.min(0), kappa[0]), (X.max(0) - middle, kappa[1])):
             for k in range(3):
-                fits = [a for a in range(MAX_HALVINGS + 1) if half[k] * 2.0**-a >= needed[k]]
-                assert found[k] == (max(fits) if needed[k] > 0 else 0)
+                fits = [a for a in range(MAX_HALVINGS + 1) if half[k] * 2.0**-a >= distance[k]]
+                assert result[k] == (max(fits) if distance[k] > 0 else 0)
 
 
 def cheapest(low, high, ends, most=6):
@@ -183,10 +183,10 @@ def test_coded_thresholds_are_the_cheapest(seed):
     halving = {pair: -math.log(zeta(pair[0]) * zeta(pair[1])) for pair in pairs}
     least = min(sum(costs[pair] - halving[pair] for costs in each) + halving[pair] for pair in pairs)
     assert shared.terms["thresholds, nats"] + shared.terms["halvings, nats"] == pytest.approx(least)
-    for halvings, together in itertools.product(("rows", "cheapest"), (False, True)):
-        bound = pc.occam_tree_bound(tree, X, y, ranges=ranges, halvings=halvings, shared=together)
+    for halvings, is_shared in itertools.product(("rows", "cheapest"), (False, True)):
+        bound = pc.occam_tree_bound(tree, X, y, ranges=ranges, halvings=halvings, shared=is_shared)
         assert np.array_equal(bound.tree.predict(X), tree.predict(X))
-        assert bound.raw >= (shared.raw if together else own.raw) - 1e-12
+        assert bound.raw >= (shared.raw if is_shared else own.raw) - 1e-12
 
 
 def test_shared_halvings_are_those_of_features_with_rows_on_that_side():

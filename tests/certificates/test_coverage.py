@@ -24,11 +24,11 @@ def all_trees():
 
     def shapes(low, high, depth):
         yield None, 0.0
-        inside = [c for c in (1.5, 3.5, 5.5) if low < c < high]
-        for cut in inside if depth < 2 else []:
+        cuts_in_cell = [c for c in (1.5, 3.5, 5.5) if low < c < high]
+        for cut in cuts_in_cell if depth < 2 else []:
             for left, a in shapes(low, cut, depth + 1):
                 for right, b in shapes(cut, high, depth + 1):
-                    yield (cut, left, right), a + b - math.log(len(inside)) + math.log(0.5)
+                    yield (cut, left, right), a + b - math.log(len(cuts_in_cell)) + math.log(0.5)
 
     for shape, log_prior in shapes(-1.0, 8.0, 0):
         leaves = _leaves(shape)
@@ -90,15 +90,15 @@ def test_pac_bayes(world, price):
     (risk, tandem), (true_risk, true_tandem), vote, disagreement, kl = _posteriors(world, price)
     failed = np.zeros(7)
     for s in range(SAMPLES):
-        given = float(kl[s]), N, DELTA
+        arguments = float(kl[s]), N, DELTA
         failed += [
-            pc.pac_bayes_kl(risk[s], *given).raw < true_risk[s],
-            pc.pac_bayes_lambda(risk[s], *given).raw < true_risk[s],
-            pc.vote_factor_two(risk[s], *given).raw < vote[s],
-            pc.vote_tandem(tandem[s], *given).raw < vote[s],
-            pc.vote_tandem(tandem[s], *given).terms["bound on T(Q)"] < true_tandem[s],
-            pc.vote_cantelli(risk[s], tandem[s], *given).raw < vote[s],
-            pc.vote_disagreement(risk[s], disagreement[s], *given).raw < vote[s],
+            pc.pac_bayes_kl(risk[s], *arguments).raw < true_risk[s],
+            pc.pac_bayes_lambda(risk[s], *arguments).raw < true_risk[s],
+            pc.vote_factor_two(risk[s], *arguments).raw < vote[s],
+            pc.vote_tandem(tandem[s], *arguments).raw < vote[s],
+            pc.vote_tandem(tandem[s], *arguments).terms["bound on T(Q)"] < true_tandem[s],
+            pc.vote_cantelli(risk[s], tandem[s], *arguments).raw < vote[s],
+            pc.vote_disagreement(risk[s], disagreement[s], *arguments).raw < vote[s],
         ]
     assert np.all(failed <= DELTA * SAMPLES), failed
 
@@ -124,18 +124,18 @@ def test_one_tree(world):
     bits = math.log2(3.0)
     length = np.array([pc.tree_bits(tree, bits)[0] for tree in trees])
     errors = np.einsum("tpc,spc->st", wrong, counts)
-    chosen = np.argmin(errors / N + np.sqrt(length / N), axis=1)
+    best_tree = np.argmin(errors / N + np.sqrt(length / N), axis=1)
     failed = np.zeros(7)
     for s in range(SAMPLES):
-        t, e = chosen[s], int(errors[s, chosen[s]])
+        t, e = best_tree[s], int(errors[s, best_tree[s]])
         x = np.repeat(POINTS.repeat(2), counts[s].ravel())[:, None]
         y = np.repeat(np.tile([0, 1], 8), counts[s].ravel())
         tree = trees[t]
-        given = {"split_bits": bits, "delta": DELTA}
-        held = set(range(tree.n_nodes)) <= _nodes_met(tree, x)
+        arguments = {"split_bits": bits, "delta": DELTA}
+        has_rows = set(range(tree.n_nodes)) <= _nodes_met(tree, x)
         failed += [
-            pc.naive_occam(tree, x, y, **given).raw < true[t],
-            held and pc.root_fragment(tree, x, y, **given).raw < true[t],
+            pc.naive_occam(tree, x, y, **arguments).raw < true[t],
+            has_rows and pc.root_fragment(tree, x, y, **arguments).raw < true[t],
             tree.threshold[0] in (0.0, 3.5) and pc.dyadic_tree_bound(tree, x, y, delta=DELTA).raw < true[t],
             pc.occam_discrete(tree.n_nodes, 2, 3, N, e, DELTA).raw < true[t],
             pc.occam_continuous(tree.n_nodes, 2, [2] * (tree.n_leaves - 1), N, e, DELTA).raw < true[t],

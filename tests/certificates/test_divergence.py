@@ -30,9 +30,9 @@ def table(n, seed=0):
 
 def model_with(split_prior, n=40, columns=("u", "v", "c"), **more):
     X, y = table(n)
-    given = {"leaf": pt.FrozenLaplace(), "estimation": np.arange(n) % 2 == 0, **more}
+    options = {"leaf": pt.FrozenLaplace(), "estimation": np.arange(n) % 2 == 0, **more}
     prior = pt.ChipmanPrior(0.8, 0.8, max_depth=3)
-    return pt.TreeModel(X[list(columns)], y, tree_prior=prior, split_prior=split_prior, missing="branch", **given)
+    return pt.TreeModel(X[list(columns)], y, tree_prior=prior, split_prior=split_prior, missing="branch", **options)
 
 
 SPLIT_PRIORS = {
@@ -134,7 +134,7 @@ def rewritten(model, tree, rng):
             return
         (cell, split), sides = nodes[i], [int(tree.left[i]), int(tree.right[i])]
         if split.categories >= 0:
-            whole = (1 << int(model.n_codes[k])) - 1
+            all_categories = (1 << int(model.n_codes[k])) - 1
             there = (
                 sum(1 << c for c in set(cell.codes(k).tolist()))
                 if model.split_prior.kind in (0, 1)
@@ -143,7 +143,7 @@ def rewritten(model, tree, rng):
             mask = split.categories & there
             if 0 < mask < there and rng.random() < 0.5:
                 mask, sides = there & ~mask, sides[::-1]
-            out[here][4] = mask | (int(rng.integers(whole + 1)) & ~there)
+            out[here][4] = mask | (int(rng.integers(all_categories + 1)) & ~there)
         else:
             out[here][1] = float(tree.threshold[i])
             left = cell.goes_left(split)
@@ -166,9 +166,9 @@ def test_trees_written_in_other_ways_are_the_same(split_prior):
     model = SPLIT_PRIORS[split_prior]()
     post, rng = exact.solve(model).sample(150, rng=2), np.random.default_rng(3)
     trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
-    again = [rewritten(model, tree, rng) for tree in trees]
-    assert sum(a != b for a, b in zip(trees, again)) > 0.3 * len(trees)
-    for a, b in zip(trees, again):
+    rewritten_trees = [rewritten(model, tree, rng) for tree in trees]
+    assert sum(a != b for a, b in zip(trees, rewritten_trees)) > 0.3 * len(trees)
+    for a, b in zip(trees, rewritten_trees):
         assert model.log_prior(a) == pytest.approx(model.log_prior(b), abs=1e-12)
     draws = np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1)
     both = pt.posterior_from_trees(model, trees + again, draws)

@@ -75,10 +75,10 @@ def penalty(tree, rows, bits, leaves, delta):
     for v in leaves:
         inner = [i for i in subtree(tree, v) if tree.feature[i] != LEAF]
         below = 2 + 3 * len(inner) + sum(bits[i] for i in inner)
-        way = 1 + 2 * len(path(tree, v)) + sum(bits[i] for i in path(tree, v))
+        path_bits = 1 + 2 * len(path(tree, v)) + sum(bits[i] for i in path(tree, v))
         n, level = rows[v], math.log(2 / delta)
         term = math.sqrt(math.log(2) * below / (2 * n))
-        term += 2 * (math.sqrt(way / n) + way / n) + 2 * (math.sqrt(level / n) + level / n)
+        term += 2 * (math.sqrt(path_bits / n) + path_bits / n) + 2 * (math.sqrt(level / n) + level / n)
         total += n / rows[0] * term
     return total
 
@@ -132,10 +132,10 @@ def test_the_example_of_section_three(eps, penalty, ratio, naive):
     tree = Tree([0, 0, -1, -1, 0, -1, -1], [0.5, 0.2, 0, 0, 0.7, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0])
     bits = np.array([2.0 / ln2 * eps * n, eps**4 * n])
     rows = [n, round(eps * n), round(eps * n) - 1, 1, n - round(eps * n), n - round(eps * n) - 1, 1]
-    found = pc.compute_R(tree, rows, split_bits=np.array([4.0, bits[0] - 5.0, 0, 0, bits[1] - 5.0, 0, 0]))
-    assert found.leaves.tolist() == [1, 4]
-    assert found.penalty == pytest.approx(penalty, rel=1e-3)
-    assert found.penalty / (ln2 * bits.sum() / (2 * n)) == pytest.approx(ratio, abs=6e-4)
+    result = pc.compute_R(tree, rows, split_bits=np.array([4.0, bits[0] - 5.0, 0, 0, bits[1] - 5.0, 0, 0]))
+    assert result.leaves.tolist() == [1, 4]
+    assert result.penalty == pytest.approx(penalty, rel=1e-3)
+    assert result.penalty / (ln2 * bits.sum() / (2 * n)) == pytest.approx(ratio, abs=6e-4)
     assert math.sqrt(ln2 * bits.sum() / (2 * n)) == pytest.approx(naive, abs=6e-4)
 
 
@@ -172,9 +172,9 @@ def test_dyadic_tree(cyclic):
     n, small = len(X), 0.04 / 2.0
     expected = np.mean(tree.predict(X) != y)
     left, low = X[:, 0] <= 0.5, X[:, 1] <= 0.5
-    for held, depth in [(left & low, 2), (left & ~low, 2), (~left, 1)]:
+    for is_in_cell, depth in [(left & low, 2), (left & ~low, 2), (~left, 1)]:
         nats = (2 * (depth + 1) + (0 if cyclic else depth)) * math.log(2.0)
-        fraction = 4.0 * max(held.mean(), (nats + math.log(1 / small)) / n)
+        fraction = 4.0 * max(is_in_cell.mean(), (nats + math.log(1 / small)) / n)
         expected += math.sqrt(2.0 * fraction * (nats + math.log(2 / small)) / n)
     assert pc.dyadic_tree_bound(tree, X, y, delta=0.04, cyclic=cyclic).raw == pytest.approx(expected)
 
@@ -190,8 +190,8 @@ def test_dyadic_penalty_of_large_and_of_nearly_empty_cells(n_classes, cyclic):
         nats = (2 * (depth + 1) + (0 if cyclic else depth * math.log2(p))) * math.log(2.0)
         fraction = 4.0 * max(rows / n, (nats + math.log(1 / delta)) / n)
         expected = math.sqrt(2.0 * fraction * (nats + math.log(n_classes / delta)) / n)
-        found = pc.dyadic_penalty([rows], [depth], n, p, delta, n_classes=n_classes, cyclic=cyclic)
-        assert found[0] == pytest.approx(expected)
+        result = pc.dyadic_penalty([rows], [depth], n, p, delta, n_classes=n_classes, cyclic=cyclic)
+        assert result[0] == pytest.approx(expected)
 
 
 def slack(level, path, below, n):

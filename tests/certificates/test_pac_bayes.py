@@ -100,9 +100,9 @@ def test_constant_of_the_confidence():
     """2 sqrt(n) is no less than the sum it bounds, for small n too."""
     for n in range(1, 60):
         k = np.arange(n + 1)
-        ways = np.array([math.comb(n, int(j)) for j in k])
+        n_subsets = np.array([math.comb(n, int(j)) for j in k])
         powers = [(j / n) ** j * (1.0 - j / n) ** (n - j) for j in k]
-        assert ways @ np.array(powers) <= 2.0 * math.sqrt(n) + 1e-12
+        assert n_subsets @ np.array(powers) <= 2.0 * math.sqrt(n) + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def test_exact_terms_equal_enumeration(seed):
     reference, post = Reference(problem), exact.solve(model)
     found = empirical_losses(post)
     risk, tandem = naive_losses(problem, reference.posterior())
-    assert found.n == len(problem.X) - sum(map(bool, problem.estimation))
-    assert found.risk == pytest.approx(risk, **CLOSE)
-    assert found.tandem == pytest.approx(tandem, **CLOSE)
+    assert result.n == len(problem.X) - sum(map(bool, problem.estimation))
+    assert result.risk == pytest.approx(risk, **CLOSE)
+    assert result.tandem == pytest.approx(tandem, **CLOSE)
     log_mass = math.log(math.fsum(math.exp(log_prior) for _, log_prior, _ in reference.entries))
     kl = math.fsum(
         q * (math.log(q) - (log_prior - log_mass))
@@ -72,8 +72,8 @@ CUTS = pt.GridCuts([np.arange(0.1, 1.0, 0.1), [0.25, 0.5, 0.75]])
 
 def step_model(**changes):
     X, y, E = steps()
-    given = {"leaf": pt.PacBayesLoss(0.2), "split_prior": CUTS, "estimation": E} | changes
-    return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=3), **given)
+    options = {"leaf": pt.PacBayesLoss(0.2), "split_prior": CUTS, "estimation": E} | changes
+    return pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=3), **options)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def test_draws_are_a_finite_posterior(solved):
     )
     found = empirical_losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
-    assert found.n == (~E).sum()
-    assert found.risk == pytest.approx((1.0 - p).mean())
-    assert found.tandem == pytest.approx(((1.0 - p) ** 2).mean())
+    assert result.n == (~E).sum()
+    assert result.risk == pytest.approx((1.0 - p).mean())
+    assert result.tandem == pytest.approx(((1.0 - p) ** 2).mean())
 
 
 def test_parts_of_a_certificate(solved):
@@ -130,8 +130,8 @@ def test_allowed(changes):
 def test_power():
     """A weight that all counted rows share makes the posterior of that power: of PacBayesLoss, another lambda."""
     E = steps()[2]
-    half, whole = (exact.solve(step_model(sample_weight=np.where(E, 1.0, w))).certificate() for w in (0.5, 1.0))
-    assert half.n == whole.n == (~E).sum() and half.kl < whole.kl and half.risk > whole.risk
+    half, full = (exact.solve(step_model(sample_weight=np.where(E, 1.0, w))).certificate() for w in (0.5, 1.0))
+    assert half.n == full.n == (~E).sum() and half.kl < full.kl and half.risk > full.risk
     leaf = step_model().leaf
     lower = step_model(leaf=pt.PacBayesLoss(0.5 * leaf.lambda1, leaf.lambda2 * np.sqrt(0.5)))
     same = exact.solve(lower).certificate()
@@ -195,22 +195,22 @@ def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
     X, y, E = steps()
     strange = y.copy()
     strange[np.flatnonzero(~E)[0]] = "c"
-    stump, given = pt.Tree([-1], [0.0], [0], [0]), {"split_prior": CUTS, "estimation": E}
+    stump, options = pt.Tree([-1], [0.0], [0], [0]), {"split_prior": CUTS, "estimation": E}
     values = []
     for labels in (y, strange):
-        model = pt.TreeModel(X, labels, leaf=pt.FrozenLaplace(50.0), tree_prior=pt.ChipmanPrior(0.0, 1.0), **given)
+        model = pt.TreeModel(X, labels, leaf=pt.FrozenLaplace(50.0), tree_prior=pt.ChipmanPrior(0.0, 1.0), **options)
         values.append(exact.solve(model).predict_proba(X[:1])[0, :2])
     assert abs(values[0] - values[1]).min() > 0.04
-    told = (
+    reason = (
         "class 'c' occurs only in counted rows, and the number of classes sets the probabilities of every FrozenLaplace"
     )
-    assert told in model.certificate_obstacle()
-    with pytest.raises(ValueError, match=told):
+    assert reason in model.certificate_obstacle()
+    with pytest.raises(ValueError, match=reason):
         exact.solve(model).certificate()
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=reason):
         pt.progressive_mixture(model, engine="mcmc", kernel="grow-prune", draws=10, chains=2, rng=0).certificate()
     # the labels of PacBayesLoss are those of E whatever S holds; its new class is an error of every tree
-    loss = pt.TreeModel(X, strange, leaf=pt.PacBayesLoss(0.2), **given)
+    loss = pt.TreeModel(X, strange, leaf=pt.PacBayesLoss(0.2), **options)
     assert loss.certificate_obstacle() is None
     risks = [
         empirical_losses(exact.solve(pt.TreeModel(X, labels, leaf=pt.PacBayesLoss(0.0), **given))).risk
@@ -246,7 +246,7 @@ def parted_table(seed, n=60, n_counted=40):
 @pytest.mark.parametrize("split_prior", ["grid", "dyadic", "quantiles", "range", "local"])
 def test_without_obstacle_prior_and_leaves_are_functions_of_E(split_prior, leaf):
     """Other rows of S, the same E: the prior of every tree and what its leaves predict stay, or a model objects."""
-    asked = {
+    split_priors = {
         "grid": pt.GridCuts([[0.3, 0.6], [0.5], None]),
         "dyadic": pt.DyadicCuts(2, bounds=[[0.0, 1.0]] * 2),
         "quantiles": pt.GridCuts(3),
@@ -254,30 +254,32 @@ def test_without_obstacle_prior_and_leaves_are_functions_of_E(split_prior, leaf)
         "local": pt.LocalCuts(),
     }[split_prior]
     columns = ["u", "v"] if split_prior in ("dyadic", "range") else ["u", "v", "c"]
-    found, objected = [], 0
+    result, objected = [], 0
     for seed in range(12):
         X, y, E = parted_table(seed)
         model = pt.TreeModel(
-            X[columns], y, split_prior=asked, leaf=leaf, estimation=E, missing="branch",
+            X[columns], y, split_prior=split_priors, leaf=leaf, estimation=E, missing="branch",
             nominal=["c"] if "c" in columns else None, tree_prior=pt.ChipmanPrior(0.7, 1.0, max_depth=2),
         )  # fmt: skip
         if model.certificate_obstacle() is not None:
             objected += 1
             continue
-        if not found:
+        if not result:
             trees = exact.solve(model).draw_trees(30, 0)
-        told = []
+        summaries = []
         for tree in trees:
             cells = [cell for number, cell, _ in model.visit(tree) if tree.feature[number] == -1]
             stats = np.array([cell.stats(model.leaf.n_stats(model.target)) for cell in cells])
             value = model.leaf.value(stats, model.target)
-            told.append((round(model.log_prior(tree), 9), value[:, :2].round(12).tolist(), abs(value[:, 2:]).sum()))
-        found.append(told)
+            summaries.append(
+                (round(model.log_prior(tree), 9), value[:, :2].round(12).tolist(), abs(value[:, 2:]).sum())
+            )
+        result.append(summaries)
     if split_prior in ("quantiles", "range", "local"):
         assert objected == 12
     else:
         assert 2 <= objected <= 10
-        assert all(told == found[0] for told in found)
+        assert all(summaries == result[0] for summaries in result)
 
 
 def test_obstacles_are_known_before_anything_is_sampled():
@@ -293,10 +295,10 @@ def test_obstacles_are_known_before_anything_is_sampled():
         penalised.certificate_obstacle(sampled=1)
     gap = X.copy()
     gap[np.flatnonzero(~E)[0], 1] = np.nan
-    given = {"split_prior": CUTS, "leaf": pt.PacBayesLoss(1.0), "estimation": E, "missing": "branch"}
-    assert "column 'x1' lacks values only in counted rows" in pt.TreeModel(gap, y, **given).certificate_obstacle()
+    options = {"split_prior": CUTS, "leaf": pt.PacBayesLoss(1.0), "estimation": E, "missing": "branch"}
+    assert "column 'x1' lacks values only in counted rows" in pt.TreeModel(gap, y, **options).certificate_obstacle()
     gap[np.flatnonzero(E)[0], 1] = np.nan
-    assert pt.TreeModel(gap, y, **given).certificate_obstacle() is None
+    assert pt.TreeModel(gap, y, **options).certificate_obstacle() is None
 
 
 def test_regressions_and_levels_are_refused(solved):

@@ -24,8 +24,10 @@ PROBLEMS = [
 @pytest.mark.parametrize("given", PROBLEMS)
 def test_split_kl_written_out(given):
     risk, tandem, kl, n = given
-    price = (2 * kl + math.log(2 * math.sqrt(n) / (0.1 / 3))) / n
-    both, any_one, alike = (pc.kl_inverse(p, price) for p in (tandem, 2 * risk - tandem, 1 - 2 * risk + 2 * tandem))
+    complexity = (2 * kl + math.log(2 * math.sqrt(n) / (0.1 / 3))) / n
+    both, any_one, alike = (
+        pc.kl_inverse(p, complexity) for p in (tandem, 2 * risk - tandem, 1 - 2 * risk + 2 * tandem)
+    )
 
     def at(mu):
         if mu >= 0:
@@ -45,13 +47,13 @@ def test_coin_betting_written_out(given):
     risk, tandem, kl, n = given
     bound = pc.vote_coin_betting(*given, delta=0.1)
     regret = math.log(math.sqrt(math.pi)) + math.lgamma(n + 1) - math.lgamma(n + 0.5)
-    price = (2 * kl + regret + math.log(len(MUS) / 0.1)) / n
+    complexity = (2 * kl + regret + math.log(len(MUS) / 0.1)) / n
     mu = bound.terms["mu"]
     p, z = np.array([1 - 2 * risk + tandem, 2 * (risk - tandem), tandem]), np.array([mu**2, mu**2 - mu, (1 - mu) ** 2])
     m = bound.terms["bound on the mean"]
     betas = np.linspace(0.0, 1.0 / (z.max() - m), 20_001)[:-1]
     wealth = (p[:, None] * np.log1p(-betas * (z - m)[:, None])).sum(axis=0).max()
-    assert wealth == pytest.approx(price, abs=2e-4)
+    assert wealth == pytest.approx(complexity, abs=2e-4)
     assert bound.raw == pytest.approx(m / (0.5 - mu) ** 2)
     assert pc.vote_coin_betting(*given, delta=0.1, mus=[mu]).raw < bound.raw
 
@@ -79,27 +81,27 @@ def test_no_small_change_of_the_weights_lowers_the_bound_much(name):
     wrong, prior = errors(0), np.full(30, 1 / 30)
     of = FORMULAS[name]
     starts = [evaluate_weights(prior, prior, wrong), gibbs_weights(prior, wrong, 0.05)]
-    found = descend_weights(of, prior, wrong, starts)
-    value = of(found.risk, found.tandem, found.kl).raw
+    result = descend_weights(of, prior, wrong, starts)
+    value = of(result.risk, result.tandem, result.kl).raw
     assert value <= min(of(w.risk, w.tandem, w.kl).raw for w in starts)
-    assert found.weight.sum() == pytest.approx(1.0)
+    assert result.weight.sum() == pytest.approx(1.0)
     rng = np.random.default_rng(1)
     for scale in (0.01, 0.1, 1.0):
         for _ in range(60):
-            other = found.weight * np.exp(scale * rng.normal(size=30))
-            near = evaluate_weights(other / other.sum(), prior, wrong)
-            assert of(near.risk, near.tandem, near.kl).raw >= value - 1e-4
+            other = result.weight * np.exp(scale * rng.normal(size=30))
+            neighbour = evaluate_weights(other / other.sum(), prior, wrong)
+            assert of(neighbour.risk, neighbour.tandem, neighbour.kl).raw >= value - 1e-4
 
 
 def test_gibbs_weights_are_a_fixed_point():
     wrong, prior = errors(1), np.random.default_rng(0).dirichlet(np.ones(30))
-    found = gibbs_weights(prior, wrong, 0.05)
-    lam = pc.optimal_lambda(found.risk, found.kl, 200, 0.05)
-    again = prior * np.exp(-lam * (wrong.sum(axis=1) - wrong.sum(axis=1).min()))
-    assert found.weight == pytest.approx(again / again.sum(), abs=1e-5)
-    mean = found.weight @ wrong
-    assert (found.risk, found.tandem) == pytest.approx((mean.mean(), (mean**2).mean()))
-    assert found.kl == pytest.approx((found.weight * np.log(found.weight / prior)).sum())
+    result = gibbs_weights(prior, wrong, 0.05)
+    lam = pc.optimal_lambda(result.risk, result.kl, 200, 0.05)
+    expected_weight = prior * np.exp(-lam * (wrong.sum(axis=1) - wrong.sum(axis=1).min()))
+    assert result.weight == pytest.approx(expected_weight / expected_weight.sum(), abs=1e-5)
+    mean = result.weight @ wrong
+    assert (result.risk, result.tandem) == pytest.approx((mean.mean(), (mean**2).mean()))
+    assert result.kl == pytest.approx((result.weight * np.log(result.weight / prior)).sum())
 
 
 def failures(of, samples=150, n=60):
@@ -107,8 +109,8 @@ def failures(of, samples=150, n=60):
     rng, prior, failed = np.random.default_rng(3), np.full(40, 1 / 40), 0
     for _ in range(samples):
         wrong = (rng.random((40, n)) < 0.5).astype(np.uint8)
-        found = descend_weights(of, prior, wrong, [gibbs_weights(prior, wrong, 0.2)])
-        failed += of(found.risk, found.tandem, found.kl).raw < 0.5
+        result = descend_weights(of, prior, wrong, [gibbs_weights(prior, wrong, 0.2)])
+        failed += of(result.risk, result.tandem, result.kl).raw < 0.5
     return failed / samples
 
 
@@ -160,11 +162,11 @@ def test_the_smallest_sum_is_that_listed(weights):
 def test_many_small_weights_give_a_lower_bound(monkeypatch):
     rng = np.random.default_rng(0)
     monkeypatch.setattr(vote_bounds, "N_SUMMED_WEIGHTS", 4)
-    found = []
+    result = []
     for _ in range(200):
         weights = rng.dirichlet(np.full(9, 0.3))
-        found.append((least_half(weights), sums_listed(weights)))
-    ours, least = np.array(found).T
+        result.append((least_half(weights), sums_listed(weights)))
+    ours, least = np.array(result).T
     assert (ours <= least + 1e-11).all() and (ours >= 0.5).all() and (ours > 0.6).any()
 
 

@@ -121,10 +121,10 @@ SET_BY_VARIANCE = {
 
 @pytest.mark.parametrize("name", SET_BY_VARIANCE)
 def test_a_prior_is_not_set_by_a_variance_that_underflows(name):
-    leaf, given, y = SET_BY_VARIANCE[name]
+    leaf, defaults, y = SET_BY_VARIANCE[name]
     with pytest.raises(ValueError, match=r"y is too small: its .*; rescale y"):
         pt.TreeModel(X, y, leaf=leaf())
-    assert np.isfinite(pt.TreeModel(X, y, leaf=leaf(**given)).log_score(STUMP))
+    assert np.isfinite(pt.TreeModel(X, y, leaf=leaf(**defaults)).log_score(STUMP))
     larger = np.where(np.abs(y) < 1e-100, y * 1e30, y)
     assert np.isfinite(pt.TreeModel(X, larger, leaf=leaf()).log_score(STUMP))
 

@@ -68,8 +68,8 @@ def test_the_exact_engine_sums_over_all_trees(name):
     leaves = np.array([tree.n_leaves for tree in trees])
     pmf = truth.n_leaves_pmf()
     assert np.allclose(pmf, np.bincount(leaves, probability, minlength=len(pmf)), atol=1e-12)
-    used = np.array([[np.any(tree.feature == k) for k in range(model.n_features)] for tree in trees])
-    assert np.allclose(truth._feature_inclusion(), probability @ used, atol=1e-12)
+    is_split_on = np.array([[np.any(tree.feature == k) for k in range(model.n_features)] for tree in trees])
+    assert np.allclose(truth._feature_inclusion(), probability @ is_split_on, atol=1e-12)
     post = pt.posterior_from_trees(model, trees, [np.arange(len(trees))])
     rows = base.unit_numbers(np.arange(base.units.n_units))
     by_tree = np.array([post._values_by_draw(rows)[0, t] for t in range(len(trees))])
@@ -77,8 +77,8 @@ def test_the_exact_engine_sums_over_all_trees(name):
     stump = next(iter(truth._root_split_pmf().values()))
     assert stump == pytest.approx(probability[leaves == 1].sum())
     draws = truth.sample(50, rng=1)
-    given = [model.log_prior(draws.distinct_tree(t)) for t in range(draws.n_distinct_trees)]
-    assert np.allclose(draws.log_prior_of_tree, given)
+    log_priors = [model.log_prior(draws.distinct_tree(t)) for t in range(draws.n_distinct_trees)]
+    assert np.allclose(draws.log_prior_of_tree, log_priors)
 
 
 def test_a_posterior_kl_and_support_of_the_exact_engine():
@@ -96,8 +96,8 @@ def test_a_posterior_kl_and_support_of_the_exact_engine():
     listed = [list(cells.values()), list(splits.values())]
     for kind, expected in zip(("cell", "split"), listed, strict=True):
         # the root is listed among the cells of trees alone
-        found = np.sort(support.probability[support.table()["kind"].to_numpy() == kind])
-        assert np.allclose(found, np.sort(expected)[: len(found)])
+        result = np.sort(support.probability[support.table()["kind"].to_numpy() == kind])
+        assert np.allclose(result, np.sort(expected)[: len(result)])
     assert exact.compare(truth, truth.sample(2000, rng=3)).max_abs_z < 5.0
 
 

@@ -126,9 +126,9 @@ def test_conditioned_process_without_limit(rho):
 def test_a_forced_leaf_is_free_in_a_stopped_process_only():
     """The right child of x0 <= 2.5 holds one row."""
     tree = cut(2.5)
-    stopped = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.BranchingProcess(0.3, 5))
+    stopped_model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.BranchingProcess(0.3, 5))
     chipman = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.ChipmanPrior(0.9, 1.0))
-    assert stopped.log_prior(tree) == pytest.approx(math.log(0.3 / 6 * 0.7))
+    assert stopped_model.log_prior(tree) == pytest.approx(math.log(0.3 / 6 * 0.7))
     assert chipman.log_prior(tree) == pytest.approx(math.log(0.9 / 6 * 0.55))
 
 

@@ -35,14 +35,14 @@ def planted(split_prior="local", planted=True, **rest):
 
 def rows_named(message):
     """Boolean array: the rows of the cell that the answers in the message describe."""
-    inside = np.ones(len(X), dtype=bool)
+    is_named = np.ones(len(X), dtype=bool)
     for k, sign, threshold in re.findall(r"x(\d) (<=|>) ([-\d.e]+)", message):
         low = X[:, int(k)] <= float(threshold)
-        inside &= low if sign == "<=" else ~low
+        is_named &= low if sign == "<=" else ~low
     for k, out, labels in re.findall(r"x(\d) (not )?in \{([^}]*)\}", message):
         here = np.isin(X[:, int(k)], [float(label) for label in labels.split(", ")])
-        inside &= ~here if out else here
-    return inside
+        is_named &= ~here if out else here
+    return is_named
 
 
 def check_cell(message):
@@ -53,7 +53,7 @@ def check_cell(message):
     if "side of a possible split" in message:
         assert inside.sum() > rows
     else:
-        assert [(Y[inside] == label).sum() for label in (0, 1)] == [first, second]
+        assert [(Y[is_named] == label).sum() for label in (0, 1)] == [first, second]
 
 
 @pytest.mark.tenth_a_day

@@ -58,9 +58,9 @@ def test_both_engines_count_rows(weight, leaf):
     expected = np.exp(log_joint - np.logaddexp.reduce(log_joint))
     assert distribution == pytest.approx({None: expected[0], (0, 1.5): expected[1]}, abs=1e-12)
     post = pt.sample(m, 1500, tune=20, chains=2, proposals=4, rng=1, kernel="grow-prune", progress=False)
-    drawn = post._root_split_pmf()
-    assert set(drawn) == set(distribution)
-    assert drawn[None] == pytest.approx(distribution[None], abs=0.06)
+    sample = post._root_split_pmf()
+    assert set(sample) == set(distribution)
+    assert sample[None] == pytest.approx(distribution[None], abs=0.06)
 
 
 @pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=1), pt.GridCuts(1)])

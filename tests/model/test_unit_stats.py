@@ -30,13 +30,13 @@ def defined(units, order, stats, row):
 def test_sums_of_any_number_of_moments(n_moments, weighted):
     units, order, stats = problem(n_moments, weighted)
     expected = defined(units, order[4:25], stats, 1)
-    at_once, one_by_one, scattered = stats.copy(), stats.copy(), stats.copy()
-    add_units(at_once, 1, units, order, 4, 25)
+    in_one_call, one_by_one, scattered = stats.copy(), stats.copy(), stats.copy()
+    add_units(in_one_call, 1, units, order, 4, 25)
     for u in order[4:25]:
         add_unit(one_by_one, 1, units, u)
     scatter_units(scattered, np.ones(21, dtype=np.int64), units, order, 4, 25)
-    for found in (at_once, one_by_one, scattered):
-        np.testing.assert_array_equal(found, expected)
+    for result in (in_one_call, one_by_one, scattered):
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.planted

@@ -157,9 +157,9 @@ def test_several_missing_labels_are_counted():
 
 def test_many_whole_numbers_are_classes_with_a_warning():
     X, y = np.arange(42.0)[:, None], np.arange(42) // 2
-    with pytest.warns(UserWarning, match="y holds 21 different whole numbers, which make 21 classes") as told:
+    with pytest.warns(UserWarning, match="y holds 21 different whole numbers, which make 21 classes") as warnings_seen:
         model = pt.TreeModel(X, y)
-    assert told[0].filename == __file__
+    assert warnings_seen[0].filename == __file__
     assert ", 21 classes, " in repr(model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -71,9 +71,9 @@ def test_a_model_of_many_categories_is_sampled_saved_and_predicts(postal, tmp_pa
     key = next(key for key in post._root_split_pmf() if key is not None and key[0] == 0)
     assert {len(label) for label in key[1]} == {5}
     post.save(tmp_path / "post.nc")
-    again = pt.load(tmp_path / "post.nc")
-    assert np.array_equal(again.predict_proba(frame)[:, 1], proba)
-    assert isinstance(again.model.columns.categories[0][0], CategoryGroup)
+    loaded = pt.load(tmp_path / "post.nc")
+    assert np.array_equal(loaded.predict_proba(frame)[:, 1], proba)
+    assert isinstance(loaded.model.columns.categories[0][0], CategoryGroup)
     assert np.isfinite(post.predict_proba(pd.DataFrame({"zip": ["never seen"], "a": [0.5]}))).all()
 
 

@@ -58,16 +58,16 @@ COLUMNS = {
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_printed_cut_gives_back_the_rows(name):
     """Values not above the printed cut are those on the left, and new rows go where equal rows went."""
-    column, kind, read = COLUMNS[name]
+    column, kind, expected_values = COLUMNS[name]
     table = (pd.DataFrame if isinstance(column, pd.Series) else pl.DataFrame)({"when": column})
     post = solved(table)
     tree = post.map_tree()
     assert post.model.columns.kind(0).name == kind
     words, cut = tree.split(0).split(" <= ")
     assert words == "when"
-    known = [pd.Timedelta(v.isoformat()) if isinstance(v, dt.time) else v for v in column.to_list()]
-    known = [pd.Timestamp(v) if isinstance(v, dt.date) else v for v in known]
-    assert [value <= read(cut) for value in known] == (~LATE).tolist()
+    plain_values = [pd.Timedelta(v.isoformat()) if isinstance(v, dt.time) else v for v in column.to_list()]
+    plain_values = [pd.Timestamp(v) if isinstance(v, dt.date) else v for v in plain_values]
+    assert [value <= expected_values(cut) for value in plain_values] == (~LATE).tolist()
     assert np.array_equal(post.predict(table), LATE)
 
 
@@ -129,9 +129,9 @@ def test_levels_of_other_types_and_files(tmp_path):
         table = pd.DataFrame({"g": column})
         model = pt.TreeModel(table, LATE)
         model.save(tmp_path / "model.nc")
-        again = pt.load(tmp_path / "model.nc")
-        assert again.columns.kinds == model.columns.kinds
-        assert np.array_equal(again.columns.numbers(table), model.columns.numbers(table))
+        loaded = pt.load(tmp_path / "model.nc")
+        assert loaded.columns.kinds == model.columns.kinds
+        assert np.array_equal(loaded.columns.numbers(table), model.columns.numbers(table))
 
 
 def test_kinds_of_files_are_checked():

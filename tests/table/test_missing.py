@@ -14,10 +14,10 @@ NAN = np.nan
 def table(n=50, seed=0):
     """Two columns with gaps, one without; missing values of the first tell the class."""
     rng = np.random.default_rng(seed)
-    x, lost = rng.normal(size=n).round(1), rng.random(n) < 0.3
+    x, is_missing = rng.normal(size=n).round(1), rng.random(n) < 0.3
     town = rng.choice(["a", "b", None], n)
-    y = np.where(lost, "lost", np.where(x > 0, "high", "low"))
-    return pd.DataFrame({"x": np.where(lost, NAN, x), "town": town, "z": rng.integers(0, 3, n)}), y
+    y = np.where(is_missing, "lost", np.where(x > 0, "high", "low"))
+    return pd.DataFrame({"x": np.where(is_missing, NAN, x), "town": town, "z": rng.integers(0, 3, n)}), y
 
 
 def model(split_prior=None, **parts):
@@ -46,11 +46,11 @@ def test_it_may_matter_that_a_value_is_missing():
 def test_draws_of_the_exact_posterior_agree_with_the_model(split_prior):
     """Each tree, read from its thresholds and sides, has the scores it was drawn with."""
     of = model(split_prior)
-    drawn = exact.solve(of).sample(40, rng=1)
-    for t in range(drawn.n_distinct_trees):
-        tree = drawn.distinct_tree(t)
-        assert of.log_prior(tree) == pytest.approx(drawn.log_prior_of_tree[t], abs=1e-9)
-        assert of.log_score(tree) == pytest.approx(drawn.log_score_of_tree[t], abs=1e-9)
+    sample = exact.solve(of).sample(40, rng=1)
+    for t in range(sample.n_distinct_trees):
+        tree = sample.distinct_tree(t)
+        assert of.log_prior(tree) == pytest.approx(sample.log_prior_of_tree[t], abs=1e-9)
+        assert of.log_score(tree) == pytest.approx(sample.log_score_of_tree[t], abs=1e-9)
 
 
 def test_start_from_a_tree_with_sides():
@@ -58,34 +58,34 @@ def test_start_from_a_tree_with_sides():
     of = model()
     best = exact.solve(of).map_tree()
     post = pt.sample(of, 1, tune=0, chains=8, rng=0, kernel={"swap": 1.0}, start=best, progress=False, proposals=1)
-    drawn = [post.distinct_tree(int(t)) for t in post.tree_of_draw[:, 0]]
-    assert sum(tree == best for tree in drawn) >= 4
-    assert post.log_score_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_score(tree) for tree in drawn])
-    assert post.log_prior_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_prior(tree) for tree in drawn])
+    sample = [post.distinct_tree(int(t)) for t in post.tree_of_draw[:, 0]]
+    assert sum(tree == best for tree in sample) >= 4
+    assert post.log_score_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_score(tree) for tree in sample])
+    assert post.log_prior_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_prior(tree) for tree in sample])
 
 
 def test_saved_and_resumed(tmp_path):
     of = model()
     post = draws(of)
     post.save(tmp_path / "run.nc")
-    again = pt.load(tmp_path / "run.nc")
-    assert (again.predict_proba(NEW) == post.predict_proba(NEW)).all()
-    assert again.model.columns.categories[1].tolist() == ["a", "b", None]
-    more, whole = pt.resume(again, 30), draws(of, 90)
-    assert (more.log_score == whole.log_score).all()
-    assert (more.predict_proba(NEW) == whole.predict_proba(NEW)).all()
+    loaded = pt.load(tmp_path / "run.nc")
+    assert (loaded.predict_proba(NEW) == post.predict_proba(NEW)).all()
+    assert loaded.model.columns.categories[1].tolist() == ["a", "b", None]
+    more, in_one_run = pt.resume(loaded, 30), draws(of, 90)
+    assert (more.log_score == in_one_run.log_score).all()
+    assert (more.predict_proba(NEW) == in_one_run.predict_proba(NEW)).all()
 
 
 def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
     post = draws(model())
     X, y = table()
-    found = np.exp(post.to_arviz(log_likelihood=True).log_likelihood["y"].to_numpy())[0, -1]
+    result = np.exp(post.to_arviz(log_likelihood=True).log_likelihood["y"].to_numpy())[0, -1]
     tree = post.distinct_tree(int(post.tree_of_draw[0, -1]))
     leaf, alike = tree.apply(X), np.asarray(y)[:, None] == np.asarray(y)
-    together = leaf[:, None] == leaf
+    same_leaf = leaf[:, None] == leaf
     # the row's own count is not among those of its leaf
-    expected = ((together & alike).sum(axis=1) - 1 + 1.0) / (together.sum(axis=1) - 1 + len(np.unique(y)))
-    assert found == pytest.approx(expected)
+    expected = ((same_leaf & alike).sum(axis=1) - 1 + 1.0) / (same_leaf.sum(axis=1) - 1 + len(np.unique(y)))
+    assert result == pytest.approx(expected)
 
 
 @pytest.mark.tenth_a_day
@@ -161,8 +161,8 @@ def test_cuts_of_a_table_with_gaps_are_those_of_the_model():
         pt.GridCuts.from_table(X[["x", "z"]], 5)
     cuts = pt.GridCuts.from_table(X, 5, missing="branch")
     assert [None if c is None else len(c) for c in cuts.cuts] == [5, None, 2]
-    given, counted = exact.solve(model(cuts)), exact.solve(model(pt.GridCuts(5)))
-    assert given.log_evidence == counted.log_evidence
-    assert np.array_equal(given.predict_proba(NEW), counted.predict_proba(NEW))
-    known = X["x"].dropna().to_numpy()
-    assert np.array_equal(cuts.cuts[0], pt.GridCuts.from_table(known[:, None], 5).cuts[0])
+    with_given_cuts, counted = exact.solve(model(cuts)), exact.solve(model(pt.GridCuts(5)))
+    assert with_given_cuts.log_evidence == counted.log_evidence
+    assert np.array_equal(with_given_cuts.predict_proba(NEW), counted.predict_proba(NEW))
+    known_values = X["x"].dropna().to_numpy()
+    assert np.array_equal(cuts.cuts[0], pt.GridCuts.from_table(known_values[:, None], 5).cuts[0])

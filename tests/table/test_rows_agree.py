@@ -106,8 +106,10 @@ def test_time_and_event_of_any_form(name):
     if name == "named":
         import polars as pl
 
-        again = pt.TreeModel(TIME[:, None], pl.from_dict({"event": EVENT.tolist(), "time": TIME.tolist()}), leaf=leaf)
-        assert np.array_equal(again.target.values, expected.target.values)
+        other_model = pt.TreeModel(
+            TIME[:, None], pl.from_dict({"event": EVENT.tolist(), "time": TIME.tolist()}), leaf=leaf
+        )
+        assert np.array_equal(other_model.target.values, expected.target.values)
 
 
 @pytest.mark.parametrize(

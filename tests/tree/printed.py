@@ -43,16 +43,16 @@ def number_of(text, values):
 def holds(condition, columns):
     """Rows (n,) for which one condition, such as ``x0 <= 2.5 or missing``, is true."""
     name = max((name for name in columns if condition.startswith(name + " ")), key=len)
-    values, said = columns[name], condition[len(name) + 1 :]
+    values, rule = columns[name], condition[len(name) + 1 :]
     lacks = values.isna().to_numpy()
-    if said in ("is missing", "is known"):
-        return lacks == (said == "is missing")
-    if "in {" in said:
-        known = labels_in(said[said.index("{") + 1 : said.rindex("}")])
+    if rule in ("is missing", "is known"):
+        return lacks == (rule == "is missing")
+    if "in {" in rule:
+        known = labels_in(rule[rule.index("{") + 1 : rule.rindex("}")])
         inside = np.array([(None if gap else value) in known for value, gap in zip(values, lacks, strict=True)])
-        return ~inside if said.startswith("not") else inside
-    or_missing = said.endswith(" or missing")
-    sign, text = said.removesuffix(" or missing").split(" ", 1)
+        return ~inside if rule.startswith("not") else inside
+    or_missing = rule.endswith(" or missing")
+    sign, text = rule.removesuffix(" or missing").split(" ", 1)
     if sign == "=":
         out = np.array([not gap and bool(value) == WORDS[text] for value, gap in zip(values, lacks, strict=True)])
     elif sign == "<=":

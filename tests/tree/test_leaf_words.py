@@ -51,8 +51,8 @@ def test_the_printed_regression_gives_the_predictions(scale, offset):
     post = stump_posterior(pt.TreeModel(frame, y, leaf=pt.NormalLinear(["seconds", "a"])))
     left, right = leaf_formulas(post.map_tree().format())
     columns = {name: frame[name].to_numpy() for name in frame}
-    shown = np.where(X[:, 0] <= 0.5, evaluated(left, columns), evaluated(right, columns))
-    np.testing.assert_allclose(shown, post.predict(frame), atol=2e-3 * y.std())
+    printed_values = np.where(X[:, 0] <= 0.5, evaluated(left, columns), evaluated(right, columns))
+    np.testing.assert_allclose(printed_values, post.predict(frame), atol=2e-3 * y.std())
     assert len(left) < 90
     for text in (post.map_tree().to_dot(), post.consensus_tree().format()):
         assert left in text
@@ -67,8 +67,8 @@ def test_dates_in_a_regression_are_counted_from_a_date():
     left, _ = leaf_formulas(post.map_tree().format())
     assert "(day - 2024-02-" in left
     rows = X[:, 0] <= 0.5
-    shown = evaluated(left, {"day": frame["day"]})[rows]
-    np.testing.assert_allclose(shown, post.predict(frame)[rows], atol=2e-3 * y.std())
+    printed_values = evaluated(left, {"day": frame["day"]})[rows]
+    np.testing.assert_allclose(printed_values, post.predict(frame)[rows], atol=2e-3 * y.std())
 
 
 def exponential_score(s, n):
@@ -95,9 +95,9 @@ def test_all_outputs_are_shown_by_name():
     X = table()
     y = np.column_stack([X[:, 0] > 0.5, 1e9 + (X[:, 0] > 0.5)]) + 0.01 * np.sin(np.arange(2 * N)).reshape(N, 2)
     post = stump_posterior(pt.TreeModel(X, y, leaf=pt.MultivariateNormal(2)))
-    said, predicted = leaf_formulas(post.map_tree().format()), post.predict([[0.0, 0.0], [1.0, 0.0]])
-    assert len(said) == 2
-    for text, values in zip(said, predicted, strict=True):
+    formulas, predicted = leaf_formulas(post.map_tree().format()), post.predict([[0.0, 0.0], [1.0, 0.0]])
+    assert len(formulas) == 2
+    for text, values in zip(formulas, predicted, strict=True):
         shown = re.fullmatch(r"y0 = (\S+), y1 = (\S+)", text).groups()
         np.testing.assert_allclose([float(x) for x in shown], values, atol=0.1)
         assert text in post.consensus_tree().format()

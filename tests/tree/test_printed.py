@@ -111,8 +111,8 @@ def check_printed(X, gaps, **kwargs):
         assert same_partition(partition_of_text(tree.format(), X), leaf), tree.format()
         if not any("\n" in str(c) for c in columns["a <= b"]):
             assert np.array_equal(partition_of_dot(tree.to_dot(), X), leaf)
-    found = post.support(0.0)
-    for words, rows in zip(found.words, found.rows, strict=True):
+    result = post.support(0.0)
+    for words, rows in zip(result.words, result.rows, strict=True):
         if ": " not in words:
             assert hold_together(words, columns).sum() == rows, words
     check_consensus(post.consensus_tree(join_cuts=False), columns)
@@ -121,10 +121,10 @@ def check_printed(X, gaps, **kwargs):
 
 def check_consensus(tree, columns):
     """The words of each node select its rows among those of its parent."""
-    held = [np.ones(N, dtype=bool)]
+    rows_of_node = [np.ones(N, dtype=bool)]
     for i in range(1, len(tree.words)):
-        held.append(held[tree.parent[i]] & hold_together(tree.words[i], columns))
-        assert held[i].sum() == tree.rows[i], tree.words[i]
+        rows_of_node.append(rows_of_node[tree.parent[i]] & hold_together(tree.words[i], columns))
+        assert rows_of_node[i].sum() == tree.rows[i], tree.words[i]
 
 
 @pytest.mark.tenth_a_day
@@ -163,14 +163,14 @@ def test_the_shortest_number_between_two(seed):
         )
         if not low < high:
             continue
-        near = low / 2.0 + high / 2.0
-        near = near if low <= near < high else low
-        text = shortest_between(low, high, near)
+        midpoint = low / 2.0 + high / 2.0
+        midpoint = midpoint if low <= midpoint < high else low
+        text = shortest_between(low, high, midpoint)
         assert low <= float(text) < high
         digits = len(re.sub(r"e.*", "", text).replace(".", "").replace("-", "").lstrip("0").rstrip("0"))
         for fewer in range(1, digits if digits > 6 else 1):
-            step = 10.0 ** (math.floor(math.log10(abs(near))) - fewer + 1)
-            around = [round(near / step) * step + j * step for j in (-1, 0, 1)]
+            step = 10.0 ** (math.floor(math.log10(abs(midpoint))) - fewer + 1)
+            around = [round(midpoint / step) * step + j * step for j in (-1, 0, 1)]
             assert not any(low <= float(f"{x:.{fewer - 1}e}") < high for x in around)
 
 

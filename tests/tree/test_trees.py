@@ -261,9 +261,9 @@ class TestScikitLearn:
         fitted = estimator.fit(DATA, y)
         tree = pt.Tree.from_sklearn(fitted)
         arrays = tree.to_sklearn()
-        again = pt.Tree.from_sklearn(arrays)
-        assert again == tree
-        np.testing.assert_array_equal(again.value, tree.value)
+        tree_again = pt.Tree.from_sklearn(arrays)
+        assert tree_again == tree
+        np.testing.assert_array_equal(tree_again.value, tree.value)
         if estimator.max_leaf_nodes is None:
             for name in ("children_left", "children_right", "feature", "threshold", "value"):
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))

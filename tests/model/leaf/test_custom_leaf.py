@@ -90,8 +90,8 @@ def test_a_second_leaf_compiles_nothing_of_the_library():
 
 
 def test_functions_of_numba_are_taken():
-    made = numba.cfunc("float64(CPointer(float64), int64)")(classes_score)
-    leaf = pt.CustomLeaf(made, classes=True)
+    compiled_score = numba.cfunc("float64(CPointer(float64), int64)")(classes_score)
+    leaf = pt.CustomLeaf(compiled_score, classes=True)
     assert leaf.name == "classes_score"
     leaf.check(LABELS)
     pt.CustomLeaf(numba.njit(classes_score), classes=True).check(LABELS)
@@ -104,8 +104,8 @@ class TestFiles:
         post.save(path)
         with pytest.raises(ValueError, match="a file holds no code"):
             pt.load(path)
-        again = pt.load(path, leaf=own_poisson(1.3, 0.6))
-        assert np.array_equal(again.predict_interval(X), post.predict_interval(X))
+        loaded = pt.load(path, leaf=own_poisson(1.3, 0.6))
+        assert np.array_equal(loaded.predict_interval(X), post.predict_interval(X))
         more = pt.resume(path, 50, leaf=OWN, progress=False)
         assert np.array_equal(more.log_score[:, :200], post.log_score)
         assert more.n_draws == 250
@@ -154,9 +154,9 @@ class TestElsewhere:
         model = both()[0]
         truth = exact.solve(model).log_evidence
         assert "lowered" in vars(model)
-        again = pickle.loads(pickle.dumps(model))
-        assert "lowered" not in vars(again)
-        assert exact.solve(again).log_evidence == truth
+        unpickled = pickle.loads(pickle.dumps(model))
+        assert "lowered" not in vars(unpickled)
+        assert exact.solve(unpickled).log_evidence == truth
         assert copy.deepcopy(model.leaf) is model.leaf
         twice = pickle.dumps(model.leaf)
         assert pickle.loads(twice) is pickle.loads(twice)

@@ -59,10 +59,10 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
         def density(value, rows=rows):
             return prior.pdf(value) * math.exp(likelihood(value, rows) + 30.0)
 
-        wanted = math.log(integrate.quad(density, 0.0, 8.0 if is_rate else 1.0, limit=300, epsrel=1e-10)[0]) - 30.0
+        expected = math.log(integrate.quad(density, 0.0, 8.0 if is_rate else 1.0, limit=300, epsrel=1e-10)[0]) - 30.0
         sums = own[rows].sum(axis=0)
-        assert model.leaf.log_score(sums, model.target) == pytest.approx(wanted, abs=1e-7)
-        assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(wanted, abs=1e-7)
+        assert model.leaf.log_score(sums, model.target) == pytest.approx(expected, abs=1e-7)
+        assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.tenth_a_day
@@ -88,15 +88,15 @@ def test_an_exposure_that_is_forgotten_in_the_score_is_seen(monkeypatch):
 def test_predictions_at_an_exposure_are_the_means_of_draws(name):
     model = model_of(name)
     truth = exact.solve(model, progress=False)
-    at_one, given = truth.predict(X), truth.predict(X, exposure=E)
+    at_one, at_exposure = truth.predict(X), truth.predict(X, exposure=E)
     power = {"weibull": -1.0 / 1.6, "exponential": -1.0}.get(name, 1.0)
-    assert given == pytest.approx(at_one * E**power)
+    assert at_exposure == pytest.approx(at_one * E**power)
     assert truth.predict(X[:1], exposure=2.0) == pytest.approx(at_one[:1] * 2.0**power)
     rng, leaf = np.random.default_rng(1), model.leaf
     zeros = np.zeros((1, leaf.n_stats(model.target)))
     rate = np.repeat(leaf.draw_parameters(rng, zeros, model.target)[0], N)
-    drawn = [leaf.draw_given(rng, [rate], model.target, np.arange(N)) for _ in range(20_000)]
-    assert np.mean(drawn, axis=0) == pytest.approx(leaf.expectation_given([rate])[:, 0] * E**power, rel=0.08)
+    sample = [leaf.draw_given(rng, [rate], model.target, np.arange(N)) for _ in range(20_000)]
+    assert np.mean(sample, axis=0) == pytest.approx(leaf.expectation_given([rate])[:, 0] * E**power, rel=0.08)
 
 
 def test_exposures_from_the_data_and_a_constant_one():

@@ -22,13 +22,13 @@ def fit(leaf, y, X=X):
 
 def check_draws(post, rows=((0.0,), (1.0,)), n=1500):
     """Check that draws are at most each quantile as often as its probability says, up to 5 standard errors."""
-    drawn = post.sample_predictive(rows, n, rng=3)
+    sample = post.sample_predictive(rows, n, rng=3)
     for q in (0.0005, 0.05, 0.25, 0.5, 0.75, 0.95, 0.9995):
         ends = post.predict_quantiles(rows, q)
         error = 5.0 * np.sqrt(q * (1.0 - q) / n) + 2.0 / n
         # counts of 1e60 differ by less than rounding
-        assert np.all((drawn <= ends + 1e-14 * np.abs(ends)).mean(axis=0) >= q - error), q
-        assert np.all((drawn < ends - 1e-14 * np.abs(ends)).mean(axis=0) <= q + error), q
+        assert np.all((sample <= ends + 1e-14 * np.abs(ends)).mean(axis=0) >= q - error), q
+        assert np.all((sample < ends - 1e-14 * np.abs(ends)).mean(axis=0) <= q + error), q
     for coverage in (0.5, 0.9, 0.999):
         low, high = post.predict_interval(rows, coverage).T
         assert np.all(low <= high)
@@ -146,17 +146,17 @@ def test_beta_negative_binomial_is_the_exact_sum(case):
 @pytest.mark.parametrize("q", [1e-6, 0.05, 0.25, 0.5, 0.75, 0.95, 0.9995])
 def test_count_quantiles_are_the_least_that_suffice(q):
     for r, a, b in ((2.5, 30.0, 900.0), (1.0, 4.0, 60.0), (400.0, 50.0, 3.0)):
-        found = as_mixture([1.0]).quantile(of(BetaNegativeBinomial, r, a, b), q)
+        result = as_mixture([1.0]).quantile(of(BetaNegativeBinomial, r, a, b), q)
         k = np.arange(20_000.0)
         ratio = (k + r) * (b + k) / ((k + 1.0) * (a + b + r + k))
         total = np.exp(special.betaln(a + r, b) - special.betaln(a, b)) * np.cumprod(np.concatenate([[1.0], ratio]))
         total = np.cumsum(total)
-        assert found[0] == np.searchsorted(total, q)
+        assert result[0] == np.searchsorted(total, q)
     for shape, rate in ((3.0, 0.01), (2e6, 2.0), (0.01, 5.0), (1e-3, 1e-9)):
-        found = as_mixture([1.0]).quantile(of(NegativeBinomial, shape, rate), q)[0]
+        result = as_mixture([1.0]).quantile(of(NegativeBinomial, shape, rate), q)[0]
         distribution = stats.nbinom(shape, rate / (1.0 + rate))
-        assert distribution.cdf(found) >= q * (1.0 - 1e-9)
-        assert found == 0.0 or distribution.cdf(found - 1.0) < q * (1.0 + 1e-9)
+        assert distribution.cdf(result) >= q * (1.0 - 1e-9)
+        assert result == 0.0 or distribution.cdf(result - 1.0) < q * (1.0 + 1e-9)
 
 
 @pytest.mark.tenth_a_day
@@ -170,11 +170,11 @@ def test_quantiles_of_one_distribution_scale(q, size):
         (by_scipy("burr12", 1.0, 3.0, 0.0, size), stats.lomax(3.0)),
         (of(StudentT, 5.0, 0.0, size), stats.t(5.0)),
     ):
-        found = as_mixture([1.0]).quantile(distribution, q)
+        result = as_mixture([1.0]).quantile(distribution, q)
         exact = unit.ppf(q) if q < 0.5 else unit.isf(1.0 - q)
-        assert found[0] / size == pytest.approx(exact, rel=1e-10, abs=1e-12)
-        assert distribution.below(found)[0] == pytest.approx(q, rel=1e-10)
-        assert distribution.above(found)[0] == pytest.approx(1.0 - q, rel=1e-10)
+        assert result[0] / size == pytest.approx(exact, rel=1e-10, abs=1e-12)
+        assert distribution.below(result)[0] == pytest.approx(q, rel=1e-10)
+        assert distribution.above(result)[0] == pytest.approx(1.0 - q, rel=1e-10)
 
 
 class Counted:
@@ -202,8 +202,8 @@ def test_quantiles_far_from_zero_are_those_at_zero_moved(q, location):
     mix = Mixture(np.arange(2), np.array([0.4, 0.6]), np.array([0, 2]))
     df = np.array([11.0, 27.0])
     at_zero = mix.quantile(StudentT(df, np.zeros(2), scale), q)
-    moved = mix.quantile(StudentT(df, np.full(2, location), scale), q)
-    assert abs((moved - location) - at_zero)[0] <= 3.0 * np.spacing(abs(location))
+    at_location = mix.quantile(StudentT(df, np.full(2, location), scale), q)
+    assert abs((at_location - location) - at_zero)[0] <= 3.0 * np.spacing(abs(location))
 
 
 @pytest.mark.tenth_a_day
@@ -218,14 +218,14 @@ def test_mixtures_of_very_different_sizes(q):
         of(StudentT, np.full(5, np.inf), 3.0 * sizes, sizes),
     ):
         counted = Counted(distributions)
-        found = mix.quantile(counted, q)
-        assert mix.mean(distributions.below(mix.by_distribution(found)))[0] == pytest.approx(q, rel=1e-9)
+        result = mix.quantile(counted, q)
+        assert mix.mean(distributions.below(mix.by_distribution(result)))[0] == pytest.approx(q, rel=1e-9)
         assert counted.steps < 140
     counts = of(NegativeBinomial, [2.0, 2.0, 0.1], [1.0, 1e-4, 1e-12])
     mix = as_mixture([0.3, 0.4, 0.3])
-    found = mix.quantile(counts, q)
-    at = [mix.mean(counts.below(mix.by_distribution(found - less)))[0] for less in (0.0, 1.0)]
-    assert at[0] >= q * (1.0 - 1e-9) and at[1] < q * (1.0 + 1e-9) and found[0] == np.floor(found[0])
+    result = mix.quantile(counts, q)
+    at = [mix.mean(counts.below(mix.by_distribution(result - less)))[0] for less in (0.0, 1.0)]
+    assert at[0] >= q * (1.0 - 1e-9) and at[1] < q * (1.0 + 1e-9) and result[0] == np.floor(result[0])
 
 
 def test_own_leaves_of_every_size():
@@ -237,13 +237,13 @@ def test_own_leaves_of_every_size():
             cdf=lambda stats_, y, size=size: 1.0 / (1.0 + np.exp(-np.clip(y / size, -700.0, 700.0))),
         )
         post = fit(leaf, size * UNIT)
-        found = post.predict_quantiles([[0.0]], [0.001, 0.5, 0.9])[0] / size
-        assert found == pytest.approx(stats.logistic.ppf([0.001, 0.5, 0.9]), rel=1e-9, abs=1e-9)
-    whole = pt.CustomLeaf(
+        result = post.predict_quantiles([[0.0]], [0.001, 0.5, 0.9])[0] / size
+        assert result == pytest.approx(stats.logistic.ppf([0.001, 0.5, 0.9]), rel=1e-9, abs=1e-9)
+    integer_leaf = pt.CustomLeaf(
         lambda s, n: 0.0, stats=lambda y: y[:, None], whole=True, cdf=lambda _, y: stats.randint.cdf(y, -5, 5)
     )
-    found = fit(whole, np.arange(40)).predict_quantiles([[0.0]], [0.05, 0.15, 0.5, 0.95])[0]
-    assert found.tolist() == [-5.0, -4.0, -1.0, 4.0]
+    result = fit(integer_leaf, np.arange(40)).predict_quantiles([[0.0]], [0.05, 0.15, 0.5, 0.95])[0]
+    assert result.tolist() == [-5.0, -4.0, -1.0, 4.0]
 
 
 def test_powers_that_overflow_are_refused():

@@ -100,10 +100,10 @@ def test_normal_leaves_by_scipy(name):
     leaf, y, m = model.leaf, model.target.values[ROWS], len(ROWS)
     shape = np.eye(m) + 1.0 / leaf.k0
     if isinstance(leaf, pt.NormalInverseGamma):
-        joint = stats.multivariate_t(np.full(m, leaf.m0), leaf.b0 / leaf.a0 * shape, df=2 * leaf.a0)
+        joint_density = stats.multivariate_t(np.full(m, leaf.m0), leaf.b0 / leaf.a0 * shape, df=2 * leaf.a0)
     else:
-        joint = stats.multivariate_normal(np.full(m, leaf.m0), leaf.sigma2 * shape)
-    assert score_of(model, ROWS) == pytest.approx(joint.logpdf(y))
+        joint_density = stats.multivariate_normal(np.full(m, leaf.m0), leaf.sigma2 * shape)
+    assert score_of(model, ROWS) == pytest.approx(joint_density.logpdf(y))
 
 
 @pytest.mark.tenth_a_day

@@ -112,8 +112,8 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
     model = model_of(name)
     own = model.leaf.row_stats(model.target)
     for rows in ([0], [1, 2, 3], list(range(6))):
-        found = model.leaf.log_score(own[rows].sum(axis=0), model.target)
-        assert found == pytest.approx(math.log(posterior_mean(name, lambda p: 1.0, rows)), abs=1e-7)
+        result = model.leaf.log_score(own[rows].sum(axis=0), model.target)
+        assert result == pytest.approx(math.log(posterior_mean(name, lambda p: 1.0, rows)), abs=1e-7)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -133,24 +133,24 @@ def test_compiled_score_is_the_plain_one(name, weighted):
 def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
     model, rows = model_of(name), [1, 2, 3, 5]
     stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
-    distribution, whole = (
+    distribution, normaliser = (
         model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target),
         posterior_mean(name, lambda p: 1, rows),
     )
-    given = {
+    y_given_p = {
         "exponential": lambda p: stats.expon(scale=1.0 / p),
         "weibull": lambda p: stats.weibull_min(1.6, scale=p ** (-1.0 / 1.6)),
         "gamma": lambda p: stats.gamma(2.0, scale=1.0 / p),
         "negative binomial": lambda p: stats.nbinom(1.5, p),
     }[name]
     for y in (0.0, 1.0, 2.5, 4.0):
-        wanted = posterior_mean(name, lambda p, y=y: given(p).cdf(y), rows) / whole
-        assert distribution.below(np.array([y]))[0] == pytest.approx(wanted, abs=1e-8)
-    mean, variance = (found[0] for found in distribution.mean_and_variance())
+        expected = posterior_mean(name, lambda p, y=y: y_given_p(p).cdf(y), rows) / normaliser
+        assert distribution.below(np.array([y]))[0] == pytest.approx(expected, abs=1e-8)
+    mean, variance = (result[0] for result in distribution.mean_and_variance())
     assert model.leaf.value(stats_, model.target)[0, 0] == pytest.approx(mean, rel=1e-12)
-    first = posterior_mean(name, lambda p: given(p).mean(), rows) / whole
+    first = posterior_mean(name, lambda p: y_given_p(p).mean(), rows) / normaliser
     assert mean == pytest.approx(first, rel=1e-6)
-    square = posterior_mean(name, lambda p: given(p).var() + given(p).mean() ** 2, rows) / whole
+    square = posterior_mean(name, lambda p: y_given_p(p).var() + y_given_p(p).mean() ** 2, rows) / normaliser
     assert variance == pytest.approx(square - first**2, rel=1e-5)
 
 
@@ -165,8 +165,8 @@ def test_linear_regression_is_a_joint_student_distribution():
     leaf, own = model.leaf, model.leaf.row_stats(model.target)
     F, r = np.column_stack([np.ones(N), (X - leaf.centers) / leaf.scales]), REALS - leaf.m0
     for rows in ([0], [1, 4, 6], list(range(N))):
-        found = leaf.log_score(own[rows].sum(axis=0), model.target)
-        assert found == pytest.approx(linear_distribution(leaf, F[rows], r[rows]).logpdf(r[rows]), abs=1e-10)
+        result = leaf.log_score(own[rows].sum(axis=0), model.target)
+        assert result == pytest.approx(linear_distribution(leaf, F[rows], r[rows]).logpdf(r[rows]), abs=1e-10)
     # the distribution of a further row is what the score gains by it
     rows, row = [1, 4, 6, 2], 3
     distribution = leaf.predictive(own[rows].sum(axis=0)[None], np.zeros(1, dtype=int), model.target).at(
@@ -185,10 +185,10 @@ def test_multivariate_normal_rows_follow_each_other_as_student_distributions():
     leaf, y, score = model.leaf, model.target.values, 0.0
     own = model.leaf.row_stats(model.target)
     for i in range(N):
-        seen, kn, nu = y[:i], leaf.k0 + i, leaf.nu0 + i
-        mean = (leaf.k0 * leaf.m0 + seen.sum(axis=0)) / kn
-        centred = seen - seen.mean(axis=0) if i else seen
-        shift = (seen.mean(axis=0) - leaf.m0)[:, None] if i else np.zeros((2, 1))
+        earlier_y, kn, nu = y[:i], leaf.k0 + i, leaf.nu0 + i
+        mean = (leaf.k0 * leaf.m0 + earlier_y.sum(axis=0)) / kn
+        centred = earlier_y - earlier_y.mean(axis=0) if i else earlier_y
+        shift = (earlier_y.mean(axis=0) - leaf.m0)[:, None] if i else np.zeros((2, 1))
         scale = leaf.S0 + centred.T @ centred + leaf.k0 * i / kn * shift @ shift.T
         df = nu - 1.0
         score += stats.multivariate_t(mean, scale * (kn + 1.0) / (kn * df), df=df).logpdf(y[i])
@@ -226,14 +226,14 @@ def test_both_engines_agree(name, tmp_path):
     truth = exact.solve(model)
     assert exact.solve(model).log_evidence == truth.log_evidence
     post = truth.sample(4000, rng=1)
-    values, wanted = post.predict(X), truth.predict(X)
-    assert values == pytest.approx(wanted, abs=0.15)
+    values, expected = post.predict(X), truth.predict(X)
+    assert values == pytest.approx(expected, abs=0.15)
     assert post.log_score_of_tree[0] == pytest.approx(model.log_score(post.distinct_tree(0)), abs=1e-10)
     short = pt.sample(model, 60, tune=20, chains=2, rng=1, kernel="grow-prune", progress=False)
     short.save(tmp_path / "run.nc")
-    again = pt.load(tmp_path / "run.nc")
-    assert np.array_equal(again.predict(X), short.predict(X))
-    assert np.array_equal(pt.resume(again, 5, progress=False).log_score[:, :60], short.log_score)
+    loaded = pt.load(tmp_path / "run.nc")
+    assert np.array_equal(loaded.predict(X), short.predict(X))
+    assert np.array_equal(pt.resume(loaded, 5, progress=False).log_score[:, :60], short.log_score)
     groups = short.to_arviz(log_likelihood=True, posterior_predictive=True)
     assert np.isfinite(groups.log_likelihood["y"].values).all()
     assert pt.simulate(model, rng=1)[1].shape == model.target.values.shape

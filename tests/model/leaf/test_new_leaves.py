@@ -28,7 +28,7 @@ class TestIndependentNormals:
         model = pt.TreeModel(X, OUTPUTS, leaf=NORMALS, **PRIOR)
         own = model.leaf.row_stats(model.target)
         for rows in ([0], [5], [1, 5, 7, 8], list(range(N))):
-            wanted = 0.0
+            expected = 0.0
             for j in range(3):
                 y = OUTPUTS[rows, j]
                 y = y[~np.isnan(y)]
@@ -36,10 +36,10 @@ class TestIndependentNormals:
                     leaf = pt.NormalInverseGamma(NORMALS.m0[j], 0.5, 2.0, NORMALS.b0[j])
                     one = pt.TreeModel(np.arange(float(len(y) + 1))[:, None], np.append(y, 0.0), leaf=leaf)
                     stats = one.leaf.row_stats(one.target)[: len(y)].sum(axis=0)
-                    wanted += one.leaf.log_score(stats, one.target)
+                    expected += one.leaf.log_score(stats, one.target)
             sums = own[rows].sum(axis=0)
-            assert model.leaf.log_score(sums, model.target) == pytest.approx(wanted, abs=1e-9)
-            assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(wanted, abs=1e-9)
+            assert model.leaf.log_score(sums, model.target) == pytest.approx(expected, abs=1e-9)
+            assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(expected, abs=1e-9)
 
     @pytest.mark.planted
     def test_missing_values_taken_for_the_mean_are_seen(self, monkeypatch):
@@ -61,12 +61,12 @@ class TestIndependentNormals:
         assert pt.TreeModel(X, constant, leaf=pt.IndependentNormals(2)).leaf.b0[1] == pytest.approx(1.5 / 4.0)
 
     def test_forms_of_y(self):
-        wanted = exact.solve(pt.TreeModel(X, OUTPUTS, leaf=pt.IndependentNormals(3), **PRIOR), progress=False)
+        expected = exact.solve(pt.TreeModel(X, OUTPUTS, leaf=pt.IndependentNormals(3), **PRIOR), progress=False)
         frame = pd.DataFrame(OUTPUTS, columns=["a", "b", "c"])
         objects = frame.astype(object).where(frame.notna(), None)
         for y in (frame, frame.astype("Float64"), objects, objects.to_numpy(), OUTPUTS.tolist()):
             post = exact.solve(pt.TreeModel(X, y, leaf=pt.IndependentNormals(3), **PRIOR), progress=False)
-            assert post.log_evidence == pytest.approx(wanted.log_evidence)
+            assert post.log_evidence == pytest.approx(expected.log_evidence)
 
     def test_refused(self):
         leaf = pt.IndependentNormals(2)
@@ -139,11 +139,11 @@ class TestOrderedClasses:
         order = list(ORDERED.order)
         distance = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
         costs = pd.DataFrame(distance, index=order, columns=order)
-        found = post.predict(X)
-        assert found.tolist() == post.predict(X, costs=costs).tolist()
+        result = post.predict(X)
+        assert result.tolist() == post.predict(X, costs=costs).tolist()
         probability = pd.DataFrame(post.predict_proba(X), columns=post.model.classes_)[order].cumsum(axis=1)
-        assert found.tolist() == [order[int(np.argmax(row >= 0.5))] for row in probability.to_numpy()]
-        assert post.holdout_certificate(X, Y).errors == int((found != Y).sum())
+        assert result.tolist() == [order[int(np.argmax(row >= 0.5))] for row in probability.to_numpy()]
+        assert post.holdout_certificate(X, Y).errors == int((result != Y).sum())
 
     def test_the_classifier_and_files(self, tmp_path):
         leaf = pt.OrderedClasses(list(ORDERED.order))
@@ -151,9 +151,9 @@ class TestOrderedClasses:
         assert fitted.predict(X).tolist() == fitted.posterior_.predict(X).tolist()
         post = pt.sample(pt.TreeModel(X, Y, leaf=leaf, **PRIOR), 20, tune=10, chains=2, rng=1, kernel="grow-prune")
         post.save(tmp_path / "post.nc")
-        again = pt.load(tmp_path / "post.nc")
-        assert again.model.leaf.order == tuple(leaf.order)
-        assert again.predict(X).tolist() == post.predict(X).tolist()
+        loaded = pt.load(tmp_path / "post.nc")
+        assert loaded.model.leaf.order == tuple(leaf.order)
+        assert loaded.predict(X).tolist() == post.predict(X).tolist()
 
     def test_refused(self):
         with pytest.raises(ValueError, match=r"order=.*each once"):

@@ -181,12 +181,12 @@ def check_predictions(model, cell, stats, slack):
     )
     for i in (0, 3, N - 1):
         values, density = true_prediction(model, cell, y[i], 1.0 if exposure is None else exposure[i])
-        for found, true in zip(means, values, strict=True):
-            assert_digits(found, true)
+        for result, true in zip(means, values, strict=True):
+            assert_digits(result, true)
         if densities is not None:
             assert_digits(densities[i], density, slack and np.inf)
-        for found, sigma2 in zip(given if given is not None else [], noise):
-            assert_digits(found[i], precise.known_density(cell, sigma2, leaf.m0, leaf.k0, y[i]))
+        for result, sigma2 in zip(given if given is not None else [], noise):
+            assert_digits(result[i], precise.known_density(cell, sigma2, leaf.m0, leaf.k0, y[i]))
 
 
 def true_evidence(model, first, last, depth=0):
@@ -221,10 +221,10 @@ SOLVED = {
 @pytest.mark.parametrize("case", SOLVED)
 def test_evidence(case):
     leaf, weight, offset = SOLVED[case]
-    whole = model_of(leaf, weight, offset)
+    full_model = model_of(leaf, weight, offset)
     few = np.arange(5) + 4
-    y, mask = whole.target.values[few], E[few] if leaf == "laplace" else None
-    K = whole.target.n_classes
+    y, mask = full_model.target.values[few], E[few] if leaf == "laplace" else None
+    K = full_model.target.n_classes
     model = pt.TreeModel(X[:5], y % K if K else y, leaf=LEAVES[leaf], sample_weight=weight[few], estimation=mask)
     assert_digits(exact.solve(model).log_evidence, log(true_evidence(model, 0, 5)))
 
@@ -234,8 +234,8 @@ def test_evidence_at_depth_60():
     split_prior = pt.DyadicCuts(30, cyclic=True, bounds=[(0.0, 1.0)] * 2)
     prior = pt.BranchingProcess(0.5, 60)
     model = pt.TreeModel([[0.0, 0.0], [0.0, 2.0**-29]], [0, 1], tree_prior=prior, split_prior=split_prior)
-    apart, together = mpf(1) / 4, mpf(1) / 6
-    true = apart
+    p_separate, p_joined = mpf(1) / 4, mpf(1) / 6
+    true = p_separate
     for _ in range(60):
-        true = (together + true) / 2
+        true = (p_joined + true) / 2
     assert_digits(exact.solve(model).log_evidence, log(true))

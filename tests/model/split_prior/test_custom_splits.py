@@ -72,10 +72,10 @@ def test_prior_draws_follow_the_weights():
         p = math.exp(model.rules.log_probability(cell, split))
         assert plain.count(split) / 4000 == pytest.approx(p, abs=5.0 * math.sqrt(p / 4000))
     trees = [pt.simulate(model, rng=i)[0] for i in range(600)]
-    asked = np.array([tree.feature[0] for tree in trees if tree.feature[0] >= 0])
+    root_features = np.array([tree.feature[0] for tree in trees if tree.feature[0] >= 0])
     weight = model.rules.admissible(cell)
     for k, p in enumerate(weight / weight.sum()):
-        assert (asked == k).mean() == pytest.approx(p, abs=0.09)
+        assert (root_features == k).mean() == pytest.approx(p, abs=0.09)
 
 
 def test_nothing_of_the_library_is_compiled_for_it():
@@ -97,9 +97,9 @@ class TestFiles:
         post.save(path)
         with pytest.raises(ValueError, match="a file holds no code: give the split prior"):
             pt.load(path)
-        again = pt.load(path, split_prior=pt.CustomSplits(near, params=[0.5, 0.3]))
-        assert np.array_equal(again.predict_proba(X), post.predict_proba(X))
-        longer = pt.resume(again, 20, progress=False)
+        loaded = pt.load(path, split_prior=pt.CustomSplits(near, params=[0.5, 0.3]))
+        assert np.array_equal(loaded.predict_proba(X), post.predict_proba(X))
+        longer = pt.resume(loaded, 20, progress=False)
         assert longer.n_draws == 50
         assert np.array_equal(pt.resume(post, 20, progress=False).predict_proba(X), longer.predict_proba(X))
         resumed = pt.resume(path, 20, split_prior=NEAR, progress=False)
@@ -154,10 +154,10 @@ def test_it_travels_to_other_processes():
 
 
 def test_copies_are_the_same_prior():
-    again = pickle.loads(pickle.dumps(NEAR))
-    assert again.params.tolist() == NEAR.params.tolist()
+    unpickled = pickle.loads(pickle.dumps(NEAR))
+    assert unpickled.params.tolist() == NEAR.params.tolist()
     assert copy.deepcopy(NEAR) is NEAR
-    assert pickle.loads(pickle.dumps(NEAR)) is again
+    assert pickle.loads(pickle.dumps(NEAR)) is unpickled
     assert (
         exact.solve(pickle.loads(pickle.dumps(model_of(NEAR)))).log_evidence == exact.solve(model_of(NEAR)).log_evidence
     )

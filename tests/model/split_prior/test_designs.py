@@ -138,8 +138,8 @@ def test_a_dyadic_tree_has_the_cells_of_dyadic_cuts():
     model = pt.TreeModel(X, rng.integers(0, 2, size=200), split_prior=pt.DyadicCuts(4, cyclic=True, bounds=bounds))
     leaf = tree.apply(X)
     for k in np.unique(leaf):
-        inside = np.unique(model.units.codes[:, model.unit_of_row][:, leaf == k], axis=1)
-        assert np.sum(leaf == k) == 1 or inside.shape[1] == 1
+        codes_in_leaf = np.unique(model.units.codes[:, model.unit_of_row][:, leaf == k], axis=1)
+        assert np.sum(leaf == k) == 1 or codes_in_leaf.shape[1] == 1
     for k, scale in enumerate(model.scales):
         assert all(scale.cut_of(float(t)) is not None for t in tree.threshold[tree.feature == k])
 

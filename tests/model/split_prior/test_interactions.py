@@ -47,12 +47,12 @@ def paths(tree, node=0, above=frozenset()):
 def test_the_exact_engine_sums_over_the_allowed_trees(of, depth):
     model, free = model_of(of, depth=depth), table_model(of, GEOMETRIES[of], depth)
     trees = pt.testing.check_balance("grow-prune", free, most_trees=5000).trees
-    allowed = [tree for tree in trees if all(path <= {0, 1} or path <= {1, 2} for path in paths(tree))]
-    assert len(allowed) < len(trees)
+    allowed_trees = [tree for tree in trees if all(path <= {0, 1} or path <= {1, 2} for path in paths(tree))]
+    assert len(allowed_trees) < len(trees)
     log_prior = np.array([model.log_prior(tree) for tree in trees])
-    assert np.isfinite(log_prior).sum() == len(allowed)
+    assert np.isfinite(log_prior).sum() == len(allowed_trees)
     assert np.exp(log_prior).sum() == pytest.approx(1.0, abs=1e-12)
-    log_evidence = np.logaddexp.reduce([model.log_posterior(tree) for tree in allowed])
+    log_evidence = np.logaddexp.reduce([model.log_posterior(tree) for tree in allowed_trees])
     assert exact.solve(model).log_evidence == pytest.approx(log_evidence, abs=1e-10)
 
 
@@ -97,8 +97,8 @@ def test_weights_and_groups_together(tmp_path):
     assert "interactions=[['u', 'v']]" in repr(model.split_prior)
     assert exact.solve(model).restrict(interactions=[["u", "v"]], draws=200).probability == 1.0
     model.save(tmp_path / "model.nc")
-    again = pt.load(tmp_path / "model.nc", split_prior=model.split_prior)
-    assert again.split_prior.interactions == (("u", "v"),)
+    loaded = pt.load(tmp_path / "model.nc", split_prior=model.split_prior)
+    assert loaded.split_prior.interactions == (("u", "v"),)
     other = pt.CustomSplits(model.split_prior.weight, over="cell", name="mine")
     with pytest.raises(ValueError, match="its interactions"):
         pt.load(tmp_path / "model.nc", split_prior=other)
@@ -111,8 +111,8 @@ def test_files_of_models_and_runs_with_missing_values_are_read(tmp_path, of):
     assert exact.solve(pt.load(path, split_prior=model.split_prior)).log_evidence == exact.solve(model).log_evidence
     sampling = {"tune": 5, "chains": 1, "rng": 1, "kernel": "local", "progress": False}
     post = pt.sample(model, 20, checkpoint=tmp_path / "run.nc", every=1e-9, **sampling)
-    again = pt.resume(tmp_path / "run.nc", split_prior=model.split_prior, progress=False)
-    assert np.array_equal(again.tree_of_draw, post.tree_of_draw)
+    resumed = pt.resume(tmp_path / "run.nc", split_prior=model.split_prior, progress=False)
+    assert np.array_equal(resumed.tree_of_draw, post.tree_of_draw)
     post.save(path)
     longer = pt.resume(path, 10, split_prior=model.split_prior, progress=False)
     assert np.array_equal(longer.predict_proba(GAPS), pt.resume(post, 10, progress=False).predict_proba(GAPS))
@@ -128,11 +128,11 @@ def test_files_without_a_weight_of_the_user_need_no_code(tmp_path, capsys, more)
     main(["summary", str(path), "--json"])
     assert "n_leaves" in capsys.readouterr().out
     longer = pt.resume(post, 10, progress=False).predict_proba(GAPS)
-    given = pt.CustomSplits(interactions=[[0], [2, 1], [1]], **more)
-    for split_prior in (None, given):
-        again = pt.resume(path, 10, split_prior=split_prior, progress=False)
-        assert again.model.split_prior.interactions == (("w", "v"), ("u",))
-        assert np.array_equal(again.predict_proba(GAPS), longer)
+    split_prior_given = pt.CustomSplits(interactions=[[0], [2, 1], [1]], **more)
+    for split_prior in (None, split_prior_given):
+        resumed = pt.resume(path, 10, split_prior=split_prior, progress=False)
+        assert resumed.model.split_prior.interactions == (("w", "v"), ("u",))
+        assert np.array_equal(resumed.predict_proba(GAPS), longer)
     for groups in ([["u", "v"]], None):
         with pytest.raises(ValueError, match="its interactions are"):
             pt.load(path, split_prior=pt.CustomSplits(interactions=groups, **more))
@@ -140,9 +140,9 @@ def test_files_without_a_weight_of_the_user_need_no_code(tmp_path, capsys, more)
 
 def test_priors_that_mean_the_same_are_equal():
     first = pt.CustomSplits(of=pt.LocalCuts(feature_weights=[1.0, 2.0, 1.0]), interactions=[["u", "v"], ["w"]])
-    again = pt.CustomSplits(of=pt.LocalCuts(feature_weights=[1.0, 2.0, 1.0]), interactions=[{"w"}, ["v", "u"]])
-    assert first == again
-    assert hash(first) == hash(again)
+    equal_prior = pt.CustomSplits(of=pt.LocalCuts(feature_weights=[1.0, 2.0, 1.0]), interactions=[{"w"}, ["v", "u"]])
+    assert first == equal_prior
+    assert hash(first) == hash(equal_prior)
     for other in (pt.LocalCuts(), pt.CustomSplits(interactions=first.interactions), pt.CustomSplits(of=first.of)):
         assert first != other
 

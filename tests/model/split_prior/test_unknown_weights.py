@@ -55,8 +55,8 @@ def exact_answers(p, kind):
     log_z = np.array([truth.log_evidence for truth in truths])
     posterior = np.exp(log_z - log_z.max())
     roots = np.array([roots_of(truth._root_split_pmf(), p) for truth in truths])
-    found = np.column_stack([roots, [truth._feature_inclusion() for truth in truths], weights, weights**2])
-    return log_z.max() + np.log(posterior.mean()), posterior @ found / posterior.sum()
+    result = np.column_stack([roots, [truth._feature_inclusion() for truth in truths], weights, weights**2])
+    return log_z.max() + np.log(posterior.mean()), posterior @ result / posterior.sum()
 
 
 def roots_of(pmf, p):
@@ -69,9 +69,9 @@ def roots_of(pmf, p):
 
 def traces(post, p):
     """The same by draw, (q, chains, draws)."""
-    roots, asked = post.root_feature[..., None] == np.arange(p), post.split_counts > 0
+    roots, is_split_on = post.root_feature[..., None] == np.arange(p), post.split_counts > 0
     weights = post.feature_weights
-    return np.moveaxis(np.concatenate([roots, asked, weights, weights**2], axis=-1).astype(float), -1, 0)
+    return np.moveaxis(np.concatenate([roots, is_split_on, weights, weights**2], axis=-1).astype(float), -1, 0)
 
 
 def far(found, expected, extra=0.0):
@@ -120,18 +120,22 @@ def test_what_draws_say():
     post = sampled(model, 200)
     for chain, draw in ((0, 3), (3, 199), (2, 50)):
         tree = post.distinct_tree(post.tree_of_draw[chain, draw])
-        given = model.log_prior(tree, feature_weights=post.feature_weights[chain, draw])
-        assert post.log_prior[chain, draw] == pytest.approx(given, abs=1e-9)
+        with_weights = model.log_prior(tree, feature_weights=post.feature_weights[chain, draw])
+        assert post.log_prior[chain, draw] == pytest.approx(with_weights, abs=1e-9)
         with_score = model.log_posterior(tree, feature_weights=post.feature_weights[chain, draw])
-        assert with_score == pytest.approx(given + post.log_score[chain, draw], abs=1e-9)
+        assert with_score == pytest.approx(with_weights + post.log_score[chain, draw], abs=1e-9)
     assert post.feature_weights.sum(axis=-1) == pytest.approx(1.0)
     assert post.log_prior_of_tree[0] == pytest.approx(post.log_prior[post.tree_of_draw == 0].mean())
-    drawn = post.to_arviz()["posterior"]
-    assert drawn["feature_weights"].shape == (4, 200, 3) and drawn["concentration"].shape == (4, 200)
+    sample = post.to_arviz()["posterior"]
+    assert sample["feature_weights"].shape == (4, 200, 3) and sample["concentration"].shape == (4, 200)
     assert "concentration" in post.summary().index and "weight of feature 'x0'" in post.summary().index
     assert post.log_evidence is None
-    given = sampled(model_of([1, 2, 1]), 50)
-    assert given.feature_weights is None and given.concentration is None and given.weights_of_draw is None
+    with_weights = sampled(model_of([1, 2, 1]), 50)
+    assert (
+        with_weights.feature_weights is None
+        and with_weights.concentration is None
+        and with_weights.weights_of_draw is None
+    )
 
 
 @pytest.mark.slow
@@ -157,9 +161,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_needs_the_weights_is_refused(name):
-    call, said = REFUSED[name]
+    call, message = REFUSED[name]
     leaf = {"leaf": pt.NormalKnownVariance(1.0, 0.0, 1.0)} if name == "progressive" else {}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         call(model_of(DRAWN, **leaf))
 
 
@@ -219,11 +223,11 @@ def test_a_file_keeps_the_weights(tmp_path):
     model = model_of("dirichlet")
     post = sampled(model, 50)
     post.save(tmp_path / "run.nc")
-    again = pt.load(tmp_path / "run.nc")
-    assert np.array_equal(again.weights_of_draw, post.weights_of_draw)
-    assert np.array_equal(again.log_prior_of_tree, post.log_prior_of_tree)
-    assert again.model.split_prior.feature_weights == "dirichlet"
-    more = [pt.resume(one, 20, progress=False) for one in (again, post)]
+    loaded = pt.load(tmp_path / "run.nc")
+    assert np.array_equal(loaded.weights_of_draw, post.weights_of_draw)
+    assert np.array_equal(loaded.log_prior_of_tree, post.log_prior_of_tree)
+    assert loaded.model.split_prior.feature_weights == "dirichlet"
+    more = [pt.resume(one, 20, progress=False) for one in (loaded, post)]
     assert np.array_equal(more[0].weights_of_draw, more[1].weights_of_draw)
 
 
