@@ -187,6 +187,7 @@ def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[in
     """
     for length in range(61):
         scale = 2.0 ** (length + 1)
+        # the smallest j whose point is at least `low`
         first = max(math.ceil(((low - lower) / (upper - lower) * scale + 1.0) / 2.0), 1.0)
         point = lower + (2.0 * first - 1.0) / scale * (upper - lower)
         if point <= high and first <= 2.0**length:

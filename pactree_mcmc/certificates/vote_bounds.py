@@ -233,6 +233,7 @@ def _log_wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
 
     ``p`` (3,) are probabilities of the values ``z`` (3,), and m is above their mean.
     """
+    # the sum is concave in beta and rises at 0: bisect for the zero of its derivative
     low, high = 0.0, 1.0 / max(z.max() - m, 1e-300)
     for _ in range(50):
         beta = (low + high) / 2.0

@@ -28,6 +28,7 @@ def linear_score(s: Any, n: int, params: Any) -> float:
     """
     q, a0, b0 = int(params[0]), params[1], params[2]
     factor, solved = np.empty((q, q)), np.empty(q)
+    # L = A A' row by row, and x = A^-1 F'r: then r'F L^-1 F'r is the sum of x_i^2, and log |L| that of 2 log a_ii
     index, misfit, log_determinant = 0, s[n - 1], 0.0
     first = q * (q + 1) // 2
     for i in range(q):

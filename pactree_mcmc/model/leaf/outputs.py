@@ -176,6 +176,7 @@ def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
     d, k0, nu, weight = int(params[0]), params[1], params[2], s[0]
     kn, factor, index, log_determinant = k0 + s[0], np.empty((d, d)), 0, 0.0
     score = -0.5 * weight * d * log(pi) - 0.5 * d * log(kn / k0)
+    # Sn = A A' row by row, so that log |Sn| is the sum of 2 log a_ii
     for i in range(d):
         for j in range(i + 1):
             total = params[4 + index] + s[1 + d + index] - s[1 + i] * s[1 + j] / kn
