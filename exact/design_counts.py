@@ -66,9 +66,9 @@ class DesignCounts:
             raise TypeError(f"split_prior is {repr_of(split_prior)}; give DyadicCuts, GridCuts or FixedTree.")
         counted = isinstance(split_prior, parts.GridCuts) and isinstance(split_prior.cuts, int | np.integer)
         unbounded = isinstance(split_prior, parts.DyadicCuts) and split_prior.bounds is None
-        if not split_prior.is_even:
+        if not split_prior.has_equal_weights:
             raise ValueError(f"{split_prior!r} weighs splits by a function; give exact.solve a model of all rows.")
-        if told(parts_rows, split_prior) or counted or unbounded:
+        if call_uncompiled(parts_rows, split_prior) or counted or unbounded:
             raise ValueError(
                 f"{split_prior!r} depends on the data; counts need a design that is known in advance: give DyadicCuts "
                 "with bounds, GridCuts with given cuts, or FixedTree."

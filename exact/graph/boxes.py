@@ -113,7 +113,7 @@ def box_code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
 
     Both coordinates of a feature with missing values limit this range.
     """
-    box, paired = arrays.scratch.box, model.split_prior.feature[k].twin
+    box, paired = arrays.scratch.box, model.split_prior.feature[k].other_coordinate
     return max(box[k, 0], box[paired, 0]), min(box[k, 1], box[paired, 1])
 
 
@@ -239,12 +239,12 @@ def box_hash(model: Any, arrays: Any, is_empty: bool) -> tuple[np.uint64, np.uin
     for k in range(box.shape[0]):
         first = n_codes_in_box(model, arrays, k) if is_empty else box[k, 0]
         second = 0 if is_empty else box[k, 1]
-        if not is_empty and feature[k].twin < k:
+        if not is_empty and feature[k].other_coordinate < k:
             # missing values have the lowest code of one coordinate and the highest of the other: of the second
             # coordinate only this matters, whether the box still contains them
-            first = np.int64(box[feature[k].twin, 0] == 0 and box[k, 1] == feature[k].n_codes)
+            first = np.int64(box[feature[k].other_coordinate, 0] == 0 and box[k, 1] == feature[k].n_codes)
             second = 0
-        elif not is_empty and feature[k].twin > k:
+        elif not is_empty and feature[k].other_coordinate > k:
             first, second = box_code_range(model, arrays, k)
         word0 = mix_hash(mix_hash(word0 ^ np.uint64(first)) ^ np.uint64(second))
         word1 = mix_hash(mix_hash(word1 + np.uint64(first)) + np.uint64(second))

@@ -372,7 +372,7 @@ def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> Non
         if is_weighted(rule):
             if parts_rows(rule):
                 cut_inputs[0, ROWS_LEFT], cut_inputs[0, ROWS_RIGHT] = scratch.side_rows[LEFT], scratch.side_rows[RIGHT]
-            weight = weight_behind(rule, cut_inputs, k, cut, next_code, n_listed)
+            weight = weight_between_codes(rule, cut_inputs, k, cut, next_code, n_listed)
             n_listed += 1
         if weight > 0.0:
             _add_edge(model, arrays, cell, k, pack_cut(cut, next_code), weight)
@@ -417,7 +417,9 @@ def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) 
     if has_empty_sides(rule):
         trivial = 2 if n > 0 else 1
     weight = (
-        weight_of_part(rule, k, float(n_partitions), np.int64(arrays.cells.depth[cell])) if is_weighted(rule) else 1.0
+        nominal_split_weight(rule, k, float(n_partitions), np.int64(arrays.cells.depth[cell]))
+        if is_weighted(rule)
+        else 1.0
     )
     for number in range(-trivial, n_partitions if weight > 0.0 else 0):
         if number < 0:
@@ -479,7 +481,7 @@ def _child(model: Any, arrays: Any, cell: int, k: int, split: int, side: int) ->
         word0, word1 = scratch.side_key[side, 0], scratch.side_key[side, 1]
         return find_or_add(model, arrays, word0, word1, side, cell, k, split, scratch.side_rows[side])
     old_low, old_high = scratch.box[k, 0], scratch.box[k, 1]
-    n_coordinates = 2 if rule.feature[k].twin != k else 1
+    n_coordinates = 2 if rule.feature[k].other_coordinate != k else 1
     old_width = n_codes_in_box(model, arrays, k)
     narrow_box(model, arrays, k, split, side)
     size = cells.size[cell] - n_coordinates * (old_width - n_codes_in_box(model, arrays, k))

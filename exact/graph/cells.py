@@ -229,10 +229,10 @@ def refuse_not_finite(model: TreeModel, columns: dict[str, np.ndarray]) -> None:
         raise not_finite(model, _path_to_cell(model, columns, cell), "a cell", rows, stats, score)
 
 
-def _path_to_cell(model: TreeModel, columns: dict[str, np.ndarray], cell: int) -> list[Answer]:
+def _path_to_cell(model: TreeModel, columns: dict[str, np.ndarray], cell: int) -> list[PathSplit]:
     """Return the splits on a path from the root to a cell, each with the side taken, for an error message."""
     parent = np.repeat(np.arange(len(columns["rows"])), np.diff(columns["first_edge"]))
-    out: list[Answer] = []
+    out: list[PathSplit] = []
     while cell != 0:
         e = int(np.argmax(((columns["left"] == cell) | (columns["right"] == cell)) & (parent != cell)))
         c, split, left = int(columns["feature"][e]), int(columns["split"][e]), int(columns["left"][e]) == cell

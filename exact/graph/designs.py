@@ -376,7 +376,7 @@ def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarr
     lowered = sorted_units(model)
     packed, codes = pack(lowered), lowered.units.codes
     weight, levels = model.split_prior.weights(len(codes)), int(model.split_prior.levels)
-    cyclic = told(takes_turns, model.split_prior)
+    cyclic = call_uncompiled(takes_turns, model.split_prior)
     columns: dict[str, list[np.ndarray]] = {name: [] for name in LAYER_COLUMNS}
     for name, kind in EDGE_TYPES.items():  # a graph of the root alone has none
         columns[name].append(np.empty(0, dtype=kind))

@@ -235,7 +235,7 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
 
     The box follows from the splits above the node in its tree.
     """
-    nominal, paired = rule.feature[k].nominal, rule.feature[k].twin
+    nominal, paired = rule.feature[k].nominal, rule.feature[k].other_coordinate
     box, descendant = full_mask(rule.feature[k].n_codes) if nominal else np.int64(0), node
     while nodes.parent[descendant] != NO_ITEM:
         parent = nodes.parent[descendant]

@@ -336,14 +336,14 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
         return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
 
     widest = int(model.n_codes.max())
-    if told(halves_box, rule):
+    if call_uncompiled(halves_box, rule):
         levels = _largest_that_fits(lambda g: fits_with(1 << g, depth), widest.bit_length() - 2)
         if levels:
             out["DyadicCuts"] = levels
     else:
         cuts = _largest_that_fits(lambda g: fits_with(g + 1, depth), widest - 2)
         if cuts:
-            out["GridCuts" if told(parts_box, rule) else "max_cuts"] = cuts
+            out["GridCuts" if call_uncompiled(parts_box, rule) else "max_cuts"] = cuts
     shallow = _largest_that_fits(lambda d: fits_with(UNLIMITED_CODES, d), min(depth - 1, MAX_TRIED_DEPTH))
     if shallow:
         out["max_depth"] = shallow
@@ -370,7 +370,7 @@ def bound_graph_size(model: TreeModel, n_codes: int, depth: int) -> tuple[int, i
     """
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_count_ranges(model, c, n_codes) for c in np.flatnonzero(usable)]
-    if told(takes_turns, model.split_prior):
+    if call_uncompiled(takes_turns, model.split_prior):
         levels = sum(len(side.ranges) - 1 for side in sides)
         boxes = [1 << j for j in range(min(levels, depth) + 1)]
     else:
@@ -399,7 +399,7 @@ def _count_ranges(model: TreeModel, c: int, n_codes: int) -> RangeCounts:
     k = int(model.columns.source[c])
     if model.columns.categories[k] is not None:
         return RangeCounts([1, (1 << n) - 2], (1 << (n - 1)) - 1, (3**n - 1) // 2 - ((1 << n) - 1))
-    if told(halves_box, model.split_prior):
+    if call_uncompiled(halves_box, model.split_prior):
         levels = min(n, n_codes).bit_length() - 1
         return RangeCounts([1 << j for j in range(levels + 1)], 1, (1 << levels) - 1)
     if n > n_codes:

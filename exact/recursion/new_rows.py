@@ -177,7 +177,7 @@ def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray
         return cut >= 0
     a, b = router.high[router.offset[feature] + cut], router.low[router.offset[feature] + upper]
     if b == np.inf or a == -np.inf:
-        return row[feature] <= (LARGEST if b == np.inf else -LARGEST)
+        return row[feature] <= (LARGEST_FLOAT if b == np.inf else -LARGEST_FLOAT)
     middle = a / 2.0 + b / 2.0
     return row[feature] <= (middle if a <= middle < b else a)
 
@@ -204,7 +204,7 @@ class PathPredictions:
         """
         bare = np.flatnonzero(graph.rows == 0)
         empty = value[bare[0]] if len(bare) else np.zeros(value.shape[1])
-        if told(takes_turns, model.split_prior):
+        if call_uncompiled(takes_turns, model.split_prior):
             cell, right = list_tree_nodes(graph.first_edge, graph.left, graph.right, graph.rows)
             rows, self.routes = graph.rows[cell], _routes_of_tree(model, graph, cell, right)
         else:

@@ -326,10 +326,10 @@ def dyadic_fragment_bound(
     delta = check_delta(delta)
     check_flag("cyclic", cyclic)
     counted = count_errors(tree, X, y, n_classes)
-    leaves = sum_below(tree.feature, tree.left, tree.right, (tree.feature == LEAF).astype(np.int64))
+    leaves = sums_below(tree.feature, tree.left, tree.right, (tree.feature == LEAF).astype(np.int64))
     sample = PenaltyInput(counted.n, Table(X).n_features, int(n_classes), bool(cyclic))
     cost = RootFragments(delta / 2.0).of_fragments(counted.rows, tree.node_depth, leaves, sample)
-    fragment_leaves = best_fragment(tree.feature, tree.left, tree.right, cost)
+    fragment_leaves = best_fragment_leaves(tree.feature, tree.left, tree.right, cost)
     penalty = float(cost[fragment_leaves].sum())
     terms = {"empirical risk": counted.risk, "penalty": penalty, "leaves of the fragment": float(len(fragment_leaves))}
     return Bound("Scott, root fragment", counted.risk + penalty, delta, terms)

@@ -149,7 +149,7 @@ def forward_tree(
     (3, 0.149, [0.45, 0.45, 0.15])
     """
     rows, label, classes = _read_training_rows(X, y)
-    columns = learn_columns(Table(X), []) if is_frame(X) else None
+    columns = describe_columns(Table(X), []) if is_frame(X) else None
     if columns is not None and columns.is_nominal.any():
         raise ValueError("X has nominal columns, which these codes lack; give columns of numbers.")
     check_choice("criterion", criterion, CRITERIA)
@@ -212,7 +212,7 @@ def _codes_of_lists(lists: list[np.ndarray]) -> _Codes:
 
 def _codes_of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
     """Return codes of dyadic thresholds in the ranges (p, 2) after ``kappa`` (2, p) halvings of their two ends."""
-    lower, upper = halved(ranges, np.minimum(kappa, MOST_HALVINGS))
+    lower, upper = halved_ranges(ranges, np.minimum(kappa, MAX_HALVINGS))
     return _free_codes(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
 
 

@@ -236,7 +236,7 @@ def read_kernel(
 def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
     """Raise ValueError if splits have weights and a move takes the splits of a feature to be equally likely."""
     names = [move.name for move in kernel.move_objects if "density" in move.scratch]
-    if names and not split_prior.is_even:
+    if names and not split_prior.has_equal_weights:
         raise ValueError(
             f"the move {names[0]!r} needs splits of a feature that are equally likely, and {split_prior!r} weighs "
             'them; give kernel="local", or a mixture without "learned" and "subgraph".'

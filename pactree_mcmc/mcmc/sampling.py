@@ -169,7 +169,7 @@ def sample(
     is_line = betas is None and n_line_sums(model.lowered) > 0
     names = [name for name in (kernel if isinstance(kernel, Mapping) else [kernel]) if isinstance(name, str)]
     default_kernel = "local"
-    may_fit = betas is None and not is_line and model.split_prior.is_even
+    may_fit = betas is None and not is_line and model.split_prior.has_equal_weights
     if length is not None and "default" in names and may_fit:
         max_work = work_by_default(model) if work is None else length.work
         default_kernel = "whole" if has_work_to_tune(max_work, model, chains) else "local"

@@ -24,7 +24,7 @@ def pieces(model, tree):
         spans = [cell.span(k) for k in range(len(cell.low))]
         if not len(cell.index):
             return tuple(high - low for low, high in spans)
-        twin_of = model.columns.twin
+        twin_of = model.columns.other_coordinate
         lacks = [cell.low[k] == 0 and cell.high[c] == model.n_codes[c] for k, c in enumerate(twin_of.tolist()) if c > k]
         return tuple(spans), tuple(lacks)
 

@@ -346,7 +346,7 @@ def kl_infimum(model: TreeModel, truth: Any, *, splits: str = "corollary", max_c
     probability = _read_truth(truth, model)
     check_cells(max_cells)
     graph = splitting_graph(model, int(max_cells)) if splits == "global" else build_graph(model, int(max_cells))
-    if splits == "corollary" and told(parts_rows, model.split_prior):
+    if splits == "corollary" and call_uncompiled(parts_rows, model.split_prior):
         graph = _with_corollary_terms(model, graph)
     cost = _divergences(model, graph, probability)
     best = with_terms(

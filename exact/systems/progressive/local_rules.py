@@ -192,7 +192,7 @@ def local_rule(model: TreeModel) -> ModelRule:
         if model.is_forced(cell):
             return np.zeros(len(splits))
         # cuts between two values of a cell are one split there, named by the lower value
-        is_named = [not told(parts_rows, model.split_prior) or cut in cell.codes(k) for k, cut, _ in splits]
+        is_named = [not call_uncompiled(parts_rows, model.split_prior) or cut in cell.codes(k) for k, cut, _ in splits]
         pairs = zip(splits, is_named, strict=True)
         return np.exp([model.rules.log_probability(cell, split) if named else -np.inf for split, named in pairs])
 

@@ -302,7 +302,7 @@ def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
         value = label_words(categories.tolist()[int(number)]) if number >= 0.0 else "unknown"
     else:
         value = value_text(number, kind)
-        value = value if len(value) <= MAX_VALUE_LETTERS or kind != NUMBER else figure(number)
+        value = value if len(value) <= MAX_VALUE_LETTERS or kind != NUMBER else rounded_text(number)
     return f"{name} = {style.shortened(value, MAX_VALUE_LETTERS)}"
 
 

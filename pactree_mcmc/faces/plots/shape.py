@@ -111,7 +111,7 @@ def output_strips(shape: Shape) -> dict[int, list[OutputStrip]]:
         low, high = (0.0, 1.0) if is_classes else (lines["lower"].min(), lines["upper"].max())
         span = high - low or 1.0
         for node, *ends in lines[["node", "mean", "lower", "upper"]].itertuples(index=False):
-            texts = [f"{p:.2f}" for p in ends] if is_classes else figures(ends, 2)
+            texts = [f"{p:.2f}" for p in ends] if is_classes else rounded_texts(ends, 2)
             output_name = style.shortened(str(name), MAX_OUTPUT_LETTERS) if len(outputs) > 1 else ""
             out[int(node)].append(OutputStrip(output_name, texts, [(end - low) / span for end in ends]))
     return out
@@ -139,7 +139,7 @@ def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
         x, top = float(canvas.x[node]), float(canvas.y[node])
         canvas.bars(x, top - height, width, height, "none")
         y = top - BOX_PADDING - LINE_HEIGHT / 2.0
-        canvas.text(x, y, f"{figure(float(rows[node]), 3)} rows", width, color="0.35")
+        canvas.text(x, y, f"{rounded_text(float(rows[node]), 3)} rows", width, color="0.35")
         for i, text in enumerate(texts[node]):
             y -= LINE_HEIGHT
             canvas.text(x, y, text, width)

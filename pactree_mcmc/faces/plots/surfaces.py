@@ -212,7 +212,7 @@ def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pie
 def _has_regression_on(model: TreeModel, feature: int) -> bool:
     """Return True if leaves have a regression on the feature, so that predictions change within a leaf."""
     x_columns = model.leaf.x_columns
-    return x_columns is not None and feature in model.columns.ordered_places("columns", x_columns)
+    return x_columns is not None and feature in model.columns.ordered_indices("columns", x_columns)
 
 
 def label_categories(axis: Any, nominal: FeatureAxis) -> None:

@@ -295,7 +295,7 @@ def plot_leaves(
         largest = max(float(counts.max()), SMALLEST_FLOAT)
         drawing.draw_classes(counts / largest, PANEL_HEIGHT)
         top = drawing.y[drawing.leaves[0]]
-        drawing.text(SIDE_AXIS_WIDTH, top, f"{figure(largest, 4)}\nrows", SIDE_AXIS_WIDTH, ha="right", va="top")
+        drawing.text(SIDE_AXIS_WIDTH, top, f"{rounded_text(largest, 4)}\nrows", SIDE_AXIS_WIDTH, ha="right", va="top")
         drawing.text(SIDE_AXIS_WIDTH, top - PANEL_HEIGHT, "0", SIDE_AXIS_WIDTH, ha="right", va="bottom")
     else:
         drawing.draw_means()
@@ -378,6 +378,6 @@ def _draw_histograms(
         ends = [left, left + PANEL_WIDTH]
         drawing.ax.plot(ends, [bottom + mean * height] * 2, color=style.color_of(3), linewidth=1.2)
     ticks = (low, (low + high) / 2.0, high)
-    for tick, text in zip(ticks, figures(ticks, 3), strict=True):
+    for tick, text in zip(ticks, rounded_texts(ticks, 3), strict=True):
         drawing.text(SIDE_AXIS_WIDTH, bottom + (tick - low) / (high - low) * height, text, SIDE_AXIS_WIDTH, ha="right")
     return f"longest bar: {count_text(longest)}"

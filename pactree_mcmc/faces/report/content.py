@@ -269,7 +269,7 @@ def _path_rows(
         conditions.append(f"{conditions[parent]}, {text}" if parent > 0 else text)
     feature = draws.distinct_trees.feature[paths.above].tolist()
     colour = [colours.index(k) if k in colours else N_COLORS for k in feature]
-    predictions = lines_of_cells(draws.model, draws.node_stats[paths.node], MOST_CLASSES)
+    predictions = lines_of_cells(draws.model, draws.node_stats[paths.node], MAX_SHOWN_CLASSES)
     top, bottom = icicle_ends(paths)
     return rows_of_columns(
         parent=paths.parent,

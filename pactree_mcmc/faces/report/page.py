@@ -191,5 +191,5 @@ def trace_lines(quantity: dict[str, Any]) -> dict[str, Any]:
         points = [f"{a:.0f},{b:.0f}" for a, b in zip(x, values, strict=True) if math.isfinite(b)]
         # a line of one corner would not be seen
         lines.append(" ".join(points if len(points) > 1 else 2 * points))
-    ends = " to ".join(figures([low, high]))
+    ends = " to ".join(rounded_texts([low, high]))
     return {"name": quantity["name"], "ends": ends, "lines": lines, "width": TRACE_WIDTH, "height": TRACE_HEIGHT}

@@ -44,7 +44,7 @@ def _node_records(copied: np.ndarray) -> np.recarray:
 def with_more_nodes(saved: Saved, n_needed: int) -> Saved:
     """Return a copy of the draws with room for at least ``n_needed`` more nodes."""
     extra = max(n_needed, len(saved.node))
-    node = _node_records(np.concatenate([whole(saved.node), whole(np.zeros(extra, dtype=CODED_NODE))]))
+    node = _node_records(np.concatenate([bytes_view(saved.node), bytes_view(np.zeros(extra, dtype=CODED_NODE))]))
     return saved._replace(node=node, stats=np.concatenate([saved.stats, np.zeros((extra, saved.stats.shape[1]))]))
 
 

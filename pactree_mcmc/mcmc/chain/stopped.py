@@ -44,7 +44,7 @@ def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
     scan = state.scratch.scan
     if is_side and np.isnan(scan.gain).any():
         split = int(np.argmax(np.isnan(scan.gain)))
-        scores = [float(leaf_score(chain.lowered.guess, side, split)) for side in (scan.left, scan.right)]
+        scores = [float(leaf_score(chain.lowered.proposal_leaf, side, split)) for side in (scan.left, scan.right)]
         rows = int(scan.rows_left[split])
         path = _splits_above(state, node)
         if not np.isfinite(scores[0]):

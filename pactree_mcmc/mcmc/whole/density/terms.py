@@ -116,7 +116,7 @@ def _impurities_into(
         for row in range(n_cells):
             nats[row], minority[row] = impurity(model, logs, stats, row)
     else:
-        kind, params = model.guess.kind, model.guess.params
+        kind, params = model.proposal_leaf.kind, model.proposal_leaf.params
         for row in range(n_cells):
             nats[row], minority[row] = _impurity_of_numbers(kind, params, stats, row)
 
