@@ -38,7 +38,7 @@ def join_chains(
     # a chain that was cut short may have saved trees after its last draw
     n_trees = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
     ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, n_trees, strict=True)]
-    nodes = np.concatenate([whole(saved.node[: end[-1]]) for saved, end in zip(chains, ends, strict=True)])
+    nodes = np.concatenate([bytes_view(saved.node[: end[-1]]) for saved, end in zip(chains, ends, strict=True)])
     stats = np.concatenate([saved.stats[: end[-1]] for saved, end in zip(chains, ends, strict=True)])
     offset = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(end) for end in ends]))])
     trees = from_records(nodes.view(CODED_NODE), offset)

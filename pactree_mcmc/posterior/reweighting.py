@@ -153,7 +153,7 @@ def _check_reweightable(post: Any, model: TreeModel) -> None:
     for side in (old, model):
         if side.split_prior.drawn_weights is not None:
             raise ValueError(f"draws cannot be reweighted: {unknown_weights(side)}.")
-    if not (old.leaf.separates and model.leaf.separates) and repr(old.leaf) != repr(model.leaf):
+    if not (old.leaf.has_additive_score and model.leaf.has_additive_score) and repr(old.leaf) != repr(model.leaf):
         raise ValueError(
             "the leaves of one model share a variance, which is drawn with the trees, and the leaf of the other model "
             "is another one; sample the model instead."
@@ -327,7 +327,7 @@ def has_allowed_paths(post: DrawnTrees, t: int, groups: list[int]) -> bool:
         common &= groups[int(feature[node])]
         return [(left, common), (right, common)]
 
-    return all(common for _, _, common in walk(post.distinct_trees, t, -1, with_groups))
+    return all(common for _, _, common in iterate_nodes(post.distinct_trees, t, -1, with_groups))
 
 
 def is_monotone(post: DrawnTrees, t: int, signs: dict[int, int]) -> bool:
@@ -385,7 +385,7 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
                     low[j] = max(low[j], cut)
             yield child, (low, high, has_values, has_missing, categories)
 
-    leaves = [(node - base, *region) for node, k, region in walk(trees, t, root, with_regions) if k == LEAF]
+    leaves = [(node - base, *region) for node, k, region in iterate_nodes(trees, t, root, with_regions) if k == LEAF]
     return LeafRegions(*(np.array(column) for column in zip(*leaves, strict=True)))
 
 

@@ -146,7 +146,7 @@ class _LeafCheck:
         for name, score in zip(("plain", "compiled"), self._scores(empty), strict=True):
             if not abs(score) < 1e-12:
                 raise LeafError(f"the {name} score of a cell without rows is {score!r}; it must be 0.")
-        if self.leaf.separates:
+        if self.leaf.has_additive_score:
             tree_score = self.leaf.log_tree_score(stats, self.target)
             leaf_scores = sum(self.leaf.log_score(cell, self.target) for cell in stats)
             if not np.isclose(tree_score, leaf_scores, rtol=self.tolerance, atol=self.tolerance):

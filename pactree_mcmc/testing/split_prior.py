@@ -135,7 +135,7 @@ class _SplitPriorCheck:
                 split = drawn_splits[int(rng.integers(len(drawn_splits)))]
                 self.grow.attach_children(chain.model, chain.packed_state, node, split)
                 self.grow.accept_growth(chain.model, chain.packed_state, node)
-                sides = self.rules.children(cell, Split(int(split.feature), int(split.cut), int(split.categories)))
+                sides = self.rules.children(cell, PlainSplit(int(split.feature), int(split.cut), int(split.categories)))
                 record = chain.state.node[node]
                 for child, side in zip((record.left, record.right), sides, strict=True):
                     self._check_child(chain, cell, split, child, side)
@@ -210,7 +210,7 @@ class _SplitPriorCheck:
         fault = f"splittable {is_splittable} compiled, and {has_splits} plainly"
         self._require(is_splittable == has_splits, cell, fault)
 
-    def _check_parts(self, cell: PlainCell, split: Split) -> None:
+    def _check_parts(self, cell: PlainCell, split: PlainSplit) -> None:
         """Raise an error unless the plain children of a split divide the rows of the cell, and are one level deeper."""
         left, right = self.rules.children(cell, split)
         rows = np.sort(np.concatenate([left.index, right.index]))

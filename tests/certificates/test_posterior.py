@@ -43,7 +43,7 @@ def naive_losses(problem, trees):
 def test_exact_terms_equal_enumeration(seed):
     problem, model = split_problem(np.random.default_rng([seed, 5]))
     reference, post = Reference(problem), exact.solve(model)
-    found = empirical_losses(post)
+    result = empirical_losses(post)
     risk, tandem = naive_losses(problem, reference.posterior())
     assert result.n == len(problem.X) - sum(map(bool, problem.estimation))
     assert result.risk == pytest.approx(risk, **CLOSE)
@@ -88,7 +88,7 @@ def test_draws_are_a_finite_posterior(solved):
     assert draws.kl_to_prior() == pytest.approx(
         sum(q * math.log(q) for q in fractions) - fractions @ draws.log_prior_of_tree
     )
-    found = empirical_losses(draws)
+    result = empirical_losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
     assert result.n == (~E).sum()
     assert result.risk == pytest.approx((1.0 - p).mean())
@@ -213,7 +213,7 @@ def test_a_class_of_counted_rows_alone_is_refused_where_it_moves_the_leaves():
     loss = pt.TreeModel(X, strange, leaf=pt.PacBayesLoss(0.2), **options)
     assert loss.certificate_obstacle() is None
     risks = [
-        empirical_losses(exact.solve(pt.TreeModel(X, labels, leaf=pt.PacBayesLoss(0.0), **given))).risk
+        empirical_losses(exact.solve(pt.TreeModel(X, labels, leaf=pt.PacBayesLoss(0.0), **options))).risk
         for labels in (y, strange)
     ]
     assert risks[1] != risks[0] == pytest.approx(risks[1], abs=1.0 / (~E).sum())

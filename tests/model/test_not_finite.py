@@ -49,9 +49,9 @@ def check_cell(message):
     """The cell described has as many rows as it says, and the count that was planted."""
     rows, first, second = (float(v) for v in re.search(r"(\d+) rows, statistics \[(\d+), (\d+)\]", message).groups())
     assert first == COUNT and rows == first + second
-    inside = rows_named(message)
+    is_named = rows_named(message)
     if "side of a possible split" in message:
-        assert inside.sum() > rows
+        assert is_named.sum() > rows
     else:
         assert [(Y[is_named] == label).sum() for label in (0, 1)] == [first, second]
 

@@ -380,7 +380,7 @@ def pair_probabilities(post: DrawnTrees) -> np.ndarray:
         return [(left, extended), (right, extended)]
 
     for t, weight in enumerate(post.weight_of_tree.tolist()):
-        visited = walk(post.distinct_trees, t, frozenset(), with_ancestors)
+        visited = iterate_nodes(post.distinct_trees, t, frozenset(), with_ancestors)
         pairs = {frozenset((j, k)) for _, k, ancestors in visited if k != LEAF for j in ancestors if j != k}
         for j, k in pairs:
             out[j, k] += weight

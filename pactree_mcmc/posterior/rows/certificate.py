@@ -369,7 +369,10 @@ def _bounds_on_votes(
             risk, tandem, kl, n, delta_of[COIN_BETTING]
         ),
     }
-    starts, bounds = [weigh(prior, prior, is_error), gibbs_weights(prior, is_error, delta_of[FACTOR_TWO])], {}
+    starts, bounds = (
+        [evaluate_weights(prior, prior, is_error), gibbs_weights(prior, is_error, delta_of[FACTOR_TWO])],
+        {},
+    )
     for name, bound in bound_of_name.items():
         vote = descend_weights(bound, prior, is_error, starts)
         bounds[name] = bound(vote.risk, vote.tandem, vote.kl), vote

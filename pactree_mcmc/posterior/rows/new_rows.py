@@ -323,7 +323,7 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
         )
     # with branches=True missing values are read, and so can be reported even if the model does not allow them
     numbers = replace(columns, branches=True).numbers(table.array if table.frame is None else table.frame)
-    column_numbers = columns.places_in(table)
+    column_numbers = columns.indices_in(table)
     lines = []
     for k, name in enumerate(columns.names):
         entries = table.column(column_numbers[k])

@@ -258,7 +258,7 @@ def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> t
     middle = np.cumsum(size) - size / 2.0
     group_of_value = np.unique((middle * n_groups / len(numbers)).astype(np.int64), return_inverse=True)[1]
     ends = [values[group_of_value == g][[0, -1]].tolist() for g in range(group_of_value.max() + 1)]
-    names = [" to ".join(dict.fromkeys(figure(end, 3) for end in pair)) for pair in ends]
+    names = [" to ".join(dict.fromkeys(rounded_text(end, 3) for end in pair)) for pair in ends]
     return group_of_value[place], [f"mean time {name}" for name in names]
 
 

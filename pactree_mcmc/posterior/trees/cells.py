@@ -352,7 +352,7 @@ def _number_splits(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> tup
     else:
         box = _categories_in_box(model, trees, root)
         partition = trees.categories & box
-        may_exchange = not told(follows_design, model.split_prior)
+        may_exchange = not call_uncompiled(follows_design, model.split_prior)
         lowest_right = (partition != 0) & (partition != box) & (partition & (box & -box) == 0)
         is_exchanged = is_nominal & may_exchange & lowest_right
         partition = np.where(is_nominal, np.where(is_exchanged, box & ~partition, partition), trees.cut)

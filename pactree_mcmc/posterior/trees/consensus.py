@@ -323,7 +323,7 @@ def _number_signatures(post: DrawnTrees) -> np.ndarray:
     number_of_signature: dict[tuple, int] = {(): 0}
     number = np.zeros(len(feature), dtype=np.int64)
     for t in range(post.n_distinct_trees):
-        for node, _, sides in walk(trees, t, {}, with_signatures):
+        for node, _, sides in iterate_nodes(trees, t, {}, with_signatures):
             number[node] = number_of_signature.setdefault(tuple(sorted(sides.items())), len(number_of_signature))
     return number
 
@@ -346,7 +346,7 @@ def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, members: np.ndarr
 
     for t in range(post.n_distinct_trees):
         present: set[int] = set()
-        for node, _, ancestors in walk(post.distinct_trees, t, frozenset(), extend):
+        for node, _, ancestors in iterate_nodes(post.distinct_trees, t, frozenset(), extend):
             i = member_of_node[node]
             if i >= 0 and i not in ancestors:
                 present.add(i)

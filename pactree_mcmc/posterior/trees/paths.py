@@ -147,8 +147,8 @@ def _category_text(columns: Columns, k: int, conditions: list[Condition], ancest
         # paths of two trees with the same rows may differ in categories that no row has
         possible, admitted = _admitted_categories(columns, k, ()), _admitted_categories(columns, k, conditions)
     if 2 * admitted.bit_count() > possible.bit_count():
-        return " not" + one_of(columns.label_set(k, possible & ~admitted))
-    return one_of(columns.label_set(k, admitted))
+        return " not" + categories_text(columns.label_set(k, possible & ~admitted))
+    return categories_text(columns.label_set(k, admitted))
 
 
 def _admitted_categories(columns: Columns, k: int, conditions: Iterable[Condition]) -> int:

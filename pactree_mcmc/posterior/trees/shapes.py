@@ -175,7 +175,7 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     number_of_shape: dict[tuple, int] = {}
     number, nodes = [], []
     for t in range(post.n_distinct_trees):
-        order = [(node, k) for node, k, _ in walk(trees, t, all_categories, children_in_order)]
+        order = [(node, k) for node, k, _ in iterate_nodes(trees, t, all_categories, children_in_order)]
         key = tuple((k, splits_missing[node]) for node, k in order)
         number.append(number_of_shape.setdefault(key, len(number_of_shape)))
         nodes.append(np.array([node for node, _ in order]))
@@ -226,7 +226,7 @@ def _table_of_splits(
                 mass[numbers.left_categories[node]] += w
             best = max(mass, key=lambda mask: mass[mask])
             agreed = "" if mass[best] > 0.995 else f" ({mass[best]:.2f})"
-            text = columns.names[k] + one_of(columns.label_set(k, best)) + agreed
+            text = columns.names[k] + categories_text(columns.label_set(k, best)) + agreed
             line |= {"words": text, "agreement": mass[best]}
         elif not np.isnan(trees.threshold[nodes[0, j]]):
             thresholds = trees.threshold[nodes[:, j]]
@@ -300,13 +300,13 @@ def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
 
     If ``is_binary``, for two classes, only the more probable class is in the text.
     """
-    rows = f"({figure(float(leaf['rows'].iloc[0]), 3)} rows)"
+    rows = f"({rounded_text(float(leaf['rows'].iloc[0]), 3)} rows)"
     if "mean" not in leaf:
         return f"leaf {leaf['words'].iloc[0]} {rows}" if "words" in leaf else f"leaf {rows}"
     reported = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
     texts = []
     for output, mean, lower, upper in reported[["output", "mean", "lower", "upper"]].itertuples(index=False):
-        ends = figures((mean, lower, upper), 3)
+        ends = rounded_texts((mean, lower, upper), 3)
         name = "" if len(leaf) == 1 else f"{output}: "
         texts.append(f"{name}{ends[0]} [{ends[1]}, {ends[2]}]")
     return f"{', '.join(texts)} {rows}"
