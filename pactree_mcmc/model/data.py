@@ -297,7 +297,7 @@ def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> MergedRows:
     group = np.empty(n, dtype=np.int32)
     # a hash table of at most two thirds of its entries
     table = np.full(1 << max((3 * n - 1).bit_length() - 1, 2), -1, dtype=np.int32)
-    n_units = group_rows_into(group, table, codes, _labels(leaf, target))
+    n_units = group_rows_into(group, table, codes, _statistic_of_row(leaf, target))
     if n_units == n:
         return MergedRows(sum_units(codes, None, leaf, target), None)
     first = first_rows(group, n_units)

@@ -18,7 +18,7 @@ from ...posterior.trees.credible_set import CredibleSet
 from ...posterior.trees.distances import classical_scaling, evenly_spaced_integers
 from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_words, path_to
 from ...posterior.trees.shapes import Shape
-from ...tree.export import MOST_CLASSES
+from ...tree.export import MAX_SHOWN_CLASSES
 from ..plots.shape import MAX_OUTPUTS, output_strips
 from . import words
 from .effects import feature_effects

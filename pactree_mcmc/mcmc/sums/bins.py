@@ -10,7 +10,7 @@ from ...core.bits import goes_left
 from ...core.compile.jit import jit
 from ...model import Lowered
 from ...model.data import scatter_units, sum_by_code
-from ...model.split_prior.geometry import follows_design, has_one_way, parts_box
+from ...model.split_prior.geometry import follows_design, has_one_split_per_feature, parts_box
 from ..state.codes import collect_codes
 from ..state.records import N_VISITED_ROWS
 from ..state.splits import box_range, middle_cut
@@ -29,11 +29,11 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     included. Add the cost to the number of rows visited.
     """
     rule, n_bins = model.split_prior, np.int64(2)
-    if has_one_way(rule):
+    if has_one_split_per_feature(rule):
         _sum_by_side(model, state, node, k)
     else:
         n_bins = _sum_by_code(model, state, node, k)
-    if not has_one_way(rule) and parts_box(rule) and rule.feature[k].nominal:
+    if not has_one_split_per_feature(rule) and parts_box(rule) and rule.feature[k].nominal:
         n_bins = np.int64(0)
         for c in range(rule.feature[k].n_codes):
             if (state.box[node, k, 0] >> c) & 1:

@@ -69,12 +69,12 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
     with np.errstate(over="ignore"):
         spread = x.std(axis=0)
     unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
-    options = rule == "median", coordinate == "cycling", unit, np.empty((0, 2))
-    return FixedTree(Tree(*grow_design(x, _class_of_row(y, len(x), X), int(depth), *options)))
+    how = rule == "median", coordinate == "cycling", unit, np.empty((0, 2))
+    return FixedTree(Tree(*grow_design(x, _class_of_row(y, len(x), X), int(depth), *how)))
 
 
 def _ordered_numbers(X: Any, what: str) -> np.ndarray:
-    """Return table ``X`` as float64 (n, p), or raise a ValueError, about the tree ``what``, if a column is nominal."""
+    """Return the table as float64 (n, p), or raise a ValueError if a column is nominal."""
     columns = describe_columns(Table(X), None)
     if columns.is_nominal.any():
         name = columns.names[int(np.argmax(columns.is_nominal))]
@@ -83,7 +83,7 @@ def _ordered_numbers(X: Any, what: str) -> np.ndarray:
 
 
 def _class_of_row(y: Any, n: int, X: Any) -> np.ndarray:
-    """Return the index (n,) of the class of each of the ``n`` rows of X; each row is its own class if y is None."""
+    """Return the index of the class of each row (n,); if ``y`` is None every row is a class of its own."""
     if y is None:
         return np.arange(n)
     labels = read_labels(y, X)
@@ -95,10 +95,10 @@ def _class_of_row(y: Any, n: int, X: Any) -> np.ndarray:
         raise ValueError("y holds labels that cannot be sorted; give numbers or strings.") from error
 
 
-def grow(
+def grow_design(
     x: np.ndarray, label: np.ndarray, depth: int, is_median: bool, is_cycling: bool, unit: np.ndarray, box: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return feature, threshold, left and right, (m,) each, of the nodes of a tree over the rows of ``x`` (n, p).
+    """Return feature, threshold, left and right of the nodes, in preorder, of a tree over the rows of ``x`` (n, p).
 
     The arguments are those of `grow_nodes`.
     """
@@ -156,7 +156,7 @@ def grow_nodes(
         node[here, 0], threshold[here] = k, cut
         if k == LEAF:
             continue
-        node[index, 1], middle, n_right = index + 1, start, 0
+        node[here, 1], middle, n_right = here + 1, start, 0
         for i in range(start, stop):
             row = order[i]
             goes_left = x[row, k] <= cut
@@ -313,7 +313,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
 
 def column_ranges(x: np.ndarray) -> np.ndarray:
-    """Return the lower and upper end (p, 2) of each column of ``x`` (n, p); that of a constant one is increased."""
+    """Return the lower and upper end (p, 2) of each column; a constant column gets a larger upper end."""
     low, high = x.min(axis=0), x.max(axis=0)
     return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
 
@@ -363,9 +363,9 @@ def contexts(symbols: Any, depth: int, n_symbols: int) -> Contexts:
         raise ValueError(f"symbols has dtype {sequence.dtype} and shape {sequence.shape}; give integers of shape (n,).")
     if len(sequence) < depth + 2:
         raise ValueError(f"symbols holds {len(sequence)} symbols; depth={depth} needs at least {depth + 2}.")
-    is_outside = (sequence < 0) | (sequence >= n_symbols)
-    if is_outside.any():
-        i = int(np.argmax(is_outside))
+    wrong = (sequence < 0) | (sequence >= n_symbols)
+    if wrong.any():
+        i = int(np.argmax(wrong))
         raise ValueError(f"symbols[{i}] is {sequence[i]}, outside the alphabet 0..{n_symbols - 1}.")
     coded = sequence.astype(np.min_scalar_type(n_symbols - 1))
     back = np.lib.stride_tricks.sliding_window_view(coded[:-1], depth)[:, ::-1]
@@ -411,33 +411,33 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
             f"depth={depth} and n_symbols={n_symbols} make a tree of {2 * math.exp(min(log_leaves, 700)):.3g} nodes; "
             f"at most {MAX_CONTEXT_NODES:,} are allowed: give a smaller depth."
         )
-    feature, threshold, left, right, is_joint = grow_contexts(int(depth), int(n_symbols))
-    return FixedTree(Tree(feature, threshold, left, right), is_joint)
+    feature, threshold, left, right, joint = grow_contexts(int(depth), int(n_symbols))
+    return FixedTree(Tree(feature, threshold, left, right), joint)
 
 
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return feature, threshold, left, right and is_joint, (m,) each, of the nodes of a context tree in preorder."""
-    n_subtree_nodes = np.ones(depth + 1, dtype=np.int64)  # of a node with r symbols left to split on
+    """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
+    size = np.ones(depth + 1, dtype=np.int64)  # nodes of the subtree of a node with r symbols left to split on
     for r in range(1, depth + 1):
-        n_subtree_nodes[r] = n_symbols - 1 + n_symbols * n_subtree_nodes[r - 1]
-    m = n_subtree_nodes[depth]
+        size[r] = n_symbols - 1 + n_symbols * size[r - 1]
+    m = size[depth]
     feature, threshold = np.full(m, LEAF, dtype=np.int32), np.zeros(m)
     left, right = np.zeros(m, dtype=np.int32), np.zeros(m, dtype=np.int32)
-    is_joint, n_remaining = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.int64)
-    n_remaining[0] = depth
+    joint, ahead = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.int64)
+    ahead[0] = depth
     for i in range(m):
-        if n_remaining[i] == 0:
+        if ahead[i] == 0:
             continue
-        symbol = np.int64(threshold[i]) if is_joint[i] else 0
-        feature[i], threshold[i] = depth - n_remaining[i], symbol + 0.5
-        left[i], right[i] = i + 1, i + 1 + n_subtree_nodes[n_remaining[i] - 1]
-        n_remaining[i + 1] = n_remaining[i] - 1
+        symbol = np.int64(threshold[i]) if joint[i] else 0
+        feature[i], threshold[i] = depth - ahead[i], symbol + 0.5
+        left[i], right[i] = i + 1, i + 1 + size[ahead[i] - 1]
+        ahead[i + 1] = ahead[i] - 1
         if symbol + 2 == n_symbols:
-            n_remaining[right[i]] = n_remaining[i] - 1
+            ahead[right[i]] = ahead[i] - 1
         else:
-            is_joint[right[i]], n_remaining[right[i]], threshold[right[i]] = True, n_remaining[i], symbol + 1.0
-    return feature, threshold, left, right, is_joint
+            joint[right[i]], ahead[right[i]], threshold[right[i]] = True, ahead[i], symbol + 1.0
+    return feature, threshold, left, right, joint
 
 
 def _check_alphabet(depth: int, n_symbols: int) -> None:
