@@ -53,8 +53,8 @@ class Chain:
         prepare: Callable[[Chain], None] = lambda chain: None,
     ) -> None:
         if not model.leaf.is_fixed:
-            leaf, guessed_leaf = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
-            model = model._replace(leaf=leaf, guess=guessed_leaf)
+            leaf, proposal_leaf = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
+            model = model._replace(leaf=leaf, proposal_leaf=proposal_leaf)
         self.lowered, self.kernel, self.rng = model, kernel, rng
         self.model = pack(model)
         scratch = kernel.scratch | {"scan"} if has_grown_start else kernel.scratch
