@@ -187,7 +187,7 @@ _LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pact
 """Modules that are imported on first use. The estimators need scikit-learn, which takes a second to import; the last
 one uses the sampler as well as this package."""
 _PACKAGES = {name: "sklearn" for name, module in _LATE.items() if module.startswith("exact.estimators")}
-"""Packages of an extra that a public name needs."""
+"""Package that each public name needs, by name, for names that need an optional package."""
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers

@@ -40,7 +40,9 @@ LARGEST_PRIME = (1 << 31) - 1
 def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
     """Return the log (n_slots,) of the sum of the weights of the trees below each slot, a cell at a depth.
 
-    Entry 0 is the sum over all trees.
+    The weight of a tree is the product of ``exp(log_stop)`` over its leaves and of ``exp(log_split + log_rule)`` over
+    its splits: for the graph of a model, prior times marginal likelihood. So entry 0, the sum over all trees, is the
+    log evidence.
     """
     most = int(np.diff(graph.first_edge).max(initial=0))
     # zeros, not empty memory: a split of weight 0 may lead to a cell that is not summed yet
@@ -48,24 +50,27 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
-    """Return the log weight (n_slots,) of the best tree below each slot, a cell at a depth."""
+    """Return the log weight (n_slots,), see `log_sums`, of the best tree below each slot, a cell at a depth."""
     return compute_inside(graph, Best(np.zeros(graph.n_slots))).value
 
 
 def log_sum(graph: CellGraph) -> float:
-    """Return the log of the sum of the weights of all trees, nats."""
+    """Return the log of the sum of the weights of all trees, nats: for the graph of a model, the log evidence."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(log_sums(graph)[0])
 
 
 def best_log_weight(graph: CellGraph) -> float:
-    """Return the log weight of the best tree, nats."""
+    """Return the log weight of the best tree, nats: for the graph of a model, its log prior plus log score."""
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     return float(best_sums(graph)[0])
 
 
 def occurrences(graph: CellGraph, log_inside: np.ndarray | None = None) -> Occurrences:
-    """Return how often each slot (a cell at a depth) and each split is expected to occur in a tree drawn by weight."""
+    """Return how often each slot (a cell at a depth) and each split is expected to occur in a tree drawn by weight.
+
+    ``log_inside`` is what `log_sums` returns; None computes it.
+    """
     check_type("graph", graph, CellGraph, "a CellGraph, as build_graph makes it")
     if log_inside is not None:
         log_inside = read_numbers("log_inside", log_inside)
@@ -108,7 +113,7 @@ def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurren
     """Return the posterior distribution of the number of leaves, to within 2e-14; entry m is P(m leaves).
 
     Polynomials in the number of leaves are multiplied over the probable part of the graph. Their tails are truncated if
-    they do not matter at the root. ``occurs`` are the expected occurrences of the slots and splits of the graph.
+    they do not matter at the root. ``log_inside`` is from `log_sums`, ``occurs`` from `occurrences`.
     """
     part, slots = likely_part(graph, occurs)
     n, max_loss = part.n_slots, _max_losses(occurs.slot[slots])
@@ -157,7 +162,8 @@ def mean_products(
     """Return the posterior means (m,) of m products over a tree.
 
     Product j is ``leaf_factors[j]`` in [0, 1] to the power of the number of leaves. It is 0 for a tree that splits on
-    the feature ``banned[j]`` of ``p`` features; -1 bans none. ``occurs`` are the expected occurrences of the graph.
+    the feature ``banned[j]`` of ``p`` features; -1 bans none. With factor 1 its mean is the probability that no split
+    is on that feature. ``occurs`` are the expected occurrences of the graph.
     """
     part, slots = likely_part(graph, occurs)
     log_values, max_loss = log_inside[slots], _max_losses(occurs.slot[slots])
@@ -339,7 +345,7 @@ def best_by_size(
 
 
 def _read_options(graph: CellGraph, counts: Any, gain: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Check the terms that leaves may add to the count and to the weight, and return them; None for None."""
+    """Check ``counts`` and ``gain`` of `best_by_size`, and return both as arrays; (None, None) if both are None."""
     if counts is None and gain is None:
         return None, None
     if counts is None or gain is None:

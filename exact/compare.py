@@ -173,7 +173,7 @@ def _is_same_model(model1: TreeModel, model2: TreeModel) -> bool:
 
 
 def _advice_on_types(truth: Any, sampled: Any) -> str:
-    """Return the end of the error message for two posteriors that are not an exact and a sampled one."""
+    """Return advice to append to the error message for two posteriors that are not an exact, then a sampled one."""
     exact_ones = [isinstance(one, ExactPosterior) for one in (truth, sampled)]
     sampled_ones = [isinstance(one, SampledPosterior) for one in (truth, sampled)]
     if all(sampled_ones):
@@ -235,9 +235,10 @@ def _event_row(quantity: str, probability: float, hit: np.ndarray, max_ess: floa
 
 
 def _comparison_row(quantity: str, exact: float, draws: np.ndarray, variance: float, max_ess: float) -> Row:
-    """Return the table row of a quantity with values ``draws`` (chains, draws), exact mean ``exact`` and ``variance``.
+    """Return the table row of a quantity with values ``draws`` (chains, draws) and exact posterior mean ``exact``.
 
-    The effective sample size is at most ``max_ess``, since an estimate from rare visits is often far too large.
+    ``variance`` is the exact posterior variance of one draw. The effective sample size is at most ``max_ess``, since
+    an estimate from rare visits is often far too large.
     """
     sampled = float(draws.mean())
     difference, error = sampled - exact, math.sqrt(max(variance, 0.0) / max(min(ess(draws), max_ess), 1.0))

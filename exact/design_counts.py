@@ -89,7 +89,8 @@ class DesignCounts:
         sample_weight : array-like of shape (n,), optional
             Weights >= 0.
         estimation : bool array of shape (n,), optional
-            True for the rows of E, which determine frozen leaves. Give it for every piece, or for none.
+            True for the rows of the set E, from which frozen leaves take their fixed class probabilities. Give it for
+            every piece, or for none.
 
         Raises
         ------
@@ -115,7 +116,7 @@ class DesignCounts:
 
     @property
     def n_cells(self) -> int:
-        """Number of non-empty finest cells, one for each class or, for numbers, two if y varies."""
+        """Number of rows kept: one for each class in each finest cell; for numbers one, or two if y varies there."""
         self._merge()
         return sum(len(piece[0]) for piece in self._pieces)
 
@@ -162,7 +163,10 @@ class DesignCounts:
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
     def _check_piece(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
-        """Check the arguments of `update`, and return the piece: rows, labels, weights, mask of E (empty without E)."""
+        """Check the arguments of `update`, and return the piece: rows (n, p), labels, weights and mask of E, each (n,).
+
+        The mask is empty if ``estimation`` is None, the weights are 1 if ``sample_weight`` is None.
+        """
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
         x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
@@ -231,9 +235,9 @@ class DesignCounts:
 
 
 def learn_rows(X: Any) -> Any:
-    """Return the description of the columns of a piece of data, which may be a single row.
+    """Return the description of the columns (names, kinds) of a piece of data, which may be a single row.
 
-    Raise ValueError if a column is nominal, or has levels.
+    Raise ValueError if a column is categorical, nominal or with ordered levels: each piece would number them anew.
     """
     table = Table(X)
     columns = describe_columns(table if table.n_rows != 1 else Table(table.take(np.zeros(2, dtype=np.int64))), None)
@@ -253,7 +257,8 @@ def _merge_numbers(
     """Replace the rows of each finest cell by two rows with the same total weight, mean and variance.
 
     Their values are the mean plus and minus the standard deviation, each with half the weight. One row is enough if the
-    values do not vary. Arguments from ``X`` on and the result are pieces: rows, labels, weights, mask of E.
+    values do not vary. Arguments from ``X`` on and the result are pieces: rows, numbers y, weights, and the mask of E,
+    which is empty here.
     """
     leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
     merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)

@@ -125,7 +125,7 @@ class TreesWithin(NamedTuple):
 
 
 class RowSetProbabilities(NamedTuple):
-    """Posterior probabilities that a tree has a node with a set of rows, or that splits it into two given sets."""
+    """Posterior probabilities that a tree has a node with a given set of rows, or one split into two given sets."""
 
     of_cell: np.ndarray  # (n_sets,): probability that some node of the tree has this set of rows
     of_split: np.ndarray  # (n_splits,): probability that some node is split into these two sets
@@ -259,7 +259,7 @@ class ExploresGraph(AnswersAboutTrees):
         return path_probabilities(self.graph, self.log_inside, self._row_sets.of_cell, parent, last)
 
     def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
-        """Return the exact probability of each cell of ``post.cells``."""
+        """Return the exact probability that a tree has a node with the rows of each cell of ``post.cells``, (m,)."""
         of_key = dict(
             zip(map(tuple, self._row_sets.key.tolist()), self._row_set_probabilities.of_cell.tolist(), strict=True)
         )
@@ -267,7 +267,7 @@ class ExploresGraph(AnswersAboutTrees):
 
     @property
     def _mean_at(self) -> Any:
-        """Function from units (merged training rows) to their predictions; None if leaves use the values of x."""
+        """Function from numbers of units (merged training rows) to predictions (m, K); None if leaves use x values."""
         if self.model.leaf.x_columns is not None:
             return None
         return lambda merged_rows: self._values(self.model.unit_numbers(merged_rows))
@@ -303,7 +303,7 @@ class ExploresGraph(AnswersAboutTrees):
         return RowSetProbabilities(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, most_probable)
 
     def _rows_of(self, cells: np.ndarray) -> np.ndarray:
-        """Return the weight of the training rows in each of ``cells``; the number of rows if weights are exposures."""
+        """Return the total weight of the training rows in each of ``cells``; their number if weights are exposures."""
         leaf, graph = self.model.leaf, self.graph
         return leaf.weight(graph.stats[cells]) if leaf.weighs_rows else graph.rows[cells].astype(np.float64)
 

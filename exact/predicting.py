@@ -47,7 +47,12 @@ class CellProbabilities(NamedTuple):
 
 
 class NewRows(NamedTuple):
-    """New rows as numbers and codes, by coordinate: a feature has one, or two if it has missing values."""
+    """New rows as numbers and codes, by coordinate: a feature has one, or two if it has missing values.
+
+    The cells of a row are certain if it goes to the same side of a cut in every cell. A missing value follows the
+    majority of the rows of the cell. Under local cuts a threshold depends on these rows as well, so that a number
+    between training values may be on either side.
+    """
 
     x: np.ndarray  # (n, q) float64: numbers
     codes: np.ndarray  # (n, q) int64: codes, -1 for an unknown category
@@ -101,7 +106,7 @@ class PredictsFromGraph(Posterior):
         return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
 
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Return the posterior mean (n, d) of the values (n_cells, d) of the leaves that rows of numbers reach."""
+        """Return the posterior mean (n, d) of the values ``by_place`` (n_cells, d) of the leaves that rows X reach."""
         by_cell = np.ascontiguousarray(by_place)
         if is_fixed_design(self.model):
             return PathPredictions(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)
@@ -214,7 +219,7 @@ class PredictsFromGraph(Posterior):
             first = last
 
     def _leaves_by_cells(self, codes: np.ndarray) -> RowLeaves:
-        """Return the cells that contain each row with certain cells, with their probabilities as leaves.
+        """Return the cells of each row with certain cells (see `NewRows`), with their probabilities as leaves.
 
         ``codes`` (n, c) are those of the coordinates that splits use. A row that may end in an empty cell is listed
         with one such cell, of the probability that remains.
@@ -238,7 +243,7 @@ class PredictsFromGraph(Posterior):
 
 
 def as_mixture(leaves: RowLeaves, n: int) -> Mixture:
-    """Return the cells of ``n`` rows and their probabilities as a mixture for each row."""
+    """Return the cells of ``n`` rows and their probabilities as a mixture for each row, sorted by row."""
     order = np.argsort(leaves.row, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(leaves.row, minlength=n))])
     return Mixture(leaves.cell[order], leaves.weight[order], first)

@@ -172,7 +172,7 @@ class Frontier:
             self.log_bound[slots] = ceiling.log_upper_bound(sums[cell], depth[slots])
 
     def upper_graph(self) -> CellGraph:
-        """Return the graph in which a leaf at an unexpanded cell has an upper bound of the sum over all trees below."""
+        """Return the graph in which a leaf at an unexpanded cell weighs an upper bound of the sum over trees below."""
         return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_bound))
 
     def log_upper(self) -> float:
@@ -187,8 +187,9 @@ class Frontier:
     def expected_gain(self) -> np.ndarray:
         """Return the likely gain of expanding each cell, (n_cells,), in arbitrary units.
 
-        This is the probability of the cell as a leaf, times a power of its largest gain. The bound itself is too loose
-        for this: by it alone the engine would expand only the largest cells and never reach a probable tree.
+        This is the probability of the cell as a leaf in the graph so far, times a power of (bound / weight as a leaf).
+        It is 0 for expanded cells. The bound itself is too loose for this: by it alone the engine would expand only the
+        largest cells and never reach a probable tree.
         """
         graph, log_inside = self.graph, log_sums(self.graph)
         log_leaf = graph.log_stop - log_inside

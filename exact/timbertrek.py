@@ -123,7 +123,8 @@ def _split_number(
 def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndarray) -> tuple[dict[str, Any], int]:
     """Return the tree as nested dictionaries, and the number of training rows that it classifies correctly.
 
-    ``nodes`` are the numbers of the splits as text, ``rows`` and ``positive`` (n_nodes,) the counts of the nodes.
+    ``nodes`` are the numbers of the splits as text, "" for a leaf. ``rows`` and ``positive`` (n_nodes,) are the numbers
+    of training rows, and of those of the second class, in the nodes.
     """
     nested: list[dict[str, Any]] = [{} for _ in nodes]
     total = 0

@@ -141,7 +141,7 @@ class SortedRows(NamedTuple):
 
 
 def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
-    """Check the rows and labels passed to ``fit`` and repeat each row as often as ``sample_weight`` says.
+    """Check the rows and labels passed to ``fit``, repeat each row as often as ``sample_weight`` says, and sort them.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 def _repeated_indices(X: np.ndarray, y: np.ndarray, sample_weight: Any) -> np.ndarray:
-    """Return the indices of the rows of ``X``, each repeated ``sample_weight`` times. Check the weights."""
+    """Return the indices of the rows of ``X``, each repeated ``sample_weight`` times (a whole number >= 0, checked)."""
     weight = _check_sample_weight(read_numbers("sample_weight", sample_weight), X, dtype=np.float64)
     odd = np.flatnonzero((weight < 0.0) | (weight != np.floor(weight)))
     if len(odd):

@@ -45,7 +45,10 @@ class _ClassifierOfOneTree(ClassifierOfTree):
         return X, np.where(self.classes_[place] == y, place, -1)
 
     def _is_cyclic(self, n: int, p: int) -> bool:
-        """Return True if coordinates are taken in turn: the value of ``cyclic``, or for "auto" if n and p need this."""
+        """Return True if coordinates are taken in turn: the value of ``cyclic``, or for "auto" that of `needs_cyclic`.
+
+        That is True if n rows and p features would make too many cells with splits on any coordinate.
+        """
         if isinstance(self.cyclic, str):
             check_choice("cyclic", self.cyclic, ("auto",))
             return needs_cyclic(n, p, self.levels)

@@ -53,11 +53,14 @@ class VotingTree(ClassifierOfTree):
     _cross_validated: tuple[str, ...] = ()  # Parameters that cross-validation chooses, in this order, if they are None
 
     def _weights(self, base: BaseTree, parameters: dict[str, float]) -> Weights:
-        """Return the leaf and split probabilities of the nodes under ``parameters``, values by name."""
+        """Return the posterior probabilities, in a random subtree of ``base``, that each node is a leaf and is split.
+
+        ``parameters`` are the values of the parameters in `_cross_validated`, by name.
+        """
         raise NotImplementedError
 
     def _node_votes(self, base: BaseTree) -> NodeVotes:
-        """Return the vote of each node: all for its label."""
+        """Return the vote of each node as a leaf: the whole vote for its label."""
         return NodeVotes(np.eye(len(self.classes_)), base.label)
 
     def _check(self) -> None:
@@ -112,7 +115,10 @@ class VotingTree(ClassifierOfTree):
         return checked_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
-        """Return the weighted votes (n_leaves, K) for a row whose path in the base tree ends in each of its leaves."""
+        """Return the votes (n_leaves, K) for a row that reaches each leaf of the base tree.
+
+        They are the sum, over the nodes on the path, of the probability that the node is the leaf times its vote.
+        """
         abstains = base.dummy & base.dummies_abstain
         return pac_bayes.sum_votes_to_leaves(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
 
@@ -132,7 +138,7 @@ class VotingTree(ClassifierOfTree):
             check_count("max_depth", self.max_depth, or_none=True)
 
     def _bounds_of(self, X: np.ndarray) -> np.ndarray:
-        """Return the lower and upper end of each feature, the same for all folds."""
+        """Return the lower and upper end of each feature, (p, 2), the same for all folds; by default the range of X."""
         return column_ranges(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
@@ -151,12 +157,14 @@ class VotingTree(ClassifierOfTree):
         return pac_bayes.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled_base(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
-        """Return the base tree grown on some rows, which also label its nodes and determine the weights of subtrees."""
+        """Return the base tree grown on some rows, whose classes also label its nodes and count its errors."""
         tree = self._grow(X, label, bounds)
         return base_tree(tree, self._counts(tree, X, label))
 
     def _search(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> dict[str, float]:
-        """Return the parameters by name. Choose those that are None by 2-fold cross-validation; set ``cv_errors_``.
+        """Return the parameters in `_cross_validated`, by name. Choose those that are None by 2-fold cross-validation.
+
+        Set ``cv_errors_``, the values tried and their errors for each parameter chosen.
 
         ``X`` (n, p) and ``label`` (n,) are the training rows and their classes, ``bounds`` (p, 2) the box of a dyadic
         tree.

@@ -22,7 +22,7 @@ LEFT, RIGHT = range(2)
 
 
 class Points(NamedTuple):
-    """The P distinct rows of codes, with the sums over the training rows that have them."""
+    """The P distinct rows of codes (integers for the values of features), with sums over the rows that have them."""
 
     codes: np.ndarray  # (p, P) int64: code of each coordinate
     stats: np.ndarray  # (P, n_stats) float64: sufficient statistics
@@ -60,7 +60,7 @@ class BuilderEdges(NamedTuple):
 
 
 class CellScratch(NamedTuple):
-    """Working memory of the builder, most of it about the current cell. C is the largest number of codes."""
+    """Working memory of the builder, most of it about the current cell. C: largest number of codes of a feature."""
 
     # (5,) int64: numbers of cells and edges, next cell to expand, mode, length of ``tree_splits``; see `build`
     counters: np.ndarray
@@ -90,7 +90,10 @@ class BuilderArrays(NamedTuple):
 
 
 def distinct_points(model: TreeModel) -> Points:
-    """Return the distinct rows of codes of a model, with the sums over its training rows, whatever their labels."""
+    """Return the distinct rows of codes (integers for feature values) of a model, with sums over its training rows.
+
+    Rows that differ only in the label are one point.
+    """
     merged_rows, leaf = model.units, model.lowered.leaf
     codes, point_of_unit = np.unique(merged_rows.codes, axis=1, return_inverse=True)
     point_of_unit = point_of_unit.reshape(-1)
@@ -187,7 +190,7 @@ def longer_edges(edges: BuilderEdges) -> BuilderEdges:
 
 @jit
 def clear_sides(arrays: Any) -> None:
-    """Set the sums of both sides of a split (rows, hash, statistics in the builder's scratch) to zero."""
+    """Set the sums of both sides of a split in the builder's scratch (numbers of rows, hashes, statistics) to zero."""
     scratch = arrays.scratch
     for side in range(2):
         scratch.side_rows[side] = 0
@@ -210,9 +213,10 @@ def add_to_side(arrays: Any, side: int, i: int) -> None:
 
 @jit
 def sum_by_code(arrays: Any, n_members: int, k: int) -> int:
-    """Sum the points of the current cell by code of coordinate ``k`` into the scratch, and return the number of codes.
+    """Sum the points of the current cell by code of coordinate ``k`` into the builder's scratch.
 
-    The points are the first ``n_members`` of ``members``. The codes are written in ascending order.
+    The points are the first ``n_members`` of ``members``. Return the number of codes that occur, which are written in
+    ascending order.
     """
     # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = arrays.points, arrays.scratch

@@ -111,7 +111,7 @@ def translated_bits(split: int, source: int, target: int) -> int:
 def box_code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
     """Return the first code and the end (exclusive) of the codes of ordered coordinate ``k`` in the box.
 
-    Both coordinates of a feature with missing values limit this range.
+    A feature with missing values has two coordinates (missing first, missing last), and both limit this range.
     """
     box, paired = arrays.scratch.box, model.split_prior.feature[k].other_coordinate
     return max(box[k, 0], box[paired, 0]), min(box[k, 1], box[paired, 1])
@@ -130,8 +130,8 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
 def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
     """Return an upper bound on the number of splits of a cell with ``n_members`` points and the box in the scratch.
 
-    MAX_NOMINAL_SPLITS + 1 stands for all numbers that are too large. The caller makes room for as many splits,
-    or gives up if they are too many.
+    MAX_NOMINAL_SPLITS + 1 is returned for a nominal feature with over 20 categories. The caller makes room for as many
+    splits, or gives up if they are too many.
     """
     split_prior = model.split_prior
     total = 0
@@ -230,7 +230,7 @@ def _first_with_code(points: Any, k: int, code: int) -> int:
 
 @jit
 def box_hash(model: Any, arrays: Any, is_empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Return the two words of the hash that identifies the cell with the box in the builder's scratch.
+    """Return the two 64-bit words of the hash that identifies the cell with the box in the builder's scratch.
 
     If ``is_empty`` is True, the cell has no rows and the hash is that of the widths of the box alone.
     """

@@ -80,7 +80,7 @@ def build_cells(model: Any, arrays: Any, budget: int) -> int:
     """List the splits of all cells in order of discovery, adding new children, and return FINISHED at the end.
 
     Return MORE_CELLS or MORE_EDGES if an array is full: the caller makes it longer and calls again. Return PAUSED after
-    ``budget`` steps, which are codes of points read, and splits, so that the caller can show progress.
+    ``budget`` steps (cells, codes read, and splits listed), so that the caller can show progress, and call again.
     """
     counters, cells, p = arrays.scratch.counters, arrays.cells, len(model.split_prior.feature)
     if counters[N_CELLS] == 0:
@@ -124,7 +124,7 @@ def storage_status(arrays: Any, n_splits: int) -> int:
 
 @jit
 def add_root(model: Any, arrays: Any) -> None:
-    """Add the root, the cell of all points."""
+    """Add the root, the cell of all points, to the empty arrays of cells."""
     points, scratch = arrays.points, arrays.scratch
     clear_sides(arrays)
     for i in range(len(points.rows)):
@@ -153,8 +153,9 @@ def find_or_add(
     """Return the number of the cell on one side of a split, found by its hash, and add the cell if it is new.
 
     ``word0, word1`` is the hash of the points or the box, to which the function adds the depth and the groups of
-    features if they matter. ``parent``, ``feature``, ``split`` and ``side`` are the origin of a new cell of this
-    ``size`` with the statistics of ``side`` in the builder's scratch. In mode FIND return NO_CELL if there is none.
+    features that may still interact, if they matter. ``parent`` (-1: none), ``feature``, ``split`` and ``side`` are the
+    origin of a new cell of this ``size`` (see `BuilderCells`), with the statistics of ``side`` in the builder's
+    scratch. In mode FIND return NO_CELL if the graph does not contain the cell.
     """
     cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
     # the groups of features that may still interact decide which features a cell can be split on
@@ -191,8 +192,9 @@ def find_or_add(
 def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
     """Add the splits of a cell, whose box and points are in the scratch, with log R, and children as the mode allows.
 
-    R of a split on feature k is ``w_k / sum of w_j over the features j with a split  *  1 / number of splits on k``,
-    or, with weights of splits, their fraction in place of the last factor (formulas, section 2).
+    R, the prior probability of a split among those of the cell, is for one on feature k ``w_k / sum of w_j over the
+    features j with a split  *  1 / number of splits on k``. Weights of splits replace the last factor by their fraction
+    (formulas, section 2).
     """
     rule, counters = model.split_prior, arrays.scratch.counters
     first, total = counters[N_EDGES], 0.0
@@ -225,7 +227,7 @@ def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
 
 @jit
 def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add the splits of a cell on coordinate ``k``. ``log_rule`` holds their weights until `expand` replaces these.
+    """Add the splits of a cell on coordinate ``k``. ``log_rule`` holds their weights until `expand` writes log R.
 
     No splits are added if the coordinate has weight zero, if the features split on above exclude it, or if the features
     take turns and it is not its turn.
@@ -247,7 +249,7 @@ def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int,
     """Add the splits of a cell whose two children are both in the graph, after adding the children that ``mode`` adds.
 
     All splits of the cell are listed, and those with a child outside the graph are removed again. So R of the others is
-    their probability among all splits of the cell.
+    their prior probability among all splits of the cell.
     """
     cells, edges = arrays.cells, arrays.edges
     counters, tree_splits = arrays.scratch.counters, arrays.scratch.tree_splits
@@ -271,8 +273,8 @@ def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, max_cells:
     """Add the splits of ``cells_to_expand`` (m,), one cell after another, until the graph has ``max_cells`` cells.
 
     In mode FIND only splits between cells of the graph are added, in mode ADD all splits, with their children.
-    ``counters[NEXT_CELL]`` is the number of ``cells_to_expand`` that are finished. Return FINISHED, or MORE_CELLS or
-    MORE_EDGES for the array that is full.
+    ``counters[NEXT_CELL]`` is the number of ``cells_to_expand`` that are finished. Return FINISHED (also at
+    ``max_cells``), or MORE_CELLS or MORE_EDGES for the array that is full.
     """
     counters, cells, n_rows_to_split = arrays.scratch.counters, arrays.cells, rows_that_ensure_split(model, arrays)
     if counters[N_CELLS] == 0:
@@ -299,7 +301,7 @@ def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, max_cells:
 
 @jit
 def rows_that_ensure_split(model: Any, arrays: Any) -> int:
-    """Return a number of rows such that every cell with as many can be split, because it has two distinct points.
+    """Return a number of rows such that every cell with at least as many has two distinct points, and so a split.
 
     This saves a search for a split. Return INFINITE_ROWS if the split prior may exclude such a split.
     """
@@ -383,8 +385,8 @@ def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> Non
 def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
     """Return the record that the weight function of a split prior takes, for the cuts of a cell on coordinate ``k``.
 
-    It holds what all these cuts have in common: their number (they are ``first`` to ``last - 1``), the depth, and the
-    smallest and the largest code. ``n`` is the number of codes in the cell.
+    It holds what all these cuts have in common: their number (``last - first`` in a grid, those that leave enough rows
+    under local cuts), the depth, and the smallest and the largest code. ``n`` is the number of codes in the cell.
     """
     rule, scratch, depth = model.split_prior, arrays.scratch, np.int64(arrays.cells.depth[cell])
     low, high = box_code_range(model, arrays, k)
@@ -459,7 +461,10 @@ def _add_edge(model: Any, arrays: Any, cell: int, k: int, split: int, weight: fl
 
 @jit
 def _mark_tree_split(arrays: Any, k: int, split: int) -> bool:
-    """Return True if given trees use a split of the current cell, and write the number of its edge, the next one."""
+    """Return True if given trees use a split of the current cell, and note the number of its edge, the next one.
+
+    The number goes into the column EDGE of ``tree_splits``. The caller adds the edge.
+    """
     tree_splits, counters = arrays.scratch.tree_splits, arrays.scratch.counters
     for i in range(counters[N_TREE_SPLITS]):
         if tree_splits[i, 0] == k and (split & tree_splits[i, 2]) == tree_splits[i, 1]:
@@ -472,7 +477,7 @@ def _mark_tree_split(arrays: Any, k: int, split: int) -> bool:
 def _child(model: Any, arrays: Any, cell: int, k: int, split: int, side: int) -> int:
     """Return the number of the child on one side of a split, and add the child if it is new and the mode allows.
 
-    Under local cuts a side with all rows is the cell itself.
+    Under local cuts a side with all rows is the cell itself. Return NO_CELL if the mode does not allow to add it.
     """
     rule, scratch, cells = model.split_prior, arrays.scratch, arrays.cells
     if parts_rows(rule):

@@ -201,7 +201,7 @@ class Building:
         return pack(BuilderArrays(self.points, self._cells, self._edges, self._scratch))
 
     def graph_columns(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the columns of the graph as `with_slots` takes them, and the place of each cell in the arrays.
+        """Return the columns of the graph by name, as `with_slots` takes them, and the builder's number of each cell.
 
         The columns hold only cells that trees within the depth limit can have, parents before children.
         """

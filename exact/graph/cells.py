@@ -118,7 +118,7 @@ class CellGraph(NamedTuple):
 def first_invalid_edge(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, log_rule: np.ndarray, layered: bool
 ) -> tuple[int, int]:
-    """Return the cell and the number of the first edge with an invalid child, or -1, -1 if all edges are valid.
+    """Return the first edge with an invalid child, as (cell, edge), or (-1, -1) if all edges are valid.
 
     The number of a child must be that of a cell, and larger than that of its parent unless the edge has weight zero.
     In a layered graph a cell may also lead to itself, one level deeper.
@@ -155,8 +155,8 @@ def child_slots(graph: Any, e: int, child_depth: int) -> tuple[int, int]:
 def with_feature_numbers(model: TreeModel, graph: CellGraph) -> CellGraph:
     """Return the graph with the number of the feature of each split in ``feature``, in place of its coordinate.
 
-    A feature with missing values has two coordinates. In graphs of stages, the splits that select the stage have an
-    extra number, which ``n_features`` replaces.
+    A feature with missing values has two coordinates. In graphs of stages (mixtures over several models), the splits
+    that select the stage have an extra number, which ``n_features`` replaces.
     """
     if not model.columns.twins:
         return graph
@@ -167,9 +167,9 @@ def with_feature_numbers(model: TreeModel, graph: CellGraph) -> CellGraph:
 def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
     """Build the graph from the columns of its cells and splits, and add the prior factors of each slot.
 
-    ``columns`` holds the fields of `CellGraph` by name, without those of slots. It may also contain ``deepest``
-    (n_cells,), the largest depth of each cell, and ``is_splittable`` (n_cells,), True for cells that the prior can
-    split, if the graph does not hold all their splits. Both are removed from ``columns``.
+    A slot is a cell at a depth. ``columns`` holds the fields of `CellGraph` by name, without those of slots (the last
+    four). It may also contain ``deepest`` (n_cells,), the largest depth of each cell, and ``is_splittable`` (n_cells,),
+    True for cells that the prior can split, if the graph does not hold all their splits. Both are removed from it.
     """
     refuse_not_finite(model, columns)
     prior, rows, depth = model.prior_tables, columns["rows"], columns["depth"]

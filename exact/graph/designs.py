@@ -31,9 +31,9 @@ from .progress import Bar
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
-    """Return the cells and edges of a model with a fixed tree, as the columns that `with_slots` takes.
+    """Return the cells and edges of a model with a fixed tree, as the columns (by name) that `with_slots` takes.
 
-    Time O(nodes + units times depth).
+    Time O(nodes + units times depth); a unit is a merged training row.
     """
     packed = pack(model.lowered)
     design, shape = model.lowered.split_prior.design, model.shape
@@ -94,7 +94,7 @@ NO_CHILD = -1
 
 
 class Layer(NamedTuple):
-    """The V vectors of levels with the same sum, and the group of each of the U units by each vector."""
+    """The V vectors of levels (halvings of each feature) with one sum, and the groups of the U units by each vector."""
 
     vectors: np.ndarray  # (V, p) int8: how often each feature was halved
     last: np.ndarray  # (V,) int32: the last feature halved; the vector was made from its parent by halving it
@@ -164,9 +164,9 @@ def next_vectors(
     levels: int,
     turn: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the level vectors of the next layer, their last features and parents, and the children of this layer.
+    """Return ``vectors``, ``last`` and ``parent`` of the next layer, and ``child`` of this layer, fields of `Layer`.
 
-    ``vectors``, ``last`` and ``parent`` are those of `Layer`, and ``previous_child`` is ``child`` of the layer before.
+    ``vectors``, ``last`` and ``parent`` are of this layer, and ``previous_child`` is ``child`` of the layer before.
     Each vector is made once, from its parent, which has one halving of the last feature less. The child of a vector v
     by a feature k before its last one is found through the parent: ``v + k`` is ``(parent + k) + last``. ``turn`` is
     the only feature that may be halved, or -1 if all may be.
@@ -210,9 +210,10 @@ def split_groups_into(
 ) -> np.ndarray:
     """Write the group (V, U) of each unit by each level vector into ``groups``, and return the numbers of groups (V,).
 
+    A level vector says how often each feature was halved, and units in one dyadic cell with these levels form a group.
     A group is a group of the parent (``groups_before``, of which there are ``n_groups_before``) and the value of one
-    more bit of the ``codes`` (p, U). Groups are numbered by parent, then bit, so that units sorted by their bits stay
-    sorted by group.
+    more bit of the ``codes`` (p, U) of the feature ``last``. Groups are numbered by parent, then bit, so that units
+    sorted by their bits stay sorted by group.
     """
     n_groups = np.zeros(len(vectors), dtype=np.int64)
     number = np.empty(2 * n_groups_before.max(), dtype=np.int32)
@@ -238,7 +239,8 @@ def needs_empty_cell(
 ) -> np.ndarray:
     """Return the boolean array (V,) that is True for each level vector of the next layer that has an empty cell.
 
-    A vector has an empty cell if one of its parents has, or if a half of some group of a parent contains no unit.
+    A level vector says how often each feature was halved. It has an empty cell if one of its parents has, or if a half
+    of some group (the units of one cell) of a parent contains no unit.
     ``child``, ``n_groups_above`` and ``has_empty_above`` are of the layer above, ``n_groups`` (V,) of the next one.
     """
     parent, feature = np.nonzero(child >= 0)
@@ -298,8 +300,8 @@ def write_edges_into(
 def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
     """Add the statistics (n_cells, n_stats) and the rows (n_cells,) of all units to the cells of a layer.
 
-    ``groups`` (V, U) is the group of each unit by each level vector, and ``first_cell`` (V,) the number within the
-    layer of the first cell of each vector.
+    A unit is a merged training row. ``groups`` (V, U) is the number of its cell among those of each level vector, and
+    ``first_cell`` (V,) the number within the layer of the first cell of each vector.
     """
     merged_rows = model.units
     for v in range(len(groups)):
@@ -418,7 +420,7 @@ def _append_edges(
 ) -> int:
     """Append the edges from ``layer`` to the layer ``next_layer`` to the lists in ``columns``, and return their number.
 
-    ``n_edges`` is the number of edges of the layers above.
+    ``n_edges`` is the number of edges of the layers above. The first edge of each cell of ``layer`` is appended too.
     """
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))

@@ -154,7 +154,7 @@ def _enter_cell(nodes: Any, node: int, cell: int) -> None:
 
 @jit
 def _list_tree_splits(model: Any, arrays: Any, nodes: Any, cell: int, n_members: int) -> None:
-    """Write the distinct splits that trees have in a cell into the scratch, and their rows there into ``nodes``.
+    """Write the distinct splits that trees have in a cell into ``tree_splits``, and the row of each node's split there.
 
     The child that a split sends all rows to is in the same cell, and is added to the list of the nodes of the cell.
     """
@@ -201,7 +201,8 @@ def _n_left(model: Any, arrays: Any, k: int, split: int, n_members: int) -> int:
 def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
     """Return the split of a node in the form in which its cell lists splits, and a mask of the bits that identify it.
 
-    If the cell lists a nominal split with its sides exchanged, the children of the node are exchanged.
+    Trees with other cuts or boxes can divide the rows of the cell alike. If the cell lists a nominal split with its
+    sides exchanged, the children of the node are exchanged.
     """
     rule, box, k = model.split_prior, arrays.scratch.box, nodes.feature[node]
     split, rows, local = nodes.split[node], arrays.cells.rows[cell], parts_rows(rule)

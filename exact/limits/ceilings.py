@@ -44,7 +44,10 @@ MAX_TABULATED_ROWS = 2000
 
 
 class Ceiling(NamedTuple):
-    """Upper bounds for the P distinct points of a model, as functions of r sums over the points of a cell."""
+    """Upper bounds of sums over trees (prior times likelihood), as functions of r sums over the points of a cell.
+
+    The P points are the distinct rows of the model's table.
+    """
 
     values: np.ndarray  # (P, r): terms that each distinct point adds to the sums of its cell
     # Function from the sums (n, r) of cells to the largest scores (n, m) of partitions into 2, 3, ... parts; the last
@@ -54,7 +57,10 @@ class Ceiling(NamedTuple):
     log_mass: np.ndarray
 
     def log_upper_bound(self, sums: np.ndarray, depth: np.ndarray) -> np.ndarray:
-        """Return log upper bounds (n,) of the sums over trees that split cells with ``sums`` at a ``depth`` (n,)."""
+        """Return log upper bounds (n,) of the sums over the trees below cells that split these cells.
+
+        ``sums`` (n, r) are those of the n cells, ``depth`` (n,) their depths.
+        """
         return logsumexp(self.log_mass[depth] + self.best_scores(sums), axis=1)
 
 
@@ -72,7 +78,7 @@ def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
 
 
 def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | str:
-    """Return `Ceiling.values` and `Ceiling.best_scores` for the leaf of a model, or the reason why there are none."""
+    """Return `Ceiling.values` and `Ceiling.best_scores` for the leaf of a model, or as text why there are none."""
     leaf: Any = model.leaf
     stats = points.stats
     if type(leaf) is DirichletMultinomial:
@@ -92,7 +98,7 @@ def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable
 def _max_log_multinomial(counts: np.ndarray) -> np.ndarray:
     """Return the log of the largest likelihood (m,) of m cells with class counts (m, K), under any class probabilities.
 
-    It is ``sum over classes of n_c log(n_c / n)``, minus n times the entropy.
+    It is ``sum over classes of n_c log(n_c / n)``, which is minus n times the entropy of the observed frequencies.
     """
     return xlogy(counts, counts).sum(axis=1) - xlogy(counts.sum(axis=1), counts.sum(axis=1))
 
@@ -159,7 +165,8 @@ def least_scatters(y: np.ndarray) -> np.ndarray:
 def best_partitions(score: np.ndarray, max_parts: int) -> np.ndarray:
     """Return the largest total score (max_parts - 1, n) of the parts into which 0, ..., n - 1 rows can be divided.
 
-    A part of k rows has ``score[k]``. Row i is for at most i + 2 parts, and the last row for any number of parts.
+    A part of k rows has ``score[k]``, for k < n. Entry (i, j) is the best for j rows in at most i + 2 parts; in the
+    last row i, in any number of parts.
     """
     n = len(score)
     out = np.empty((max_parts - 1, n))
@@ -205,7 +212,10 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
 
 
 def _max_log_poisson(model: Any, stats: np.ndarray) -> np.ndarray:
-    """Return the log of the largest Poisson likelihood (P,) of points with ``stats`` (P, n_stats), under any rate."""
+    """Return the log of the largest Poisson likelihood (P,) of P points, each with its own best rate.
+
+    ``stats`` (P, 3) are the exposure, the count and the log terms without the rate.
+    """
     exposure, count, rest = stats.T
     reference = model.leaf.params(model.target)[3]
     if reference > 0.0:
@@ -223,7 +233,7 @@ def _max_log_binomial(log_coefficients: np.ndarray, n_first: np.ndarray, n_secon
 
 
 def _max_log_exponential(events: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Return the log of the largest exponential likelihood (P,) of ``events`` in a ``total`` time."""
+    """Return the log of the largest exponential likelihood (P,), under any rate, of ``events`` in a ``total`` time."""
     return xlogy(events, events) - xlogy(events, total) - events
 
 

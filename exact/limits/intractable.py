@@ -26,7 +26,8 @@ class Intractable(ValueError):
     Attributes
     ----------
     needed, allowed : int
-        Number of cells needed, or a lower bound on it; ``max_cells``, or the number that fits into memory.
+        Number of cells needed, or a lower bound on it; ``max_cells``, or the number that fits into memory. In some
+        messages they count splits, bytes or coefficients instead.
     estimate : str or None
         Estimated cells, memory and processor time, in words; None if they were not estimated.
     fits : dict of str to int
@@ -81,7 +82,7 @@ def _setting(name: str, value: int, prior: str) -> str:
 
 
 def check_cells(max_cells: Any) -> int:
-    """Return ``max_cells`` as an int, and raise an error if it is not a positive integer."""
+    """Return ``max_cells`` as an int, and raise an error if it is not an integer from 1 to `MAX_CELLS_CEILING`."""
     return check_count("max_cells", max_cells, 1, MAX_CELLS_CEILING)
 
 

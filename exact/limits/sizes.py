@@ -146,8 +146,9 @@ def _estimate_from_terms(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
 class Boxes:
     """Random boxes over points with ``codes`` (q, P), in the coordinates ``order``, nominal ones last.
 
-    ``touches`` and ``excluded`` in its methods are lists with a mask (P,) for each side of a box: True for the points
-    on the side, and for those beyond it.
+    A box is valid if each of its sides has a point of the box on it. Each set of points that is a cell has one valid
+    box, so that cells are counted by drawing boxes. ``touches`` and ``excluded`` in the methods are lists with a mask
+    (P,) for each side of a box: True for the points on the side, and for those beyond it.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Boxes:
         return np.array([self._draw_box() for _ in range(n_samples)])
 
     def _draw_box(self) -> tuple[float, ...]:
-        """Draw a box, and return its five terms (see `draw`) divided by the probability of the box; 0 if not valid."""
+        """Draw a box, and return its five terms (see `draw`) divided by its probability; zeros if it is not valid."""
         points, weight = np.arange(self.ranks.shape[1]), 1.0
         touches: list[np.ndarray] = []
         excluded: list[np.ndarray] = []
@@ -233,7 +234,10 @@ class Boxes:
         return points[(place >= low) & (place <= high)], total
 
     def _terms_of_cell(self, cell: np.ndarray, excluded: list[np.ndarray], weight: float) -> tuple[float, ...]:
-        """Return the five terms of one cell (see `draw`) times ``weight``, the number of cells that it represents."""
+        """Return the five terms of one cell (see `draw`) times ``weight``, one over the probability of its box.
+
+        ``cell`` holds its points. The terms are 0 if more splits than the depth limit are needed to make the cell.
+        """
         present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
         depth = fewest_cuts(np.array(excluded))
         if depth > self.limit:
@@ -285,7 +289,8 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
     """Return a lower bound on the number of cells of a graph over points with ``codes`` (q, P).
 
     It is the number of boxes around one point that the splits of a tree can make: the coefficients of a product of
-    polynomials, one for each feature, in the number of splits that the sides of the box take.
+    polynomials, one for each feature, in the number of splits that the sides of the box take. Return 1 under local
+    cuts, weighted splits and splits that take turns, for which this number may be too large.
     """
     rule, limit = model.split_prior, int(model.prior_tables.depth_limit)
     # weights may rule splits out
@@ -317,11 +322,12 @@ class RangeCounts(NamedTuple):
 
 
 def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
-    """Return settings, by name, each of which alone would make the graph no larger than allowed.
+    """Return settings, by name (see `Intractable.fits`), each of which alone would make the graph small enough.
 
-    The values are the largest for which an upper bound is small enough, so that larger ones may fit too. A cell is a
-    product of ranges, one for each coordinate: intervals of codes, or sets of categories. Under local cuts several
-    products may contain the same rows, so the number of products is an upper bound on the number of cells.
+    The values are the largest for which an upper bound is small enough, so that larger ones may fit too; ``max_cells``
+    is the upper bound for the model as it is. A cell is a product of ranges, one for each coordinate: intervals of
+    codes, or sets of categories. Under local cuts several products may contain the same rows, so the number of products
+    is an upper bound on the number of cells.
     """
     rule, depth = model.split_prior, int(model.prior_tables.depth_limit)
     out: dict[str, int] = {}
@@ -366,7 +372,7 @@ def _largest_that_fits(fits: Callable[[int], bool], most: int) -> int:
 def bound_graph_size(model: TreeModel, n_codes: int, depth: int) -> tuple[int, int]:
     """Return upper bounds on the numbers of cells and of splits up to ``depth``.
 
-    Ordered features with more than ``n_codes`` codes are taken to have ``n_codes``.
+    Ordered features with more than ``n_codes`` codes (values that splits distinguish) are taken to have ``n_codes``.
     """
     usable = model.split_prior.coordinate_weights(model.columns) > 0.0
     sides = [_count_ranges(model, c, n_codes) for c in np.flatnonzero(usable)]

@@ -36,7 +36,7 @@ ROWS, SURE_ERRORS = range(N_SUMS)
 
 
 class Problem(NamedTuple):
-    """The objective and the data of a search, in the form for compiled code. Sets of points are W words of bits."""
+    """The objective and data of a search for the best trees, for compiled code. Sets of points are W words of bits."""
 
     # (m, W) uint64: for each code of each coordinate the set of points with codes up to it; of a nominal coordinate
     # the set of points with this code
@@ -122,6 +122,7 @@ def list_splits(problem: Any, path: Any, depth: int) -> int:
 
     As in `exact.graph.build`, splits of one feature that divide the points of the cell in the same way are one split.
     Its probability is R = weight / (sum of the weights of the features with a split * number of splits on the feature).
+    Without the factor R in the objective (``with_rule`` False), log R is 0.
     """
     first = depth * problem.max_splits
     row, weight = first, 0.0
@@ -228,8 +229,8 @@ def value_bound(
 ) -> float:
     """Return an upper bound of the value (log prior plus log score) of trees below the cell in ``row`` of two tables.
 
-    The tables are ``stats`` and ``sums``. At the depth ``limit`` of the search, return a lower bound of the value of
-    the cell as a leaf instead.
+    The tables are ``stats`` and ``sums``. At the largest depth of the prior, return the value of the cell as a leaf; at
+    the smaller depth ``limit`` of the search, a lower bound of it.
     """
     score = leaf_score(problem.leaf, stats, row)
     if depth == len(problem.log_stop) - 1:
@@ -286,6 +287,8 @@ def best_value(
 ) -> float:
     """Return the value of the best tree below the cell at ``depth`` of the path, or an upper bound below ``need``.
 
+    The value is log prior plus log score, or minus the objective with a penalty. Only trees with a value of at least
+    ``need`` matter to the caller.
     Return a bound too if as many cells as allowed were evaluated. ``limit`` is the largest depth of the trees, and
     ``margin`` the largest rounding error of a value. If ``only_best`` is True, splits that cannot be better than the
     best split so far are abandoned. If it is False, the sides of all splits that reach ``need`` are evaluated.

@@ -121,7 +121,7 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell]
 
 
 def _score_fields(model: TreeModel, penalty: float | None, limit: int, n: int) -> dict[str, Any]:
-    """Return the fields of a problem of ``n`` rows that hold prior factors, scores and bounds."""
+    """Return the fields ``log_stop`` to ``error_loss`` of `Problem`, by depth up to ``limit``, for total weight ``n``."""
     pure_scores = np.zeros((0, 0))
     if penalty is not None:
         stop, split = np.full(limit + 1, -penalty), np.zeros(limit + 1)
@@ -490,7 +490,7 @@ def _near_graph_function(model: TreeModel, penalty: float | None, max_cells: int
 def _ranked_trees(
     model: TreeModel, graph: CellGraph, values: np.ndarray, ranked: Any, penalty: float | None
 ) -> tuple[list[Tree], np.ndarray]:
-    """Return the trees of a semiring ``ranked``, best first, and their log joint (with ``penalty``, minus objective).
+    """Return the trees of the semiring `Ranked`, best first, and their log joint (with ``penalty``, minus objective).
 
     ``values`` are the log weights of the trees in the graph.
     """

@@ -26,9 +26,10 @@ def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> A
 
         inside_s  =  stop_s  +  sum over splits e of  split_s * R_e * inside_left(s, e) * inside_right(s, e) .
 
-    A tree below s is a leaf, or a split with a tree below each of its two sides, which are chosen independently. So the
-    sum over all pairs of subtrees is the product of the two sums. Entry 0 is the root. Time O(edges times depths)
-    semiring operations.
+    A semiring, such as `LogSum` or `Best`, is an object that defines sum and product and holds an array of the sums. A
+    slot is a cell at a depth. A tree below s is a leaf, or a split with a tree below each of its two sides, which are
+    chosen independently. So the sum over all pairs of subtrees is the product of the two sums. Entry 0 is the root.
+    Time O(edges times depths) semiring operations.
     """
     packed, n = pack_graph(graph), graph.n_cells
     run_in_pieces(n, lambda first, last: compute_inside_of_cells(packed, semiring, n - last, n - first), bar)
@@ -57,7 +58,10 @@ def compute_inside_of_cells(graph: Any, semiring: Any, first: int, last: int) ->
 
 
 class Occurrences(NamedTuple):
-    """Expected numbers of occurrences in a tree of the posterior. For a cell with rows they are probabilities."""
+    """Expected numbers of occurrences of slots (cells at a depth) and splits in a tree of the posterior.
+
+    For a cell with rows they are probabilities.
+    """
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -135,9 +139,10 @@ CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, TREE_NUMBER = range(7)
 def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers: np.ndarray, model: Any) -> GrownTrees:
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
 
-    With `LogSum` the trees are independent draws from the posterior. With `Best` each is the best tree. An entry is the
-    place of a coefficient of the root with `BestBySize`, a vertex with `Hull`, and a rank with `Ranked`. ``model`` is
-    the packed model. Time of a tree: the number of splits of its cells.
+    With `LogSum` the trees are independent draws from the posterior, with `Best` each is the best tree, and the entries
+    have no meaning. Otherwise an entry says which tree: the place of a coefficient of the root with `BestBySize`, a
+    vertex with `Hull`, and a rank with `Ranked`. ``model`` is the packed model. Time of a tree: the number of splits of
+    its cells.
     """
     n_trees = len(tree_numbers)
     nodes = np.empty((64, 7), dtype=np.int64)
@@ -183,7 +188,10 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers
 def _push_node(
     stack: np.ndarray, index: int, cell: int, depth: int, parent: int, is_left: int, tree_number: int
 ) -> None:
-    """Write a node that is still to be grown into row ``index`` of the stack (n, 5), with the number of its parent."""
+    """Write a node that is still to be grown, the five last arguments, into row ``index`` of the stack (n, 5).
+
+    ``parent`` is the number of the parent in its tree, -1 for a root.
+    """
     stack[index, 0], stack[index, 1], stack[index, 2] = cell, depth, parent
     stack[index, 3], stack[index, 4] = is_left, tree_number
 

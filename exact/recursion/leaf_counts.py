@@ -134,8 +134,8 @@ def list_edges_into(
 
     Return the number of these splits. Mark the pairs as REACHABLE in ``marks`` (n_slots, width). For each split write
     the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the split of the old graph
-    (``edge``) and the number of leaves (``n_leaves``), as far as the arrays have room. A pair is the number ``slot *
-    width + leaves``. The root is the single pair 0, with all numbers of leaves. Owners are in ascending order.
+    (``edge``) and the number of leaves below the split (``n_leaves``), as far as the arrays have room. A pair is the
+    number ``slot * width + leaves``. The root is the single pair 0, with all numbers of leaves. Owners ascend.
     """
     n, max_leaves = 0, marks.shape[1] - 1
     first_edge, first_slot = graph.first_edge, graph.first_slot

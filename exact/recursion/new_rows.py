@@ -59,7 +59,7 @@ def mean_leaf_values(
 def leaves_of_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, RowLeaves]]:
-    """Yield the cells that may be the leaves of new rows, some at a time, after the number of the first row.
+    """Yield, for consecutive blocks of new rows, the number of the first row and the cells that may be their leaves.
 
     ``rows`` and ``codes`` are (n, q). The row numbers in `RowLeaves` count from that first row.
     """

@@ -221,7 +221,8 @@ def _child_probabilities(
 ) -> list[tuple[CellAtDepth, float]]:
     """Return the two children of every split of a cell at a depth, each with the probability that a tree has it there.
 
-    ``probability`` is that of the cell at this depth. Children are cells at the next depth.
+    ``place`` is the cell and its depth, ``probability`` that a tree has it there. Children are at the next depth. One
+    cell is listed once for each split that leads to it.
     """
     cell, depth = place
     slot = graph.slots_at(cell, depth)

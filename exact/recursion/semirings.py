@@ -71,7 +71,8 @@ NEGLIGIBLE_FRACTION = 1e-3
 def start_with_leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
     """Return the accumulator that holds the tree that is a leaf, the first term of the sum over the trees below a slot.
 
-    ``log_stop`` is the log weight of this leaf, its score included. Each semiring registers its own function.
+    A slot is a cell at a depth. ``log_stop`` is the log weight of this leaf, its score included. Each semiring
+    registers its own function, and its own kind of accumulator.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
@@ -345,7 +346,7 @@ def _(semiring, slot, total):
 
 
 class DepthDistribution(NamedTuple):
-    """Posterior probability that the tree below a slot has at most d levels.
+    """Posterior probability that the tree below a slot has at most depth d, counted from the slot (0: a leaf).
 
     ``F_s(d) = P(s is a leaf) + sum over e of q_e F_left(d - 1) F_right(d - 1)``, since two subtrees are independent.
     """

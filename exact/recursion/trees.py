@@ -41,7 +41,7 @@ def grow_chosen_trees(
 
 
 def as_draws(model: TreeModel, graph: CellGraph, grown_trees: GrownTrees) -> SampledPosterior:
-    """Return grown trees as a posterior of draws, in one chain. Cuts and thresholds are those of the model's table."""
+    """Return grown trees, each a draw, as a posterior of one chain. Thresholds are those of the model's table."""
     nodes, offset = grown_trees.nodes, grown_trees.offset
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
