@@ -121,7 +121,7 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell]
 
 
 def _score_fields(model: TreeModel, penalty: float | None, limit: int, n: int) -> dict[str, Any]:
-    """Return the fields ``log_stop`` to ``error_loss`` of `Problem`, by depth up to ``limit``, for total weight ``n``."""
+    """Return fields ``log_stop`` to ``error_loss`` of `Problem`, for depths up to ``limit`` and total weight ``n``."""
     pure_scores = np.zeros((0, 0))
     if penalty is not None:
         stop, split = np.full(limit + 1, -penalty), np.zeros(limit + 1)
