@@ -1,1 +1,1 @@
-"""Writing and reading of files. A class that a file may contain is registered where it is defined, by `kept`."""
+"""Writing and reading of files. A class that a file may contain is registered by `register_class`."""

@@ -42,7 +42,10 @@ class _Arrays:
         self.used: dict[str, int] = {}
 
     def add(self, name: str, data: np.ndarray) -> dict:
-        """Add an array, and return the JSON object that represents it in the text."""
+        """Add an array, and return the JSON object that represents it in the text.
+
+        This is {"array": its name}, or for a small array the name of the joint array, its start there and its size.
+        """
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
         if data.nbytes >= SMALL_ARRAY_BYTES or name.startswith(self.separate):
             self.single[name] = data
@@ -104,7 +107,7 @@ class Codec:
             raise NotStorable(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def _encode(self, value: Any, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of a value whose name is ``at``, and add its arrays to ``arrays``."""
+        """Return the JSON form of a value at path ``at``, such as ".draws.trees", and add its arrays to ``arrays``."""
         if value is None or type(value) in (bool, str, int):
             return value
         if type(value) is float:

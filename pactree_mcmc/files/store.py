@@ -57,7 +57,10 @@ TEXT_VARIABLE = "description"
 
 
 def check_output_path(path: Any, *, only: str | None = None) -> Path:
-    """Return the path of a file to be written. Raise a ValueError if its suffix or its folder cannot be used."""
+    """Return the path of a file to be written. Raise a ValueError if its suffix or its folder cannot be used.
+
+    ``only`` is the one kind of file that is allowed, "netCDF" or "Zarr", or None for both.
+    """
     path = as_path(path)
     kind = KIND_OF_SUFFIX.get(path.suffix.lower())
     if kind is None or (only is not None and kind != only):
@@ -187,7 +190,7 @@ def check_seal(path: Path) -> None:
 
 
 def _check_digest(path: Path, what: str, computed: str, stored: str) -> None:
-    """Raise a ValueError if the computed digest of a file is not the stored digest. ``what`` was digested."""
+    """Raise a ValueError if the computed digest of a file is not the stored one. ``what``: "bytes" or "content"."""
     if computed != stored:
         raise ValueError(
             f"{path} does not match its checksum: the SHA-256 of its {what} is {computed[:12]}..., and the file says "
@@ -298,7 +301,7 @@ def read_content(path: Any) -> Encoded:
 
 
 def _group_content(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the attributes and the arrays, by name, of the group of this library in a file."""
+    """Return the attributes and the arrays, by name, of the group of this library, GROUP, in a file."""
     import xarray as xr
 
     try:

@@ -84,7 +84,10 @@ def load_unfinished(
 def _checked_model(
     parts: dict[str, Encoded], path: Any, leaf: CustomLeaf | None, split_prior: CustomSplits | None
 ) -> TreeModel:
-    """Return the model in ``parts`` of a file, after a check. ``leaf`` and ``split_prior`` are those of the caller."""
+    """Return the model in ``parts`` of a file, after a check.
+
+    ``leaf`` and ``split_prior`` are those that the caller of `load` gave, if the user wrote them, else None.
+    """
     content = _decode_part(parts["model"], path)
     content = _with_user_part(content, "leaf", leaf, path)
     content = _with_user_part(content, "split_prior", split_prior, path)
@@ -137,13 +140,13 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
 
 
 def _checked_run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
-    """Return the unfinished run in ``parts`` of a file, after a check."""
+    """Return the unfinished run in ``parts`` of a file, after a check against its ``model``."""
     run: Unfinished = _run_check(path, check_run, _decode_part(parts["run"], path), model)
     return run
 
 
 def _run_check(path: Any, check: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``check(*what)``. Any exception in it becomes a ValueError that names the file."""
+    """Return ``check(*arguments)``. Any exception in it becomes a ValueError that names the file ``path``."""
     try:
         with np.errstate(all="ignore"):
             return check(*arguments)
@@ -153,7 +156,7 @@ def _run_check(path: Any, check: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _read_parts(path: Any) -> dict[str, Encoded]:
-    """Return the parts of a file by name, still encoded."""
+    """Return the parts of a file by name, such as "model" and "draws", still encoded. There must be a "model"."""
     try:
         parts = CODEC.parts(read_content(path))
     except NotStorable as error:

@@ -51,7 +51,7 @@ def require(holds: Any, what: str) -> None:
 
 
 def check_kind_and_shape(array: Any, kind: str, shape: tuple, what: str) -> None:
-    """Raise an error about ``what`` unless an array has one of the dtype kinds, such as "fi", and the shape.
+    """Raise an error about ``what`` unless an array has one of NumPy's dtype kinds, such as "fi", and the shape.
 
     -1 in the shape is any length.
     """
@@ -176,7 +176,7 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
 def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> None:
     """Raise an error unless feature weights are stored if and only if the prior draws them, and are finite and >= 0.
 
-    ``shape`` is (chains, draws).
+    ``shape`` is (chains, draws). Behind the p weights are their concentration, > 0, and the log prior of the tree.
     """
     draws_weights = model.split_prior.drawn_weights is not None
     require((weights is not None) == draws_weights, "the feature weights are of another prior")
@@ -282,7 +282,7 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
 
 
 def check_run(run: Any, model: TreeModel) -> Unfinished:
-    """Return an unfinished run with its model after a check.
+    """Return an unfinished run after a check, with ``model`` in its plans, which a file stores without it.
 
     Raise an error if states of chains have wrong shapes or dtypes, or `check_draws` finds a fault in its draws.
     """

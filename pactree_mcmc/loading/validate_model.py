@@ -72,7 +72,7 @@ def check_parts(parts: ModelParts) -> None:
 
 
 def _check_regressors(parts: ModelParts) -> None:
-    """Raise an error unless the stored regressors are the columns of X that the leaf uses."""
+    """Raise an error unless the stored regressors fit the columns of X that the leaf uses; there may be none."""
     regressors, x_columns = parts.target.regressors, parts.leaf.x_columns
     require((regressors is None) == (x_columns is None), "the leaf looks at other columns")
     if regressors is not None:
@@ -114,7 +114,10 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
-    """Raise an error unless a scale has increasing cuts, or, for a nominal feature, a code for each category."""
+    """Raise an error unless a scale has increasing cuts, or, for a nominal feature, a code for each category.
+
+    A scale maps the values of a feature to integer codes. ``categories`` is None for an ordered feature.
+    """
     if isinstance(scale, DyadicScale):
         finite = np.isfinite([scale.lower, scale.upper]).all()
         require(finite and scale.lower < scale.upper and 1 <= scale.levels <= MAX_LEVELS, "a scale has no range")
@@ -135,7 +138,8 @@ def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
 def _check_merged_rows(parts: ModelParts, q: int) -> None:
     """Raise an error unless the statistics of the merged rows (units) are the sums over their rows.
 
-    The check is needed, since the weights of units determine the length of score tables.
+    The check is needed, since the weights of units determine the length of score tables. A unit is a group of equal
+    rows. ``q`` is the number of coordinates: features, and copies of those with missing values.
     """
     merged, merged_row_of_row, target = parts.units, parts.unit_of_row, parts.target
     check_kind_and_shape(merged.codes, "u", (q, -1), "codes")

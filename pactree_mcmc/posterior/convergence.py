@@ -79,7 +79,7 @@ SINGLE_TEAM_REMARK = (
 
 
 def warn_if_unconverged(post: DrawnTrees, *, max_points: int = MAX_POINTS, levels: int = 1) -> None:
-    """Give one ConvergenceWarning with the lines of `short_diagnosis`, or none if no criterion fails."""
+    """Give one ConvergenceWarning with the lines of `short_diagnosis`, which says what the arguments are, if any."""
     lines = short_diagnosis(post, max_points, levels=levels)
     if lines:
         warn("\n  ".join(lines), ConvergenceWarning)
@@ -91,8 +91,8 @@ def short_diagnosis(
     """Return the criteria of `check_convergence` that fail in at most five lines; an empty list if none fails.
 
     The lines are the verdict, the worst quantity of each kind, the log evidences of the teams of chains if these
-    differ, the advice for a run of ``levels`` inverse temperatures, and where to read on. ``diagnostics`` are computed
-    if they are None.
+    differ, the advice for a run of ``levels`` inverse temperatures (1: not tempered), and where to read on. If
+    ``diagnostics`` are None they are computed, with predictions at up to ``max_points`` training rows.
     """
     if _has_too_few_draws(post):
         return [_too_few_draws_line(post)]
@@ -170,7 +170,7 @@ def check_convergence(post: DrawnTrees, max_points: int = MAX_POINTS, *, levels:
 
 
 def _evidence_disagreement(post: DrawnTrees) -> list[str]:
-    """Return a line of a warning if teams (chains that tuned together) differ in log evidence, else an empty list."""
+    """Return a list with a line of a warning if teams (chains that tuned together) differ in log evidence, else []."""
     return evidence_difference_lines(None if post.course is None else post.course.evidences)
 
 
@@ -272,7 +272,7 @@ def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
 def _join_diagnostics(
     post: DrawnTrees, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
 ) -> Diagnostics:
-    """Return the diagnostics of groups of quantities, predictions last, and of feature weights if these are drawn."""
+    """Return the diagnostics of ``parts``, the last of which is predictions, and of feature weights if drawn."""
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = feature_weights(post)
     by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
@@ -478,7 +478,7 @@ def _advice(post: DrawnTrees, diagnostics: Diagnostics, levels: int) -> list[str
 
 
 def _is_adaptive(post: DrawnTrees) -> bool:
-    """Return True if the default run made the draws, with kernel "whole", or "local" if the table is too large."""
+    """Return True if `sample` ran with its default kernel and length, or with another kernel that adapts."""
     if post.calls:
         arguments = post.calls[0].arguments
         if arguments.get("kernel") == repr("default") and not any(name in arguments for name in LENGTH_ARGUMENTS):

@@ -48,6 +48,8 @@ class DrawnTrees:
 
     The functions of `posterior.trees` take such an object. The arguments are attributes of `SampledPosterior`:
     ``trees`` is ``coded_trees``, ``stats`` is ``node_stats``, and log priors and scores are those of distinct trees.
+    ``proposed`` and ``accepted`` count proposals by move, ``course`` is the state from which `resume` continues, and
+    ``weights_of_draw`` has feature weights, their concentration and the log prior, if feature weights are drawn.
     """
 
     sees_all_rows: ClassVar[bool] = True

@@ -191,8 +191,9 @@ def _dataset(
 def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
     """Return the traces "support" and "tree_distance", (chains, draws, m) each, and the labels of their last axes.
 
-    The first are 0/1 indicators of up to 20 cells with a probability near one half, the second the numbers of cells in
-    which a draw differs from each of up to 12 focal trees, draws evenly spaced. Empty without draws.
+    The first are 0/1 indicators of up to 20 cells (sets of training rows of a node) with a probability near one half,
+    the second the numbers of cells in which a draw differs from each of up to 12 focal trees, draws evenly spaced.
+    Empty without draws.
     """
     if posterior.tree_of_draw.size == 0:
         return {}, {}
@@ -234,7 +235,10 @@ def unique_labels(labels: list[str]) -> list[str]:
 
 
 def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Return the arrays of `to_arviz` by group and name, ``traces`` among them, without those made on request only."""
+    """Return the arrays of `to_arviz` by group and name, without those made on request only, such as new y.
+
+    ``traces``, from `tree_traces`, are among those of the group "posterior".
+    """
     target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]
     groups = {

@@ -32,8 +32,8 @@ def join_chains(
     """Return the saved draws of several ``chains`` as one posterior of the class ``kind``.
 
     Each distinct tree is stored once. With ``by_stats``, trees with equal splits and different node statistics are
-    stored separately. ``moves`` are the names of the moves, ``seconds`` is the time of the run; ``tempering`` and
-    ``course`` are attributes of `SampledPosterior`.
+    stored separately. ``moves`` are the names of the moves, ``seconds`` is the time of the run, ``tempering`` has the
+    diagnostics of a tempered run, and ``course`` the state from which `resume` continues.
     """
     # a chain that was cut short may have saved trees after its last draw
     n_trees = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
@@ -67,7 +67,7 @@ def join_chains(
 def join_independent(
     model: TreeModel, trees: CodedTrees, stats: np.ndarray, log_prior: np.ndarray, log_score: np.ndarray
 ) -> SampledPosterior:
-    """Return independent draws as a posterior with one chain: draw t is tree t.
+    """Return independent draws as a posterior with one chain: draw t is tree t. Equal trees are stored once.
 
     ``stats`` (n_nodes, s) are the statistics of the nodes, ``log_prior`` and ``log_score`` (n_trees,) those of trees.
     """

@@ -144,14 +144,17 @@ class AnyPosterior(ABC):
         return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
 
     def _draws_that_predict(self, draws: int, rng: Seed) -> DrawnTrees:
-        """Return `_as_draws`, or raise an error if the draws do not have the leaf values of the posterior."""
+        """Return `_as_draws`, or raise an error if the draws do not have the leaf values of the posterior.
+
+        The draws of `exact.ProgressiveMixture` lack them if leaves differ between its stages.
+        """
         return self._as_draws(draws, rng)
 
     def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
-        """Return the probability (n_cells,) of each cell of the draws ``post``."""
+        """Return the probability (n_cells,) of each cell of the draws ``post``, or the exact one if it is known."""
         return post.cells.frequencies(post.weight_of_tree)
 
     @property
     def _mean_at(self) -> Any:
-        """Function from numbers (m,) of distinct rows to the posterior mean (m, d); None to use the mean of draws."""
+        """Function from numbers (m,) of distinct training rows to the posterior mean (m, d); None: use the draws."""
         return None

@@ -143,7 +143,10 @@ def _score_trees(
 
 
 def _check_reweightable(post: Any, model: TreeModel) -> None:
-    """Raise a ValueError if the draws cannot be reweighted to the posterior of ``model``."""
+    """Raise a ValueError if the draws cannot be reweighted to the posterior of ``model``.
+
+    Examples are other data, trees that only the new prior allows, or feature weights that are drawn.
+    """
     old = post.model
     if not post.sees_all_rows:
         raise ValueError(f"the draws of a {type(post).__name__} are of many stages; sample(model), and reweight that.")
@@ -170,7 +173,7 @@ def _check_reweightable(post: Any, model: TreeModel) -> None:
 def _summarise_weights(log_weight: np.ndarray) -> Reweighting:
     """Return effective sample size and log ratio of evidences, given log importance weights (chains, draws).
 
-    The log ratio is that of the mean weight.
+    The log ratio is the log of the mean weight. The evidences of the result are None.
     """
     total = logsumexp(log_weight.ravel())
     if total == -math.inf:
@@ -334,6 +337,7 @@ def is_monotone(post: DrawnTrees, t: int, signs: dict[int, int]) -> bool:
     """Return True if the prediction of distinct tree ``t`` is monotone in each feature of ``signs``, the others fixed.
 
     ``signs`` has 1 for a prediction that never decreases and -1 for one that never increases, by number of the feature.
+    Of two classes the prediction is the probability of the second.
     Two leaves are compared in feature j if one is above the other in j and they have points in common in all others.
     """
     nodes = slice(int(post.distinct_trees.offset[t]), int(post.distinct_trees.offset[t + 1]))
@@ -368,7 +372,7 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
     root = (*bounds, np.ones(n_features, dtype=bool), can_be_missing, all_categories)
 
     def with_regions(node: int, region: Region, left: int, right: int) -> Iterator[tuple[int, Region]]:
-        """Yield both children with their regions, given the region of the node."""
+        """Yield both children with their regions, given the node's, the fields of `LeafRegions` after ``leaf``."""
         j, cut, mask = position[int(trees.feature[node])], trees.threshold[node], int(trees.categories[node])
         for is_left, child in ((True, left), (False, right)):
             low, high, has_values, has_missing, categories = (column.copy() for column in region)

@@ -106,11 +106,13 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self._averages(X, self.node_values)
 
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        """Return for each row the mean (n, d), over draws, of ``by_place`` (n_nodes, d) at the leaf that it reaches."""
         out = np.zeros((len(X), by_place.shape[1]))
         add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_place, X)
         return out
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
+        """Yield blocks of rows, and the leaves that they reach in the trees, weighted by fractions of the draws."""
         drawn_trees = np.flatnonzero(self.weight_of_tree)
         weight, step = self.weight_of_tree[drawn_trees], max(MAX_LEAVES_PER_BLOCK // len(drawn_trees), 1)
         for start in range(0, len(X), step):
@@ -119,9 +121,11 @@ class SampledPosterior(AnswersAboutChains, Posterior):
             yield slice(start, start + step), Mixture(node.ravel(), np.tile(weight, len(node)), first)
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
+        """Return the posterior itself, and the numbers (n,) of the trees of ``n`` of its draws, chosen at random."""
         return self, rng.choice(self.tree_of_draw.ravel(), size=n)
 
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
+        """Return the posterior itself, if it has draws. The arguments are for other kinds, and only checked."""
         check_count("draws", draws)
         read_generator(rng)
         check_drawn(self)
@@ -158,6 +162,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
+        """Return the fraction of the draws with each root split, by the keys that `AnyPosterior` describes."""
         roots = self.distinct_trees.offset[:-1]
         out: dict[RootKey, float] = {}
         for t, i in enumerate(roots):

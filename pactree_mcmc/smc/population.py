@@ -60,7 +60,8 @@ class EnteringRows(NamedTuple):
 def add_to_merged_rows(model: Any, rows: Any, start: int, stop: int) -> None:
     """Add ``rows[start:stop]`` to the weights and moments of their merged rows in ``model``, which all trees share.
 
-    ``rows`` are the packed EnteringRows, ``start`` and ``stop`` are indices in the order in which they enter.
+    A merged row is a group of equal training rows. ``rows`` are the EnteringRows in compiled form, ``start`` and
+    ``stop`` are indices in the order in which they enter.
     """
     merged, row_stats = model.units, rows.row_stats
     for i in range(start, stop):
@@ -75,8 +76,8 @@ def add_to_merged_rows(model: Any, rows: Any, start: int, stop: int) -> None:
 def add_to_tree(model: Any, state: Any, rows: Any, start: int, stop: int) -> float:
     """Add ``rows[start:stop]`` to the nodes of the tree of one chain with ``state``. Return the gain of its log score.
 
-    ``rows`` are the packed EnteringRows. The score of a tree is its log likelihood with leaf parameters integrated out,
-    in nats.
+    ``rows`` are the EnteringRows in compiled form. The score of a tree is its log likelihood with leaf parameters
+    integrated out, in nats.
     """
     merged, row_stats, gain = model.units, rows.row_stats, 0.0
     for i in range(start, stop):
@@ -98,8 +99,8 @@ def add_to_tree(model: Any, state: Any, rows: Any, start: int, stop: int) -> flo
 def add_to_all_trees(chains: Any, rows: Any, start: int, stop: int, stage: int, gain: np.ndarray) -> None:
     """Add ``rows[start:stop]`` to the trees of all chains, and write the increase of each log score, nats, to ``gain``.
 
-    ``chains`` is a typed list of compiled chains. ``stage`` marks stored values of cells, so that those of earlier
-    stages are no longer used.
+    ``chains`` is a typed list of compiled chains, each with one tree. ``stage`` marks stored values of cells, so that
+    those of earlier stages are no longer used.
     """
     add_to_merged_rows(chains[0].model, rows, start, stop)
     for i in range(len(chains)):
@@ -182,7 +183,7 @@ class StageResult(NamedTuple):
     n_resampled: int
 
     def first_draws(self, n_draws: int) -> StageResult:
-        """Return the result of an interrupted repetition with its first ``n_draws`` draws only."""
+        """Return the result of an interrupted repetition: its first ``n_draws`` draws, no ``best``, no log evidence."""
         return self._replace(
             saved=first_draws(self.saved, n_draws), stage=self.stage[:n_draws], best=None, log_evidence=np.empty(0)
         )
@@ -266,8 +267,8 @@ class Repetition:
     def enter(self, start: int, stop: int, stage: int) -> None:
         """Add the examples ``start`` to ``stop - 1`` to all trees.
 
-        A population is then reweighted. It is resampled if its weights are too unequal, and moved if it was resampled
-        or `is_move_due` is True.
+        Each tree of a population is then reweighted by exp(gain of its log score). The population is resampled if its
+        weights are too unequal, and moved if it was resampled or `is_move_due` is True.
         """
         gain = np.empty(len(self.chains))
         add_to_all_trees(self.compiled_chains, self.rows, start, stop, stage, gain)
@@ -333,7 +334,7 @@ class Repetition:
         self.saved, self.packed_saved = chain.saved, chain.packed_saved
 
     def _best(self) -> Saved:
-        """Return the most probable of the current trees as a single draw."""
+        """Return the current tree with the largest log prior plus log score as a single draw."""
         packed = [chain.packed_state for chain in self.chains]
         chain = self.chains[int(np.argmax([log_prior_of(self.model, p) + log_score_given_noise(p) for p in packed]))]
         chain.reserve(1)
@@ -354,7 +355,10 @@ def is_move_due(n_before: int, n_after: int) -> bool:
 
 
 def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
-    """Run one repetition. This is a module-level function of plain data, which any executor can send."""
+    """Run one repetition, to its end or to the stage in which ``stop`` is set, and return its result.
+
+    This is a module-level function of plain data, which any executor can send.
+    """
     repetition = Repetition(plan)
     with name_cell_in_errors(plan.model, repetition.chains):
         return repetition.run(stop)
@@ -363,8 +367,8 @@ def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
 def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered, EnteringRows]:
     """Return the compiled form of the model before any example has entered, and the examples.
 
-    ``order`` (T,) are the row numbers of the examples in the order in which they enter. Weights and moments of the
-    merged rows are copies, which the examples change.
+    ``order`` (T,) are the row numbers of the examples in the order in which they enter. Until then their weight is
+    zero. Weights and moments of the merged rows, groups of equal rows, are copies, which the examples change.
     """
     target, merged = model.target, model.units
     weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)
@@ -387,7 +391,10 @@ def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered,
 
 
 def shared_copy(chain: Chain) -> Chain:
-    """Return a chain in the same state that shares the model, the stored values of cells and the scratch arrays."""
+    """Return a chain for another tree of a population, in the same state as ``chain``.
+
+    It shares the model, the stored values of cells and the scratch arrays.
+    """
     other = copy.copy(chain)
     other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in PARTICLE_ARRAYS})
     other._pack()

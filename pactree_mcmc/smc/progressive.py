@@ -225,7 +225,10 @@ class ProgressiveSample(SampledPosterior):
     def from_results(
         cls, model: TreeModel, results: list[StageResult], moves: tuple[str, ...], seconds: float
     ) -> ProgressiveSample:
-        """Return the posterior sample that joins the results of all repetitions."""
+        """Return the posterior sample that joins the results of all repetitions, each as one chain.
+
+        ``moves`` are the names of the counts of proposals, ``seconds`` is the time of the run.
+        """
         post = join_chains(model, [r.saved for r in results], moves, seconds, kind=cls, by_stats=True)
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])

@@ -225,7 +225,10 @@ class _BalanceCheck:
             ) from error
 
     def _check_arrays(self, i: int, j: int) -> None:
-        """Raise a BalanceError if, after a step from tree ``i``, the arrays of the chain do not match tree ``j``."""
+        """Raise a BalanceError if, after a step from tree ``i``, the arrays of the chain do not match tree ``j``.
+
+        Compared are log prior, log score and counts of nodes. If ``j`` is ``i``, a proposal was refused.
+        """
         terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed_state, self.chain.model
         count = tuple(state.count[:5])
         of_chain = (
@@ -248,7 +251,7 @@ class _BalanceCheck:
         )
 
     def _check_terms(self, pair: tuple[int, int], proposal: Any) -> None:
-        """Raise a BalanceError if the prior or score ratio of a proposal is not the model's.
+        """Raise a BalanceError if the prior or score ratio of a proposal is not the model's, see `_wrong_terms`.
 
         ``pair`` are the numbers of the tree before and after.
         """
@@ -260,8 +263,9 @@ class _BalanceCheck:
             )
 
     def _wrong_terms(self, pair: tuple[int, int], proposal: Any) -> str:
-        """Return a text on the ratios of a proposal that differ from the model's, "" if both are right.
+        """Return a text on the log ratios of a proposal that differ from the model's, "" if both are right.
 
+        They are those of the prior, without its factor of the number of leaves, and of the score to the power beta.
         ``pair`` are the numbers of the tree before and after.
         """
         i, j = pair

@@ -176,7 +176,7 @@ class _LeafCheck:
             )
 
     def _scores(self, cell: np.ndarray) -> tuple[float, float]:
-        """Return the plain and the compiled score of a cell with statistics ``cell`` (n_stats,)."""
+        """Return the score of a cell with statistics ``cell`` (n_stats,), by Python and by compiled code, nats."""
         return float(self.plain.log_score(cell, self.target)), float(leaf_score(self.rule, cell[None].copy(), 0))
 
     def _check_score(self, cell: np.ndarray) -> None:
@@ -205,7 +205,7 @@ class _LeafCheck:
         return True
 
     def _has_function(self, name: str) -> bool:
-        """Return True if the leaf is a `CustomLeaf` with the function ``name``."""
+        """Return True if the leaf is a `CustomLeaf` with the optional function ``name``, such as "cdf"."""
         return isinstance(self.leaf, CustomLeaf) and self.leaf.has_function(name)
 
     def _check_value(self, stats: np.ndarray) -> None:

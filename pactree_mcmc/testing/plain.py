@@ -81,14 +81,17 @@ def plain_function(function: Any) -> Any:
 
 
 class _PlainForms:
-    """Conversion of functions, and of all objects that they can reach, to their plain forms, each made once."""
+    """Conversion of functions, and of all objects that they can reach, to their plain (uncompiled) forms, made once."""
 
     def __init__(self) -> None:
         self.plain_forms: dict[int, Any] = {}
         self.modules = plain_package()
 
     def plain_form(self, value: Any) -> Any:
-        """Return the plain form of a function, class or module; any other value as it is."""
+        """Return the plain form of a function, class or module; any other value as it is.
+
+        It is the one in the plain copy of the library, or for any other function a copy that calls plain forms.
+        """
         plain = python_function(value) if isinstance(value, Dispatcher) else value
         if isinstance(plain, ModuleType):
             return self._module(plain)

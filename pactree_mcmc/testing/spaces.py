@@ -42,7 +42,7 @@ class PrescribedGenerator:
         self.probability = 1.0
 
     def choose(self, probabilities: Sequence[float]) -> int:
-        """Return the index of the outcome of a choice with these ``probabilities``, and record the choice."""
+        """Return the index of the outcome of a choice with these ``probabilities``, prescribed or 0, and record it."""
         position = len(self.choices)
         outcome = self.prescribed[position] if position < len(self.prescribed) else 0
         self.choices.append((outcome, len(probabilities)))
@@ -68,7 +68,7 @@ class PrescribedGenerator:
         return Uniform(self, [0.0, 1.0], 1.0, 0.0)
 
     def next_prescription(self) -> list[int] | None:
-        """Return the outcomes to prescribe next, in depth-first order, or None after the last."""
+        """Return the outcomes to prescribe in the next run of the step, in depth-first order; None after the last."""
         choices = list(self.choices)
         while choices and choices[-1][0] + 1 == choices[-1][1]:
             choices.pop()
@@ -236,7 +236,7 @@ class Stepper:
         return plain.module("mcmc.kernel").LIBRARY_MOVES[name].step
 
     def first_count_column(self, chain: Any) -> int:
-        """Return the first column, of the chain's counts of proposals and acceptances by move, that is the move's."""
+        """Return the first of the one or two columns of the move in the chain's counts of proposals and acceptances."""
         return chain.kernel.first_counts[chain.kernel.names.index(self.name)]
 
     def checked_proposal(self, rng: Any, chain: Any) -> Any:
@@ -328,14 +328,17 @@ def row_as_array(row: dict, number: dict) -> np.ndarray:
 
 
 def posterior_of(model: Any, trees: list, beta: float = 1.0) -> np.ndarray:
-    """Return the probabilities (m,) of ``trees``, proportional to prior times exp(beta score), in plain Python."""
+    """Return the probabilities (m,) of ``trees``, proportional to exp(log_prior + beta log_score), in plain Python.
+
+    Both terms are methods of ``model``. The prior is that of the tree and of all its splits, with all its factors.
+    """
     log_joint = np.array([model.log_prior(tree) + beta * model.log_score(tree) for tree in trees])
     weight = np.exp(log_joint - log_joint.max())
     return weight / weight.sum()
 
 
 def imbalance(transition: np.ndarray, distribution: np.ndarray, min_flow: float = 0.0) -> float:
-    """Return the largest difference of the two flows between two trees, relative to the larger flow.
+    """Return the largest difference of the two flows between two trees, relative to the larger flow; 0 for balance.
 
     The flow from tree i to j is ``distribution[i] * transition[i, j]``. Pairs of trees whose larger flow is at most
     ``min_flow`` are left out.

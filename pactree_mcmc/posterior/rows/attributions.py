@@ -131,7 +131,10 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
 
 
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
-    """Return the mean absolute Shapley value (p, d) of each feature over the rows ``X`` (n, p) and ``draws`` draws."""
+    """Return the mean absolute Shapley value (p, d) of each feature for the d outputs, its importance.
+
+    The mean is over the rows ``X`` (n, p) and over ``draws`` draws of a tree and its leaf values.
+    """
     return np.abs(draw_trees_with_values(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
 
 

@@ -106,7 +106,10 @@ class Losses(NamedTuple):
 
 
 def certify(post: AnyPosterior, delta: float) -> Certificate:
-    """Return the certificate of a posterior; see `Posterior.certificate`."""
+    """Return PAC-Bayes bounds on the risks of a drawn tree and of ``predict``, from the training rows that count (S).
+
+    All hold with probability 1 - ``delta``. Implementation of `Posterior.certificate`.
+    """
     delta = check_delta(delta)
     check_prior_of_certificate(post.model)
     n, risk, tandem = empirical_losses(post)
@@ -192,7 +195,10 @@ def refuse_regression(post: AnyPosterior) -> np.ndarray:
 
 
 def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
-    """Return bounds on the risk of a drawn tree and of ``predict`` from the held-out rows ``X`` and ``y``."""
+    """Return bounds on the risk of a drawn tree and of ``predict`` from the held-out rows ``X`` and ``y``.
+
+    Each of the two may fail with probability ``delta`` / 2.
+    """
     delta, classes = check_delta(delta), refuse_regression(post)
     numbers, labels = _read_held_out_rows(post, X, y)
     probability, n = post._values(numbers), len(numbers)
@@ -203,7 +209,7 @@ def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> Holdout
 
 
 def _read_held_out_rows(post: AnyPosterior, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Check the arguments ``X`` and ``y``, and return the rows as numbers (n, p), and the labels (n,)."""
+    """Check the arguments ``X`` and ``y``, and return the rows as floats (n, p), and the labels (n,)."""
     labels, numbers = read_labels(y, X), post.model.columns.numbers(X)
     n = len(numbers)
     if labels.shape != (n,) or n == 0:

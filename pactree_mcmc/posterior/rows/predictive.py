@@ -114,7 +114,8 @@ class MixtureOverTrees:
     def _distributions_at(self, X: np.ndarray, mix: Mixture) -> Any:
         """Return the distributions of a new y in the leaves of ``mix``, row after row, given each row's regressors.
 
-        For leaf models with regressors, columns of X on which the prediction depends, only.
+        ``mix`` has the leaves that each row of X (n, p) reaches in the trees. Only for leaf models with regressors,
+        columns of X on which the prediction of a leaf depends.
         """
         regressors, distributions = self._post.model.regressors(X), cast(Any, self._distribution.take(mix.place))
         assert regressors is not None
@@ -146,7 +147,10 @@ class MixtureOverTrees:
 
 
 def _distinct_mixtures(mix: Mixture) -> tuple[Mixture, np.ndarray]:
-    """Return the distinct mixtures among those of ``mix``, one a row, and the number (n,) of that of each row."""
+    """Return the distinct mixtures among those of ``mix``, one a row, and the number (n,) of that of each row.
+
+    Rows that reach the same leaves have the same mixture, whose quantiles are then computed once.
+    """
     number_of_mixture: dict[bytes, int] = {}
     bounds = mix.first.tolist()
     number = np.empty(len(bounds) - 1, dtype=np.int64)

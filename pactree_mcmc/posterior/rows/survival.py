@@ -195,7 +195,10 @@ def median_survival_of(post: AnyPosterior, X: Any, coverage: float) -> pd.DataFr
 def survival_calibration_of(
     post: AnyPosterior, X: Any, y: Any, groups: Any, times: Any, coverage: float
 ) -> SurvivalCalibration:
-    """Return Kaplan-Meier curves of groups of rows beside the model; see `Posterior.survival_calibration`."""
+    """Return Kaplan-Meier curves of groups of rows beside the model's; see `Posterior.survival_calibration`.
+
+    ``groups`` is a number of groups by predicted mean time, or a Tree whose leaves are the groups.
+    """
     leaf = survival_leaf(post.model)
     if leaf.exposure is not None:
         raise ValueError(

@@ -80,7 +80,10 @@ class AnswersAboutTrees(AnyPosterior):
         return _sorted_series(list(self.model.columns.names), prior).reindex(self.feature_inclusion().index)
 
     def _prior_inclusion(self, draws: int, rng: Seed) -> np.ndarray:
-        """Return the prior probability (p,) that a tree splits on each feature, simulated."""
+        """Return the prior probability (p,) that a tree splits on each feature at least once, by simulation.
+
+        ``draws`` trees are drawn from the prior with ``rng``. A posterior of `exact.solve` computes it without draws.
+        """
         return simulated_inclusion(self.model, draws, rng)
 
     def root_split_pmf(self) -> pd.Series:

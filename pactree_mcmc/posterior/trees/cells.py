@@ -72,7 +72,10 @@ class Cells(NamedTuple):
         return out
 
     def frequencies(self, weight: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Return the total ``weight`` (..., n_trees) of the trees with each cell (or split), (..., n_cells)."""
+        """Return the total ``weight`` (..., n_trees) of the trees with each cell, (..., n_cells).
+
+        This is the probability of each cell if weights sum to 1. With ``splits`` it is that of each split instead.
+        """
         if splits:
             tree, member = self.tree_of_node, self.split_of_node
             tree, member = tree[member >= 0], member[member >= 0]
@@ -162,7 +165,10 @@ def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.n
 
 
 def _cells_by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``offset`` and ``member`` of `Cells`, given the ``tree`` and the ``cell`` (n_nodes,) of each node."""
+    """Return ``offset`` and ``member`` of `Cells`, given the ``tree`` and the ``cell`` (n_nodes,) of each node.
+
+    Tree t has the cells member[offset[t]:offset[t + 1]], ascending and each once. Nodes of cell -1 are left out.
+    """
     has_rows = cell >= 0
     n = int(cell.max(initial=0)) + 1
     pairs = tree[has_rows] * n + cell[has_rows]
@@ -195,7 +201,10 @@ def _hash_nodes_into(
     start: np.ndarray,
     stop: np.ndarray,
 ) -> None:
-    """Write the result of `hash_nodes` to ``hashes``, which contains zeros. The arrays after ``key`` are scratch."""
+    """Write the hash of the rows in each node to ``hashes`` (n_nodes, 2), which contains zeros; see `hash_nodes`.
+
+    The arrays after ``key`` are scratch.
+    """
     n = len(merged_rows)
     for t in range(len(trees.offset) - 1):
         base, end = trees.offset[t], trees.offset[t + 1]
@@ -243,9 +252,11 @@ def number_distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @jit
 def _number_pairs_into(number: np.ndarray, first_row: np.ndarray, table: np.ndarray, pairs: np.ndarray) -> int:
-    """Write the result of `number_distinct_pairs` to ``number`` and ``first_row``. Return the number of distinct rows.
+    """Number the distinct rows of ``pairs`` (m, 2) by first occurrence, and return how many there are.
 
-    ``number`` and the hash table ``table``, whose length is a power of two, contain -1.
+    Write the number of each row to ``number`` (m,), which keeps -1 for a row of two zeros, and the index of the first
+    row with each number to ``first_row``. ``number`` and the hash table ``table``, whose length is a power of two,
+    contain -1 on entry.
     """
     size, n_distinct = np.int64(len(table)), 0
     for i in range(len(pairs)):
@@ -268,7 +279,7 @@ def _number_pairs_into(number: np.ndarray, first_row: np.ndarray, table: np.ndar
 def kl_of_draws(post: DrawnTrees) -> float:
     """Return sum_t w_t log(w_t / prior(t)), nats, over the distinct trees t with fraction w_t of the draws.
 
-    Implementation of `SampledPosterior.kl_to_prior`.
+    This is the divergence of the draws from the prior, `SampledPosterior.kl_to_prior`.
     """
     reason = unknown_constant(post.model)
     if reason is not None:

@@ -154,9 +154,9 @@ def consensus_of(
 
 
 def _mean_rows(post: DrawnTrees, pairs: list[tuple[int, int]]) -> float:
-    """Return the mean number of training rows in the lower nodes of (upper, lower) ``pairs``, rounded.
+    """Return the mean number of training rows in the lower nodes of (upper, lower) ``pairs``, rounded to an integer.
 
-    The mean is weighted by the posterior weight of each tree.
+    Each pair, from `_node_pairs`, is of one tree, whose posterior weight it has in the mean.
     """
     node = np.array(pairs)[:, 1]
     weight = post.weight_of_tree[post.cells.tree_of_node[node]]
@@ -194,7 +194,8 @@ def _node_pairs(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) 
     """Return the pair (node of ``parent``, node of ``child``) in each tree drawn that has the first above the second.
 
     ``parent`` and ``child`` are numbers of groups of nodes, ``of_node`` (n_nodes,) is the group of each node. Nodes are
-    numbered over all trees.
+    numbered over all trees. If a tree has several nodes of a group, the lowest of ``parent`` and the highest of
+    ``child`` are taken.
     """
     tree_of_node = post.cells.tree_of_node
     # a split that separates no rows gives parent and child the same cell: the path begins at the lowest such node
@@ -206,7 +207,8 @@ def _node_pairs(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) 
 def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> CutIntervals:
     """Return the 90 % interval, over trees, of each cut on the path between the nodes of (upper, lower) ``pairs``.
 
-    Intervals are by feature and side. If all trees have the same cut, it has no interval.
+    Intervals (lower, upper), in the units of X, are by (feature, True for the left side). Of several cuts of a tree on
+    one side the tightest one counts. A cut whose interval is a single value has none.
     """
     values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
     for upper_node, node in pairs:

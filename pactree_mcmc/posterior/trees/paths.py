@@ -55,7 +55,10 @@ def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int)
 
 
 def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left: bool = True) -> Condition:
-    """Return the condition under which a row goes left at an inner node, or goes right if ``left`` is False."""
+    """Return the condition under which a row goes left at an inner node, or goes right if ``left`` is False.
+
+    ``node`` is numbered over all trees, ``between`` as for `path_to`.
+    """
     assert trees.feature[node] != LEAF
     k, threshold = int(trees.feature[node]), float(trees.threshold[node])
     low, high = (math.nan, math.nan) if between is None else between[node].tolist()

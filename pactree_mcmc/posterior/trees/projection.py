@@ -218,7 +218,8 @@ def _as_records(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes in preorder, dtype CODED_NODE, and the preorder number (m,) of the leaf of each row.
 
-    ``rows_of_node`` and ``split_of_node`` are those that `_grow_from_root` returns, ``weight`` (m,) that of the rows.
+    ``rows_of_node`` are the indices of the rows in each node, nodes in the order of creation, and ``split_of_node`` the
+    split and the two children of each inner node, both as `_grow_from_root` returns. ``weight`` (m,) is that of rows.
     """
     order, todo = [], [0]
     while todo:
@@ -304,7 +305,8 @@ def _next_code(model: TreeModel, codes: np.ndarray, i: int) -> int:
 def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return the coordinates (k,) of ``means`` (k, d) along their main axis, the first right singular vector.
 
-    Rows are weighted by ``size`` (k,). The sign of the axis is such that its largest entry is positive.
+    Categories are ordered by them. Rows are weighted by ``size`` (k,). The sign of the axis is such that its largest
+    entry is positive.
     """
     if means.shape[1] == 1:
         return means[:, 0]

@@ -84,7 +84,10 @@ class Modes(NamedTuple):
 
 
 def modes_of(post: DrawnTrees, kind: str, max_modes: int) -> Modes:
-    """Return at most ``max_modes`` clusters of the trees drawn, by the distance ``kind``; see `Posterior.modes`."""
+    """Return at most ``max_modes`` clusters of the trees drawn, by the distance ``kind``; see `Posterior.modes`.
+
+    Medoids are chosen among 400 draws, evenly spaced. Then each tree joins the nearest medoid.
+    """
     kind, max_modes = check_choice("distance", kind, DISTANCE_KINDS), check_count("most", max_modes, 1, 50)
     tree = post.tree_of_draw.ravel()[evenly_spaced_integers(post.tree_of_draw.size, DEFAULT_N_DRAWS)]
     distinct, position = np.unique(tree, return_inverse=True)
@@ -271,7 +274,8 @@ def typical_tree(posterior: AnyPosterior, n_draws: int = 1000, rng: Seed = 0, *,
 def tree_nearest_to_draws(post: DrawnTrees, distance: str) -> Tree:
     """Return the drawn tree with the smallest mean distance from all draws.
 
-    ``distance`` is "cells" or "partitions", as for `SampledPosterior.tree_distances`.
+    ``distance`` is "cells" or "partitions", as for `SampledPosterior.tree_distances`. For partitions, only 400
+    draws, evenly spaced, are compared.
     """
     check_drawn(post)
     if distance == "cells":

@@ -124,7 +124,7 @@ class ShapeNumbers(NamedTuple):
     of_tree: np.ndarray
     """(n_distinct_trees,) int64: the number of the shape of each tree."""
     nodes: list[np.ndarray]
-    """For each distinct tree its nodes in preorder, with the sides of nominal splits in a standard order."""
+    """For each distinct tree its nodes, numbered over all trees, in preorder, nominal splits in a standard order."""
     left_categories: dict[int, int]
     """Bits of the categories on the left of each nominal split, by node, among those that the splits above admit."""
 
@@ -148,7 +148,7 @@ def shapes_of(post: DrawnTrees, max_shapes: int, coverage: float) -> Shapes:
 
 
 def number_shapes(post: DrawnTrees) -> ShapeNumbers:
-    """Number the shapes of the distinct trees.
+    """Number the shapes of the distinct trees: which features they split on, and where in the tree.
 
     The left side of a split of categories is taken to be the one with the first category of the cell, so that a split
     with its sides exchanged has the same shape. Nodes are numbered over all trees.
@@ -206,7 +206,7 @@ def _describe_shape(
 def _table_of_splits(
     post: DrawnTrees, numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray, coverage: float
 ) -> pd.DataFrame:
-    """Return the table ``Shape.splits`` of a shape that m trees with ``weight`` (m,) have.
+    """Return the table ``Shape.splits``, cut and interval of each split, of m trees of a shape with ``weight`` (m,).
 
     ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order.
     """
@@ -243,7 +243,7 @@ def _table_of_splits(
 def _table_of_leaves(
     post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float, best: np.ndarray
 ) -> pd.DataFrame:
-    """Return the table ``Shape.leaves`` of a shape that m trees with ``weight`` (m,) have.
+    """Return the table ``Shape.leaves``, predictions with intervals, of m trees of one shape with ``weight`` (m,).
 
     ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order, and ``best``
     (n_nodes,) those of the most probable one.

@@ -167,7 +167,7 @@ def check_drawn(post: DrawnTrees) -> None:
 
 
 def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
-    """Return the fraction of the draws of each chain that have each cell, (chains, n_cells).
+    """Return the fraction of the draws of each chain whose tree has each cell, (chains, n_cells).
 
     With ``splits`` return the fraction that have each split, (chains, n_splits).
     """
@@ -178,7 +178,7 @@ def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
 def indices_by_probability(probability: np.ndarray, min_probability: float, first_index: int) -> np.ndarray:
     """Return the indices >= ``first_index`` with a positive ``probability`` (n,) of at least ``min_probability``.
 
-    The index of the largest probability comes first.
+    The index of the largest probability comes first. With ``first_index`` 1, cell 0, which is all rows, is left out.
     """
     is_listed = (probability >= min_probability) & (probability > 0.0)
     numbers = first_index + np.flatnonzero(is_listed[first_index:])
