@@ -288,10 +288,10 @@ def best_value(
     """Return the value of the best tree below the cell at ``depth`` of the path, or an upper bound below ``need``.
 
     The value is log prior plus log score, or minus the objective with a penalty. Only trees with a value of at least
-    ``need`` matter to the caller.
-    Return a bound too if as many cells as allowed were evaluated. ``limit`` is the largest depth of the trees, and
-    ``margin`` the largest rounding error of a value. If ``only_best`` is True, splits that cannot be better than the
-    best split so far are abandoned. If it is False, the sides of all splits that reach ``need`` are evaluated.
+    ``need`` matter to the caller. Return a bound too if as many cells as allowed were evaluated. ``limit`` is the
+    largest depth of the trees, and ``margin`` the largest rounding error of a value. If ``only_best`` is True, splits
+    that cannot be better than the best split so far are abandoned. If it is False, the sides of all splits that reach
+    ``need`` are evaluated.
 
     A side needs what the cell needs, minus the weight of the split and the value (or bound) of the other side:
     ``need_left = goal - log_split - log R - right``.

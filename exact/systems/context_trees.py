@@ -324,7 +324,11 @@ def context_tree_weighting(
 
 
 def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the node, symbol, child (-1 if none) and count of all (node, symbol) pairs of ``trie``, sorted."""
+    """Return the node, symbol, child (-1 if none) and count of all m (node, symbol) pairs of ``trie``, each (m,).
+
+    They are sorted by node, then symbol. The child is the context longer by the symbol. The count says how often the
+    symbol followed the node's context.
+    """
     entries = np.flatnonzero(trie.key != NO_NODE)
     entries = entries[np.argsort(trie.key[entries])]
     node, symbol = np.divmod(trie.key[entries], n_symbols)

@@ -42,7 +42,11 @@ class Trie(NamedTuple):
 
 
 def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
-    """Return a trie that has only the root. ``first_ratio`` (depth + 1,) is the log ratio of a new node, by depth."""
+    """Return a trie that has only the root, the empty context, with room for ``capacity`` nodes.
+
+    ``first_ratio`` (depth + 1,) is the log ratio of a new node, by depth: the log prior odds that a context of this
+    length is not extended.
+    """
     trie = Trie(
         np.full(4 * capacity, NO_NODE, dtype=np.int64),
         np.full(4 * capacity, NO_NODE, dtype=np.int64),
@@ -110,8 +114,8 @@ def add_examples(
     """Count the examples from index ``first`` on while the trie has room, and return the index of the next example.
 
     ``contexts`` (n, depth) have the most recent symbol first. ``alpha`` is the prior count of a symbol, and
-    ``first_ratio`` (depth + 1,) the log ratio of a new node, by depth. Write into ``out`` (n,) the log probability with
-    which each of ``symbols`` (n,) was predicted before it was counted.
+    ``first_ratio`` is as for `new_trie`. Write into ``out`` (n,) the log probability with which each of ``symbols``
+    (n,) was predicted before it was counted. If the trie is full, the caller doubles its capacity and calls again.
     """
     depth = contexts.shape[1]
     path, entries = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
@@ -158,7 +162,10 @@ def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symb
 
 @jit
 def mix_probabilities(log_ratio: float, estimate: float, longer: float) -> float:
-    """Return the mean of two probabilities; ``log_ratio`` is the log of the weight of ``estimate`` over the other."""
+    """Return the weighted mean of a context's own ``estimate`` of a probability and that of the ``longer`` contexts.
+
+    ``log_ratio`` is the log of the weight of the first over that of the second.
+    """
     if log_ratio > 0.0:
         fraction = exp(-log_ratio)
         return (estimate + fraction * longer) / (1.0 + fraction)

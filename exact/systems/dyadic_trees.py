@@ -80,7 +80,7 @@ class SpatiallyAdaptive(_WithDelta):
     """
 
     def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: PenaltyInput) -> np.ndarray:
-        """Return the penalty of cells with ``rows`` rows at ``depth``."""
+        """Return the penalty (m,), in units of risk, of cells as leaves, with ``rows`` (m,) rows at ``depth`` (m,)."""
         options: dict[str, Any] = {"n_classes": sample.n_classes, "cyclic": sample.cyclic}
         return dyadic_penalty(rows, depth, sample.n, sample.n_features, self._delta_of(sample), **options)
 
@@ -123,7 +123,10 @@ class RootFragments(_WithDelta):
     """
 
     def of_fragments(self, rows: Any, depth: Any, leaves: Any, sample: PenaltyInput) -> np.ndarray:
-        """Return the penalty of cells with ``rows`` rows at ``depth`` below which a tree has ``leaves`` leaves."""
+        """Return the penalty of leaves of a fragment: cells with ``rows`` rows at ``depth``, and ``leaves`` below them.
+
+        ``leaves`` is the number of leaves that the tree has below the cell, 1 if the cell is a leaf of the tree.
+        """
         log_delta = math.log(self._delta_of(sample))
         nats = dyadic_bits(depth, sample.n_features, cyclic=sample.cyclic) * math.log(2.0)
         subtree_nats = labelled_tree_bits(leaves, sample) * math.log(2.0)
@@ -341,7 +344,10 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
 
 
 def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
-    """Build the cells of a dyadic model. Splits have prior factor 1, and a cell without rows is not split."""
+    """Build the cells of a dyadic model. Splits have prior factor 1, and a cell without rows is not split.
+
+    ``cyclic`` only decides which advice the error gives if there are too many cells.
+    """
     try:
         graph = build_graph(model, max_cells)
     except Intractable as refusal:
@@ -353,7 +359,8 @@ def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
 def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
     """Return the default number of levels for n rows and p features.
 
-    It is ``log2(n / ln n)``, or less if there may be over four million cells.
+    It is ``log2(n / ln n)``, rounded up, or less if there may be over four million cells or 40 million pairs of a row
+    and a cell.
 
     Cells of side ``ln n / n`` adapt to noise and dimension alike (Scott 2004, theorems 6 to 9).
 
@@ -370,6 +377,8 @@ def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
 
 def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
     """Return True if a choice of coordinate at each split may make over four million cells, at ``levels`` or one level.
+
+    It is also True if there may be over 40 million pairs of a row and a cell.
 
     Examples
     --------

@@ -211,7 +211,10 @@ def _codes_of_lists(lists: list[np.ndarray]) -> _Codes:
 
 
 def _codes_of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
-    """Return codes of dyadic thresholds in the ranges (p, 2) after ``kappa`` (2, p) halvings of their two ends."""
+    """Return codes of dyadic thresholds in the ranges (p, 2) after ``kappa`` (2, p) halvings of their two ends.
+
+    The numbers of halvings have code lengths too, which ``nats`` of the result contains.
+    """
     lower, upper = halved_ranges(ranges, np.minimum(kappa, MAX_HALVINGS))
     return _free_codes(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
 
@@ -233,7 +236,8 @@ class _Grower:
     def grow(self, codes: _Codes, *, compressed: bool) -> tuple[Tree, np.ndarray]:
         """Return the tree with the smallest bound among those of all steps, and the bounds (s,) of these trees.
 
-        ``compressed`` is True if thresholds are values of rows, which are then not counted in the bound.
+        Leaves are split until more than ``patience`` splits in turn have not improved the bound. ``compressed`` is True
+        if thresholds are values of rows. These rows are then not counted in the bound.
         """
         leaves = [self._leaf(0, np.arange(len(self.X)), codes)]
         splits: list[tuple[int, _LeafSplit, int]] = []  # node, its split, and the number of its left child
@@ -304,7 +308,10 @@ class _Grower:
         return min(open_splits, key=bound_and_gain)
 
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
-        """Return the risk bound of a tree of ``n_inner`` splits, ``errors`` and thresholds of code length ``nats``."""
+        """Return the risk bound of a tree of ``n_inner`` splits, ``errors`` and thresholds of code length ``nats``.
+
+        It may be above 1. For ``compressed`` see `grow`.
+        """
         n = len(self.X)
         code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
         if compressed:

@@ -278,7 +278,10 @@ def _min_misses(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray
 
 
 def _labelled_tree(problem: DyadicProblem, best: _Best) -> Tree:
-    """Return the best tree with a label of each leaf: 1 if the chosen coefficient has false alarms there, else 0."""
+    """Return the best tree with a label of each leaf: 1 if the chosen coefficient has false alarms there, else 0.
+
+    A leaf without rows of the null class has label 1 if it has any rows. The value of a node is (1, 0) or (0, 1).
+    """
     model, graph, sizes = problem.model, problem.graph, best.semiring
     trees = grow_chosen_trees(model, graph, sizes, [best.tree_number])
     nodes = trees.nodes
@@ -300,7 +303,8 @@ def _guarantee(
 ) -> Guarantee:
     """Return the bounds on the true rates of both classes: the ``observed`` rates plus ``deviation``.
 
-    ``delta`` holds the probabilities that these bounds fail, ``excess`` is the field of `Guarantee`.
+    Pairs are (false alarms, misses). ``delta`` holds the probabilities that these bounds fail, ``excess`` is the field
+    of `Guarantee`. ``alpha`` is only reported, with twice the deviation added.
     """
     false_alarm, miss = (
         Bound(f"Neyman-Pearson, {name}", rate + gap, level, {"observed": rate, "deviation": gap})
@@ -333,7 +337,9 @@ class HullTree(NamedTuple):
 def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: float, cyclic: bool) -> np.ndarray:
     """Return the penalty (n_cells,) of equation 2.9 for leaves at ``depth`` with ``rows`` of the ``n`` rows of a class.
 
-    Labels need no code, since the class is given. Each of the two events of the theorem has probability delta / 2.
+    It is ``sqrt(8 max(rows, level) level) / n`` with ``level = [A] ln 2 + ln(2 / delta)`` and [A] the code length of
+    the cell in bits, with ``p`` features. Labels need no code, since the class is given. Each of the two events of the
+    theorem has probability delta / 2.
     """
     level = dyadic_bits(depth, p, cyclic=cyclic) * math.log(2.0) - math.log(delta / 2.0)
     return np.sqrt(2.0 * 4.0 * np.maximum(rows, level) / n * level / n)
@@ -387,7 +393,7 @@ def follow_multipliers(best_at: Callable[[float], HullTree], alpha: float) -> tu
 
     Returns
     -------
-    Point
+    HullTree
         The tree on the hull with the smallest objective among those with a constraint of at most ``alpha``.
     float
         A bound on how much smaller the objective of a tree that is not on the hull may be.

@@ -145,7 +145,7 @@ def spatial_penalty(base: BaseTree) -> np.ndarray:
 def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
     """Return phi (n_nodes,) of Theorem 1: ``-lam * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 depth``, 0 for dummies.
 
-    ``|T0|`` is the number of nodes that are not dummies.
+    ``|T0|`` is the number of nodes that are not dummies. ``depth`` is D0 of the theorem, one number for all nodes.
     """
     n_nodes = int(np.sum(~base.dummy))
     cost = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))
@@ -155,7 +155,7 @@ def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> n
 def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
     """Return the log prior factor (n_nodes,) of each node as a leaf, ``-3 depth``, 0 for dummies (Theorem 1).
 
-    ``depth`` is that of the base tree. The constant of the prior is left out.
+    ``depth`` is D0, by default the depth of the base tree. The constant of the prior is left out.
     """
     return np.where(base.dummy, 0.0, -3.0 * depth)
 

@@ -173,7 +173,7 @@ def _use_of_rows(model: TreeModel) -> str | None:
 
 
 class _Code(NamedTuple):
-    """Code lengths in bits, and the term of the confidence level."""
+    """Code lengths in bits of a tree and of a leaf of the fragment, and the term of the confidence level."""
 
     split: float  # Code length of a further split and leaf
     leaf: float  # Code length of a tree of one leaf
@@ -193,7 +193,8 @@ def _minimise(
 ) -> RootFragmentTree:
     """Return the best tree and root fragment, by one pass for the hulls of subtrees and one for the fragment.
 
-    The arguments other than ``model``, ``graph`` and ``code`` are fields of the result.
+    The hull of a cell holds the best (leaves, errors) of the trees below the cell. The arguments other than ``model``,
+    ``graph`` and ``code`` are fields of the result.
     """
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
     has_rows = graph.rows > 0

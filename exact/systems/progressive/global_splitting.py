@@ -140,7 +140,10 @@ def check_global(model: Any) -> None:
 
 
 def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
-    """Build the graph in which trees have the weights of the global splitting prior."""
+    """Build the graph in which trees have the weights of the global splitting prior (see `solve_global_splitting`).
+
+    Its cells are pairs of a structure (a tree with features and without cuts) and a set of rows, below one root.
+    """
     limit, p = int(model.prior_tables.depth_limit), model.n_features
     n_structures = 1
     for _ in range(limit - 1):
@@ -202,7 +205,7 @@ def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _Pa
     """Return the splits of pairs of a structure and a cell of the graph ``base``, given by their keys.
 
     The key of a pair is ``structure * n_cells + cell``. Its splits are those of the cell on the feature at the root of
-    the structure.
+    the structure, which is the shape and the features of the tree below the cell.
     """
     sigma, cell = np.divmod(key, base.n_cells)
     n_edges = np.where(sigma > 0, np.diff(base.first_edge)[cell], 0)
@@ -254,7 +257,7 @@ def _pair_graph(
 
 
 def _indices_in(keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """Return the index in ``keys`` of each entry of ``entries``, int32."""
+    """Return the index in ``keys`` of each entry of ``entries``, int32. All entries must be in ``keys``."""
     order = np.argsort(keys)
     return order[np.searchsorted(keys, entries, sorter=order)].astype(np.int32)
 

@@ -375,7 +375,11 @@ def _read_truth(truth: Any, model: TreeModel) -> np.ndarray:
 
 
 def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """Return the graph of local cuts with the cost ``log(N + 1)`` of each leaf in place of the costs of its splits."""
+    """Return the graph of local cuts with a cost ``log(N + 1)`` for each leaf in place of the costs of its splits.
+
+    N is the number of rows plus one. The cost of a split that is left out is the log of the number of splits of its
+    cell on its feature.
+    """
     if model.columns.is_nominal.any():
         raise ValueError(
             "a feature is nominal, and Corollary 2 counts the cuts of ordered ones; give splits='counted'."

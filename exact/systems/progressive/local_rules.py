@@ -222,7 +222,10 @@ def _leaf_paths(tree: dict[str, int]) -> list[str]:
 
 
 def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> Iterator[dict[str, int]]:
-    """Yield all labelled trees that some order of construction reaches with positive probability, each once."""
+    """Yield all labelled trees that some order of construction reaches with positive probability, each once.
+
+    A labelled tree maps the paths of its inner nodes ("", "0", "01", ...) to numbers of splits below ``n``.
+    """
     reached: set[tuple] = {()}
     stack: list[dict[str, int]] = [{}]
     while stack:
@@ -247,7 +250,7 @@ def _probabilities_in_both_orders(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the probabilities (n, n) of each pair of splits of two leaves, if ``leaf1`` is split first, or ``leaf2``.
 
-    Rows are the n splits of ``leaf1``, columns those of ``leaf2``.
+    These are two arrays, equal under condition (*). Rows are the n splits of ``leaf1``, columns those of ``leaf2``.
     """
     first, second = np.zeros((n, n)), np.zeros((n, n))
     p1, p2 = _call_rule(rule, tree, leaf1, n), _call_rule(rule, tree, leaf2, n)

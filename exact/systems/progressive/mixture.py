@@ -120,7 +120,7 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     """Return the orders (``orders`` of them) in which test examples enter. ``target`` has the labels and the mask of E.
 
     A single order is that of the data, unless ``resplit`` is True. Several orders are random. With ``resplit`` each
-    order divides the sample into E and S anew.
+    order divides the sample into E and S anew. Without ``uses_estimation`` E is empty. Rows of weight 0 are in no S.
     """
     estimation = target.estimation if uses_estimation else None
     if resplit and estimation is None:
@@ -187,7 +187,8 @@ class ProgressiveMixture(IndependentDraws):
     def _sums_of_order(self, number: int) -> tuple[UnrolledGraph, np.ndarray, Occurrences]:
         """Return the graph unrolled over the stages of order ``number``, its log sums, and its expected occurrences.
 
-        The log sums (n_slots,) are over the trees below each slot. The last result is stored.
+        Stage t is the posterior after t test examples, and the unrolled graph has a copy of each cell for each set of
+        its examples seen. The log sums (n_slots,) are over the trees below each slot. The last result is stored.
         """
         if self._last[0] == number:
             return self._last[1]
@@ -429,7 +430,7 @@ def _interval_numbers(model: TreeModel, graph: CellGraph, router: Router, rows: 
 
 
 def _router_with_stage(router: Router) -> Router:
-    """Return the router with an additional feature, whose split at code 0 sends every row to the left."""
+    """Return the router with an additional feature, the stage, whose split at code 0 sends every row to the left."""
     return router._replace(
         offset=np.append(router.offset, 0),
         n_codes=np.append(router.n_codes, 0),

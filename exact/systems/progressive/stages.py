@@ -45,7 +45,10 @@ class CellExamples(NamedTuple):
 
 
 class UnrolledGraph(NamedTuple):
-    """The graph unrolled over the stages. Each of its cells and splits is a copy of one of the original graph."""
+    """The graph unrolled over the stages. Each of its cells and splits is a copy of one of the original graph.
+
+    Stage t is the posterior after t test examples. Copy j of a cell is the cell with its first j test examples.
+    """
 
     # Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the last cell
     # is the empty leaf
@@ -106,7 +109,8 @@ def score_copies_into(
 ) -> None:
     """Write the statistics and scores of all copies of cells into ``stats`` and ``score``, which are zero before.
 
-    Rows of both arrays are cells of the unrolled graph. Copy j of a cell has the first j of its staged examples.
+    Rows of both arrays are cells of the unrolled graph. Copy j of a cell has the first j of its staged examples, those
+    that enter one by one, and all that were seen before the first stage.
     """
     copy = np.int64(1)
     for cell in range(len(cell_examples.n_staged)):
@@ -160,7 +164,9 @@ def write_children_of_copies(
 def unroll_graph(graph: CellGraph, model: Any, cell_examples: CellExamples, rows: Examples) -> UnrolledGraph:
     """Return the graph unrolled over the stages, with ``sum(n_staged + 1)`` copies of cells and two further cells.
 
-    ``model`` is packed for compiled code, and ``rows`` are the examples that ``cell_examples`` numbers.
+    Copy j of a cell is the cell with the first j of its staged examples, those that enter one by one. The further cells
+    are a root that chooses the stage, and an empty leaf beside it. ``model`` is packed for compiled code, and ``rows``
+    are the examples that ``cell_examples`` numbers.
     """
     n_copies = cell_examples.n_staged + 1
     first_copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
@@ -220,7 +226,8 @@ def mean_root_pmf(stages: UnrolledGraph, log_inside: np.ndarray) -> tuple[float,
 def log_sums_over_stages(stages: UnrolledGraph) -> np.ndarray:
     """Return the log sums (n_slots,) over the trees below each slot of the unrolled graph.
 
-    The splits that choose the stage get log weights under which all stages are equally likely, whatever their evidence.
+    Overwrite ``log_rule`` of the splits that choose the stage by log weights under which all stages are equally likely,
+    whatever their evidence. The log sum of the root is then 0.
     """
     log_inside = log_sums(stages.graph)
     stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
