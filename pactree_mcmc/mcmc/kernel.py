@@ -145,7 +145,8 @@ class Kernel(NamedTuple):
     def with_weights_by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
         """Return the kernel with weights by the cost of proposals, and a block that visits about ``rows`` rows.
 
-        ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited.
+        ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited. "learned" and
+        "subgraph" get the fractions of the work in `WORK_FRACTIONS`, the other moves the rest by their given weights.
         """
         rows_each = _rows_per_proposal(cost)
         given_weights = np.array(self.given)
@@ -178,7 +179,7 @@ class Kernel(NamedTuple):
 def _rows_per_proposal(cost: np.ndarray) -> np.ndarray:
     """Return the cost of a proposal of each move in rows, (moves,), by the numbers of proposals and rows in ``cost``.
 
-    A move without proposals gets the largest cost.
+    It is the mean number of rows visited plus `PROPOSAL_ROWS`. A move without proposals gets the largest cost.
     """
     rows = cost[1] / np.where(cost[0] > 0.0, cost[0], 1.0)
     return np.where(cost[0] > 0.0, rows, rows.max()) + PROPOSAL_ROWS

@@ -132,7 +132,10 @@ def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Seque
 
 
 def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of the chains of a posterior, whose ``draws`` count the draws made and the further ones."""
+    """Return the plans of the chains of a posterior to make ``draws`` further draws each.
+
+    The plans count the draws from before and the further ones together.
+    """
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)

@@ -316,7 +316,7 @@ def check_executor(executor: Any) -> None:
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
-    """Return one source of randomness for each chain."""
+    """Return a source of randomness for each chain: the entries of a sequence ``rng``, else children spawned by it."""
     if isinstance(rng, list | tuple):
         if len(rng) != chains:
             raise ValueError(f"rng has {len(rng)} entries for {chains} chains; give one each.")
@@ -348,7 +348,7 @@ class CheckedStarts(tuple[Tree, ...]):
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
-    """Check the argument ``start`` of `sample`, and return the start of each chain."""
+    """Check the argument ``start`` of `sample`, and return the start of each chain: a tree, a name or `Dispersed`."""
     if isinstance(start, CheckedStarts):
         return list(start)
     if isinstance(start, str):

@@ -114,7 +114,10 @@ class Schedule:
         return self.run_state, steps, self.evidences
 
     def _judge(self) -> State:
-        """Judge the draws, if there are as many as requested, and choose the next state."""
+        """Check if the draws satisfy the criterion, if there are as many as requested, and choose the next state.
+
+        With twice as many draws as requested, first keep every second one.
+        """
         if self.n_draws >= 2 * self.length.draws:
             self._thin_out(self.n_draws // 2)
             self.run_state = _change_plans(self.run_state, draws=self.n_draws, thin=2 * self.plan.thin)
@@ -133,7 +136,9 @@ class Schedule:
 
     @property
     def _needs_confirmation(self) -> bool:
-        """True if draws that satisfy the criterion are one of several stretches, and were not extended."""
+        """True if draws that satisfy the criterion are one of several stretches (series of draws that are judged
+        together), confirm no other one, and were not extended.
+        """
         is_extended = self.plan.thin > thin_of_stretch(self.length.stretch)
         return self.length.before > 0 and not self.length.confirms and not is_extended
 
@@ -155,7 +160,10 @@ class Schedule:
         return self._begin_stretch(add_draws_to_graphs, length)
 
     def _begin_stretch(self, begin: Callable[[RunState], list[Result]], length: Length) -> State:
-        """Make a new stretch from the results of ``begin``, but keep the present one if the new one is cut short."""
+        """Make a new stretch, from the chains without draws that ``begin`` returns, and return the next state.
+
+        Keep the present stretch, and end the run, if the new one is cut short.
+        """
         start_time, n = time.perf_counter(), length.draws
         try:
             run_state = self.run_state._replace(results=list(begin(self.run_state)))
@@ -214,7 +222,10 @@ class Schedule:
 
 
 def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
-    """Return True if the draws satisfy the criterion, and the evidences of the teams, or None if not computed."""
+    """Return True if the draws satisfy the criterion, and the evidences of the teams, or None if not computed.
+
+    The criterion is that of `check_convergence`, and that the evidences, if computed, do not differ between teams.
+    """
     saved = [result.saved for result in results]
     # The log posterior is judged first, since large trees take seconds to be joined. If feature weights are drawn, the
     # log prior of a tree differs from draw to draw, and this step is left out.
@@ -232,7 +243,9 @@ def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | N
 
 
 def thin_of_stretch(stretch: int) -> int:
-    """Return the number of steps between two draws of stretch number ``stretch``, from 0, if there is room for it."""
+    """Return the number of steps between two draws in stretch (series of draws that are judged together) number
+    ``stretch``, from 0, if there is room for it: 1, 1, 2, 2, 4, 4.
+    """
     return 2 ** (stretch // 2)
 
 

@@ -58,7 +58,9 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
 
 
 def draw_y_given_tree(model: TreeModel, tree: Tree, leaf: Leaf, rng: np.random.Generator) -> np.ndarray:
-    """Draw y (n,) given the tree and ``leaf``, the model's leaf with the parameters that all leaves share, if any."""
+    """Draw y (n,), labels or floats, given the tree and ``leaf``, the model's leaf with the parameters that all leaves
+    share, if any.
+    """
     target = model.target
     y = target.values.copy()
     for number, cell, _ in model.visit(tree):

@@ -19,11 +19,15 @@ from ..state.tree import ChainState
 from ..state.weights import has_drawn_weights, stored_tilt
 
 DRAW_COUNT, TREE_COUNT, NODE_COUNT = range(3)
-"""Indices of the entries of `Saved.used`."""
+"""Indices of the entries of `Saved.used`: numbers of draws, of distinct successive trees and of their nodes."""
 
 
 def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> Saved:
-    """Return empty arrays with room for ``n_draws`` draws and 1024 nodes."""
+    """Return empty arrays with room for ``n_draws`` draws and 1024 nodes.
+
+    ``n_moves`` is the number of proposal counts (`Kernel.count_names`), ``n_stats`` that of statistics of a node, and
+    ``n_weights`` that of the values stored for drawn feature weights, 0 if they are fixed.
+    """
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
         noise=np.zeros(n_draws),
@@ -107,7 +111,10 @@ def select_draws(saved: Saved, indices: np.ndarray) -> Saved:
 
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0."""
+    """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0.
+
+    Copy the tree only if it has changed since the last draw. Without a shared variance write NaN.
+    """
     counts = saved.used
     draw = counts[DRAW_COUNT]
     if state.count[TREE_CHANGED] == 1 or counts[TREE_COUNT] == 0:
@@ -129,7 +136,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
-    """Return the log prior of the present tree. If feature weights are drawn, take them to be equal."""
+    """Return the log prior of the present tree, constants included. If feature weights are drawn, take equal ones."""
     out = model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
     if len(model.prior.by_leaves) > 0:
         out += model.prior.by_leaves[state.count[N_INTERNAL] + 1]

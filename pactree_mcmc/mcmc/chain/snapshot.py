@@ -79,6 +79,7 @@ class Rungs(NamedTuple):
     """State of a ladder of inverse temperatures (`Ladder`) without its replicas."""
 
     betas: Annotated[np.ndarray, np.float64, "levels"]
+    """Inverse temperatures of the levels, decreasing from 1."""
     adapts: bool
     """True if tuning adapts the ladder."""
     generation: int
@@ -107,7 +108,7 @@ class Snapshot(NamedTuple):
     tuned: int
     """Number of tuning steps made."""
     team: int = 0
-    """Number of the team of chains with which the chain tuned, 0 without teams."""
+    """Number of the team, a group of chains that tune together, to which the chain belongs, 0 without teams."""
 
 
 def generator_state(rng: np.random.Generator) -> dict:

@@ -112,7 +112,11 @@ def feature_at(log_weights: np.ndarray, place: float) -> int:
 
 @jit
 def root_sums_into(sums: np.ndarray, chain: Any) -> bool:
-    """Write each feature's part of log W (`split_sums`) at the root into ``sums`` (q,). Return True if W > 0."""
+    """Write the log of each feature's part of W, the sum of R exp(tempered gain) over the splits of the root, up to a
+    constant, into ``sums`` (q,).
+
+    Return True if W > 0. If the root cannot be split, return False and write nothing.
+    """
     model, state, root = chain.model, chain.state, np.int64(0)
     if not state.node[root].splittable or node_log_split(model, state, root) == -inf:
         return False
@@ -141,7 +145,10 @@ def grow_tree(chain: Chain) -> None:
 
 @jit
 def grow_from(chain: Any, node: int) -> int:
-    """Do what `grow_tree` does from ``node`` on in preorder. Return -1 at the end, or the node without room to grow."""
+    """Do what `grow_tree` does from ``node`` on in preorder, and return -1, or a node for which no free nodes are left.
+
+    End as well if the tree has as many leaves as its prior admits.
+    """
     model, state, root = chain.model, chain.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:

@@ -17,7 +17,7 @@ from ..state.tree import ChainState
 
 @contextmanager
 def name_cell_in_errors(model: TreeModel, chains: Iterable[Any]) -> Iterator[None]:
-    """Run the block. If the score of a cell is not finite and stops a chain, raise an error that names the cell."""
+    """Run the ``with`` block. If the score of a cell of a chain is not finite, raise an error that names the cell."""
     try:
         yield
     except FloatingPointError as error:

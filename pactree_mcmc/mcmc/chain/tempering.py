@@ -236,7 +236,9 @@ class Ladder:
 
 
 def exchange_guesses(a: Chain, b: Chain) -> None:
-    """Exchange the guesses of the noise variance of two chains that have exchanged their levels."""
+    """Exchange the guesses of the noise variance of two chains that have exchanged levels, so that a level keeps its
+    guess.
+    """
     variances = [float(chain.lowered.proposal_leaf.params[SIGMA2]) for chain in (b, a)]
     for chain, variance in zip((a, b), variances, strict=True):
         set_noise_guess(chain.model, chain.packed_state, variance)

@@ -55,8 +55,8 @@ class RawForm(NamedTuple):
 def fit_split(
     model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
 ) -> tuple[Split, bool]:
-    """Return the split of a leaf's cell that a raw form gives (``cut``, or ``categories`` if not -1), and True if its
-    sides changed places: under nominal splits the smallest category goes left.
+    """Return the split of a leaf's cell that a raw form from elsewhere gives (code ``cut``, or bits of ``categories``
+    if not -1), and True if its sides changed places: under nominal splits the smallest category goes left.
 
     ``log_rule`` of the split is ``-inf`` if it is not admissible.
     """
@@ -116,7 +116,10 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 
 @jit
 def has_min_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> bool:
-    """Return True if a split on feature ``k`` leaves at least ``min_leaf`` rows of the node on both sides."""
+    """Return True if a split on feature ``k`` leaves at least ``min_leaf`` rows of the node on both sides.
+
+    The split is at ``cut`` if ``categories`` is -1, else it sends the categories with these bits left.
+    """
     codes, rows, rows_left = model.units.codes, model.units.rows, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
@@ -140,7 +143,9 @@ def cell_categories(model: Lowered, state: ChainState, node: int, k: int) -> int
 
 @jit
 def raw_forms(model: Lowered, state: ChainState, node: int) -> RawForms:
-    """Return the raw forms of an internal node's split, as a `RawForms`."""
+    """Return the raw forms of an internal node's split, which are the cuts or sets of categories that divide the cell
+    alike.
+    """
     rule, record = model.split_prior, state.node[node]
     k = record.feature
     if halves_box(rule):
@@ -168,7 +173,7 @@ def log_raw_forms(forms: RawForms) -> float:
 
 @jit
 def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> RawForm:
-    """Draw a raw form of an internal node's split uniformly."""
+    """Draw a raw form of an internal node's split, a cut or category set that divides the cell alike, uniformly."""
     forms, record = raw_forms(model, state, node), state.node[node]
     if record.categories < 0:
         cut = forms.first + pick(rng, forms.n) if forms.n > 1 else forms.first
@@ -200,7 +205,7 @@ def undivided_side(model: Lowered, state: ChainState, node: int, k: int, cut: in
 
 @jit
 def code_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
-    """Return the smallest and the largest code of feature ``k`` among the rows of a node."""
+    """Return the smallest and the largest code of feature ``k`` among the rows of a node, which must have rows."""
     codes, order, start = model.units.codes, state.order, state.node[node].start
     low = high = np.int64(codes[k, order[start]])
     for i in range(start + 1, state.node[node].stop):

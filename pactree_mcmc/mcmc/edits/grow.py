@@ -68,7 +68,7 @@ def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposa
 
 @jit
 def pruning(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
-    """Return the proposal to remove both leaves below ``node``, which becomes a leaf."""
+    """Return the proposal to remove both leaves below ``node``, which becomes a leaf. See `growth` for the ratio."""
     prior, score = log_growth_prior_ratio(model, state, node), log_growth_score_ratio(state, node)
     return Proposal(np.int64(PRUNE), which, node, np.int64(NONE), -prior, -score, log_proposal_ratio, 0.0)
 

@@ -96,7 +96,9 @@ def is_too_large_to_merge(state: ChainState, a: int, b: int) -> bool:
 
 @jit
 def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number M(a, b) of trees that are merges of the subtrees at a and b."""
+    """Return the number M(a, b) of merges: trees on the union of both cells that the split between the cells of a and b
+    cuts into the subtrees at a and b.
+    """
     if is_leaf(state, a) and is_leaf(state, b):
         return np.int64(2)
     total = np.int64(1)
@@ -123,7 +125,10 @@ def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def plan_split_above(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
-    """Plan the split of node v above the subtrees a and b, from plan record ``at`` on. Return the first free record."""
+    """Plan the split of node v above copies of the subtrees a and b, from plan record ``at`` on (`plan_node`).
+
+    Return the first free record. ``a_is_left`` is True if a is to be the left child.
+    """
     record = state.node[v]
     plan_node(state, at, record.feature, record.cut, record.categories)
     at_b = plan_copy(state, a, at + 1)

@@ -50,13 +50,16 @@ def nothing() -> Proposal:
 
 @jit
 def refused(which: int) -> Proposal:
-    """Return a proposal that cannot be made, before anything was built. The loop counts it, without a random number."""
+    """Return an impossible proposal, of which nothing was built. The loop counts it, and draws no random number.
+
+    ``which`` is the index, 0 or 1, of the name in `Move.counts` under which the loop counts the proposal.
+    """
     return _without_ratios(np.int64(REFUSED), which, np.int64(-1), np.int64(-1))
 
 
 @jit
 def withdrawn(which: int, node: int, top: int) -> Proposal:
-    """Return a proposal that cannot be made, after part of it was built at ``top`` beside ``node``."""
+    """Return an impossible proposal, part of which was built at ``top`` beside ``node``. The loop drops that part."""
     return _without_ratios(np.int64(WITHDRAW), which, node, top)
 
 

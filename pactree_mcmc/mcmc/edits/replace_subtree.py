@@ -150,7 +150,10 @@ def replacement(
 
 @jit
 def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: int) -> None:
-    """Write a planned node with this split into plan record ``at``. The caller sets its children."""
+    """Write a planned node with this split, a leaf if ``feature`` is -1, into plan record ``at``, ``state.plan[at]``.
+
+    The plan describes a subtree that `build` will grow. The caller sets the children of the record.
+    """
     record = state.plan[at]
     record.feature, record.cut, record.categories = feature, cut, categories
     record.left = record.right = record.node = record.side = NONE
@@ -176,9 +179,10 @@ def plan_copy(state: ChainState, node: int, at: int) -> int:
 
 @jit
 def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, but: int) -> float:
-    """Replace the splits that `plan_copy` planned at and below ``node`` by random raw forms (`carry_over`).
+    """Replace the splits that `plan_copy` planned at and below ``node`` by random raw forms, which are cuts or sets of
+    categories that divide the cell alike (`carry_over`).
 
-    Leave out the split of node ``but``, or none if -1. Return the sum of the log numbers of raw forms.
+    Keep the split of node ``but``, or none if -1. Return the sum of the log numbers of raw forms.
     """
     total, current = 0.0, np.int64(node)
     while current != NONE:
@@ -222,7 +226,7 @@ def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify:
 
 @jit
 def _copy_plan(state: ChainState, source: int, target: int) -> None:
-    """Overwrite plan record ``target`` by record ``source``, whose subtree comes along."""
+    """Overwrite plan record ``target`` by record ``source``, with its split and the indices of its children."""
     old, new = state.plan[target], state.plan[source]
     old.feature, old.cut, old.categories = new.feature, new.cut, new.categories
     old.left, old.right, old.origin = new.left, new.right, new.origin

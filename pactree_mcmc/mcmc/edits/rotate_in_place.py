@@ -93,13 +93,15 @@ def _exchange_splits(
 
 @jit
 def log_split_factor(model: Lowered, depth: int) -> float:
-    """Return the log prior factor of a split at a depth, without R."""
+    """Return the log prior factor of splitting a node at a depth, without log R of its split."""
     return model.prior.table[depth].log_split
 
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Move a subtree ``n_levels`` down, or up if negative. Return the change of its log prior, or ``-inf``."""
+    """Change the depths of a subtree by ``n_levels``. Return the change of its log prior, ``-inf`` if the prior of the
+    subtree is 0 before or after. Log R of its splits counts only if R depends on the depth.
+    """
     total, node = 0.0, np.int64(top)
     while node != NONE:
         log_before, log_after = log_prior_factor(model, state, node), move_node_down(model, state, node, n_levels)
@@ -110,7 +112,7 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int
 
 @jit
 def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) -> float:
-    """Move a node ``n_levels`` down, or up if negative. Return its `log_prior_factor` there."""
+    """Change the depth of a node by ``n_levels``, and update ``splittable``. Return its new `log_prior_factor`."""
     record = state.node[node]
     was_at_limit = record.depth >= model.prior.depth_limit
     record.depth += n_levels
@@ -127,7 +129,9 @@ def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) 
 
 @jit
 def log_prior_factor(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior factor of a node, ``-inf`` below the depth limit. It has R if that depends on the depth."""
+    """Return the log prior factor of a node as a leaf or as a split at its depth, ``-inf`` if the depth limit excludes
+    it. Log R of a split is included only if R depends on the depth.
+    """
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):
         return node_log_stop(model, state, node) if depth <= limit else -inf

@@ -56,7 +56,10 @@ SCRATCH_BY_FLAG = {
 
 @jit
 def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal: Proposal) -> bool:
-    """Return True if the Metropolis-Hastings rule accepts a proposal, drawing one random number."""
+    """Return True if the Metropolis-Hastings rule accepts a proposal, drawing one random number.
+
+    If a first stage has accepted the proposal already, only the rest of the ratio decides here.
+    """
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     if has_drawn_weights(state):
         log_ratio += log_tilt_ratio(model, state, proposal)
@@ -70,7 +73,8 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
     """Return the log prior ratio, new tree to old, by the drawn feature weights, minus that by equal weights.
 
-    Moves use equal weights for their prior ratios. Update ``state.tilt``, the part of each internal node in this ratio.
+    Moves use equal weights for their prior ratios. Set ``state.tilt``, the part of each internal node in this ratio, to
+    the values of the new tree.
     """
     edit, node = proposal.edit, proposal.node
     if edit == PRUNE:
@@ -86,7 +90,9 @@ def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> flo
 
 @jit
 def log_leaf_count_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves, or -inf."""
+    """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves, or -inf if the
+    new tree has more leaves than the prior admits.
+    """
     edit, by_leaves, n_leaves_before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
     n_leaves_after = n_leaves_before
     if edit == GROW:

@@ -91,7 +91,7 @@ def replace_split(
     categories: int,
     is_drawn: bool,
 ) -> Proposal:
-    """Propose another split of an internal node, and apply the splits below it again, as far as that is possible.
+    """Propose another split of an internal node, and build the same splits below it again, or refuse if impossible.
 
     The new split has the given ``feature``, ``cut`` (largest code going left) and ``categories`` (bits going left, -1
     if ordered). ``is_drawn`` is True if it was drawn from the split prior R, whose ratio then enters the log proposal
@@ -114,7 +114,9 @@ def replace_split(
 
 @jit
 def log_raw_forms_below(model: Lowered, state: ChainState, top: int) -> float:
-    """Return the sum, over the splits below node ``top``, of the log number of raw forms (`carry_over`)."""
+    """Return the sum, over the splits below node ``top``, of the log number of raw forms: cuts of the feature, or sets
+    of categories, that separate the rows of the node alike (`carry_over`).
+    """
     total, node = 0.0, next_node(state, top, top)
     while node != NONE:
         if not is_leaf(state, node):

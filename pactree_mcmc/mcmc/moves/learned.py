@@ -32,7 +32,7 @@ from .base import Move
 
 @jit
 def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose a subtree drawn from the learned density, independent of the present one."""
+    """Propose a subtree of a random node, drawn from the learned density independently of the present one."""
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()
@@ -51,7 +51,9 @@ def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 
 @jit
 def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
-    """Return True if the learned density can draw the subtree at ``top``, which must not be too large."""
+    """Return True if the learned density can draw the subtree at ``top``: it has not too many internal nodes, and no
+    split with many categories that `draw_scanned` leaves out.
+    """
     n_internal, node = 0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -83,8 +85,9 @@ def draw_subtree(rng: np.random.Generator, model: Lowered, state: ChainState, to
 def sample_trees(chain: Any, out: np.ndarray, first_tree: int) -> int:
     """Draw independent trees from the learned density, and add them to a growing graph of visited cells.
 
-    Write the log weights ``log pi(T) - log g(T)`` into ``out[first_tree:]``, -inf for a tree that gets too large.
-    Return the number of entries of ``out`` that are now written, less than all if free nodes run out.
+    Write the log weights ``log pi(T) - log g(T)``, with pi = prior times likelihood and g the density, into
+    ``out[first_tree:]``, -inf for a tree that gets too large. Return the number of entries of ``out`` that are now
+    written, less than all if free nodes run out.
     """
     rng, model, state = chain.rng, chain.model, chain.state
     root = np.int64(0)
@@ -122,8 +125,8 @@ def add_saved_trees(chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.
 def saved_log_weights_into(
     chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, first_tree: int
 ) -> int:
-    """Write ``log pi(T) - log g(T)`` of saved trees into ``out[first_tree:]``, inf if the density g cannot draw the
-    tree.
+    """Write ``log pi(T) - log g(T)`` of saved trees, with pi = prior times likelihood, into ``out[first_tree:]``, inf
+    if the learned density g cannot draw the tree.
 
     Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return the number of entries of ``out`` that are now written,
     less than all if free nodes run out. The chain ends as a stump.

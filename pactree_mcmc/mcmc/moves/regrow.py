@@ -75,7 +75,10 @@ def n_choices(state: ChainState, top: int) -> int:
 
 @jit
 def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow the leaf ``top`` into a random subtree. Return its log probability, or inf if it gets too large."""
+    """Grow the leaf ``top`` into a random subtree, drawn node by node with a lookahead of one level (`log_lookahead`).
+
+    Return the log probability of drawing it, or inf if it gets too large.
+    """
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -112,7 +115,9 @@ def log_draw_probability(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log term of an internal node's split in the sum Z of its cell, minus the log score of the cell."""
+    """Return the log term of an internal node's split in the sum that `log_lookahead` returns: log split factor, log R
+    and tempered gain in score.
+    """
     return node_log_split(model, state, node) + state.node[node].log_rule + split_gain(state, node)
 
 

@@ -33,7 +33,9 @@ from .regrow import n_choices
 
 @jit
 def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose a new subtree of a cell in which only one ordered feature is admissible (a line)."""
+    """Propose a new subtree of a cell in which only one ordered feature is admissible (a line), drawn from its exact
+    conditional distribution.
+    """
     n_internal = state.count[N_INTERNAL]
     n_before = n_internal + state.count[N_GROWABLE]
     if n_before == 0:
@@ -96,7 +98,10 @@ def is_in_table(state: ChainState, top: int) -> bool:
 
 @jit
 def log_guessed_weight(model: Lowered, state: ChainState, top: int) -> float:
-    """Return log prior plus beta times log score of the subtree at ``top``, by the guess of an unknown variance."""
+    """Return log prior plus beta times log score of the subtree at ``top``, at the guess of a variance, if shared.
+
+    It is the log weight, up to a constant, with which `regrow_line` draws the subtree.
+    """
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if is_leaf(state, node):
@@ -135,7 +140,9 @@ def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top
 
 @jit
 def _note_children(state: ChainState, node: int, k: int) -> None:
-    """Write the first and last place on the line of both children of a node that is split behind place ``k``."""
+    """Write the first and last place on the line (indices of its codes) of both children of a node that is split behind
+    place ``k`` into ``note``.
+    """
     note, record = state.scratch.note, state.node[node]
     note[record.left].first_place, note[record.left].last_place = note[node].first_place, k
     note[record.right].first_place, note[record.right].last_place = k + 1, note[node].last_place

@@ -40,7 +40,9 @@ MAX_RESHAPE_VALUES = 200_000
 
 @jit
 def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Draw another arrangement of a random block, a set of connected nodes that cut the same ordered feature."""
+    """Draw another arrangement of a random block, a set of connected nodes that cut the same ordered feature, from its
+    conditional distribution, and change the tree at once.
+    """
     if state.count[N_INTERNAL] == 0:
         return nothing()
     top = block_top(state, state.node[pick(rng, state.count[N_INTERNAL])].internal)
@@ -56,7 +58,7 @@ def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
 
 @jit
 def block_top(state: ChainState, node: int) -> int:
-    """Return the highest node of the block of an internal node."""
+    """Return the highest node of the block, the connected nodes with the same split feature, of an internal node."""
     parent = state.node[node].parent
     while parent != NONE and state.node[parent].feature == state.node[node].feature:
         node = parent
@@ -66,7 +68,8 @@ def block_top(state: ChainState, node: int) -> int:
 
 @jit
 def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
-    """Write the pieces of the block at ``top``, from left to right, and the nodes between them into scratch arrays.
+    """Write the pieces (subtrees below the block at ``top``), from left to right, and the nodes of the block between
+    them into ``reshape.piece`` and ``reshape.gap``.
 
     Return the number of pieces, or 0 if there are too many, if the cell is too large or if the move is off.
     """
@@ -116,7 +119,10 @@ def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_b
 
 @jit
 def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write log R of a cut of the block's feature in every union of its n pieces into ``reshape.log_rule``."""
+    """Write log R of the cuts of the block's feature in every union of pieces i to j into ``reshape.log_rule``.
+
+    If all cuts of a union are equally likely it has one number, at [i, j, 0]. Drawn feature weights are included.
+    """
     union, k, scratch = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
@@ -161,7 +167,7 @@ def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None
 
 @jit
 def move_piece_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Move a piece, the subtree at ``top``, ``n_levels`` down, up if negative. Return its log prior there without R."""
+    """Change the depths in a piece, the subtree at ``top``, by ``n_levels``. Return its log prior there without R."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += move_node_down(model, state, node, n_levels)
@@ -200,7 +206,10 @@ def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: i
 
 @jit
 def draw_cut(rng: np.random.Generator, model: Lowered, state: ChainState, i: int, j: int, d: int) -> int:
-    """Draw the piece behind which the top of a tree over pieces i to j cuts, in proportion to the prior."""
+    """Draw the piece behind which the top of a tree over pieces i to j cuts, by the prior. Return its index.
+
+    ``d`` is the number of levels between that top and the top of the block.
+    """
     # P(k) = R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1) / sum_k; split(d), and R if it is the same for all k, cancel
     weight = log_cut_terms(model, state, i, j, d)
     return i + pick_weighted(rng, weight, exp_into(weight, weight, j - i))

@@ -58,7 +58,7 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def note_leaves(model: Lowered, state: ChainState, top: int) -> int:
-    """Number the old leaves below the node ``top``, and return how many there are, or 0 if the move cannot be made.
+    """Number the leaves of the subtree at ``top`` from 0, and return how many there are, 0 if the move is impossible.
 
     Write the codes of each leaf into ``scratch.restructure.codes``, and the leaves in a node's cell into its ``note``.
     """
@@ -226,7 +226,7 @@ def build_same_leaves(rng: np.random.Generator, model: Lowered, state: ChainStat
 
 @jit
 def left_leaves(model: Lowered, state: ChainState, k: int, leaves: int, number: int) -> int:
-    """Return the old leaves on one side of split ``number``, of the `n_splits_on` feature ``k``."""
+    """Return the bits of the old leaves on the left of split ``number``, from 0, of those that `n_splits_on` counts."""
     left, side, j = np.int64(0), np.int64(0), np.int64(0)
     nominal = model.split_prior.feature[k].nominal
     while side != leaves:

@@ -69,7 +69,7 @@ def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def propose_cut(rng: np.random.Generator, model: Lowered, state: ChainState, v: int) -> Proposal:
-    """Propose to put the split of v above that of its parent u, and to divide the rest of u's subtree by it."""
+    """Propose to put the split of v above that of its parent u, and to divide the subtree of v's sibling by it."""
     u = state.node[v].parent
     v_is_left = state.node[u].left == v
     z = state.node[u].right if v_is_left else state.node[u].left
@@ -100,7 +100,9 @@ def propose_cut(rng: np.random.Generator, model: Lowered, state: ChainState, v: 
 
 @jit
 def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w: int) -> Proposal:
-    """Propose to put the split of w above that of its parent v, and to merge the parts that v separated."""
+    """Propose to put the split of w above that of its parent v, and to merge the parts that v separated, the reverse of
+    `propose_cut`.
+    """
     v, b = state.node[w].parent, sibling(state, w)
     n_options = n_merge_options(model, state, w, b)
     if n_options == 0:
@@ -136,9 +138,10 @@ def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: i
 
 @jit
 def plan_half(state: ChainState, at: int, u: int, x: int, z: int, x_is_left: bool) -> tuple[int, int]:
-    """Plan one side of v's split: the split of u above x and z, from plan record ``at`` on.
+    """Plan one side of v's split: the split of u above copies of the subtrees x and z, from plan record ``at`` on.
 
-    Return the plan record of z, and the first free one. ``x_is_left`` is True if x is the left child.
+    Return the plan record (index in ``state.plan``) of z, and the first free one. ``x_is_left`` is True if x is the
+    left child.
     """
     record = state.node[u]
     plan_node(state, at, record.feature, record.cut, record.categories)
@@ -197,7 +200,10 @@ def plan_wider_split(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def n_merge_options(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number of trees that put the root split of a above its parent's and merge a with its sibling b."""
+    """Return the number of trees that put the root split of a above its parent's and merge a with its sibling b.
+
+    `propose_cut`, at a child that then has the parent's split, leads back from each of them.
+    """
     left, right = undivided_sides(model, state, a, b)
     total = np.int64(left) + np.int64(right)
     is_straight, is_crossed = can_join_roots(model, state, a, b)

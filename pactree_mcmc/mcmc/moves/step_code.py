@@ -70,7 +70,7 @@ def _is_random_source(value: Any) -> bool:
 
 
 def _is_uncompiled(value: Any) -> bool:
-    """Return True if the value is a Python function without a decorator of numba."""
+    """Return True if the value is a user's Python function that compiled code cannot call."""
     if numba.config.DISABLE_JIT or not isinstance(value, FunctionType) or is_of_known_package(value):
         return False
     context = cpu_target.typing_context

@@ -76,10 +76,11 @@ def draw_from_subgraph(
 ) -> tuple[float, int]:
     """Draw a subtree of the leaf ``node`` from the random subgraph below it, which is sampled at the same time.
 
-    Write the subtree, in preorder, into ``subgraph.drawn_node[entry:]``. Return log Zhat of the leaf, which is the log
-    sum of its subtrees in the subgraph, and the number of nodes of the drawn one. ``retained`` is the node of the
-    present tree with the same cell, or NONE. ``level`` is the number of levels below the top, and ``first_branch`` the
-    first free entry of ``density.branch``, where the splits in the sample are stored.
+    Write the subtree, in preorder, into ``subgraph.drawn_node[entry:]``. Return log Zhat of the leaf, the log sum of
+    prior times tempered likelihood of its subtrees in the subgraph, each split over its probability of being sampled,
+    and the number of nodes of the drawn one. ``retained`` is the node of the present tree with the same cell, or NONE.
+    ``level`` is the number of levels below the top, and ``first_branch`` the first free entry of ``density.branch``,
+    where the splits in the sample are stored.
     """
     record, arrays, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
     arrays.drawn_node[entry].feature = NONE

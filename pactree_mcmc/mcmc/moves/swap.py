@@ -51,7 +51,8 @@ def pick_internal_child(rng: np.random.Generator, state: ChainState) -> int:
 def exchange_planned_splits(state: ChainState, child: int) -> bool:
     """Exchange the splits of plan record 0, the parent, and plan record ``child``.
 
-    If both children have the same split, both get the parent's. Return False if the reverse move would not do the same.
+    If both children have the same split, both get the parent's. Return False, with nothing exchanged, if the reverse
+    move would not lead back.
     """
     other_child = state.plan[0].right if state.plan[0].left == child else state.plan[0].left
     is_same = has_same_split(state, child, other_child)
@@ -69,7 +70,7 @@ def exchange_planned_splits(state: ChainState, child: int) -> bool:
 
 @jit
 def has_same_split(state: ChainState, a: int, b: int) -> bool:
-    """Return True if the plan records a and b have the same split."""
+    """Return True if ``state.plan[a]`` and ``state.plan[b]``, nodes of a planned subtree, have the same split."""
     x, y = state.plan[a], state.plan[b]
     return x.feature == y.feature and x.cut == y.cut and x.categories == y.categories
 

@@ -53,7 +53,10 @@ class Stop:
             self.until = self.began + self.seconds
 
     def at_fraction(self, fraction: float) -> Stop:
-        """Return another signal, given after this fraction of the time limit since `start`, or never before `start`."""
+        """Return another signal, given after this fraction of the time limit since `start`, or by its own `set`.
+
+        If the clock has not started, or there is no limit, no clock gives the new signal.
+        """
         other = Stop(self.seconds)
         other.began = self.began
         other.until = self.until if self.until == inf else self.began + fraction * self.seconds
@@ -91,6 +94,7 @@ def _stop_at_time(end_time: float) -> Stop:
 class Pace:
     """Number of steps, tuning included, that every chain of a run must reach before any chain continues.
 
+    After tuning a step here is a draw, whatever the thinning.
     Between two such goals lies a piece of the run. With a time limit the first piece is a single step. Later pieces
     take at most half of the remaining time, by the speed of the piece before.
 
@@ -109,7 +113,10 @@ class Pace:
         self.last_check = time.perf_counter()
 
     def skips_tuning(self, steps: list[int]) -> bool:
-        """Return True if chains that have made ``steps`` steps are to leave out the rest of tuning for lack of time."""
+        """Return True if chains that have made ``steps`` steps are to leave out the rest of tuning for lack of time.
+
+        Add that to ``stop.omissions``, for the warning about the run.
+        """
         if min(steps) >= self.tune or not self.stop.is_timed or not self._is_over(self.tuning):
             return False
         self.stop.omissions.append(f"the last {self.tune - min(steps)} of {self.tune} steps of tuning of each chain")

@@ -41,7 +41,7 @@ class Length(NamedTuple):
     draws: int
     """Number of draws of each chain that the run returns."""
     steps: int
-    """Largest number of steps of a chain, 0 until tuning has measured the cost of a step."""
+    """Largest number of steps of a chain after tuning, 0 until tuning has measured the cost of a step."""
     seconds: float | None = None
     """Wall time after which the run ends, or None for no limit. The step at which it ends is recorded."""
     before: int = 0
@@ -143,7 +143,9 @@ class Run:
         self.team = 0 if end is None else end.team
 
     def advance(self, block: int | None = None) -> Run:
-        """Make ``block`` steps of tuning or, after it, of draws, or as many as take about `BLOCK_SECONDS`."""
+        """Make ``block`` steps of tuning or, after tuning, ``block`` draws, or if it is None, as many as take about
+        `BLOCK_SECONDS`. Return the run itself.
+        """
         self.begin()
         block, began = self.block if block is None else block, time.perf_counter()
         with name_cell_in_errors(self.plan.model, self.chain.all_chains):
@@ -204,7 +206,8 @@ class Run:
 
 
 def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf, steps: float = math.inf) -> Result:
-    """Run a chain to the end of its plan, or for about ``seconds``, or for exactly ``steps`` steps, tuning included.
+    """Run a chain to the end of its plan, or for about ``seconds``, or until it has made ``steps`` further tuning steps
+    and draws, whatever comes first.
 
     The chain begins anew, or continues from the state ``end``. Any executor can call the function.
     """
@@ -217,5 +220,5 @@ def run_chain(plan: Plan, end: Snapshot | None = None, seconds: float = math.inf
 
 
 def remaining_plan(plan: Plan, earlier: Result | None) -> Plan:
-    """Return the plan of the draws that are still to be made after the result ``earlier``."""
+    """Return the plan with the number of draws that are still to be made after the result ``earlier``, if any."""
     return plan if earlier is None else plan._replace(draws=plan.draws - earlier.n_draws)

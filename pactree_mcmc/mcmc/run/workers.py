@@ -218,7 +218,7 @@ class _ChainInThread:
 
     @property
     def steps(self) -> int:
-        """Number of steps made, tuning included."""
+        """Number of tuning steps and of draws made, both together."""
         return self.run.tuned + self.run.n_saved + (0 if self.before is None else self.before.n_draws)
 
     @property
@@ -227,7 +227,9 @@ class _ChainInThread:
         return self.run.result.with_earlier_draws(self.before)
 
     def next_task(self, goal: int) -> tuple | None:
-        """Return the next task towards ``goal`` steps, a function and its arguments, or None if no step is missing."""
+        """Return the next task towards ``goal`` tuning steps and draws, a function and its arguments, or None if none
+        is missing.
+        """
         block = min(self.run.block, goal - self.steps)
         return (self.run.advance, block) if block > 0 and not self.is_finished else None
 
@@ -421,7 +423,7 @@ def make_draws(run_state: RunState) -> RunState:
 
 
 def _interruption_message(run_state: RunState) -> str:
-    """Return the message of the KeyboardInterrupt that leaves no draws."""
+    """Return the message of the KeyboardInterrupt of a run that has no draws yet to return."""
     until = "every chain had a draw" if run_state.executor is None else "a chain had finished"
     rest = "nothing to return"
     if run_state.checkpoint is not None:

@@ -10,7 +10,9 @@ from .tree import ChainState
 
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the distinct codes of feature ``k`` in a node, ascending, into ``codes.distinct``. Return their number."""
+    """Write the distinct codes (integers for values) of feature ``k`` in the rows of a node, ascending, into
+    ``state.scratch.codes.distinct``. Return their number.
+    """
     codes, order, scratch = model.units.codes[k], state.order, state.scratch.codes
     out, is_present = scratch.distinct, scratch.is_present
     start, stop = state.node[node].start, state.node[node].stop
@@ -36,7 +38,7 @@ def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def count_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Return the number of distinct codes of feature ``k`` in a node."""
+    """Return the number of distinct codes of feature ``k`` in the rows of a node."""
     codes, order, is_present = model.units.codes, state.order, state.scratch.codes.is_present
     start, stop, n = state.node[node].start, state.node[node].stop, np.int64(0)
     for i in range(start, stop):
@@ -63,7 +65,8 @@ def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 def neighbouring_codes(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
     """Return the largest code of feature ``k`` in a node's rows that is at most ``cut``, and the smallest one above it.
 
-    If the rows have no such code, the first is -1 and the second the number of codes of the feature.
+    If the rows have no such code, the first is -1 and the second the number of codes of the feature. All cuts from the
+    first code to the one before the second separate the rows alike.
     """
     codes, order = model.units.codes, state.order
     low, high = np.int64(-1), np.int64(model.split_prior.feature[k].n_codes)
@@ -97,7 +100,9 @@ def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, 
 
 @jit
 def count_rows_by_code(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
-    """Return the number of rows of the node that have each of the ``n`` codes just collected, (n,) int64."""
+    """Return the number of training rows of a node with each of the ``n`` codes in ``codes.distinct``, which
+    `collect_codes` has just written, (n,) int64 in the same order.
+    """
     merged_rows, rows, distinct = model.units, state.scratch.codes.rows, state.scratch.codes.distinct
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]

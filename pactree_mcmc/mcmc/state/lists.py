@@ -68,7 +68,7 @@ def n_growable(state: ChainState) -> int:
 
 @jit
 def growable(state: ChainState, i: int) -> int:
-    """Return the i-th leaf that can be split, for i from 0."""
+    """Return the i-th leaf that can be split, for i from 0, in the arbitrary order of the list."""
     return state.node[i].growable
 
 
@@ -80,7 +80,7 @@ def n_prunable(state: ChainState) -> int:
 
 @jit
 def prunable(state: ChainState, i: int) -> int:
-    """Return the i-th node whose children are both leaves, for i from 0."""
+    """Return the i-th node whose children are both leaves, for i from 0, in the arbitrary order of the list."""
     return state.node[i].prunable
 
 
@@ -92,7 +92,7 @@ def n_internal(state: ChainState) -> int:
 
 @jit
 def internal(state: ChainState, i: int) -> int:
-    """Return the i-th internal node, for i from 0."""
+    """Return the i-th internal node, for i from 0, in the arbitrary order of the list."""
     return state.node[i].internal
 
 

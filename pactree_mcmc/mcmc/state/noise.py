@@ -19,15 +19,17 @@ from .tree import ChainState
 MAX_LOG_GUESS_ERROR = 0.2
 """Difference between the logs of the variance and of its guess from which on a tuning chain sets the guess anew."""
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
-"""Indices of the parameters of the normal leaf with a shared variance."""
+"""Indices of the parameters of the normal leaf with a shared variance: the variance, prior mean of a leaf mean and its
+weight in rows, shape and scale of the inverse gamma prior, ``log(2 pi sigma2)`` and ``1 / (2 sigma2)``.
+"""
 
 
 @jit
 def redraw_noise(chain: Any) -> None:
     """Draw the noise variance sigma2 given the tree, and compute the scores of all nodes.
 
-    ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``, with the sums of `noise_sums`. ``chain`` has the
-    random generator, model and state of one chain.
+    ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``, with the sums of `noise_sums` and the inverse
+    temperature beta. ``chain`` has the random generator, model and state of one chain.
     """
     model, state = chain.model, chain.state
     params, beta = model.leaf.params, state.beta[0]
@@ -38,7 +40,7 @@ def redraw_noise(chain: Any) -> None:
 
 @jit
 def set_variance(params: np.ndarray, sigma2: float) -> None:
-    """Write a variance, and the constants of scores that depend on it, into the parameters of a leaf."""
+    """Write a variance and two constants that depend on it, LOG_SCALE and HALF_PRECISION, into leaf parameters."""
     params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
 
 
@@ -46,8 +48,8 @@ def set_variance(params: np.ndarray, sigma2: float) -> None:
 def update_noise_guess(model: Any, state: Any) -> None:
     """Set the guess of the variance to the variance if the two differ by too much.
 
-    The guess is the variance by which sums over splits are stored. It is renewed in tuning only, since later it would
-    carry the past of the chain into its next steps.
+    The guess is the variance at which the scores in stored sums over splits are computed. It is renewed in tuning only,
+    since later it would carry the past of the chain into its next steps.
     """
     sigma2 = model.leaf.params[SIGMA2]
     if abs(log(sigma2 / model.proposal_leaf.params[SIGMA2])) >= MAX_LOG_GUESS_ERROR:
@@ -56,7 +58,7 @@ def update_noise_guess(model: Any, state: Any) -> None:
 
 @jit
 def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
-    """Set the guess of the variance, by which sums over splits are stored, and make the sums stored so far invalid."""
+    """Set the guess of the variance, at which stored sums over splits are computed, and make the old sums invalid."""
     set_variance(model.proposal_leaf.params, sigma2)
     rescore_nodes(model, state)
     state.count[STORED_VERSION] += 1
@@ -64,8 +66,8 @@ def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
 
 @jit
 def noise_sums(model: Lowered, state: ChainState) -> tuple[float, float, float]:
-    """Return three sums over the leaves: ``n``, the weight of the rows; ``misfit``, the squares about the leaf means
-    and the distances of the means from the prior mean; and the log factors ``log(k0 / (k0 + n)) / 2``.
+    """Return three sums over the leaves, with n the weight of the rows of a leaf: ``n``; ``misfit``, the squares of y
+    about the leaf mean plus ``k0 n (mean - m0)^2 / (k0 + n)``; and ``log(k0 / (k0 + n)) / 2``.
     """
     params, node = model.leaf.params, np.int64(0)
     weight, misfit, shrinkage = 0.0, 0.0, 0.0
@@ -85,7 +87,7 @@ def noise_sums(model: Lowered, state: ChainState) -> tuple[float, float, float]:
 
 @jit
 def rescore_nodes(model: Any, state: Any) -> None:
-    """Compute the scores of all nodes, after the variance or its guess has changed."""
+    """Compute the scores of all nodes, internal ones too, after the variance or its guess has changed."""
     node = np.int64(0)
     while node != NONE:
         score_node(model, state, node)
@@ -94,13 +96,15 @@ def rescore_nodes(model: Any, state: Any) -> None:
 
 @jit
 def log_score_given_noise(state: Any) -> float:
-    """Return the sum of the log scores of the leaves, given the present variance if the leaves share one."""
+    """Return the sum of the log scores (log likelihoods, not tempered) of the leaves, given the present variance if the
+    leaves share one.
+    """
     return subtree_log_score(state, np.int64(0))
 
 
 @jit
 def tree_log_score(model: Lowered, state: ChainState) -> float:
-    """Return the log score of the tree, with the noise variance integrated out if the leaves share one."""
+    """Return the log score (log likelihood, not tempered) of the tree, with a shared noise variance integrated out."""
     if model.leaf.kind != SHARED_NORMAL:
         return subtree_log_score(state, np.int64(0))
     params = model.leaf.params

@@ -30,7 +30,7 @@ def pick(rng: np.random.Generator, n: int) -> int:
 
 @jit
 def pick_subset(rng: np.random.Generator, bits: int) -> int:
-    """Return a random subset of ``bits``. Keep each with probability 1/2, from the lowest on."""
+    """Return a random subset of the 1 bits of the integer ``bits``. Keep each with probability 1/2, lowest first."""
     subset = np.int64(0)
     while bits:
         if flip(rng, 0.5):
@@ -41,7 +41,7 @@ def pick_subset(rng: np.random.Generator, bits: int) -> int:
 
 @jit
 def pick_weighted(rng: np.random.Generator, weight: np.ndarray, total: float) -> int:
-    """Return an index drawn in proportion to ``weight``, whose sum is ``total``."""
+    """Return an index drawn in proportion to ``weight``, whose sum is ``total``, or -1 if no weight is positive."""
     u = rng.random() * total
     last = -1
     for k in range(len(weight)):

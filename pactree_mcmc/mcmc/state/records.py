@@ -9,7 +9,7 @@ import numpy as np
 NONE = -1
 """Index that means that there is no node, no feature, or no entry."""
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, TREE_CHANGED, STORED_VERSION, N_VISITED_ROWS = range(8)
-"""Indices of the entries of `ChainState.count`."""
+"""Indices of the entries of `ChainState.count`, which says what they contain."""
 N_DEPTH_CLASSES, N_CELL_TERMS, N_SPLIT_TERMS = 4, 8, 6
 """Number of depth classes, of terms of a cell, and of terms of a split in the learned density (`density.terms`)."""
 N_DENSITY_ROWS = 1 + N_DEPTH_CLASSES
@@ -173,7 +173,7 @@ def allocate_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collect
     """Return a NamedTuple of arrays of zeros with the dtypes and shapes that the class ``kind`` declares.
 
     Fields may be such NamedTuples too. ``sizes`` has the length of each axis that a declaration names. Arrays have a
-    single entry if ``sizes`` is None, or if they or their groups are ``unneeded``.
+    single entry if ``sizes`` is None, or if ``unneeded`` contains the name of their field or of a group around it.
     """
     if hasattr(kind, "_fields"):
         fields = get_annotations(kind).items()

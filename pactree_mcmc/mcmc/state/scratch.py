@@ -2,7 +2,7 @@
 
 A move names the groups that it needs, and a chain gets full arrays for the groups that some of its moves name. In other
 groups each array has one entry, since compiled code takes states of one type. Each array is declared with its dtype
-and its shape, in numbers and in names of `tree.sizes_of`.
+and its shape, in numbers and in names of `tree.axis_sizes`.
 """
 
 from typing import Annotated, NamedTuple
@@ -59,7 +59,7 @@ class Scan(NamedTuple):
     rows_left: Annotated[np.ndarray, np.int64, "codes"]
     """Number of rows of the left side of each split."""
     gain: Annotated[np.ndarray, np.float64, "codes"]
-    """Gain in score of each split."""
+    """Gain in log score of each split, not tempered."""
     drawn_split: Annotated[np.recarray, DRAWN_SPLIT, 1]
     """Split drawn in proportion to its term."""
 

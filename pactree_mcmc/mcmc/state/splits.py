@@ -57,7 +57,7 @@ class Split(NamedTuple):
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a split of a splittable leaf's cell from the split prior R."""
+    """Draw a split of a splittable node's cell from the split prior R, or return that of the fixed tree if any."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = fill_feature_weights(model, state, node)
@@ -149,10 +149,9 @@ def stores_masses(model: Lowered, state: ChainState) -> bool:
 
 @jit
 def store_masses(model: Lowered, state: ChainState, node: int) -> int:
-    """Store the `split_mass` of each feature in a node's cell, unless it is stored, and return the index of the cell.
+    """Store the `split_mass` of each feature in a node's cell in ``stored.mass``, unless stored. Return its row.
 
-    The mass is 0 for an inadmissible feature, and `UNCOUNTED_MASS` if R does not need it: counting the splits of a
-    feature visits every row of the cell, while a few rows show that there is a split.
+    The mass is 0 for an inadmissible feature, and `UNCOUNTED_MASS` if R does not need it, as counting visits all rows.
     """
     place, rule = claim_cell_entry(model, state, node), model.split_prior
     if state.stored.cell[place].weight < 0.0:
@@ -175,7 +174,7 @@ def store_masses(model: Lowered, state: ChainState, node: int) -> int:
 def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
     """Write the weights of the features that a cell admits into ``scratch.feature_weight``, and return their sum.
 
-    R draws a feature in proportion to them, then a split on it.
+    R draws a feature in proportion to them, then a split on it. If ``rule.over_cell`` they include the `split_mass`.
     """
     rule = model.split_prior
     has_stored = stores_masses(model, state)
@@ -194,7 +193,7 @@ def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if some split is admissible in a node whose range, box, depth, hash and design node are set."""
+    """Return True if some split is admissible in a node whose rows, box, depth, hash and ``design`` are set."""
     rule = model.split_prior
     if state.node[node].depth >= model.prior.depth_limit:
         return False
@@ -230,7 +229,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def feature_rule_weight(rule: SplitRule, weight: float, split_mass: float) -> float:
-    """Return the unnormalised probability of a feature under R, from its weight and the mass of its splits."""
+    """Return the unnormalised P(feature) under R: ``weight``, times ``split_mass`` if ``rule.over_cell``."""
     return weight * split_mass if rule.over_cell else weight
 
 
@@ -362,7 +361,7 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
 
 @jit
 def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Return ``first, last``: admissible cuts are behind codes ``first`` to ``last - 1`` of the ``n`` collected."""
+    """Return ``first, last``: cuts behind codes ``first`` to ``last - 1`` of ``n`` leave ``min_leaf`` rows per side."""
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
     rows = count_rows_by_code(model, state, node, k, n)
@@ -381,7 +380,7 @@ def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n
 def _draw_local_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a local cut of a node on ordered feature ``k``, of log probability ``log_fraction``, uniformly."""
+    """Draw a cut between codes of a node's rows, ordered feature ``k``, uniformly. ``log_fraction`` is log P(``k``)."""
     n = collect_codes(model, state, node, k)
     if has_empty_sides(model.split_prior):
         n_splits = n + 1 if n > 0 else 1
@@ -398,7 +397,7 @@ def _draw_local_cut(
 def _draw_weighted_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a cut on ordered feature ``k``, of log probability ``log_fraction``, in proportion to the cuts' weights."""
+    """Draw a cut of a node on ordered feature ``k``, whose log probability under R is ``log_fraction``, by weight."""
     n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
     total = fill_cut_weights(model, state, node, k, n)
     if parts_box(model.split_prior):
@@ -415,7 +414,7 @@ def _draw_weighted_cut(
 def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, n_left: int) -> tuple[int, int]:
     """Return ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``n_left`` of ``n`` codes left.
 
-    The codes were just collected. If n = 0 all codes go left.
+    The codes were just collected. If all go left, so do the feature's other codes. If none does, ``cut`` is -1.
     """
     n_codes = model.split_prior.feature[k].n_codes
     if n_left == n:
@@ -427,7 +426,7 @@ def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, n_left: int
 def _draw_local_partition(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a partition of the categories of feature ``k``, of log probability ``log_fraction``, in a node uniformly."""
+    """Draw a partition of the categories of feature ``k`` in a node uniformly. log P(``k``) is ``log_fraction``."""
     rule = model.split_prior
     n = collect_codes(model, state, node, k)
     present = present_bits(state, n)
@@ -462,8 +461,7 @@ def _draw_local_partition(
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, min_rows: int) -> int:
     """Return the number of ways to place the categories j, j + 1, ... with at least ``min_rows`` rows on both sides.
 
-    ``rows`` are the rows of each category, ``right`` and ``left`` the rows placed so far, ``sums`` the result of
-    `count_light_subsets`.
+    ``rows`` are those by category, ``right`` and ``left`` those placed, ``sums`` the result of `count_light_subsets`.
     """
     total = 0
     for r in rows:
@@ -486,7 +484,7 @@ def fixed_split(model: Lowered, state: ChainState, node: int) -> Split:
 
 @jit
 def present_bits(state: ChainState, n: int) -> int:
-    """Return the bits of the ``n`` categories just collected."""
+    """Return the integer with bit c set for each c of the ``n`` categories just collected (`collect_codes`)."""
     out = np.int64(0)
     for j in range(n):
         out |= np.int64(1) << state.scratch.codes.distinct[j]

@@ -13,8 +13,8 @@ from .tree import ChainState
 
 @jit
 def score_node(model: Lowered, state: ChainState, node: int) -> None:
-    """Compute ``score`` and ``guess`` of a node, the log score as a leaf and the same by the guess of an unknown
-    variance.
+    """Compute ``score`` and ``guess`` of a node, its log score (log marginal likelihood) as a leaf, and the same at the
+    guess of an unknown variance that leaves share.
 
     Raise FloatingPointError if they are not finite.
     """
@@ -40,7 +40,7 @@ def raise_not_finite(state: ChainState, node: int, below: bool) -> None:
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
     """Return the log prior factor of a leaf with ``rows`` rows. ``splittable`` is False if it had to be a leaf.
 
-    ``index`` is its `prior_index`.
+    ``index`` is its `prior_index`. A leaf without rows gets the prior's term for empty leaves as well.
     """
     factors = model.prior.table[index]
     out = factors.log_stop if splittable else factors.log_forced
@@ -62,13 +62,15 @@ def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def node_log_split(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior factor of the split that the node has, or would have, without R."""
+    """Return the log prior factor of splitting the node, whether it is split or not, without log R of the split."""
     return model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
 
 
 @jit
 def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
-    """Return the log prior of the subtree at ``root``, added up node by node."""
+    """Return the log prior of the subtree at ``root``: log stop factors of leaves, log split factors and log R of
+    splits. Drawn feature weights count as equal here (`weights`).
+    """
     total = 0.0
     node = root
     while node != NONE:
@@ -83,7 +85,7 @@ def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
 
 @jit
 def subtree_log_score(state: ChainState, root: int) -> float:
-    """Return the sum of the leaf scores of the subtree at ``root``, added up leaf by leaf."""
+    """Return the sum of the log scores, not tempered, of the leaves of the subtree at ``root``."""
     total = 0.0
     node = root
     while node != NONE:

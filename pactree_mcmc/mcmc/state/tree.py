@@ -128,7 +128,7 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
 
 
 def _n_rows(model: Lowered) -> int:
-    """Return the number of rows of the table."""
+    """Return the number of training rows, in which merged rows count as often as they occur."""
     return int(model.units.rows.sum()) if model.units.rows_all else model.units.n_units
 
 
@@ -139,7 +139,7 @@ def _logs_of_rows(n: int, by_numpy: bool) -> np.ndarray:
 
 
 def with_node_capacity(state: ChainState, n_nodes: int) -> ChainState:
-    """Return the state with room for ``n_nodes`` nodes, which is more. The arrays without a node axis are shared."""
+    """Return the state with room for ``n_nodes`` nodes, more than before. Copy arrays by node, and share all others."""
     cap, n_free = len(state.node), int(state.count[N_FREE])
     by_node = {name: _pad(getattr(state, name), n_nodes) for name in ("node", "stats", "box", "tilt", "plan")}
     out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad(state.scratch.note, n_nodes)))

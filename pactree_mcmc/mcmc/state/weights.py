@@ -54,7 +54,9 @@ def has_drawn_weights(state: ChainState) -> bool:
 
 @jit
 def split_tilt(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the tilt of a node's split on coordinate ``k``: log R by the drawn weights, minus log R by equal ones."""
+    """Return the tilt of a node's split on coordinate ``k``: log R by the drawn feature weights, minus log R by equal
+    weights. It does not depend on the cut.
+    """
     # with s the drawn weights and h the admitted ones, R = h_k s_k / sum_c h_c s_c, against h_k / sum_c h_c
     feature, total_equal, largest = model.split_prior.feature, fill_feature_weights(model, state, node), -inf
     for c in range(len(feature)):
@@ -160,7 +162,9 @@ def normalise_log_weights(weights: np.ndarray) -> None:
 
 @jit
 def admits_several(admitted: np.ndarray, i: int) -> bool:
-    """Return True if node ``i`` admits more than one feature, so that its split depends on the weights."""
+    """Return True if row ``i`` of ``admitted`` (see `draw_weights`) admits two or more features, so that the node's
+    split depends on the weights.
+    """
     n = 0
     for k in range(admitted.shape[1]):
         n += admitted[i, k] > 0.0
@@ -178,7 +182,7 @@ def admits_all(admitted: np.ndarray, i: int) -> bool:
 
 @jit
 def log_admitted_weight(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
-    """Return the log of s(A_i), the sum of the weights that node ``i`` admits."""
+    """Return log s(A_i), the log sum over features of ``admitted[i]`` times the weights, given ``weights`` as logs."""
     largest, total = -inf, 0.0
     for k in range(admitted.shape[1]):
         if admitted[i, k] > 0.0:
@@ -191,10 +195,12 @@ def log_admitted_weight(weights: np.ndarray, admitted: np.ndarray, i: int) -> fl
 
 @jit
 def draw_concentration(rng: np.random.Generator, rho: float, counts: np.ndarray, log_rate: np.ndarray) -> float:
-    """Draw the concentration a from a grid of values given the exponential u, with the weights integrated out.
+    """Draw the concentration a from a grid of values, given auxiliary exponential variables, with weights integrated
+    out.
 
     Its density is the product of ``Gamma(a/p + n_k) / Gamma(a/p)`` and ``(1 + U_k)^-(a/p)`` over the features, with n_k
-    = ``counts[k]`` and log(1 + U_k) = ``log_rate[k]``. All values of the grid, of scale ``rho``, have the same prior.
+    = ``counts[k]`` splits and log(1 + U_k) = ``log_rate[k]``, U_k the sum of the variables of nodes that admit k. All
+    values of the grid, of scale ``rho``, have the same prior.
     """
     p, slope, n_positive = len(counts), 0.0, 0
     positive = np.empty(p)

@@ -24,9 +24,9 @@ ROWS_PER_CODE = 10
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Compute the bins (statistics and rows by code) of a node on feature ``k``, codes ascending. Return their number.
 
-    The bins are written into ``state.scratch``. Under dyadic and fixed splits they are the two sides of the only split,
-    else the codes in the rows. Under grid cuts a nominal feature has a bin for each category of the box, empty ones
-    included. Add the cost to the number of rows visited.
+    The bins are written into ``scan.stats``, ``scan.rows`` and ``codes.distinct`` of ``state.scratch``. Under dyadic
+    and fixed splits they are the two sides of the only split, else the codes in the rows. Under grid cuts a nominal
+    feature has a bin for each category of the box, empty ones included. Add the cost to the number of rows visited.
     """
     rule, n_bins = model.split_prior, np.int64(2)
     if has_one_split_per_feature(rule):
@@ -126,7 +126,7 @@ def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n_bins: in
 
 @jit
 def _add_bin(state: ChainState, target: int, source: int) -> None:
-    """Add the rows and statistics of bin ``source`` to bin ``target``."""
+    """Add the rows and statistics of bin ``source`` to those of bin ``target``. Leave ``source`` as it is."""
     bins = state.scratch.scan
     bins.rows[target] += bins.rows[source]
     for i in range(bins.stats.shape[1]):

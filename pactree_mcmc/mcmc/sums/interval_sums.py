@@ -59,7 +59,8 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 def compute_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Compute the sums over all subtrees of a cell in which only feature ``k`` is admissible, unless they are stored.
 
-    Return the number of codes of the cell, or 0 if there is no room for the sums.
+    ``state.stored.line`` has room for one cell and gets the sums, of prior times tempered likelihood. Return the number
+    of codes of the cell, or 0 if there is no room for the sums.
     """
     line, here = state.stored.line.header[0], state.node[node]
     if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[STORED_VERSION]:
@@ -111,7 +112,10 @@ def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
-    """Compute Z, the sum over subtrees, of all runs of codes of a node at all levels, by last code and length."""
+    """Write Z, the sum over subtrees, of all runs of neighbouring codes of a node's line at all levels into the table.
+
+    The runs are treated by last code, the shortest first.
+    """
     n_codes, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
     stats, scores = work.run_stats, work.run_score
     for j in range(n_codes):
@@ -141,7 +145,7 @@ def table_start(state: ChainState, level: int, by_last: bool) -> int:
 
 @jit
 def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) -> None:
-    """Write the entry of codes i to j at a level into both halves of the table, by first and by last code."""
+    """Write ``value`` as the entry of codes i to j at a level into both halves of the table, by first and last code."""
     n_codes, sums = state.stored.line.header[0].n_codes, state.stored.line.sums
     sums[table_start(state, level, False) + i * n_codes + j] = value
     sums[table_start(state, level, True) + j * n_codes + i] = value
@@ -149,7 +153,9 @@ def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) ->
 
 @jit
 def z_fraction(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return Z of codes i to j at a level, over their largest Z, whose log is at the level after the last."""
+    """Return Z, the sum over subtrees, of the i-th to j-th code of the line at ``level`` levels below its top, divided
+    by their largest Z of all levels. At the level after the last return the log of that largest Z.
+    """
     return state.stored.line.sums[table_start(state, level, False) + i * state.stored.line.header[0].n_codes + j]
 
 
@@ -164,13 +170,15 @@ def log_z(state: ChainState, i: int, j: int, level: int) -> float:
 
 @jit
 def rows_of_run(state: ChainState, i: int, j: int) -> int:
-    """Return the number of training rows with codes i to j of the line."""
+    """Return the number of training rows with the i-th to j-th code of the line."""
     return state.stored.line.rows_before[j + 1] - state.stored.line.rows_before[i]
 
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``. Cuts of codes i to j behind codes ``first`` to ``last - 1`` are admissible."""
+    """Return ``first`` and ``last``: of the cuts within the i-th to j-th code of the line, those behind codes ``first``
+    to ``last - 1`` leave enough rows on both sides.
+    """
     first, last, min_rows = i, j, least_rows(model.split_prior)
     if min_rows > 1:
         while first < j and rows_of_run(state, i, first) < min_rows:
@@ -224,7 +232,7 @@ def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> 
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
     """Write the products ``M(i, k) M(k + 1, j)`` of cuts k from ``first`` on, over the largest, into ``line.weight``.
 
-    M(i, j) is the largest sum over subtrees of codes i to j of all levels. Return the log of the largest product.
+    M(i, j) is the largest, over the levels, of the sums Z(i, j) over subtrees. Return the log of the largest product.
     """
     product, largest, max_level = state.scratch.line.weight, -inf, state.stored.line.header[0].n_levels
     left_max, right_max = left_runs(state, i, first, last, max_level), right_runs(state, j, first, last, max_level)
@@ -237,7 +245,7 @@ def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> f
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, level: int, largest: float) -> float:
-    """Return the log sum over the cuts of codes i to j of the products of Z of both sides, one level below ``level``.
+    """Return the log of the sum, over the cuts of codes i to j, of the product of both sides' Z at ``level + 1``.
 
     `products_into` must be called before. It returns ``largest``.
     """
@@ -257,7 +265,9 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, lev
 
 @jit
 def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, level: int) -> float:
-    """Write the unnormalised probabilities of the cuts of codes i to j into ``line.weight``. Return their sum."""
+    """Write the unnormalised probabilities of the cuts ``first`` to ``last - 1`` of codes i to j, given that the cell
+    at ``level`` is split, into ``line.weight`` from entry 0 on. Return their sum.
+    """
     products_into(state, i, j, first, last)
     weight, total = state.scratch.line.weight, 0.0
     left_z, right_z = left_runs(state, i, first, last, level + 1), right_runs(state, j, first, last, level + 1)
@@ -273,5 +283,5 @@ def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, l
 
 @jit
 def log_term_of_cut(state: ChainState, i: int, j: int, k: int, level: int) -> float:
-    """Return the log of the product of Z of both sides of the cut of codes i to j behind code k, one level below."""
+    """Return the log of the product of Z, at ``level + 1``, of both sides of the cut behind code k of codes i to j."""
     return log_z(state, i, k, level + 1) + log_z(state, k + 1, j, level + 1)

@@ -73,8 +73,8 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
     """Return ``log(stop + split W)``, with the prior factors of a leaf and of a split at a node, and W of `scan`.
 
-    It is the log sum of prior times exp(score) over the subtrees with at most one split, minus the score as a leaf. The
-    prior factors of the two children are left out. Without a possible split it is ``log(stop)``.
+    It is the log sum of prior times exp(beta score) over the subtrees with at most one split, minus beta times the
+    score as a leaf, without the prior factors of the two children. Without a possible split it is ``log(stop)``.
     """
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
@@ -84,7 +84,9 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute log W (see `scan`) of a node's cell, by feature, unless stored. Return the index of the cell."""
+    """Compute log W (see `scan`) of a node's cell and each feature's part of W, unless stored. Return the index of the
+    cell in the table ``stored.cell``.
+    """
     cell_index, rule, stored = claim_cell_entry(model, state, node), model.split_prior, state.stored
     if stored.cell[cell_index].scan == state.count[STORED_VERSION]:
         return cell_index
@@ -112,7 +114,7 @@ def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a split of a splittable node in proportion to its term of W, R(q) exp(gain). W must not be 0."""
+    """Draw a split of a splittable node in proportion to its term of W, R(q) exp(beta gain). W must not be 0."""
     cell_index, rule = scan_cell(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
@@ -122,7 +124,7 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 
 @jit
 def draw_scanned_on_feature(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """Draw a split of a splittable node on feature ``k`` in proportion to its term of W, R(q) exp(gain).
+    """Draw a split of a splittable node on feature ``k`` in proportion to its term of W, R(q) exp(beta gain).
 
     The part of the feature in W must not be 0.
     """
@@ -161,7 +163,10 @@ def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> floa
 
 @jit
 def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if W sums over the split of a node: not over all partitions of many categories, but prefixes."""
+    """Return True if the sum W (see `scan`) contains the split that a node has, so that `draw_scanned` can draw it.
+
+    Of many categories W contains only the prefixes in the order of their means, not all partitions.
+    """
     here = state.node[node]
     if here.categories < 0 or follows_design(model.split_prior):
         return True
@@ -180,7 +185,7 @@ def sum_or_draw_splits(
 
     If splits have weights, each term is multiplied by the weight. With ``is_drawing`` draw a split in proportion to its
     term instead, and write it into ``scan.drawn_split``. Then ``log_sum`` is the log of the sum, from an earlier call,
-    and ``uniform`` is a random number of [0, 1). Both are ignored otherwise.
+    ``uniform`` is a random number of [0, 1), and the result has no meaning. Both are ignored otherwise.
     """
     n_splits, weighted = gains_into(model, state, node, k, n_bins), is_weighted(model.split_prior)
     if weighted:
@@ -231,7 +236,7 @@ def sum_or_draw_splits(
 
 @jit
 def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> float:
-    """Return the prior weight of split number ``split`` on feature ``k``, and of all that separate the rows alike."""
+    """Return the sum of the prior weights of all splits on feature ``k`` that separate the rows as number ``split``."""
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
@@ -250,7 +255,9 @@ def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int,
 def draw_alike_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, n_alike: int
 ) -> int:
-    """Draw one of ``n_alike`` cuts from ``cut`` on, which separate the rows alike, by the prior. Return its index."""
+    """Draw one of the ``n_alike`` cuts from ``cut`` on, which separate the rows alike, by the prior. Return it minus
+    ``cut``.
+    """
     if not is_weighted(model.split_prior):
         return pick(rng, n_alike)
     first, total = cut - box_range(model, state, node, k)[0], 0.0
@@ -261,9 +268,10 @@ def draw_alike_cut(
 
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
-    """Write the gain in score of each split on feature ``k``, not tempered, into ``scan.gain``, after `fill_bins`.
+    """Write the gain in log score of each split on feature ``k``, not tempered, into ``scan.gain``, after `fill_bins`.
 
-    Return their number, without splits with an empty side. ``scan.left``, ``right`` and ``rows_left`` get the sides.
+    Return their number, without splits with an empty side. Statistics of both sides are written into ``scan.left`` and
+    ``scan.right``, numbers of rows into ``scan.rows_left``.
     """
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
@@ -336,7 +344,9 @@ def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> 
 
 @jit
 def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> None:
-    """Write split number ``split`` on feature ``k``, and the number of splits alike, into ``scan.drawn_split``."""
+    """Write cut, upper code and categories of split number ``split`` on feature ``k`` (see the module), and the number
+    of splits that separate the rows alike, into ``scan.drawn_split``.
+    """
     rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, n_alike = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
@@ -368,7 +378,9 @@ def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: in
 
 @jit
 def _sum_bins_into(state: ChainState, stats_of_side: np.ndarray, row: int, n_bins: int, bin_bits: int) -> int:
-    """Write the summed statistics of the bins with a bit in ``bin_bits`` into ``stats_of_side[row]``. Return rows."""
+    """Write the summed statistics of the bins whose bit in ``bin_bits`` is 1 into ``stats_of_side[row]``. Return the
+    number of their rows.
+    """
     rows, bins = np.int64(0), state.scratch.scan
     for i in range(stats_of_side.shape[1]):
         stats_of_side[row, i] = 0.0
@@ -401,9 +413,9 @@ def next_bin_by_mean(model: Lowered, state: ChainState, n_bins: int, excluded: i
 
 @jit
 def prefix_number(model: Lowered, state: ChainState, n_bins: int, left_categories: int, present: int) -> int:
-    """Return the number of the split with ``left_categories``, or the other ``present`` ones, on the left, or -3.
+    """Return the number of the split between ``left_categories`` and the other ``present`` ones, -3 if there is none.
 
-    The candidates are the prefixes of the ``n_bins`` categories in the order of their means.
+    The numbered splits are the prefixes of the ``n_bins`` categories in the order of their means, on either side.
     """
     prefix, prefix_bins = np.int64(0), np.int64(0)
     for number in range(n_bins - 1):

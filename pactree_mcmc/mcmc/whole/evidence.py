@@ -87,7 +87,7 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
 
 
 def log_weights_of_trees(chain: Chain, n_trees: int, rows: float, seconds: float) -> np.ndarray | None:
-    """Return log pi(T) - log g(T) (n_trees,) of independent trees from the density g of a chain.
+    """Return log pi(T) - log g(T) (n_trees,), pi = prior times likelihood, of independent trees from a chain's density.
 
     Return None if, by the cost of the first few, all would visit more than ``rows`` rows or take more than ``seconds``.
     """
@@ -101,7 +101,9 @@ def log_weights_of_trees(chain: Chain, n_trees: int, rows: float, seconds: float
 
 
 def log_weights_of_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
-    """Return log pi(T) - log g(T) (chains, k) of evenly spaced draws of a team, inf if g cannot draw T."""
+    """Return log pi(T) - log g(T) (chains, k), pi = prior times likelihood, of k evenly spaced draws of each chain of a
+    team, inf if the density g cannot draw T.
+    """
     n = min(max(N_WEIGHTED_DRAWS // post.n_chains, 1), post.n_draws)
     indices = np.unique(np.linspace(0, post.n_draws - 1, n).astype(np.int64))
     draws = post.tree_of_draw[np.ix_(team, indices)]
@@ -118,7 +120,8 @@ def log_weights_of_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray
 def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:
     """Return the bridge estimate of the log evidence and its standard error, NaN if unknown.
 
-    ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights, some of each finite.
+    ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights ``log pi(T) - log g(T)`` of draws of the chains and
+    of the density g, some of each finite.
     """
     effective = of_draws.size
     if of_draws.shape[1] >= MIN_DRAWS_PER_CHAIN and np.isfinite(of_draws).all():

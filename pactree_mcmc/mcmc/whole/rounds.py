@@ -124,7 +124,10 @@ class Tuning:
         return self.plan._replace(seed=self.run_state.plans[c].seed, start=self.run_state.plans[c].start)
 
     def _set_weights(self, results: list[RoundResult]) -> None:
-        """Set the weights of the moves, and the number of proposals in a step, by the cost of proposals so far."""
+        """Set the weights of the moves, and the number of proposals in a step, by the cost of proposals so far.
+
+        Do nothing in a run of fixed length.
+        """
         length = self.plan.length
         if length is None or not results:
             return
@@ -165,7 +168,7 @@ def tune_teams(run_state: RunState) -> RunState:
 
 
 def rounds_of(plan: Plan, chains: int) -> list[tuple[float, int]]:
-    """Return inverse temperature and number of tuning steps of a chain at the end of each round.
+    """Return the inverse temperature of each round, and the number of all tuning steps of a chain up to its end.
 
     An adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
     not grow if the variance of the leaves or feature weights are drawn, since the sums it stores change with them.

@@ -108,9 +108,10 @@ def add_draws(
 
 
 def sample_independent(chain: Chain, n: int, signal: Signal = None) -> np.ndarray:
-    """Draw ``n`` trees from the density and return their log weights ``log pi(T) - log g(T)``.
+    """Draw ``n`` trees from the density g and return their log weights ``log pi(T) - log g(T)``, (n,), with pi = prior
+    times likelihood.
 
-    A growing graph gets the trees. Trees that a signal leaves undrawn have the log weight ``-inf``.
+    A growing graph gets the trees. Trees that are too large, or that a signal leaves undrawn, have log weight ``-inf``.
     """
     out = np.full(n, -np.inf)
     for i in range(0, n, TREES_PER_CALL):

@@ -118,7 +118,8 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index
     """Compute the probability of each feature given a split, and the normalisers of the parts of the mixture.
 
     ``guide_index`` is the index of the node's cell in ``stored.guide``. For each feature ``density.log_sum`` gets the
-    log of the sum over its splits of R exp(gain) and of R exp(logit).
+    log of the sum over its splits of R exp(gain) and of R exp(logit), with R not divided by the sum of the weights of
+    features, which ``guide.weight`` gets.
     """
     stored, guide, work = state.stored, state.stored.guide[guide_index], state.scratch.density
     n_features, total_weight = len(model.split_prior.feature), 0.0
@@ -147,9 +148,10 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index
 
 @jit
 def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
-    """Return the log odds of splitting a node once against stopping, by prior and score.
+    """Return log(split W / stop), the log odds of splitting a node once against stopping, by prior and score.
 
-    ``log_w`` is log W, the log of the mean over the splits, by R, of exp(gain in tempered score).
+    ``log_w`` is log W, the log of the mean over the splits, by R, of exp(gain in tempered score). The prior factors of
+    the children are left out. Return -inf if no split has a positive probability.
     """
     split = node_log_split(model, state, node)
     if split == -inf or log_w == -inf:
@@ -200,7 +202,10 @@ def split_probability(
 
 @jit
 def log_split_probability(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability of a node's split by the density g, given a split. It must be one of `split_sums`."""
+    """Return the log probability of an internal node's split by the density g, given that the node is split.
+
+    The split must be one of those that `is_candidate` admits.
+    """
     if follows_design(model.split_prior):
         return 0.0
     guide_index, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
@@ -262,6 +267,7 @@ def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> in
 
     It is on the path of a random merged row, a number of levels below the first cell that is not too large. The number
     is uniform below that in the density's last row. Another subtree there would not change the probability of a node.
+    NONE means that the path ends before.
     """
     n_depths = np.int64(state.density[len(state.density) - 1, 0])
     # the number may come from a file, and be too small

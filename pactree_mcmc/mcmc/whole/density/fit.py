@@ -72,7 +72,8 @@ def _choice_loss(
     last: np.ndarray,
     choice: np.ndarray,
 ) -> float:
-    """Return minus the log likelihood of the choices of splits, a conditional logit, and add its derivatives.
+    """Return minus the log likelihood of the choices of splits, a conditional logit, and add its derivatives to
+    ``gradient`` and ``hessian``.
 
     The arguments are those of `conditional_logit_loss`, which this calls with working arrays.
     """

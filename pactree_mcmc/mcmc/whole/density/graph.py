@@ -51,7 +51,9 @@ MIN_FREE_ENTRIES = 4 * MAX_DRAWN_INTERNAL
 
 @jit
 def find_piece(graph: Any, cell_hash: int, depth: int) -> int:
-    """Return the index of the piece (cell at a depth) with this hash and depth, or ``-1 - slot`` for a free slot."""
+    """Return the index of the piece (cell at a depth) with this hash and depth, or if the graph has none, ``-1 - slot``
+    with the entry ``slot`` of the hash table to which it would belong.
+    """
     slots, slot = graph.slot, hash_integer(cell_hash + depth * np.int64(0x9E3779B1))
     slot = (slot ^ (slot >> 32)) & (len(slots) - 1)
     while slots[slot] >= 0:
@@ -104,7 +106,9 @@ def find_link_of_node(model: Lowered, state: ChainState, piece_index: int, node:
 
 @jit
 def evaluate_piece(graph: Any, piece_index: int) -> None:
-    """Compute V of a piece, the log sum over subtrees of a cell at a depth, and its links' weights, from children."""
+    """Compute V of a piece, the estimated log sum of prior times likelihood over the subtrees of a cell at a depth, and
+    the log terms ``weight`` of its links (stored splits), from the values of the children's pieces.
+    """
     piece, links, pieces = graph.piece[piece_index], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
@@ -141,7 +145,10 @@ def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node, or feature NONE to stop, by graph and density, with its log probability."""
+    """Draw a split of a splittable node, or feature NONE to stop, and return it with its log probability.
+
+    Propose from the density g. If the graph of visited cells contains the proposal, mostly draw a stored one instead.
+    """
     split, log_g = _propose_decision(rng, model, state, node)
     piece_index, link_index = piece_of_node(state, node), np.int64(NONE)
     if piece_index < 0:
@@ -158,7 +165,7 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def keep_probability(graph: Any) -> float:
-    """Return the probability that a decision proposed from g is kept although the graph contains it."""
+    """Return the probability that a decision proposed from the density g is kept although the graph contains it."""
     return KEEP_PROBABILITY_GROWING if graph.used[IS_GROWING] else KEEP_PROBABILITY
 
 
@@ -184,7 +191,8 @@ def _propose_decision(rng: np.random.Generator, model: Lowered, state: ChainStat
 
 @jit
 def _draw_stored_decision(rng: np.random.Generator, state: ChainState, piece_index: int) -> tuple[Split, int]:
-    """Draw one of the decisions that a piece stores, in proportion to its weight.
+    """Draw one of the decisions that a piece stores, to stop or a split, in proportion to its term in the sum over
+    subtrees.
 
     Return the split, with feature NONE for stopping, and the index of its link, -1 for stopping.
     """
@@ -233,7 +241,10 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def add_tree(model: Lowered, state: ChainState, top: int) -> None:
-    """Add the subtree at node ``top``, which the density must be able to draw, to a growing graph, if there is room."""
+    """Add the subtree at node ``top``, which the density must be able to draw, to the graph, and update its values.
+
+    Do nothing if the graph is frozen or has no room, or if the chain is tempered.
+    """
     graph, note = state.graph, state.scratch.note
     if graph.used[IS_GROWING] == 0 or state.beta[0] != 1.0:
         return
@@ -295,7 +306,7 @@ def _add_link(model: Lowered, state: ChainState, node: int, piece_index: int) ->
 
 @jit
 def add_graph(graph: Any, other: Any) -> None:
-    """Add the pieces and links of another graph, as far as there is room. `evaluate_pieces` must follow."""
+    """Add the pieces and links of ``other`` to ``graph``, as far as there is room. `evaluate_pieces` must follow."""
     index_in_graph = np.empty(other.used[N_PIECES], dtype=np.int64)
     for i in range(len(index_in_graph)):
         piece = other.piece[i]

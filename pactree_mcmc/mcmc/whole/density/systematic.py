@@ -28,9 +28,9 @@ def sample_splits(
 ) -> int:
     """Write a systematic sample of the splits of a node into ``density.branch[first_entry:]`` and return its size.
 
-    The sample contains split q with probability ``p_q = min(1, size * g(q))``. If ``retained`` is a node of the same
-    cell and not NONE, draw the sample given that it contains the split of that node. Without room for all splits set
-    ``density.is_exhausted``.
+    The sample contains split q with probability ``p_q = min(1, size * g(q))``, with g(q) the probability of q by the
+    density g given a split. If ``retained`` is a node of the same cell and not NONE, draw the sample given that it
+    contains the split of that node. Without room for all splits set ``density.is_exhausted``.
     """
     guide_index, prior, work = evaluate_cell_and_splits(model, state, node), model.split_prior, state.scratch.density
     if follows_design(prior):
@@ -150,7 +150,9 @@ def split_number_of(model: Lowered, state: ChainState, node: int, other: int, k:
 
 @jit
 def _write_branch(state: ChainState, entry: int, split: Split, log_p: float, is_retained: bool) -> None:
-    """Write a sampled split, and the log probability of being sampled, into ``density.branch[entry]``."""
+    """Write a sampled split, the log probability of being sampled, and if the present tree has the split, into
+    ``density.branch[entry]``.
+    """
     branch = state.scratch.density.branch[entry]
     branch.feature, branch.cut, branch.upper = split.feature, split.cut, split.upper
     branch.categories, branch.log_rule, branch.log_p, branch.in_tree = (

@@ -40,7 +40,7 @@ class Impurity(NamedTuple):
 
 @jit
 def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
-    """Return the impurity of the cell with statistics ``stats[stats_row]``, 0 if the cell has no weight.
+    """Return the `Impurity` of the cell with statistics ``stats[stats_row]``, 0 if the cell has no weight.
 
     ``logs`` is the scratch array ``density.logs`` of stored logarithms.
     """
@@ -105,7 +105,9 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, stats
 def _impurities_into(
     nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n_cells: int
 ) -> None:
-    """Write the fields of `impurity` of ``n_cells`` cells. The commonest leaf models have their own, faster loops."""
+    """Write both fields of the `impurity` of cells 0 to ``n_cells - 1``, with statistics in rows of ``stats``, into
+    ``nats`` and ``minority``. The commonest leaf models have their own, faster loops.
+    """
     if logs.shape[1] > 1 and stats.shape[1] == 2:
         x_log_x = logs[0]
         for row in range(n_cells):
@@ -182,7 +184,9 @@ def depth_class(state: ChainState, node: int) -> int:
 
 @jit
 def logit(density: np.ndarray, density_row: int, terms: np.ndarray, column: int) -> float:
-    """Return b . f of the split with terms f = ``terms[:, column]``, by row ``density_row`` of the parameters."""
+    """Return b . f, the log weight of a split in the learned density before R: its terms f = ``terms[:, column]`` times
+    the parameters b in row ``density_row`` of ``density``.
+    """
     total = 0.0
     for j in range(N_SPLIT_TERMS):
         total += density[density_row, N_CELL_TERMS + j] * terms[j, column]
