@@ -11,7 +11,10 @@ from .compile.jit import jit
 
 @jit
 def hash_integer(x: int) -> int:
-    """Return a hash of ``x``: a pseudo-random bijection of int64 (one step of SplitMix64)."""
+    """Return a hash of ``x``: a pseudo-random bijection of int64 (one step of SplitMix64).
+
+    Sums of such hashes identify sets of rows, and other hashes are keys of tables.
+    """
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -30,7 +33,7 @@ def goes_left(code: int, cut: int, categories: int) -> int:
 
 
 def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
-    """Return True for each code (n,) of a feature that goes left: `goes_left` for an array, without compiled code."""
+    """Return `goes_left` for an array of codes (n,) as a boolean array (n,), without compiled code."""
     if categories >= 0:
         return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1
     return codes <= cut
@@ -48,7 +51,10 @@ def n_bits(mask: int) -> int:
 
 @jit
 def deposit_bits(mask: int, pattern: int) -> int:
-    """Return a subset of the bits set in ``mask``: the j-th lowest of them is in it if bit j of ``pattern`` is set."""
+    """Return a subset of the bits set in ``mask``: the j-th lowest of them is in it if bit j of ``pattern`` is set.
+
+    So patterns 0, 1, ... number all subsets of a set of categories.
+    """
     out = np.int64(0)
     while mask:
         lowest = mask & -mask

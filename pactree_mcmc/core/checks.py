@@ -42,9 +42,10 @@ def is_integer(value: Any) -> bool:
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = MAX_COUNT, *, or_none: bool = False) -> int:
-    """Return ``value`` if it is an integer from ``least`` to ``most``. Otherwise raise a ValueError.
+    """Return ``value`` as an int if it is an integer from ``least`` to ``most``. Otherwise raise a ValueError.
 
-    ``or_none`` is True if the message is to mention None as another possible value.
+    ``name`` is the name of the argument for the message, here and in the other checks. ``or_none`` is True if the
+    message is to mention None as another possible value; None itself raises the error.
     """
     if not is_integer(value) or not least <= int(value) <= most:
         wording = f"an integer >= {least}" if most >= MAX_COUNT else f"an integer {least}..{most}"
@@ -74,7 +75,10 @@ def as_number(value: Any) -> float | None:
 
 
 def check_number(name: str, value: Any, expected: str, least: float = -np.inf, most: float = np.inf) -> float:
-    """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError that says ``expected``."""
+    """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError.
+
+    ``expected`` says in the message what to give, such as "a number > 0".
+    """
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
         raise ValueError(f"{name}={repr_of(value)} is out of range; give {expected}.")
@@ -97,7 +101,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def check_type(name: str, value: Any, kind: Any, expected: str) -> None:
-    """Raise a TypeError that says ``expected`` unless ``value`` is an instance of ``kind``."""
+    """Raise a TypeError unless ``value`` is an instance of ``kind``. Its message says to give ``expected``."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} is {repr_of(value)}, a {type(value).__name__}; give {expected}.")
 
@@ -111,7 +115,7 @@ def refuse_long_range(name: str, value: Any) -> None:
 def central_fractions(coverage: Any) -> tuple[float, float]:
     """Return the probabilities below the two ends of a central interval: (1 - coverage) / 2 and (1 + coverage) / 2.
 
-    Raise a ValueError unless ``coverage`` lies between 0 and 1.
+    Raise a ValueError unless ``coverage``, the probability of the interval, lies in [1e-15, 1 - 1e-15].
     """
     coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
     return (1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0
@@ -159,7 +163,7 @@ def inexact_row(values: np.ndarray) -> int | None:
 
 
 def read_matrix(name: str, value: Any) -> np.ndarray:
-    """Return a table of real numbers as float64.
+    """Return an argument of real numbers as a float64 array, of any shape. It may contain NaN.
 
     Raises
     ------
@@ -183,13 +187,13 @@ def refuse_inexact(name: str, values: np.ndarray) -> None:
 def refuse_other_rows(**arguments: Any) -> None:
     """Raise a ValueError if two arguments are pandas objects of the same length with different indices.
 
-    Each argument has a value for each row. Values are taken by position, so that a Series in another order than the
-    table would be attached to other rows.
+    Each argument, given by its name, has a value for each row. Values are taken by position, so that a Series in
+    another order than the table would be attached to other rows.
 
     Raises
     ------
     ValueError
-        If two of the arguments have an index of the same length that is not the same in the same order.
+        If the index of a pandas object is as long as that of the first one, but not the same in the same order.
     """
     first: tuple[str, Any] | None = None
     for name, value in arguments.items():
@@ -215,7 +219,8 @@ def refuse_other_rows(**arguments: Any) -> None:
 def read_labels(y: Any, X: Any = None) -> np.ndarray:
     """Return labels (n,) as an array, from a vector or a column (n, 1).
 
-    ``X`` is the table to whose rows the labels belong. If both are pandas objects, their indices must be equal.
+    ``X`` is the table to whose rows the labels belong. If both are pandas objects of the same length, their indices
+    must be equal.
     """
     refuse_other_rows(X=X, y=y)
     labels = read_array("y", y)
@@ -223,7 +228,10 @@ def read_labels(y: Any, X: Any = None) -> np.ndarray:
 
 
 def labels_differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return a boolean array: True if the labels of two arrays differ. Labels that cannot be compared are different."""
+    """Return a boolean array: True for each pair of entries of two arrays, which are broadcast, that differ.
+
+    Labels that cannot be compared, such as text and numbers, are different.
+    """
     text = {array.dtype.kind in "UST" for array in (one, other) if array.dtype.kind != "O"}
     try:
         unlike = one != other if len(text) < 2 else None
@@ -256,7 +264,10 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
 
 
 def read_generator(rng: Any) -> np.random.Generator:
-    """Return `numpy.random.default_rng(rng)`, or raise a ValueError that says what to give."""
+    """Return `numpy.random.default_rng(rng)`, or raise a ValueError that says what to give.
+
+    A Generator is returned itself, so that the caller's draws advance it.
+    """
     seeds = rng if isinstance(rng, list | tuple) else [rng]
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
     if not is_source and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):

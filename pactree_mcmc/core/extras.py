@@ -15,7 +15,9 @@ def is_installed(package: str) -> bool:
 
 
 def usable_names(names: Iterable[str], packages: Mapping[str, str]) -> list[str]:
-    """Return the names that need no optional package, or one that is installed; ``packages`` has the package by name.
+    """Return the names that need no optional package, or one that is installed.
+
+    ``packages`` has the optional package that a name needs, by name.
 
     Examples
     --------

@@ -22,7 +22,10 @@ def log_add(a: float, b: float) -> float:
 
 @jit
 def exp_sum(values: np.ndarray, n: int) -> tuple[float, float]:
-    """Return the maximum m of the first ``n`` values, and the sum of ``exp(value - m)``; -inf and 0 if all are -inf."""
+    """Return the maximum m of the first ``n`` values, and the sum of ``exp(value - m)``; -inf and 0 if all are -inf.
+
+    The log of the sum of ``exp(value)`` is m plus the log of the second number.
+    """
     largest, total = -inf, 0.0
     for i in range(n):
         largest = max(largest, values[i])

@@ -23,7 +23,10 @@ NAMES_ELSEWHERE = {
     **dict.fromkeys(("rng", "seed", "random_state", "random_seed", "generator"), ("rng", "random_state")),
     **dict.fromkeys(("class", "class_", "clas", "cls", "klass", "output"), ("label",)),
 }
-"""Names of arguments in other libraries, with the names that arguments of the same meaning have in this one."""
+"""Names of arguments in other libraries, with the names that arguments of the same meaning have in this one.
+
+A suggestion is the first of these that the function has.
+"""
 P = ParamSpec("P")
 R = TypeVar("R")
 Documented = TypeVar("Documented")
@@ -72,7 +75,8 @@ def suggest_names_in(namespace: dict[str, Any]) -> None:
 def with_suggestions(part: Any, module: str) -> Any:
     """Return a public function with `suggest_names`, or a class after `suggest_names` was applied to its methods.
 
-    Anything else is returned as it is.
+    Anything else, also an exception or a NamedTuple, is returned as it is. ``module`` is the name of the public module
+    of a function, in which pickle finds it.
     """
     if inspect.isfunction(part):
         out = suggest_names(part)
@@ -97,7 +101,11 @@ def _suggest_in_class(owner: type) -> None:
 
 
 def _unknown_argument(function: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -> str | None:
-    """Return the message about the first of ``keywords`` that the function has no argument for, or None."""
+    """Return the message about the first of ``keywords`` that the function has no argument for.
+
+    Return None if there is none, or the function takes any keyword. ``args`` and ``keywords`` are the arguments of the
+    call that failed; args[0] is the object if the function is a constructor.
+    """
     parameters = inspect.signature(function).parameters
     unknown = [name for name in keywords if name not in parameters]
     if not unknown or any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
@@ -138,7 +146,7 @@ def with_short_repr(kind: type[K]) -> type[K]:
 
 
 def limited_lines(text: str) -> str:
-    """Return a text, of more than ``MAX_PRINTED_LINES`` lines only the first ones and the number of the others.
+    """Return a text to print. If it has more than MAX_PRINTED_LINES lines, a last line counts those left out.
 
     Examples
     --------
@@ -174,7 +182,10 @@ def _size_or_text(part: Any) -> str:
 
 
 def fill_docstring(texts: dict[str, str]) -> Callable[[Documented], Documented]:
-    """Return a decorator that replaces each line ``{name}`` of a docstring by ``texts[name]``, with its indentation."""
+    """Return a decorator that replaces each line ``{name}`` of a docstring by ``texts[name]``, with its indentation.
+
+    So functions with the same parameters share their description.
+    """
 
     def fill(documented: Documented) -> Documented:
         doc = documented.__doc__ or ""

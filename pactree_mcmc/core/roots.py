@@ -6,14 +6,15 @@ from math import inf
 RELATIVE = 4.0 * 2.0**-52
 """Relative error of a root."""
 MAX_STEPS = 100
+"""Number of steps after which the last point is returned."""
 
 
 def find_root(function: Callable[[float], float], low: float, high: float, error: float = 2e-12) -> float:
     """Return a root between ``low`` and ``high``, where the function has different signs, by the method of Brent.
 
     The steps, and so all digits, are those of `scipy.optimize.brentq` (Brent, *Algorithms for minimization without
-    derivatives*, 1973, chapter 4). ``error`` is the absolute error that is added to the relative one. Raise a
-    ValueError if the signs are equal.
+    derivatives*, 1973, chapter 4). The error of the root r is at most about
+    ``error + RELATIVE * abs(r)``. Raise a ValueError if the signs are equal.
     """
     before, now, other = float(low), float(high), 0.0
     f_before, f_now, f_other = function(before), function(now), 0.0

@@ -17,7 +17,7 @@ def with_model_sent_once(executor: Executor | None, model: Any) -> Executor | No
 
 
 class ModelOnceExecutor(Executor):
-    """Executor of a Dask client that sends the model to the workers before the first task.
+    """Executor of a Dask client that sends the model to the workers before the first task, and then not again.
 
     Parameters
     ----------
@@ -26,7 +26,8 @@ class ModelOnceExecutor(Executor):
     client : distributed.Client
         Client that sends the model.
     model : Any
-        Model of all plans, the arguments of the tasks of a run.
+        Model of the run. Every argument of a task that has it is sent without it: a *plan*, a NamedTuple of the model
+        and the settings of one chain, or a NamedTuple with such a plan.
     """
 
     def __init__(self, executor: Executor, client: Any, model: Any) -> None:
@@ -55,14 +56,18 @@ class ModelOnceExecutor(Executor):
 
 
 def run_with_model(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a task on a worker, with the model put back into the arguments that were sent without it."""
+    """Run a task on a worker, with the model put back into the plans that were sent without it, and return its result.
+
+    ``args`` and ``kwargs`` are the arguments of ``task``, of which the positional ones may be plans.
+    """
     return task(*(_replace_model(arg, model) for arg in args), **kwargs)
 
 
 def _replace_model(plan: Any, model: Any) -> Any:
     """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are.
 
-    The model is None in plans that are sent, since each worker gets the model once.
+    A plan is a NamedTuple with a field ``model``, the arguments of one chain. The model is None in plans that are sent,
+    since each worker gets the model once.
     """
     fields = getattr(plan, "_fields", ())
     if "model" in fields:

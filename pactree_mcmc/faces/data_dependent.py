@@ -220,7 +220,10 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray:
 
 
 def _described_columns(table: Table, rows: np.ndarray) -> Columns:
-    """Return the description of the columns of a table, which may have fewer than the two rows that a tree needs."""
+    """Return the description (names, kinds) of the columns of a table, also if it has fewer than two rows.
+
+    ``rows`` are its rows as numbers. If there are fewer than two, rows of zeros are added, which a description needs.
+    """
     if len(rows) > 1:
         return describe_columns(table, None)
     padded: Any = np.vstack([rows, np.zeros((2, table.n_features))])
@@ -232,7 +235,7 @@ def _described_columns(table: Table, rows: np.ndarray) -> Columns:
 
 
 def _finite_numbers(table: Table) -> np.ndarray:
-    """Return the rows of a table as finite numbers (n, p), or raise an error."""
+    """Return the rows of a table as float64 (n, p), or raise a ValueError if an entry is not a finite number."""
     columns = [read_matrix(f"column {k} of X", table.column(k)) for k in range(table.n_features)]
     values = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))
     if not np.isfinite(values).all():
@@ -266,10 +269,11 @@ def _model_with_points(sample: MixtureData, new: np.ndarray, tree_prior: Any, sp
 def _mixture_by_populations(
     model: TreeModel, sample: MixtureData, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the mixture at new rows by populations of trees under the local prior.
+    """Compute the mixture at new rows by populations of trees (sequential Monte Carlo) under the local prior.
 
-    ``sizes`` are the numbers of chains, draws and particles. Returns probabilities (m, K), their standard errors (m, K)
-    from the variance between chains, and the effective fraction of draws, averaged over blocks.
+    If ``splitting`` is "global", draws have importance weights: the prior with ``splitting="global"`` divided by the
+    local one. ``sizes`` are the numbers of chains, draws and particles. Returns probabilities (m, K), their standard
+    errors (m, K) from the variance between chains, and the effective fraction of draws, averaged over blocks.
     """
     chains, draws, particles = sizes
     post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
@@ -294,9 +298,10 @@ def _mixture_by_populations(
 def blocks_of_stages(stage: np.ndarray) -> list[np.ndarray]:
     """Divide draws into blocks of whole neighbouring stages, each with at least 50 draws; return indices by block.
 
-    ``stage`` (draws,) is the stage of each draw, in ascending order. Importance weights are divided by their mean over
-    a block. With only the few draws of a single stage this mean would vary too much, and a single draw would always
-    have weight one.
+    ``stage`` (draws,) is the stage of each draw, in ascending order; each stage adds rows of S to the posterior from
+    which it draws trees. Fewer than 100 draws are one block. Importance weights are divided by their mean over a block.
+    With only the few draws of a single stage this mean would vary too much, and a single draw would always have weight
+    one.
     """
     ends = np.flatnonzero(np.diff(stage)) + 1
     starts = [0]

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_MAX_CELLS = 200_000
-"""Default largest number of cells for which a model is solved exactly, which takes about two seconds."""
+"""Default largest number of cells for which a model is solved exactly, which takes about two seconds.
+
+Cells are the distinct nodes of all trees: sets of rows in a box.
+"""
 
 
 def compare_models(
@@ -162,7 +165,8 @@ def _read_models(models: Any) -> dict[str, Any]:
 def solve_if_small(model: TreeModel, max_cells: int) -> Any:
     """Return the exact posterior, or None if it needs more than ``max_cells`` cells, or the exact engine cannot sum it.
 
-    The engine cannot sum models whose leaves share a parameter, or whose feature weights are drawn.
+    The engine cannot sum models whose leaves share a parameter, or whose feature weights are drawn. If ``max_cells`` is
+    0, return None.
     """
     import exact
 
@@ -190,7 +194,8 @@ def _sample_with_warning(
 def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:
     """Return the row of the table of `compare_models` for one posterior, by column, without predictions.
 
-    ``draws`` trees are drawn from an exact posterior for leave-one-out.
+    The columns are log_evidence, elpd_loo and others, which are explained there, but not "probability". ``draws`` trees
+    are drawn from an exact posterior for leave-one-out.
     """
     is_sampled = isinstance(post, SampledPosterior)
     evidence, error = _sampled_evidence(post) if is_sampled else (_exact_evidence(post), 0.0)
@@ -207,7 +212,10 @@ def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, 
 
 
 def _sampled_evidence(post: SampledPosterior) -> tuple[float, float]:
-    """Return the log evidence of a sampled posterior and its standard error; NaN for each that is unknown."""
+    """Return the log evidence of a sampled posterior and its standard error; NaN for each that is unknown.
+
+    The evidence is unknown if the run did not estimate it, or the constant of the prior is unknown, as for LeafPenalty.
+    """
     if post.log_evidence is None or prior_mass(post.model).log_mass is None:
         return math.nan, math.nan
     return post.log_evidence, math.nan if post.log_evidence_se is None else post.log_evidence_se
@@ -223,7 +231,7 @@ def _exact_evidence(post: Any) -> float:
 def _predictions_by_column(post: Posterior, X: Any) -> dict[str, float]:
     """Return the predictions at the rows of X by name of the column of the table, such as "E(y) at row 0".
 
-    Return an empty dictionary if X is None.
+    They are class probabilities, or means of each output. Return an empty dictionary if X is None.
     """
     if X is None:
         return {}

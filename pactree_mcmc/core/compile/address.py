@@ -49,6 +49,9 @@ def by_address(function: Callable[..., float]) -> Callable[..., float]:
 def address_of(function: Callable[..., float], with_params: bool) -> int:
     """Return the address of ``function``, which is compiled at the first call.
 
+    The function takes ``(numbers, n)``, with ``with_params`` also ``params``, and returns a number, such as the score
+    of a leaf from its n sums.
+
     Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed an exception: a function
     that raises one returns NaN.
     """
@@ -138,7 +141,10 @@ def _call_machine_code(address: int, numbers: np.ndarray, n: int, *params: np.nd
 
 
 def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
-    """Return the result of the function at an address for ``numbers[row, first:]``, without compilation."""
+    """Return the result of the function at an address for ``numbers[row, first:]`` and n, without compilation.
+
+    n is how many of these numbers the function reads.
+    """
     if address not in _python_functions:
         return _call_machine_code(address, numbers[row, first:], n)
     return float(_python_functions[address](numbers[row, first:], n))
@@ -147,7 +153,7 @@ def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int)
 def _call_plain_with_params(
     address: int, numbers: np.ndarray, row: int, first: int, n: int, params: np.ndarray, at: int
 ) -> float:
-    """Return the result of `_call_plain` for a function that also takes the parameters ``params[at:]``."""
+    """Return the result of the function at an address, as `_call_plain`, with ``params[at:]`` as third argument."""
     if address not in _python_functions:
         return _call_machine_code(address, numbers[row, first:], n, params[at:])
     return float(_python_functions[address](numbers[row, first:], n, params[at:]))

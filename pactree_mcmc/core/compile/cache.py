@@ -68,7 +68,11 @@ def watch_compilation(watcher: Callable[[CodeCache], None]) -> Iterator[None]:
 
 
 class CodeCache:
-    """Cache on disk of the compiled forms of one function, a form for each tuple of types of arguments."""
+    """Cache on disk of the compiled forms of one function, a form for each tuple of types of arguments.
+
+    ``key`` is a function that returns everything, as text, on which the code depends besides the library's sources. By
+    default nothing is added for functions of the library, and a hash of the function itself for others.
+    """
 
     def __init__(self, function: Any, key: Callable[[], str] | None = None) -> None:
         self._function, self._key_function = function, key
@@ -97,7 +101,7 @@ class CodeCache:
 
     @property
     def part(self) -> str:
-        """Package of the function."""
+        """Package of the function, which names the folder of its files, such as "pactree_mcmc.mcmc.moves"."""
         return str(self._function.__module__).rpartition(".")[0]
 
     @property
@@ -111,7 +115,10 @@ class CodeCache:
         return (self._function.__module__ or "").partition(".")[0] not in ("pactree_mcmc", "exact")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled form for the types ``sig``, or None if it is not on disk or its file is damaged."""
+        """Return the compiled form for the types ``sig``, or None if it is not on disk or its file is damaged.
+
+        numba calls this before it compiles the function.
+        """
         form, is_ready = None, False
         if self._files is not None:
             # before keys are compared, which name the processor

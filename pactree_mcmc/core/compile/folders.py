@@ -57,7 +57,7 @@ def shared_folder() -> Path | None:
 
 
 def use_folder(folder: str) -> None:
-    """Let this process write to ``folder``, and read from there and from the archive only."""
+    """Let this process write compiled code to ``folder``, and read it from there and from the wheel's ARCHIVE only."""
     numba.config.CACHE_DIR = folder
     os.environ.pop(SHARED_VARIABLE, None)
 
@@ -92,8 +92,8 @@ class CodeFiles:
     def load(self, key: Any) -> tuple[Any, bool]:
         """Return the compiled form under a key, and True if it is complete.
 
-        If there is only a form for another processor, return it without machine code, and False. If there is none,
-        return None and False.
+        If there is only a form for another processor, return it without machine code, and False: the caller makes the
+        machine code and saves it. If there is none, return None and False.
         """
         for index in self._indices:
             form = index.read(key)
@@ -195,14 +195,16 @@ def _user_folder() -> Path | None:
 
 @functools.cache
 def _mark_used(folder: Path) -> None:
-    """Set the modification time of a folder, which is the time of its last use, to now."""
+    """Set the modification time of a folder, which is the time of its last use, to now, once in a process."""
     with contextlib.suppress(OSError):
         os.utime(folder)
 
 
 @functools.cache
 def remove_old_versions() -> None:
-    """Remove versions of compiled code that were not used for long, at most once in a process.
+    """Remove versions of compiled code that were not used for DAYS days, or are beyond the MOST newest of their part.
+
+    This is done at most once in a process.
 
     This applies to the default folder of the user only. In folders that somebody named, processes that read may be
     unable to mark the versions that they use.

@@ -48,7 +48,10 @@ def _module_name(path: Path) -> str:
 
 @functools.cache
 def _imported_names(module: str) -> frozenset[str]:
-    """Return the names in the top-level imports of ``module``, some of which are names of modules."""
+    """Return the names in the top-level imports of ``module`` in full, some of which are names of modules.
+
+    So ``from ..core import bits`` gives "pactree_mcmc.core" and "pactree_mcmc.core.bits".
+    """
     out = set(re.findall(r"^import ([\w.]+)", _source_texts()[module], re.MULTILINE))
     is_package = any(name.startswith(f"{module}.") for name in _source_texts())
     for dots, base, names in IMPORT_LINE.findall(_source_texts()[module]):

@@ -26,7 +26,7 @@ if HAS_PRIVATE_PARTS:
 
 
 class Member(NamedTuple):
-    """A function to be compiled, and the numba types of its arguments."""
+    """Compiled function (numba's dispatcher) that is to be linked with others, and the numba types of its arguments."""
 
     function: Any
     args: tuple[types.Type, ...]
@@ -35,8 +35,8 @@ class Member(NamedTuple):
 def compile_together(members: Sequence[Member], larger_group: Sequence[Member] = ()) -> None:
     """Load the functions from disk, or compile those that are missing as one library.
 
-    ``larger_group`` are these functions and others, whose library may be on disk. If only one function is missing,
-    nothing is done, and the function is compiled at its first call.
+    ``larger_group`` are these functions and others, whose library `pactree warm-up` may have stored.
+    If only one function is missing, nothing is done, and the function is compiled at its first call.
     """
     if not HAS_PRIVATE_PARTS or len(_not_compiled(members)) < 2:
         return
@@ -54,7 +54,7 @@ def compile_together(members: Sequence[Member], larger_group: Sequence[Member] =
 
 
 def load_together(members: Sequence[Member]) -> None:
-    """Load the functions if exactly these are on disk as one library."""
+    """Load the functions if exactly these are on disk as one library. Otherwise do nothing."""
     if HAS_PRIVATE_PARTS and _not_compiled(members):
         with global_compiler_lock:
             _load_from_disk(members)
@@ -80,7 +80,7 @@ def _cache_of(members: Sequence[Member]) -> JointCache:
 
 
 def _joint_key(members: Sequence[Member]) -> Any:
-    """Return the key of the library: the types of the arguments, and the processor."""
+    """Return the key of the library in its file: the types of the functions' arguments as text, and the processor."""
     return tuple(str(member.args) for member in members), _target_context().codegen().magic_tuple()
 
 

@@ -70,7 +70,8 @@ def key_of(function: Any) -> str:
 def _identifying_bytes(name: str, value: Any, visited: set[int]) -> Iterator[bytes]:
     """Yield bytes that identify a value called ``name``, and, if it is a function, all values that it can read.
 
-    ``visited`` are the ids of functions that have been identified before.
+    ``visited`` are the ids of functions that have been identified before. A value of which this is impossible, such as
+    an open file, raises `UnhashableFunction`.
     """
     plain = python_function(value)
     yield f"{name}:{type(plain).__name__};".encode()

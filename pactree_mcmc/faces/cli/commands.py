@@ -119,7 +119,10 @@ def run_report(args: argparse.Namespace) -> None:
 
 
 def _exact_posterior(model: pt.TreeModel, max_cells: int) -> Any:
-    """Return the exact posterior of a model, or None after a warning if it is not tractable."""
+    """Return the exact posterior of a model, or None after a warning if its sum needs more than ``max_cells`` cells.
+
+    None also if its leaves or its prior allow no exact sum.
+    """
     import exact
 
     try:
@@ -179,7 +182,8 @@ def _is_saved(path: str) -> bool:
 def _load_run(args: argparse.Namespace, *, may_score: bool = False) -> pt.SampledPosterior:
     """Load the saved run that ``args.source`` names.
 
-    Raise an error if it is a model without draws, or if --target is given, unless ``may_score``.
+    Raise an error if it is a model without draws. Raise one if --target is given, unless ``may_score``: then it is the
+    column of the new rows with which predictions are compared.
     """
     if args.target is not None and not may_score:
         raise UsageError(f"--target is of a CSV file; {args.source} is a saved run, which has its own")
@@ -310,8 +314,9 @@ def _check_output_folder(path: str | None) -> None:
 def _prediction_table(post: pt.SampledPosterior, X: pd.DataFrame, interval: float | None) -> pd.DataFrame:
     """Return a table of labels and class probabilities, or of means and their standard deviations over trees.
 
-    If ``interval`` is a probability, the ends of intervals are added: credible intervals of the class probabilities, or
-    intervals of a new y and of its mean.
+    It has a line for each row of X, and columns such as "prediction" and "p(yes)". If ``interval`` is a probability,
+    the ends of intervals are added: credible intervals of the class probabilities, or intervals of a new y and of its
+    mean.
     """
     classes, ends = post.model.classes_, None if interval is None else post.credible_interval(X, interval)
     if classes is None:
@@ -393,7 +398,8 @@ def _run_and_report(
 def _run_description(post: pt.SampledPosterior) -> dict[str, Any]:
     """Return the part of every JSON answer that describes the run.
 
-    It has the model, the numbers of chains, draws and distinct trees, the log evidence with its error, and the time.
+    It has the model, the numbers of chains, of draws per chain and of distinct trees, the log evidence with its
+    standard error (None if unknown), and the time in seconds.
     """
     return {
         **words.describe_model(post.model),

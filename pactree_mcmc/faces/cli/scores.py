@@ -45,7 +45,11 @@ def target_to_compare(table: CsvTable, name: str | None, model: pt.TreeModel) ->
 
 
 def _class_indices(table: CsvTable, name: str, classes: np.ndarray) -> np.ndarray | None:
-    """Return the index of the class of each row (n,), NaN if it is missing; None if no row has one of the classes."""
+    """Return the index of the class of each row as float64 (n,), with warnings about labels that are not classes.
+
+    The index is NaN if the row has no value in the column ``name``, and -1 for a label that is not among ``classes``.
+    Return None if no row has one of the classes.
+    """
     fields = table.text(name)
     y = np.array([np.nan if field is None else _class_index(field, classes) for field in fields])
     unknown = sorted({str(field) for field in fields[y == -1.0]})
@@ -84,9 +88,10 @@ def _class_index(field: str, classes: np.ndarray) -> int:
 
 
 def score_of(post: pt.SampledPosterior, X: pd.DataFrame, y: np.ndarray) -> dict[str, float]:
-    """Return by name the accuracy and the mean log loss of class predictions, or the mean errors of a regression.
+    """Return scores by name: "accuracy" and "log loss", or "root mean square error" and "mean absolute error".
 
-    ``y`` (n,) is the result of `target_to_compare`; rows without a value are left out.
+    The log loss is the mean over rows, in nats, infinite if a label is not a class of the model. ``y`` (n,) is the
+    result of `target_to_compare`; rows without a value are left out.
     """
     has_value = ~np.isnan(y)
     if post.model.classes_ is None:

@@ -75,7 +75,7 @@ class CsvTable:
     """Format of each column of dates, "" if --dates gives none."""
 
     def check_names(self, names: Iterable[str], what: str) -> None:
-        """Raise an error if one of the names is not a column; ``what`` is the option that has the names."""
+        """Raise an error if one of the names is not a column; ``what`` says in it where they are from ("--ignore")."""
         columns = [str(name) for name in self.frame.columns]
         for name in names:
             if name in columns:
@@ -85,7 +85,7 @@ class CsvTable:
             raise BadTable(f"{self.path} has no column {name!r}, given as {what}; {hint}")
 
     def without_missing(self, names: Sequence[str]) -> CsvTable:
-        """Return the rows that have a value in each of these columns."""
+        """Return a table of the rows that have a value in each of these columns, with all columns."""
         complete = self.frame[list(names)].notna().all(axis=1).to_numpy()
         return CsvTable(self.path, self.frame[complete], self.line[complete], self.decimal, self.formats)
 
@@ -163,7 +163,10 @@ class CsvTable:
         return np.array([None if pd.isna(value) else value for value in out], dtype=object)
 
     def of_kind(self, name: str, kind: Kind) -> Any:
-        """Return a column as values of a given kind, that of the column in the data of a model."""
+        """Return a column as values of the kind that it has in the data of a model, for rows to predict.
+
+        These are dates, text for the levels of an ordered categorical, durations or periods of pandas, else numbers.
+        """
         if kind in DATES:
             return self.dates(name)
         if kind.levels:
@@ -214,7 +217,8 @@ class CsvTable:
 def _exact_numbers(text: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return ``numbers`` (n,), or if a field of ``text`` (n,) is longer than 15 characters, exact values as objects.
 
-    These are int if all are whole, otherwise Decimal; None if missing.
+    ``numbers`` are the fields as float64, which would round these. Exact values are int if all are whole, otherwise
+    Decimal; None if missing.
     """
     if not any(field is not None and len(field) > MAX_FLOAT_DIGITS for field in text):
         return numbers
@@ -234,8 +238,8 @@ def read_csv(
     """Read a CSV file in UTF-8, gzipped if its name ends in .gz.
 
     The default separator is a comma, or a tab if the name of the file has the suffix .tsv. ``dates`` has the format of
-    each column of dates, "" for a column without one. ``least`` says how many rows are needed. A file that is empty,
-    damaged, or has lines of different lengths raises a `BadTable`.
+    each column of dates, "" for a column without one. ``least`` says in a message how many rows are needed. A file that
+    is empty, without rows, damaged, or has lines of different lengths raises a `BadTable`.
     """
     if separator is None:
         separator = "\t" if ".tsv" in Path(path).suffixes else ","
@@ -321,7 +325,8 @@ def read_features(table: CsvTable, names: Sequence[str], nominal: Iterable[str])
 def identifier_columns(X: pd.DataFrame) -> list[str]:
     """Return the columns that seem to number or name the rows.
 
-    These have a different value in every row, and are text or consecutive whole numbers. There must be 20 rows.
+    These have a different value in every row, and are text or consecutive whole numbers in any order. With fewer than
+    20 rows there are none.
     """
     out = []
     for name, column in X.items():

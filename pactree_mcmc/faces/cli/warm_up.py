@@ -102,7 +102,7 @@ COMPILED_PARTS: dict[str, Callable[[], None]] = {
 
 
 def run_part(name: str, to: str | None) -> float:
-    """Compile one part into the folder ``to``, or the user's own if None, and return the number of seconds it took.
+    """Compile the part COMPILED_PARTS[name] into the folder ``to``, or the user's own if None, and return the seconds.
 
     Raise an OSError if the code cannot be written.
     """
@@ -132,7 +132,10 @@ def check_folder(to: str | None) -> Path:
 
 
 def warm_up(args: argparse.Namespace) -> None:
-    """Run the command warm-up: compile everything that is not on disk yet, and print the progress."""
+    """Run the command warm-up: compile everything that is not on disk yet, and print the progress.
+
+    ``args`` has the options ``to`` (folder or None), ``jobs`` (processes, or None for as many as cores) and ``quiet``.
+    """
     folder = check_folder(args.to)
     jobs = min(args.jobs or n_cores(), len(COMPILED_PARTS))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:

@@ -29,8 +29,9 @@ MIN_FIGURE_WIDTH = 4.4
 class TreeCanvas:
     """Axes for a tree, in which a unit is an inch, or less if the drawing would not fit.
 
-    ``x`` (n_nodes,) is the middle and ``y`` the top of the box of each node. ``inner`` and ``leaves`` are the nodes
-    with and without children, in preorder. ``scale`` is the length of a unit in inches.
+    ``x`` (n_nodes,) is the middle and ``y`` the top of the box of each node, ``height`` the height of the boxes of
+    nodes with children. ``inner`` and ``leaves`` are the nodes with and without children, in preorder. ``scale`` is the
+    length of a unit in inches, at most 1.
 
     Parameters
     ----------
@@ -87,7 +88,10 @@ class TreeCanvas:
         self._set_scale(ax, np.array([max(width, self.column), -bottom]) + 2.0 * DRAWING_MARGIN)
 
     def _set_scale(self, ax: Axes | None, size: np.ndarray) -> None:
-        """Set ``ax`` and ``scale``, and the limits of the axes around ``middle``, for a drawing of this size."""
+        """Set ``ax`` (a new figure if None) and ``scale``, and the limits of the axes around ``middle``.
+
+        ``size`` (2,) is the width and height of the drawing in inches.
+        """
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -111,7 +115,10 @@ class TreeCanvas:
         self.ax.text(x, y, text, fontsize=FONT_SIZE * self.scale * fit, **options)
 
     def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
-        """Draw rectangles of one width. ``x`` is the middle of their lower edges, which are at ``bottom``."""
+        """Draw rectangles of one width. ``x`` is the middle of their lower edges, which are at ``bottom``.
+
+        ``x``, ``bottom`` and ``height`` may be arrays; ``kwargs`` are for matplotlib.
+        """
         options = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
         self.ax.bar(x, height, width, bottom, facecolor=color, **options)
 
@@ -126,7 +133,7 @@ class TreeCanvas:
             self.text_box(self.x[node], self.y[node], width, self.height, "\n".join(self.lines[node]), color)
 
     def draw_edge(self, node: int, child: int, word: str = "", **kwargs: Any) -> None:
-        """Draw the line from a node to its child, with a word at the bend."""
+        """Draw the line from a node to its child, with ``word`` (such as "yes") at the bend."""
         x, foot = self.x[node], self.y[node] - self.height
         bend = foot - LEVEL_GAP / 2.0
         line: dict[str, Any] = {"color": "0.55", "linewidth": 0.9, "zorder": 0, "solid_joinstyle": "miter", **kwargs}
@@ -155,7 +162,8 @@ class TreeCanvas:
 def slot_layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the nodes in preorder, and the horizontal position (in slots) and the depth of every node.
 
-    Nodes without children have one slot each. The others are in the middle above their first and last child.
+    ``children`` are the children of each node, of which 0 is the root. Nodes without children have one slot each. The
+    others are in the middle above their first and last child.
     """
     x, depth = np.zeros(len(children)), np.zeros(len(children), dtype=np.int64)
     order, pending, n_slots = [], [0], 0
@@ -178,7 +186,7 @@ def class_label(label: Any) -> str:
 
 
 def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]:
-    """Return conditions as at most ``most_lines`` lines of about ``line_letters`` letters.
+    """Return text such as "age <= 30, weight > 5" as at most ``most_lines`` lines of about ``line_letters`` letters.
 
     No line ends between a sign such as ≤ and its threshold.
     """

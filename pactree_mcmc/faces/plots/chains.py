@@ -272,7 +272,10 @@ def plot_split_frequencies(
 
 
 def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> None:
-    """Draw a point for each cell and split: its exact probability across, its frequency in the draws up."""
+    """Draw a point for each cell and split of ``support``: its exact probability across, its frequency in the draws up.
+
+    Bars are two Monte-Carlo standard errors.
+    """
     exact_support = truth.support(0.0)
     probability_of = dict(zip(exact_support.key, exact_support.probability, strict=True))
     exact = np.array([probability_of.get(key, 0.0) for key in support.key])
@@ -287,7 +290,10 @@ def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> N
 
 
 def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Support) -> None:
-    """Draw a point for each cell, split and chain: frequency in the other chains across, in this chain up."""
+    """Draw a point for each cell, split and chain: frequency in the other chains across, in this chain up.
+
+    The halves of a single chain count as two chains.
+    """
     in_draw = support.by_tree[:, post.tree_of_draw].astype(np.float64)
     names, one, others = [f"chain {c}" for c in range(post.n_chains)], "chain", "chains"
     if post.n_chains == 1:
@@ -314,7 +320,10 @@ def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Suppor
 
 
 def _draw_band(ax: Axes, in_draw: np.ndarray) -> None:
-    """Draw the band of `plot_split_frequencies` for indicators (m, chains, draws) of cells and splits."""
+    """Draw the band of `plot_split_frequencies`, nothing if there are too few draws for an effective sample size.
+
+    ``in_draw`` (m, chains, draws) is 1 if the tree of a draw has a cell or split, else 0.
+    """
     m, chains, draws = in_draw.shape
     if draws < MIN_DRAWS_PER_CHAIN or m == 0:
         return
@@ -385,7 +394,11 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
 
 
 def _uncertain_splits(support: Support, in_draw: np.ndarray, n: int) -> list[int]:
-    """Return the ``n`` splits whose probability is nearest to one half; of those in the same draws, the first."""
+    """Return the indices in ``support`` of the ``n`` splits whose probability is nearest to one half.
+
+    ``in_draw`` (m, chains, draws) is True if the tree of a draw has cell or split m. Of splits in the same draws only
+    the first is taken.
+    """
     splits: dict[bytes, int] = {}
     for i in np.argsort(np.abs(support.probability - 0.5), kind="stable").tolist():
         if support.kind[i] == "split":

@@ -130,11 +130,13 @@ class Dependence(NamedTuple):
     """Predictions of some outputs at the values of one feature, for rows whose other features stay as they are."""
 
     axis: FeatureAxis
+    """The feature, and the pieces of its range on which predictions are constant."""
     by_row: np.ndarray
     """(pieces of the axis, rows, outputs) prediction of the posterior."""
     lower: np.ndarray
     """(pieces, outputs) lower end of the credible interval of the mean over the rows."""
     upper: np.ndarray
+    """(pieces, outputs) upper end."""
 
     @property
     def mean(self) -> np.ndarray:
@@ -152,7 +154,11 @@ def partial_dependence(
     most_pieces: int,
     outputs: list[int],
 ) -> Dependence:
-    """Return the partial dependence of some ``outputs`` on a feature, averaged over ``rows`` (n, p) of numbers."""
+    """Return the partial dependence of some ``outputs`` (indices) on a feature, for ``rows`` (n, p) of numbers.
+
+    The credible intervals, of probability ``coverage``, are from ``n_trees`` draws of a tree and its leaf parameters.
+    The axis of the feature has at most ``most_pieces`` pieces, cut at the thresholds of these trees.
+    """
     rng = read_generator(rng)
     post = posterior._draws_that_predict(n_trees, rng)
     axis = feature_axis(posterior.model, feature, _spaced_trees(post, n_trees), most_pieces)
@@ -166,7 +172,7 @@ def partial_dependence(
 
 
 def _spaced_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
-    """Return the distinct trees of ``n_trees`` evenly spaced draws."""
+    """Return the distinct trees among those of ``n_trees`` evenly spaced draws."""
     return [post.distinct_tree(t) for t in np.unique(trees_of_spaced_draws(post, n_trees)).tolist()]
 
 
@@ -282,7 +288,10 @@ def plot_shap(
 
 
 def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -> str:
-    """Return the title of a plot of Shapley values: base value and prediction of one row, or the number of rows."""
+    """Return the title of a plot of Shapley values: base value and prediction of one row, or the number of rows.
+
+    ``column`` is that of the output or class, ``n_left_out`` the number of features that are not shown.
+    """
     rows = f"mean over {n_rows} rows"
     if n_rows == 1:
         base = shap.base[column]
@@ -293,7 +302,7 @@ def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -
 
 
 def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
-    """Return the name of a feature, and its value if a number is given."""
+    """Return the name of feature ``k``, and its value ("x0 = 3") if a number, or the index of a category, is given."""
     name = style.shortened(model.columns.names[k], MAX_FEATURE_LETTERS)
     if number is None:
         return name

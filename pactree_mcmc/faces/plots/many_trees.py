@@ -116,9 +116,9 @@ class TreeEdges(NamedTuple):
     """Edges between nodes with training rows, of several trees."""
 
     ends: np.ndarray
-    """(m, 2, 2): mean position of the rows and depth, of the upper and the lower node."""
+    """(m, 2, 2): mean position of the rows, in (0, 1), and depth, first of the upper, then of the lower node."""
     tree: np.ndarray
-    """(m,) int64: number of the tree."""
+    """(m,) int64: index of the tree among those that were asked for."""
     feature: np.ndarray
     """(m,) int64: feature that the upper node splits on."""
     depth: int
@@ -128,7 +128,8 @@ class TreeEdges(NamedTuple):
 def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
     """Return the edges of the distinct trees ``numbers``, between nodes with training rows.
 
-    The position of a node is the mean position of its training rows, which are sorted by the leaves of the last tree.
+    The position of a node is the mean position of its training rows, as a fraction of all. The rows are sorted by the
+    leaves, from left to right, of the last of these trees.
     """
     trees, merged_rows = post.coded_trees.take(numbers), identifying_rows(post.model)[0]
     tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
@@ -166,7 +167,7 @@ def _draw_edges(ax: Axes, post: SampledPosterior, edges: TreeEdges, counts: np.n
     """Draw the edges of trees, and return the lines of a legend of their colours.
 
     ``counts`` is how often each tree was drawn; edges of trees that were not drawn are left out. ``opacity`` is that of
-    an edge of one draw.
+    an edge of one draw; an edge of n draws has 1 - (1 - opacity)^n.
     """
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
@@ -274,7 +275,7 @@ def _draw_trees(ax: Axes, distances: TreeDistances, place: np.ndarray, mode_of_d
 def _typical_draw(post: SampledPosterior, mode: Mode, distances: TreeDistances, in_mode: np.ndarray) -> int:
     """Return the index, among the draws on the map, of the typical tree of a mode.
 
-    ``in_mode`` (draws,) is True for the draws of the mode.
+    The mode is a cluster of trees; ``in_mode`` (draws,) is True for its draws.
     """
     for t in np.unique(distances.tree[in_mode]).tolist():
         if post.distinct_tree(t) == mode.tree:

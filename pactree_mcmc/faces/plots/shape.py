@@ -95,9 +95,10 @@ class OutputStrip(NamedTuple):
 
 
 def output_strips(shape: Shape) -> dict[int, list[OutputStrip]]:
-    """Return the outputs of each leaf of a shape, in the order of the outputs; none if leaves have no values.
+    """Return the outputs of each leaf of a shape, by node; empty lists if leaves have no values.
 
-    Of two classes the last one is listed. Of more than 8 classes those with the largest mean in some leaf are.
+    They are in the order of the outputs. Of two classes the last one is listed, of more than 8 classes those with the
+    largest mean in some leaf, and of more than 8 outputs of a regression the first ones.
     """
     table, is_classes = shape.leaves, shape.tree.classes is not None
     out: dict[int, list[OutputStrip]] = {int(node): [] for node in table["node"]}
@@ -168,9 +169,9 @@ def _draw_strip(canvas: TreeCanvas, x: float, y: float, width: float, place: np.
 
 
 def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
-    """Return the children of each node of a binary tree, whose nodes are numbered in preorder.
+    """Return the children (left, right) of each node of a binary tree, whose nodes are numbered in preorder.
 
-    ``leaves`` are the nodes without children.
+    ``leaves`` are the nodes without children, for which the list is empty.
     """
     children: list[list[int]] = [[] for _ in range(n_nodes)]
     # nodes that wait for a child, the lowest last
@@ -186,7 +187,7 @@ def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
 
 
 def _condition_lines(words: str) -> list[str]:
-    """Return the condition of a split in lines, its interval in a line of its own."""
+    """Return the condition of a split, such as "x0 <= 3 [2, 4]", in lines, its interval in a line of its own."""
     condition, bracket, interval = words.partition(" [")
     return [*wrap_conditions(condition, SPLIT_LINE_LETTERS + 4, 5), *([f"[{interval}"] if bracket else [])]
 
@@ -234,7 +235,10 @@ def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, m
 
 
 def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
-    """Draw the boxes of a consensus tree: the more probable, the darker the box and the thicker the edge."""
+    """Draw the boxes of a consensus tree: the more probable, the darker the box and the thicker the edge.
+
+    Rows of a node that are in none of its children have a dashed box after these.
+    """
     n = len(tree.words)
     children = [tree.children(i) for i in range(n)]
     lines = {i: _consensus_node_lines(tree, i) for i in range(n)}

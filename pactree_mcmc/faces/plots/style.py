@@ -77,7 +77,8 @@ def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], **kwarg
 def two_standard_errors(indicators: list[np.ndarray]) -> np.ndarray:
     """Return two standard errors (2, m), below and above the means of m ``indicators``, cut at 0 and 1.
 
-    An indicator is a boolean array (chains, draws). The errors are NaN if they cannot be estimated.
+    An indicator is a boolean array (chains, draws). The errors, for matplotlib's ``errorbar``, are NaN if they are zero
+    or cannot be estimated.
     """
     mean, size = np.array([(np.mean(x), ess(x)) for x in indicators]).T
     error = 2.0 * np.sqrt(mean * (1.0 - mean) / size)
@@ -98,13 +99,17 @@ def evenly_spaced(n: int, most: int) -> np.ndarray:
 def training_rows_as_numbers(model: TreeModel, rows: np.ndarray) -> np.ndarray:
     """Return the training rows with these indices (m,) as numbers (m, p).
 
-    Every tree of the model routes the numbers as it routes these rows.
+    Categories become their indices. A number can differ from the value in the table, but every tree of the model sends
+    the numbers to the same leaves as the rows.
     """
     return model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
 
 
 def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
-    """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None."""
+    """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None.
+
+    Plots average predictions over these rows. Raise a ValueError if there are none.
+    """
     rows = training_rows_as_numbers(model, evenly_spaced(model.n_rows, most)) if X is None else model.columns.numbers(X)
     if len(rows) == 0:
         raise ValueError("X has no rows; give at least one.")
@@ -134,7 +139,7 @@ def feature_number(model: TreeModel, feature: Any) -> int:
 
 
 def output_column(model: TreeModel, label: Any) -> int:
-    """Return the column of the class or output ``label``, by default the last class, or the first output."""
+    """Return the column, in predictions, of the class or output ``label``; if None, the last class or first output."""
     labels = output_names(model)
     if model.classes_ is None and len(labels) == 1 and label is not None:
         raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
@@ -147,7 +152,7 @@ def output_column(model: TreeModel, label: Any) -> int:
 
 
 def output_label(model: TreeModel, column: int) -> str:
-    """Return the name of the values in a column: the mean of an output, or the probability of a class."""
+    """Return the text of an axis for a column of predictions: "mean", "mean of weight" or "P(yes)"."""
     if model.classes_ is not None:
         return f"P({shortened(str(model.classes_[column]), 24)})"
     names = output_names(model)

@@ -36,9 +36,10 @@ class FeatureAxis(NamedTuple):
     """A feature divided into pieces on which trees are constant."""
 
     feature: int
+    """Index of the feature."""
     name: str
     edges: np.ndarray
-    """(m + 1,) increasing ends of the pieces."""
+    """(m + 1,) increasing ends of the pieces; of a nominal feature -0.5, 0.5, ..., a piece for each category."""
     middles: np.ndarray
     """(m,) a value in each piece, or the number of a category."""
     labels: list[str] | None
@@ -51,10 +52,10 @@ class FeaturePlane(NamedTuple):
     x: FeatureAxis
     y: FeatureAxis
     rows: np.ndarray
-    """(len(y) * len(x) * m, p) rows of numbers, m for each rectangle."""
+    """(len(y) * len(x) * m, p) rows of numbers, m for each rectangle, by y, then by x."""
 
     def grid(self, values: np.ndarray) -> np.ndarray:
-        """Return values by rectangle, (len(y), len(x))."""
+        """Return values of the rows, one for each rectangle, as an array (len(y), len(x))."""
         return values.reshape(len(self.y.middles), len(self.x.middles))
 
 
@@ -188,7 +189,7 @@ def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pie
     """Return the axis of a feature (an index) over the range of its training values, cut at the thresholds of trees.
 
     If it would have more than ``most_pieces`` pieces, or leaves have a regression on the feature, it is cut into that
-    many pieces of equal width.
+    many pieces of equal width. The axis of a nominal feature has a piece for each category.
     """
     name, categories = model.columns.names[feature], model.columns.categories[feature]
     if categories is not None:
@@ -234,7 +235,11 @@ def feature_pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
 
 
 def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping[Any, Any] | None) -> np.ndarray:
-    """Return a number for each feature, (p,): that in ``given_values``, or the median or most frequent category."""
+    """Return a number for each feature, (p,): that in ``given_values``, or the median or most frequent category.
+
+    ``given_values`` has values by name or index, but none of the ``pair`` of features that vary. Categories become
+    their indices. Medians are of up to 1,000 training rows.
+    """
     rows = training_points(model, MAX_DRAWN_ROWS)[1]
     out = np.empty(model.n_features)
     for k in range(model.n_features):
@@ -273,7 +278,7 @@ def feature_plane(
 
 
 def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
-    """Return rows of numbers with the labels of categories in place of their numbers."""
+    """Return rows of numbers with the labels of categories in place of their numbers, for methods that take X."""
     if not model.columns.is_nominal.any():
         return rows
     out = rows.astype(object)
@@ -322,8 +327,8 @@ def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
 def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh: Any) -> None:
     """Draw training rows as points, in the colours of ``mesh``, or white if that is None.
 
-    The colour of a row is its y, or 1 if its class is that of ``column`` and 0 otherwise. Rows with one category are
-    spread at random within it.
+    The colour of a row is its y (the first of several outputs), or 1 if its class is that of ``column`` and 0
+    otherwise. Rows with one category are spread at random within it.
     """
     rows = style.evenly_spaced(model.n_rows, MAX_DRAWN_ROWS)
     place = style.training_rows_as_numbers(model, rows)[:, [plane.x.feature, plane.y.feature]]

@@ -97,7 +97,10 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
 
 
 def most_probable_tree(post: Posterior) -> tuple[Tree, str]:
-    """Return the most probable tree, and a title with its probability."""
+    """Return the most probable tree, of those drawn if the posterior is sampled, and a title.
+
+    The title has its probability, if known, or the fraction of the draws that are this tree.
+    """
     tree = post.map_tree()
     if isinstance(post, SampledPosterior):
         best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
@@ -163,7 +166,8 @@ class TreeDrawing(TreeCanvas):
     def draw_classes(self, heights: np.ndarray | None = None, bars_height: float = CLASS_BARS_HEIGHT) -> None:
         """Draw the leaves of a classification as bars above the most probable class, and the legend.
 
-        Bars have the ``heights`` (n_leaves, k), by default the probabilities, as fractions of ``bars_height`` inches.
+        Bars have the ``heights`` (n_leaves, k classes), by default the probabilities, as fractions of ``bars_height``
+        inches.
         """
         value = self.tree.value
         assert value is not None
@@ -182,7 +186,7 @@ class TreeDrawing(TreeCanvas):
 
 
 def _count_leaves(tree: Tree, node: int) -> int:
-    """Return the number of leaves below a node."""
+    """Return the number of leaves below a node, 1 for a leaf."""
     pending, n = [node], 0
     while pending:
         i = int(pending.pop())
@@ -313,7 +317,11 @@ def plot_leaves(
 
 
 def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
-    """Return the tree with the numbers of training rows and, if it has no values that fit, the means of these rows."""
+    """Return the tree with the numbers of training rows of all nodes, counted with weights, and with values.
+
+    If it has no values, or those of another number of classes, values are the means of y, or the fractions of classes,
+    of the rows of each node. ``leaf`` (n_rows,) is the leaf of each training row.
+    """
     weight, y = model.target.weights, model.target.values
     outputs = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)
     sums = [np.bincount(leaf, weight * column, tree.n_nodes) for column in (np.ones(len(y)), *outputs.T)]

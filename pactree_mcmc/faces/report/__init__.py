@@ -22,7 +22,7 @@ DEFAULT_TITLE = "Posterior over decision trees"
 def write_report(
     post: Posterior, path: AnyPath, truth: Posterior | None = None, title: str | None = None, command: str | None = None
 ) -> Path:
-    """Write the report of a posterior, as `Posterior.report` describes."""
+    """Write the report of a posterior as one HTML page, as `Posterior.report` describes, and return its path."""
     target = check_page_path(path)
     for name, text in (("title", title), ("command", command)):
         if text is not None and not isinstance(text, str):
@@ -49,7 +49,7 @@ def check_page_path(path: Any) -> Path:
 
 
 def small_html(post: Posterior) -> str:
-    """Return the verdict, a few numbers and the consensus tree as HTML without style sheet and script."""
+    """Return the verdict, a few numbers and the consensus tree as HTML for notebooks, without style and script."""
     from ...posterior.convergence import short_diagnosis
     from ...posterior.sampled import SampledPosterior
     from . import words

@@ -117,9 +117,9 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
 
 
 def rows_of_columns(**columns: Any) -> list[dict[str, Any]]:
-    """Return one dictionary, by column, for each entry of columns of equal length.
+    """Return a list of rows from ``columns`` of equal length: a dictionary, by name of the column, for each entry.
 
-    A column that is None becomes None in each dictionary.
+    A column that is None becomes None in each dictionary. Numbers of NumPy become those of Python.
     """
     m = max(len(column) for column in columns.values() if column is not None)
     lists = [[None] * m if column is None else column for column in columns.values()]
@@ -143,7 +143,10 @@ def check_truth(draws: SampledPosterior, truth: Any) -> Posterior | None:
 
 
 def _exactness_text(truth: Posterior) -> str:
-    """Return the words that say whether the values of ``truth`` are those of all trees, or of which part of them."""
+    """Return the words that say whether the values of ``truth`` are those of all trees, or of which part of them.
+
+    A part is known exactly if the sum is over the trees made of pieces that chains have visited.
+    """
     coverage = getattr(truth, "coverage", 1.0)
     if coverage == 1.0:
         return "exact values"
@@ -191,7 +194,10 @@ def _pad_to_one_length(*distributions: np.ndarray) -> list[np.ndarray]:
 
 
 def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each likely number of leaves: number, probability, exact probability or None."""
+    """Return a dictionary for each likely number of leaves (probability .005 or more), in ascending order.
+
+    It has the number, ``leaves``, its ``probability`` in the draws, and the ``exact`` one or None.
+    """
     pmfs = _pad_to_one_length(*(post.n_leaves_pmf() for post in (draws, truth) if post is not None))
     largest = np.max(pmfs, axis=0)
     likely_sizes = np.flatnonzero(largest >= MIN_LISTED_PROBABILITY)
@@ -257,8 +263,10 @@ def _path_rows(
 ) -> list[dict[str, Any]]:
     """Return a dictionary for each decision path: its conditions, probabilities, prediction, and the ends of its box.
 
-    ``colours`` are the features with a colour of their own. The colour of a path is the place of the feature of its
-    last split in this list, or N_COLORS.
+    Most names are those of `CommonPaths`. ``condition`` is that of the last split and ``conditions`` all of them,
+    ``value`` the prediction as text, ``exact`` the exact probability or None, ``top`` and ``bottom`` as of
+    `icicle_ends`. ``colours`` are the features with a colour of their own. The colour of a path is the index in this
+    list of the feature of its last split, or N_COLORS; -1 for path 0.
     """
     exact = None
     if has_path_probabilities(truth):
@@ -316,8 +324,8 @@ def _last_conditions(draws: SampledPosterior, paths: CommonPaths) -> list[str]:
 def icicle_ends(paths: CommonPaths) -> tuple[np.ndarray, np.ndarray]:
     """Return the upper and lower ends (m,) of the boxes of an icicle, one for each path, as fractions of its height.
 
-    A box has the height `CommonPaths.width`. The first child of a path begins where the path begins, and the other
-    children follow below.
+    An icicle shows paths as boxes, children to the right of their parent; 0 is its upper end. A box has the height
+    `CommonPaths.width`. The first child of a path begins where the path begins, and the other children follow below.
     """
     top, filled = np.zeros(len(paths.parent)), np.zeros(len(paths.parent))
     width = paths.width
@@ -329,7 +337,11 @@ def icicle_ends(paths: CommonPaths) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> list[dict[str, Any]]:
-    """Return the most probable trees drawn, for readers without JavaScript."""
+    """Return a dictionary for each of the three most probable trees drawn, for readers without JavaScript.
+
+    It has the ``text`` of the tree, the ``fraction`` of the draws, the unnormalised ``log_posterior``, and as ``level``
+    the posterior probability of all trees with a larger one, or None.
+    """
     log_posterior = ordering_log_posterior(draws, credible_set)
     log_posterior = np.where(draws.weight_of_tree > 0.0, log_posterior, -np.inf)
     order = np.argsort(-log_posterior, kind="stable")[:N_PRINTED_TREES]
@@ -353,8 +365,10 @@ def _first_lines(text: str) -> str:
 def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: np.ndarray) -> dict[str, Any]:
     """Return a map of up to 400 draws: ``points`` in the unit square, at distances that show those of the trees.
 
-    Equal trees of a chain are one point, with ``draws`` draws. ``fraction`` is the part of the squared distances that
-    the plane shows. ``mode_of_tree`` is the cluster of each distinct tree.
+    Equal trees of a chain are one point: a dictionary with its place ``x``, ``y``, its ``chain``, its distinct
+    ``tree``, the ``mode`` (cluster) of the tree, the number of its ``draws``, and the ``paths`` that the tree has.
+    ``fraction`` is the part of the squared distances that the plane shows, ``draws`` the number of all draws.
+    ``mode_of_tree`` is the cluster of each distinct tree.
     """
     distances = draws.tree_distances()
     place, part = classical_scaling(distances.matrix)
@@ -378,8 +392,8 @@ def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: 
 def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
     """Return a dictionary for each of the cells with probability nearest to one half, the most probable first.
 
-    A cell is the set of training rows in a node. It has words, rows, probability, its errors by chain and in all, and
-    the exact probability or None.
+    A cell is the set of training rows in a node. It has words, rows, probability with its standard error ``mcse``,
+    ``ess`` and ``rhat``, the probability in each chain (``by_chain``), and the exact probability or None.
     """
     support = draws.support(0.05)
     order = np.argsort(-np.minimum(support.probability, 1.0 - support.probability), kind="stable")
@@ -398,7 +412,11 @@ def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[d
 
 
 def _diagnosis_content(draws: SampledPosterior) -> dict[str, Any]:
-    """Return the table of `post.summary`, the acceptance of the moves as text, and effective sample sizes of trees."""
+    """Return the numbers of the diagnosis of a run by name.
+
+    They are the lines of `post.summary` (``rows``), the acceptance of the moves as text, effective sample sizes of
+    trees (``tree_ess``), and the differences between chains in the frequencies of cells (``asdsf``).
+    """
     table = draws.summary()
     rows = [
         {"name": truncate(name, MAX_CONDITIONS_LENGTH), **line} for name, line in table.to_dict(orient="index").items()
@@ -408,7 +426,10 @@ def _diagnosis_content(draws: SampledPosterior) -> dict[str, Any]:
 
 
 def _traces(draws: SampledPosterior) -> list[dict[str, Any]]:
-    """Return the log posterior and the number of leaves at evenly spaced draws, by chain."""
+    """Return a dictionary for the log posterior and one for the number of leaves, at evenly spaced draws.
+
+    It has the ``name``, the numbers of the ``draws`` (d,), and the values (chains, d) as ``chains``.
+    """
     at = evenly_spaced_integers(draws.n_draws, MAX_TRACE_POINTS)
     both = {"log posterior": draws.log_prior + draws.log_score, "number of leaves": draws.n_leaves}
     return [{"name": name, "draws": at, "chains": values[:MAX_TRACED_CHAINS, at]} for name, values in both.items()]

@@ -38,7 +38,10 @@ class FeatureEffect(NamedTuple):
 
     @property
     def strongest(self) -> tuple[int, list[float]] | None:
-        """Output to which the feature contributes most, with its importance and the interval, if it is known."""
+        """Index of the output to which the feature contributes most, and its importance with both ends of the interval.
+
+        None if the importance is not known.
+        """
         if self.importance is None:
             return None
         j = int(np.argmax(self.importance[:, 0]))
@@ -81,7 +84,8 @@ def feature_effects(post: SampledPosterior, features: list[int], outputs: list[i
 def direction_of(curve: np.ndarray, largest_range: float) -> str:
     """Return "increasing", "decreasing", "not monotone" or "flat" for a curve (m,) of mean predictions.
 
-    ``largest_range`` is the largest range of a curve of this output, with which a flat curve is compared.
+    ``largest_range`` is the largest range of a curve of this output over all features, with which a flat curve is
+    compared.
     """
     steps = np.diff(curve)
     total = float(np.abs(steps).sum())
@@ -96,8 +100,9 @@ def direction_of(curve: np.ndarray, largest_range: float) -> str:
 def curves_in_boxes(effects: list[FeatureEffect], width: float, height: float) -> list[list[dict[str, Any]]]:
     """Return the curve of each feature and output, by feature and then output, for a box of this size in pixels.
 
-    A curve is a dictionary with its ``band`` and its ``line`` as SVG paths, its ``direction``, and the ``ends`` of its
-    mean predictions. The curves of an output have one axis, so that their heights can be compared.
+    A curve is a dictionary with its ``band`` (credible interval) and its ``line`` (mean prediction) as SVG paths, its
+    ``direction``, and the smallest and largest mean prediction as ``ends``. The curves of an output have one axis, so
+    that their heights can be compared.
     """
     if not effects:
         return []

@@ -123,7 +123,8 @@ def _curve_heads(content: dict[str, Any]) -> list[str]:
 def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the size of the icicle, and for each path of `report_content` its box with a label that fits, in pixels.
 
-    The icicle shows decision paths as boxes, from the root to the right.
+    The icicle shows decision paths as boxes, from the root to the right. The dictionary has ``width``, ``height`` and
+    ``boxes``; a box has a gauge of its probability if it is high enough.
     """
     deepest = max(path["depth"] for path in paths)
     column = max((FULL_WIDTH - ROOT_WIDTH) / max(deepest, 1), 128.0)
@@ -156,7 +157,8 @@ def _fit_condition(condition: str, max_characters: int) -> str:
 def map_marks(points: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the marks of a map of trees with places in pixels and scales, and the places of the letters of modes.
 
-    ``points`` are those of `report_content`. There are letters only if there are several modes.
+    ``points`` are those of `report_content`. A mark is (point, x, y, scale), a letter (mode, x, y). There are letters
+    only if there are several modes, which are clusters of trees.
     """
     inner = MAP_SIZE - 2 * MAP_MARGIN
     x = np.array([MAP_MARGIN + inner * round(point["x"], 4) for point in points])
@@ -179,7 +181,8 @@ def mode_letter(mode: int) -> str:
 def trace_lines(quantity: dict[str, Any]) -> dict[str, Any]:
     """Return the trace of one quantity as points of SVG lines, a line for each chain, in pixels.
 
-    ``quantity`` has its name, the numbers of the draws shown, and the values of each chain at these draws.
+    ``quantity`` has its name, the numbers of the draws shown, and the values of each chain at these draws. The
+    dictionary also has the name, the range of the values as text (``ends``), and the size.
     """
     draws, chains = quantity["draws"], quantity["chains"]
     finite_values = chains[np.isfinite(chains)]

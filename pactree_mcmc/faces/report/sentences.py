@@ -22,7 +22,9 @@ MAX_NAMED = 3
 def features_sentence(target: str, inclusion: list[dict[str, Any]], effects: list[FeatureEffect]) -> str:
     """Return a sentence that names the features in at least half of the trees, the most important first.
 
-    ``target`` is the name of what is predicted. ``inclusion`` and ``effects`` have an entry for each listed feature.
+    ``target`` is the name of what is predicted. ``inclusion`` (with the probability that a tree splits on the feature)
+    and ``effects`` have an entry for each listed feature. The importance is that of `FeatureEffect`, if known, else the
+    probability.
     """
     frequent = [i for i, line in enumerate(inclusion) if line["probability"] >= 0.5]
     if not frequent:

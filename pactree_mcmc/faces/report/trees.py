@@ -88,7 +88,9 @@ class CommonPaths(NamedTuple):
 def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths:
     """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees).
 
-    Without ``join_cuts``, splits that lead to different cells of training rows are different.
+    These are up to 300 paths of up to 8 splits that a random training row takes in a random tree with probability .004
+    or more. Without ``join_cuts``, splits that lead to different cells of training rows are different; with it, cuts of
+    an ordered feature are joined, whatever their thresholds.
     """
     of_node, parents, splits, children = _all_paths(post, join_cuts)
     weight, m = post.weight_of_tree[post.cells.tree_of_node], len(parents)
@@ -173,7 +175,10 @@ def _all_paths(
 
 
 def _cut_interval(post: SampledPosterior, splits: list[int]) -> tuple[float, float, float]:
-    """Return the median of the thresholds of some nodes and the ends of their 90 % interval; NaN if there are none."""
+    """Return the median of the thresholds of some nodes and the ends of their 90 % interval, weighted by draws.
+
+    All are NaN for splits of a nominal feature, and for [-1], the root.
+    """
     nodes = np.array(splits)
     if nodes[0] < 0 or post.distinct_trees.categories[nodes[0]] >= 0:
         return np.nan, np.nan, np.nan
@@ -257,9 +262,10 @@ def pack_trees(
 ) -> dict[str, Any]:
     """Return about ``most`` trees as a dictionary for page.js, with tables of their splits, leaves and features.
 
-    ``nodes`` of a tree are in preorder: the number of a split, or ``-1 - i`` for leaf i. ``paths`` are the decision
-    paths of its nodes, without those below a node that is not on a path. ``mode_of_tree`` is the cluster of each
-    distinct tree.
+    ``nodes`` of a tree are in preorder: the number of a split, or ``-1 - i`` for leaf i. ``weight`` is its fraction of
+    the draws chosen, ``fraction`` that of all draws, and ``level`` the posterior probability of all trees with a larger
+    log posterior, or None. ``paths`` are the decision paths of its nodes, without those below a node that is not on a
+    path. ``mode_of_tree`` is the cluster of each distinct tree.
     """
     chosen_trees, weight, description = select_trees(post, credible_set, most)
     trees, nodes, offset = post.distinct_trees, post.coded_trees.nodes_of(chosen_trees), post.coded_trees.offset
@@ -305,7 +311,7 @@ def ordering_log_posterior(post: SampledPosterior, credible_set: CredibleSet | N
 
 
 def _distinct_splits(post: SampledPosterior, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first place in ``inner`` of each distinct split, and the number of the split of each entry.
+    """Return the index in ``inner`` at which each distinct split first occurs, and the split's number for each entry.
 
     ``inner`` are nodes with a split, numbered over all trees.
     """
@@ -323,7 +329,10 @@ def _distinct_splits(post: SampledPosterior, inner: np.ndarray) -> tuple[np.ndar
 def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """Return a table of the distinct leaves among ``leaves`` (m,), and the line (m,) of each of these nodes.
 
-    Leaves are equal if they have the same rows, values, distributions and text. Numbers are rounded for the page.
+    The table has an entry for each distinct leaf in lists by name: ``rows``, ``values`` (predictions; of K classes the
+    first K - 1 probabilities), ``words``, parameters of the predictive ``distributions`` and of the posterior of the
+    mean (``expectations``). A list is None if leaves have no such thing. Leaves are equal if all these are. Numbers are
+    rounded for the page.
     """
     model, m = post.model, len(leaves)
     values = post.node_values[leaves] if has_values_by_leaf(model) else np.empty((m, 0))
@@ -409,7 +418,10 @@ def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[i
 
 
 def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
-    """Return feature ``k`` for page.js: its name, its kind, its levels or categories, and if values may be missing."""
+    """Return feature ``k`` for page.js: its name, its kind, its levels or categories, and if values may be missing.
+
+    ``twin`` is True if some of its training values are missing.
+    """
     columns = post.model.columns
     kind, categories = columns.kind(k), columns.categories[k]
     feature: dict[str, Any] = {
@@ -428,8 +440,9 @@ def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
 def _split_content(post: SampledPosterior, feature: int, node: int) -> list[Any]:
     """Return the split of a node for page.js: feature, threshold or categories, default side, text of the threshold.
 
-    ``feature`` is the place of the feature in the page. The threshold is None if the split divides missing from known
-    values. The categories are those that go left, and the default side is 1 for left.
+    ``feature`` is the index of the feature among those of the page. The threshold is None if the split divides missing
+    from known values. The categories are the indices of those that go left. The default side, of missing and unknown
+    values, is 1 for left. Only a split at a number has a text.
     """
     trees = post.distinct_trees
     mask, default = int(trees.categories[node]), int(trees.default_left[node])

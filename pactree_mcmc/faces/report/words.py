@@ -72,7 +72,10 @@ def significant_digits(x: float | None, digits: int = 3) -> str:
 
 
 def describe_model(model: TreeModel) -> dict[str, Any]:
-    """Return a dictionary with the number of rows, the names of features and classes, and the model as text."""
+    """Return a dictionary with the number of rows, the features, the nominal ones, the classes, and the model as text.
+
+    The features are given by name. The classes are None for a regression.
+    """
     return {
         "n_rows": model.n_rows,
         "features": list(model.columns.names),

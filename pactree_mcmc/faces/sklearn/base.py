@@ -84,9 +84,9 @@ class TrainingRows(NamedTuple):
     """(n,) int64: index of each row in the X of the caller."""
 
     def sample(self, most: int, seed: int, *, each_class: bool) -> TrainingRows:
-        """Return ``most`` rows drawn at random, in their original order, or all rows if there are not more.
+        """Return ``most`` rows drawn at random without replacement, in their order, or all rows if there are not more.
 
-        If ``each_class``, a row of each class that is missing in the sample is added.
+        If ``each_class``, a row of each class that is missing in the sample is added, beyond ``most``.
         """
         n = len(self.y)
         if n <= most:
@@ -106,19 +106,22 @@ class TrainingRows(NamedTuple):
 
 
 def default_work(n_rows: int) -> float:
-    """Return the default of ``work``, about the number of rows that the moves of a fit visit in total."""
+    """Return the default of ``work`` for this number of training rows.
+
+    ``work`` bounds the length of a run: it is about the number of rows that its moves visit in total.
+    """
     return DEFAULT_WORK * math.sqrt(max(n_rows, ROWS_OF_MORE_WORK) / ROWS_OF_MORE_WORK)
 
 
 def default_trees(n_rows: int) -> int:
-    """Return the default number of trees drawn."""
+    """Return the default number of trees drawn: 1000, above 20,000 rows 1000 * 20,000 / n_rows, but at least 100."""
     return max(MIN_TREES, DEFAULT_TREES * ROWS_OF_FEWER_TREES // max(n_rows, ROWS_OF_FEWER_TREES))
 
 
 def exact_posterior(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
     """Return the exact posterior, or ``n_trees`` independent draws from it if predicting with it would be slow.
 
-    None if the exact sum over all trees is too large.
+    None if the exact sum over all trees needs more than MAX_EXACT_CELLS cells, or the model has no exact sum.
     """
     truth = solve_if_small(model, MAX_EXACT_CELLS)
     return truth if truth is None or truth.graph.n_edges <= MAX_EXACT_SPLITS else truth.sample(n_trees, seed)
@@ -163,7 +166,7 @@ class BayesianTree(BaseEstimator):
     split_counts_: np.ndarray
     """(p,) mean number of splits of a tree on each feature."""
     monte_carlo_error_: float
-    """Monte-Carlo standard error of a prediction; 0 if exact, NaN with one chain."""
+    """Monte-Carlo standard error of a prediction, in standard deviations of y; 0 if exact, NaN with one chain."""
     n_features_in_: int
     """Number of columns of X."""
     feature_names_in_: np.ndarray
@@ -353,7 +356,8 @@ class BayesianTree(BaseEstimator):
     def _choose(self, build: Any, rows: TrainingRows, seed: int, executor: Executor) -> Choice:
         """Return the tree prior, the leaf and the power: those that the user gave, otherwise chosen by the data.
 
-        ``build`` returns the model of a choice on ``rows``.
+        ``prior="stated"`` takes defaults instead of a choice. ``build(choice)`` returns the model of a choice on
+        ``rows``.
         """
         stated = parts.stated_tree_prior(self.tree_prior, self.max_depth)
         leaf = self._default_leaf(rows.y) if self.leaf is None else self.leaf
@@ -385,9 +389,10 @@ class BayesianTree(BaseEstimator):
         return post
 
     def _set_error_and_counts(self, *, independent: bool) -> None:
-        """Set ``split_counts_`` and ``monte_carlo_error_``.
+        """Set ``split_counts_`` and ``monte_carlo_error_`` after a fit.
 
-        ``independent`` is True if the posterior is exact or has independent draws.
+        ``independent`` is True if the posterior is exact or has independent draws. Otherwise the error is estimated
+        from the variance between chains.
         """
         post = self.posterior_
         self.__dict__.pop("feature_importances_", None)

@@ -69,7 +69,7 @@ MAX_LEFT_OUT_ROWS = 5000
 def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
     """Return the tree prior of an estimator with ``max_depth`` set, unless that is None.
 
-    If ``tree_prior`` is None the default one is returned.
+    If ``tree_prior`` is None it is the default one. Raise a ValueError if ``tree_prior`` has a limit of its own too.
     """
     prior = DEFAULT_TREE_PRIOR if tree_prior is None else tree_prior
     if max_depth is None:
@@ -85,7 +85,8 @@ def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
 def stated_split_prior(split_prior: Any, min_samples_leaf: Any, n_rows: int) -> Any:
     """Return the split prior of an estimator, with the smallest number of rows in a leaf if this is not 1.
 
-    If ``split_prior`` is None the default one is returned.
+    If ``split_prior`` is None it is ``LocalCuts()``, with at most MAX_CUTS cuts a feature if there are many rows. Raise
+    a ValueError if ``min_samples_leaf`` cannot be combined with it.
     """
     if split_prior is None:
         split_prior = LocalCuts() if n_rows <= ROWS_OF_LIMITED_CUTS else LocalCuts(max_cuts=MAX_CUTS)
@@ -155,7 +156,7 @@ def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
 
 
 class Choice(NamedTuple):
-    """A tree prior, a leaf, and the power of the likelihood."""
+    """A tree prior, a leaf, and the power of the likelihood, which a fit chooses unless the user gives them."""
 
     tree_prior: Any
     """Prior on the size of trees."""
@@ -173,10 +174,11 @@ def choose_by_evidence(
     rng: Any = None,
     executor: Executor | None = None,
 ) -> Choice:
-    """Choose one of the tree priors ``trees`` and one of ``leaves`` by expectation-maximisation.
+    """Choose one of the tree priors ``trees`` and one of the leaf models ``leaves`` by expectation-maximisation.
 
     ``build`` returns the model of a choice. A search can end in a local maximum, so one search starts from each of
     ``starts``. If the searches end differently, the result with the highest density of left-out rows is returned.
+    ``rng`` is the seed; ``executor`` runs the chains.
     """
     sources = np.random.SeedSequence(rng).spawn(MAX_SEARCH_ROUNDS + 1)
     results = list(dict.fromkeys(_search_from(build, first, trees, leaves, sources, executor) for first in starts))
@@ -195,7 +197,8 @@ def _search_from(
 ) -> Choice:
     """Return the choice at the end of one search by expectation-maximisation that starts from ``choice``.
 
-    ``sources`` are seeds, one for the short run of each round. The search ends early if the choice stays the same.
+    A round draws trees under the choice by a short run, and takes the tree prior and the leaf under which these trees
+    are most probable. ``sources`` are seeds, one for each round. The search ends early if the choice stays the same.
     """
     start: Any = "grown"
     for source in sources[:MAX_SEARCH_ROUNDS]:
@@ -229,10 +232,11 @@ def _best_left_out(
 
 
 def log_density_left_out(post: SampledPosterior, power: float) -> float:
-    """Return the mean over rows of the log density of a row given all others.
+    """Return the weighted mean over rows of the log density (nats) of a row given all others, of up to 5000 rows.
 
     It is estimated from the draws by importance weights, which are truncated at their mean times the square root of
-    their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user.
+    their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user. The
+    density of the row left out has power one.
     """
     left_out = rows_left_out(post, power, MAX_LEFT_OUT_ROWS)
     mean = log_mean(-left_out.score_gain, axis=0)
@@ -242,12 +246,12 @@ def log_density_left_out(post: SampledPosterior, power: float) -> float:
 
 
 def class_leaf_grid(n_classes: int) -> list[DirichletMultinomial]:
-    """Return the grid of leaves among which the prior of a classification is chosen."""
+    """Return the grid of leaves among which the prior of a classification is chosen, for PSEUDO_COUNT_GRID."""
     return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_COUNT_GRID]
 
 
 def number_leaf_grid(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
-    """Return the grid of leaves among which the prior of a regression is chosen.
+    """Return the grid of leaves among which the prior of a regression is chosen, for NOISE_GRID and A0_GRID.
 
     Their noise variance is a fraction of ``variance``, the variance of y. It is at least gap^2 / 12, the variance of
     rounding to a grid whose step is the smallest gap between two values of y.
@@ -259,12 +263,19 @@ def number_leaf_grid(y: np.ndarray, variance: float) -> list[NormalInverseGamma]
 
 
 def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGamma:
-    """Return a normal leaf whose prior noise variance is about ``fraction`` times ``variance``, the variance of y."""
+    """Return a normal leaf whose prior noise variance is about ``fraction`` times ``variance``, the variance of y.
+
+    ``a0`` is half the number of rows that this prior is worth. The prior variance of the leaf mean is the noise
+    variance divided by ``fraction``, about the variance of y.
+    """
     return NormalInverseGamma(k0=fraction, a0=a0, b0=a0 * fraction * variance)
 
 
 def search_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
-    """Return the choices with which searches start: the first one, and others of less noise and larger trees."""
+    """Return the choices with which searches start: the first one, and others of less noise and larger trees.
+
+    ``trees`` is the grid of tree priors, and ``variance`` the variance of y.
+    """
     larger = trees[min(START_PRIOR_INDEX, len(trees) - 1)]
     return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in START_NOISE)]
 
@@ -299,9 +310,10 @@ def _short_run(
 
 
 def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
-    """Return the one of ``priors`` with the largest mean log prior of the trees drawn.
+    """Return the one of ``priors`` with the largest mean over the draws of the log prior of the tree.
 
-    A leaf that has no possible split contributes no factor.
+    The prior is the product of P(split) of each node with a split and 1 - P(split) of each leaf that has a possible
+    split, both at its depth. Which split a node has is left out, since all ``priors`` agree in it.
     """
     if len(priors) == 1:
         return priors[0]
@@ -318,9 +330,10 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
 
 
 def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
-    """Return a bool array (n_nodes,), True for leaves of the drawn trees whose cells have a possible split.
+    """Return a bool array (n_nodes,), True for leaves of the drawn trees that could be split further.
 
-    The depth limit and the smallest number of rows of a leaf count too. ``depth`` (n_nodes,) is the depth of each node.
+    A leaf could not if its rows differ in no feature, it is at the depth limit, or every split leaves too few rows in a
+    leaf. Nodes are those of the distinct trees, one tree after another; ``depth`` (n_nodes,) is the depth of each.
     """
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
@@ -350,7 +363,10 @@ def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray
 
 
 def _most_likely_leaf(post: SampledPosterior, leaves: list[Any]) -> Any:
-    """Return the one of ``leaves`` with the largest mean log score of the trees drawn."""
+    """Return the one of the leaf models ``leaves`` with the largest mean over the draws of the log score of the tree.
+
+    The log score is the sum over the leaves of the tree of the log marginal likelihood of their rows.
+    """
     if len(leaves) == 1:
         return leaves[0]
     is_leaf, target = post.distinct_trees.feature == LEAF, post.model.target
@@ -366,5 +382,5 @@ def _most_likely_leaf(post: SampledPosterior, leaves: list[Any]) -> Any:
 
 
 def _weight_of_node(post: SampledPosterior) -> np.ndarray:
-    """Return for each node of the distinct trees (n_nodes,) the fraction of the draws whose tree contains this node."""
+    """Return for each node of the distinct trees (n_nodes,) the fraction of the draws that are its tree."""
     return np.repeat(post.weight_of_tree, np.diff(post.distinct_trees.offset))

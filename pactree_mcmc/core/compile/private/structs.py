@@ -46,7 +46,7 @@ class StructType(types.Type):
         return places
 
     def kind_of(self, name: str) -> types.Type:
-        """Return the type of the field ``name``."""
+        """Return the type of the field ``name``, of an inner NamedTuple that of a pointer to it."""
         kind = self.places[name][1]
         return kind.struct if isinstance(kind, InnerType) else kind
 
@@ -63,14 +63,17 @@ class InnerType(types.Type):
 
 
 def n_words(kind: types.Type) -> int:
-    """Return the number of words of a field: 5 + 2 ndim of an array, 1 of a number or a pointer, a sum of a struct."""
+    """Return the number of 64-bit words that a field takes: 5 + 2 ndim for an array, 1 for a number or a pointer.
+
+    A NamedTuple in another one takes the sum over its fields.
+    """
     if isinstance(kind, InnerType):
         return sum(n_words(field) for _, field in kind.struct.fields)
     return 5 + 2 * kind.ndim if isinstance(kind, BlockType) else 1
 
 
 class PackedRecord:
-    """Packed form of a NamedTuple, which keeps the arrays alive."""
+    """Packed form of a NamedTuple: an int64 array ``words`` with its ``address``. It keeps the arrays alive."""
 
     __slots__ = ("_alive", "_numba_type_", "address", "words")
 
@@ -84,7 +87,7 @@ class PackedRecord:
 
 
 def _pack_record(value: Any) -> tuple[StructType, list[int], Any]:
-    """Return the type of a NamedTuple, its words, and objects that must stay alive."""
+    """Return the type of a NamedTuple, its 64-bit words, and the objects to whose memory these refer."""
     kinds, words, alive = zip(*map(_pack_field, value), strict=True)
     return _cached_struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], alive
 
@@ -96,7 +99,7 @@ def _cached_struct_type(class_name: str, names: tuple[str, ...], kinds: tuple[ty
 
 
 def _pack_field(value: Any) -> tuple[types.Type, list[int], Any]:
-    """Return the type of a field, its words, and objects that must stay alive."""
+    """Return the type of a field, its 64-bit words, and the object to whose memory these refer, or None."""
     if isinstance(value, np.ndarray):
         kind = _block_type(value.dtype, value.ndim, "C" if value.flags.c_contiguous else "A")
         words = [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
@@ -131,11 +134,12 @@ def _block_type(dtype: np.dtype, ndim: int, layout: str) -> BlockType:
 
 @register_model(StructType)
 class _StructModel(models.OpaqueModel):
-    pass
+    """numba's data model of a struct: a pointer without further type."""
 
 
 @unbox(StructType)
 def _unbox(kind: Any, obj: Any, c: Any) -> Any:
+    """Generate code that takes the ``address`` of a `PackedRecord` when Python calls compiled code with it."""
     number = c.pyapi.object_getattr_string(obj, "address")
     value = c.pyapi.long_as_voidptr(number)
     c.pyapi.decref(number)
@@ -144,6 +148,8 @@ def _unbox(kind: Any, obj: Any, c: Any) -> Any:
 
 @infer_getattr
 class _Fields(AttributeTemplate):
+    """Type inference of ``struct.name``."""
+
     key = StructType
 
     def generic_resolve(self, kind: StructType, name: str) -> types.Type | None:
@@ -152,6 +158,7 @@ class _Fields(AttributeTemplate):
 
 @lower_getattr_generic(StructType)
 def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: str) -> Any:
+    """Generate code that reads the field ``name``: a number, or a pointer to the words of an array or a struct."""
     at, field = kind.places[name]
     place = builder.gep(value, [ir.Constant(ir.IntType(64), at)], inbounds=True)
     if isinstance(field, InnerType):
