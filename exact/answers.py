@@ -203,6 +203,7 @@ def mean_and_variance(
     """Return the posterior mean and variance (m,) of functions that are sums over the leaves and splits of a tree.
 
     ``of_leaf`` (n_cells, m) are the terms of leaves, ``of_split`` (n_edges, m), or (0, m) for zeros, those of splits.
+    ``log_inside`` is from `log_sums`.
     """
     m = of_leaf.shape[1]
     n_per_pass = max(1, COLUMN_BYTES // (16 * graph.n_slots))

@@ -160,7 +160,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
 
 
 def _is_same_model(model1: TreeModel, model2: TreeModel) -> bool:
-    """Return True if both are one model, or were made from one model by adding the same rows."""
+    """Return True if both arguments are one model, or were made from one model by adding the same rows."""
     if model1 is model2:
         return True
     shared = model1.tree_prior is model2.tree_prior and model1.split_prior is model2.split_prior
@@ -229,7 +229,7 @@ def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, m
 def _event_row(quantity: str, probability: float, hit: np.ndarray, max_ess: float) -> Row:
     """Return the table row of an event of exact ``probability``. ``hit`` (chains, draws) is True where it occurred.
 
-    ``max_ess`` is the largest effective sample size that the event may have.
+    ``quantity`` is its name, ``max_ess`` the largest effective sample size that it may have.
     """
     return _comparison_row(quantity, probability, hit.astype(float), probability * (1.0 - probability), max_ess)
 

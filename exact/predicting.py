@@ -243,7 +243,7 @@ class PredictsFromGraph(Posterior):
 
 
 def as_mixture(leaves: RowLeaves, n: int) -> Mixture:
-    """Return the cells of ``n`` rows and their probabilities as a mixture for each row, sorted by row."""
+    """Return the cells of ``n`` rows and their probabilities, ``leaves``, as a mixture for each row, sorted by row."""
     order = np.argsort(leaves.row, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(leaves.row, minlength=n))])
     return Mixture(leaves.cell[order], leaves.weight[order], first)

@@ -143,6 +143,8 @@ class SortedRows(NamedTuple):
 def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
     """Check the rows and labels passed to ``fit``, repeat each row as often as ``sample_weight`` says, and sort them.
 
+    ``estimator`` is the classifier, whose ``n_features_in_`` and ``feature_names_in_`` are set.
+
     Raises
     ------
     ValueError

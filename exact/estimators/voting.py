@@ -86,7 +86,10 @@ class VotingTree(ClassifierOfTree):
         return self
 
     def _fit_rows(self, rows: SortedRows, bounds: np.ndarray) -> None:
-        """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows."""
+        """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows.
+
+        ``bounds`` (p, 2) is the box of a dyadic tree.
+        """
         X, label = rows.X, rows.label
         parameters = self._search(X, label, bounds)
         for name, value in parameters.items():
@@ -142,7 +145,10 @@ class VotingTree(ClassifierOfTree):
         return column_ranges(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
-        """Return the base tree grown on some rows (``bounds``: box of a dyadic tree); one row makes a single node."""
+        """Return the base tree grown on some rows (``bounds``: box of a dyadic tree); one row makes a single node.
+
+        Classes matter only in that a cell whose rows have one class is not split.
+        """
         n, p = X.shape
         if n < 2:
             return Tree([-1], [0.0], [0], [0])

@@ -139,7 +139,7 @@ def new_scratch(model: TreeModel, points: Points, n_tree_splits: int) -> CellScr
 
 
 def new_cells(cap: int, n_stats: int) -> BuilderCells:
-    """Return arrays for ``cap`` cells, none of them added yet. ``cap`` is a power of 2, for the hash table."""
+    """Return arrays for ``cap`` cells with ``n_stats`` statistics each, none added yet. ``cap`` is a power of 2."""
     return BuilderCells(
         hash=np.zeros((cap, 2), dtype=np.uint64),
         origin=np.zeros((4, cap), dtype=np.int64),

@@ -67,6 +67,7 @@ def is_relative(rule: Any, rows: int) -> bool:
     """Return True if the splits of a cell with ``rows`` rows are stored relative to the low end of its box.
 
     These are the empty cells of grid and dyadic cuts without a weight function, of which only the widths matter.
+    ``rule`` is the split prior.
     """
     return rows == 0 and not parts_rows(rule) and not follows_design(rule) and not is_weighted(rule)
 

@@ -190,7 +190,7 @@ def find_or_add(
 
 @jit
 def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
-    """Add the splits of a cell, whose box and points are in the scratch, with log R, and children as the mode allows.
+    """Add the splits of a cell, with log R, and children as the mode allows. Its box and points are in the scratch.
 
     R, the prior probability of a split among those of the cell, is for one on feature k ``w_k / sum of w_j over the
     features j with a split  *  1 / number of splits on k``. Weights of splits replace the last factor by their fraction
@@ -227,7 +227,7 @@ def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
 
 @jit
 def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add the splits of a cell on coordinate ``k``. ``log_rule`` holds their weights until `expand` writes log R.
+    """Add the splits of a cell of ``n_members`` points on coordinate ``k``. `expand` turns their weights into log R.
 
     No splits are added if the coordinate has weight zero, if the features split on above exclude it, or if the features
     take turns and it is not its turn.
@@ -336,7 +336,7 @@ def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last:
 
 @jit
 def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every cut of a cell on ordered coordinate ``k``, with its weight.
+    """Add every cut of a cell of ``n_members`` points on ordered coordinate ``k``, with its weight.
 
     The cuts are those between codes that occur in the cell (local), inside the box (grid), or its middle (dyadic). If
     sides may be empty, the cuts that send all rows to one side are added too.
@@ -404,7 +404,7 @@ def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: i
 
 @jit
 def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every partition of the categories in the cell (local) or in the box (grid) into a left and a right set.
+    """Add every partition of the categories ``k`` in the cell (local) or the box (grid) into a left and a right set.
 
     The smallest category goes left. If sides may be empty, the splits that send all rows to one side are added too.
     """

@@ -82,7 +82,10 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
 
 
 def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
-    """Build the graph by the method for its split prior: a fixed tree, dyadic cuts, or search with a hash table."""
+    """Build the graph by the method for its split prior: a fixed tree, dyadic cuts, or search with a hash table.
+
+    Raise Intractable if it would exceed ``limit``. ``progress`` is True if a bar may be shown.
+    """
     if call_uncompiled(follows_design, model.split_prior):
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return with_slots(model, build_fixed(model))

@@ -74,7 +74,7 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
     """Return the graph of the cells and splits of ``trees``, with log R(split | cell) as in the whole graph.
 
     If ``grow`` is 1, add every split of these cells whose two children are both among these cells. If it is 2, add
-    every split of these cells, with new children as leaves.
+    every split of these cells, with new children as leaves. Raise Intractable beyond ``limit``.
     """
     nodes = _tree_nodes(model, trees)
     building = Building(model, limit, len(nodes.feature) + 1)

@@ -119,9 +119,9 @@ def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
 
 
 def refuse_large_estimate(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
-    """Raise Intractable if the estimate shows that there are certainly too many cells, or too many for the memory.
+    """Raise Intractable if three standard errors below the estimate there are still too many cells for ``limit``.
 
-    ``at_least`` is True if the estimate leaves coordinates out.
+    The limit is one of cells and one of memory. ``at_least`` is True if the estimate leaves coordinates out.
     """
     if estimate.least_cells > limit.cells:
         raise Intractable(int(min(estimate.cells, 1e300)), limit.cells, estimate=estimate.as_phrase(at_least))
@@ -236,7 +236,7 @@ class Boxes:
     def _terms_of_cell(self, cell: np.ndarray, excluded: list[np.ndarray], weight: float) -> tuple[float, ...]:
         """Return the five terms of one cell (see `draw`) times ``weight``, one over the probability of its box.
 
-        ``cell`` holds its points. The terms are 0 if more splits than the depth limit are needed to make the cell.
+        ``cell`` holds its points. The terms are 0 if the sides in ``excluded`` need more splits than the depth limit.
         """
         present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
         depth = fewest_cuts(np.array(excluded))

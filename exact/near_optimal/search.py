@@ -256,7 +256,7 @@ def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint6
 
 @jit
 def _place_in_table(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
-    """Return the place in the table of the cell with this hash, or -1 if the table does not hold the cell."""
+    """Return the place in the table of the cell with this hash of two words, or -1 if the table does not hold it."""
     mask = len(memo.value) - 1
     for i in range(PROBES):
         place = (np.int64(word0 & np.uint64(0x3FFFFFFFFFFFFFFF)) + i) & mask
@@ -267,9 +267,10 @@ def _place_in_table(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
 
 @jit
 def _store_value(memo: Any, word0: np.uint64, word1: np.uint64, value: float, need: float) -> None:
-    """Write the value of a cell, evaluated for the value ``need``, into the table.
+    """Write the ``value`` of a cell, given by the two words of its hash, into the table.
 
-    The place is that of the cell, an empty one, or that of another cell, which is overwritten.
+    A value below ``need``, for which it was evaluated, is an upper bound. The place is that of the cell, an empty one,
+    or that of another cell, which is overwritten.
     """
     mask, place = len(memo.value) - 1, _place_in_table(memo, word0, word1)
     for i in range(PROBES):

@@ -297,7 +297,7 @@ class Search:
     def _near_splits(self, cell: Cell, limit: int) -> tuple[np.ndarray, bool]:
         """Return the rows in ``path`` of the splits of a cell that trees near the best one have.
 
-        The boolean is True if these are all splits of positive probability.
+        The boolean is True if these are all splits of positive probability. At depth ``limit`` there are no splits.
         """
         self._set_cell(cell)
         if cell.depth == limit:

@@ -99,7 +99,8 @@ def add_occurrences_of_cells(
     """Add the occurrences of the splits of cells ``first`` to ``last - 1``, and those of the children of these splits.
 
     ``slot_occurrences`` (n_slots,) and ``split_occurrences`` (n_edges,) are expected numbers in a tree. Those of the
-    slots of these cells must be complete, so that cells are processed from the root on.
+    slots of these cells must be complete, so that cells are processed from the root on. ``log_inside`` is as for
+    `expected_occurrences`.
     """
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split

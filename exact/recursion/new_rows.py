@@ -49,6 +49,7 @@ def mean_leaf_values(
 
     ``value`` (n_cells, d) are the values of the cells as leaves. ``rows`` (n, q) are the numbers of the new rows by
     coordinate, ``codes`` (n, q) their codes. ``log_inside`` (n_slots,) are log sums over the trees below each slot.
+    ``router`` says on which side of a split a row goes.
     """
     out = np.zeros((len(rows), value.shape[1]))
     for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
@@ -61,7 +62,7 @@ def leaves_of_rows(
 ) -> Iterator[tuple[int, RowLeaves]]:
     """Yield, for consecutive blocks of new rows, the number of the first row and the cells that may be their leaves.
 
-    ``rows`` and ``codes`` are (n, q). The row numbers in `RowLeaves` count from that first row.
+    The arguments are as for `mean_leaf_values`. The row numbers in `RowLeaves` count from that first row.
     """
     for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
         cell, row = np.nonzero(weight)
@@ -73,8 +74,9 @@ def leaf_probabilities(
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the number of the first of m consecutive rows, and the probability (n_cells, m) that a cell is their leaf.
 
-    One pass over the graph from the root down for at most `MAX_ROWS_PER_PASS` rows. Time: the splits of the cells that
-    any of the rows may reach, and a few operations for each row, split and depth.
+    The arguments are as for `mean_leaf_values`. One pass over the graph from the root down for at most
+    `MAX_ROWS_PER_PASS` rows. Time: the splits of the cells that any of the rows may reach, and a few operations for
+    each row, split and depth.
     """
     packed, first = pack_graph(graph), 0
     n_bytes = 8 * (graph.n_slots + graph.n_cells)

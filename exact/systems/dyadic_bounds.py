@@ -36,7 +36,7 @@ LARGEST_LOG = 700.0
 def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
     """Return the log of the number of labelled dyadic trees with k ``leaves``, ``Catalan(k - 1) 2^k p^(k - 1)``.
 
-    For cyclic trees, without a choice of coordinate, the power of p is left out.
+    p is ``n_features``. For cyclic trees, without a choice of coordinate, the power of p is left out.
 
     Examples
     --------
@@ -51,8 +51,9 @@ def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.
 def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> np.ndarray:
     """Return the NP-SRM tolerance (Scott, equation 3.8) for trees with ``leaves`` leaves and a class of ``n`` rows.
 
-    ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``, with ``|H^k|`` of `log_class_size`. Half of the tolerance
-    bounds, for all trees of all sizes simultaneously, how far the error rate on these rows is from the true one.
+    ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``, with ``|H^k|`` of `log_class_size`. With probability ``1 -
+    delta``, half of the tolerance bounds, for all trees of all sizes simultaneously, how far the error rate on these
+    rows is from the true one.
 
     Examples
     --------
@@ -68,8 +69,8 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
 def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> float:
     """Return the NP-ERM tolerance (Scott, equation 3.3) for trees of at most ``max_leaves`` leaves.
 
-    ``n`` is the number of rows of the class. Half of the tolerance bounds how far the error rate of each such tree on
-    these rows is from the true one.
+    ``n`` is the number of rows of the class. With probability ``1 - delta``, half of the tolerance bounds how far the
+    error rate of each such tree on these rows is from the true one.
     """
     check_delta(delta)
     size = logsumexp(log_class_size(np.arange(1, max_leaves + 1), n_features, cyclic=cyclic))

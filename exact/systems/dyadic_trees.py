@@ -135,7 +135,7 @@ class RootFragments(_WithDelta):
 
 
 def labelled_tree_bits(leaves: Any, sample: PenaltyInput) -> np.ndarray:
-    """Return the code length ``[T]``, in bits, of a labelled tree with ``leaves`` leaves below a given cell."""
+    """Return the code length ``[T]`` of `SquareRoot`, bits, of a labelled tree with ``leaves`` leaves below a cell."""
     k = np.asarray(leaves, dtype=np.float64)
     split_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
     return 2.0 * k - 1.0 + k * math.log2(sample.n_classes) + (k - 1.0) * split_bits
@@ -409,7 +409,8 @@ def _minimise_over_cells(
 ) -> PenalisedTree:
     """Return the best tree under a penalty that adds over the leaves, by one pass over the cells.
 
-    ``errors`` (n_cells,) are the numbers of rows that each cell as a leaf misclassifies.
+    ``errors`` (n_cells,) are the numbers of rows that each cell as a leaf misclassifies, ``rule`` is the penalty, and
+    ``strength`` its factor.
     """
     graph, n = problem.graph, problem.sample.n
     penalty = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
@@ -419,7 +420,7 @@ def _minimise_over_cells(
 
 
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
-    """Return the best tree under a penalty by the number of leaves. ``errors`` is as for `_minimise_over_cells`."""
+    """Return the best tree under a penalty by the number of leaves. Arguments are as for `_minimise_over_cells`."""
     n, sample = problem.sample.n, problem.sample
     graph = with_terms(problem.graph, log_stop=-errors)
 
@@ -434,7 +435,7 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
-    """Return the best tree under the penalty at its best root fragment. ``errors`` is as for `_minimise_over_cells`."""
+    """Return the best tree under the penalty at its best root fragment. Arguments as for `_minimise_over_cells`."""
     graph, sample = problem.graph, problem.sample
 
     def penalty(cell: np.ndarray, leaves: np.ndarray) -> np.ndarray:

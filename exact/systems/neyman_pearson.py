@@ -233,7 +233,8 @@ class _Best(NamedTuple):
 def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray, penalty: np.ndarray) -> _Best:
     """Return the tree with the smallest miss rate plus penalty within the limits on false alarms.
 
-    A tree of k leaves has at most ``alarms[k - 1]`` false alarms and the penalty ``penalty[k - 1]``.
+    A tree of k leaves may have at most ``alarms[k - 1]`` false alarms and has the penalty ``penalty[k - 1]``, in units
+    of the miss rate. Its number of leaves is at most the length of ``alarms``.
     """
     n1, max_size = int(class_counts.other[0]), len(alarms)
     # a leaf with label 0 misses its rows of class 1, one with label 1 has false alarms in its rows of class 0

@@ -68,7 +68,7 @@ def base_tree(
 def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
     """Return the graph whose cells are the nodes of a tree, with all log weights and scores 0.
 
-    Each inner node has one split. The cuts are not stored: ``split`` is 0.
+    Each node in ``inner`` has one split. The cuts are not stored: ``split`` is 0. ``counts`` become ``stats``.
     """
     m = tree.n_nodes
     has_edge = tree.feature != LEAF

@@ -394,7 +394,7 @@ def _leaf_values_and_costs(model: TreeModel, stats: np.ndarray) -> tuple[np.ndar
 
 
 def inherit_values(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> None:
-    """Overwrite the values (n_nodes, d) of empty nodes with those of their parents.
+    """Overwrite the values (n_nodes, d) of nodes that are empty (have no rows) with those of their parents.
 
     Parents come before children in ``parent`` (n_nodes,), and the root has parent -1.
     """
