@@ -381,7 +381,7 @@ class SplittingCounts:
         return weight * total
 
     def _divisions(self, shape: Any, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers (n + 1,) of divisions of the first 0 to n rows by a leaf (always 1), or a node above two."""
+        """Return the numbers (n + 1,) of divisions of the first 0 to n rows by a leaf (1), or a node above leaves."""
         out = np.ones(len(rows) + 1)
         if shape is not None:
             codes = self.codes[rows, shape[0]]
