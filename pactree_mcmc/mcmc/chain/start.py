@@ -94,7 +94,8 @@ def grow_dispersed(chain: Chain, start: Dispersed) -> None:
 
 
 def feature_at(log_weights: np.ndarray, place: float) -> int:
-    """Return the feature at a point of [0, 1), divided among the features by probability, likely ones first.
+    """Return the feature at the point ``place`` of [0, 1), of which each feature has an interval as long as its
+    probability, likely ones first.
 
     The log weights (q,) are divided by 2 until no probability is above `MAX_FEATURE_PROBABILITY`, or all are equal.
     """

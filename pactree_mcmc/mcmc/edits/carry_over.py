@@ -188,7 +188,9 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 
 @jit
 def undivided_side(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
-    """Return the side, 0 left or 1 right, to which a split on feature ``k`` sends the whole cell of a node, or -1."""
+    """Return the side, 0 left or 1 right, to which a split on feature ``k`` sends the whole cell of a node, or -1 if it
+    divides the cell.
+    """
     if categories >= 0:
         present = cell_categories(model, state, node, k)
         if categories & present == present:

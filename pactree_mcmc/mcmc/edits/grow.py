@@ -210,7 +210,10 @@ def accept_growth(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def set_default_side(model: Lowered, state: ChainState, node: int) -> None:
-    """Set the side of unknown values at an internal node to that of most training rows, left if both have as many."""
+    """Set the side of unknown values at an internal node to that of most training rows, left if both have as many.
+
+    Under local cuts the same side gets the categories that no row of the node has.
+    """
     record = state.node[node]
     record.default_left = 2 * state.node[record.left].rows >= record.rows
     if record.categories >= 0 and record.default_left:

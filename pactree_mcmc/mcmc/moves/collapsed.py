@@ -38,7 +38,9 @@ from .grow_prune import (
 
 @jit
 def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to grow a random leaf or to prune a random node, unless the first stage of the decision refuses."""
+    """Propose to grow a random leaf, by a split drawn in proportion to R exp(gain), or to prune a random node, unless a
+    first stage, which needs no split, refuses.
+    """
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
         return nothing()

@@ -100,7 +100,7 @@ def note_pieces(model: Lowered, state: ChainState, top: int) -> int:
 
 @jit
 def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_box: bool) -> None:
-    """Give a node the rows, hash and box of the union of pieces i to j of the block at ``top``."""
+    """Give a node the rows, hash and, with ``has_box``, box of the union of pieces i to j of the block at ``top``."""
     record, k = state.node[node], state.node[top].feature
     pieces = state.scratch.reshape.piece
     first, last = pieces[i], pieces[j]
@@ -146,7 +146,7 @@ def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None
     """Write log p(i, j, d) of the n pieces of the block at ``top`` into ``reshape.log_prior``, the log sum of the
     priors of all trees over pieces i to j whose top is d levels below that of the block.
 
-    Leave the pieces at the largest depth at which they can be.
+    Move the pieces for that, and leave them at the largest depth at which they can be.
     """
     log_prior, depth = state.scratch.reshape.log_prior, state.node[top].depth
     for i in range(n):

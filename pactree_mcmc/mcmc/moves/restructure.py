@@ -245,7 +245,8 @@ def left_leaves(model: Lowered, state: ChainState, k: int, leaves: int, number: 
 def _attach_leaf_sets(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, left: int, right: int
 ) -> bool:
-    """Split the leaf ``node`` on feature ``k``. The sets ``left`` and ``right`` of old leaves go to its children.
+    """Split the leaf ``node`` on feature ``k``, so that the sets ``left`` and ``right`` (bits) of old leaves go to
+    different children, by one of the splits that do so, drawn uniformly.
 
     Return False, with nothing attached, if the split is not admissible.
     """

@@ -132,7 +132,7 @@ def draw_from_subgraph(
 
 @jit
 def _move_drawn_subtrees(state: ChainState, root: int, first: int, n_left: int, n_right: int) -> None:
-    """Move two drawn subtrees of ``n_left`` and ``n_right`` nodes from entry ``first`` to those behind ``root``."""
+    """Move two drawn subtrees of ``n_left`` and ``n_right`` nodes from entry ``first`` to entry ``root + 1`` on."""
     if first == root + 1:
         return
     nodes = state.scratch.subgraph.drawn_node

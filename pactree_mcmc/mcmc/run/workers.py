@@ -133,7 +133,10 @@ class Pool:
     def map(
         self, function: Callable[..., Any], arguments: Mapping[int, tuple], lost_chains: dict[int, Exception]
     ) -> dict[int, Any]:
-        """Call ``function(*arguments[c], signal)`` for each chain c. Return the results by chain, if not lost."""
+        """Call ``function(*arguments[c], signal)`` for each chain c. Return the results by number of the chain.
+
+        Leave out chains whose worker died, and add their errors to ``lost_chains``.
+        """
         results: dict[int, Any] = {}
         tasks = {c: (function, *args, self.signal) for c, args in arguments.items()}
         self.run(arguments, lambda c: tasks.pop(c, None), results.__setitem__, lost_chains)
@@ -365,7 +368,10 @@ class _DrawingRun:
         self.progress.update(sum(run.n_done for run in runs), text)
 
     def _finished_state(self) -> RunState:
-        """Return the chains that were not lost. Warn about lost ones, and note draws that the time limit left out."""
+        """Return the state of the run with the chains that were not lost, after the draws.
+
+        Warn about lost chains, and note in ``stop.omissions`` which draws the time limit left out.
+        """
         lost_chains, run_state = self.lost_chains, self.run_state
         if lost_chains:
             if run_state.checkpoint is not None:

@@ -40,7 +40,7 @@ def redraw_noise(chain: Any) -> None:
 
 @jit
 def set_variance(params: np.ndarray, sigma2: float) -> None:
-    """Write a variance and two constants that depend on it, LOG_SCALE and HALF_PRECISION, into leaf parameters."""
+    """Write a variance, ``log(2 pi sigma2)`` and ``1 / (2 sigma2)`` into the parameters of a leaf."""
     params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
 
 

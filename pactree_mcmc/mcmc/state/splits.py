@@ -270,7 +270,7 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
     """Write the weights of a node's splits on feature ``k`` into ``scratch.cut_weight``, and return their sum.
 
     Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code. For a nominal
-    feature entry 0 is the weight of each of its splits. All are 0 if no open group contains the feature.
+    feature entry 0 is the weight of each of its splits. All are 0 if interaction groups exclude the feature.
     """
     rule, weights, depth = model.split_prior, state.scratch.cut_weight, state.node[node].depth
     if state.node[node].open & rule.feature[k].groups == 0:
@@ -325,7 +325,7 @@ def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: in
 
 @jit
 def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Return log R of a split on feature ``k`` at ``cut`` that the geometry of the cell admits, or -inf."""
+    """Return log R of a split on feature ``k`` at ``cut``, which the cell's geometry must admit, -inf if R is 0."""
     total = fill_feature_weights(model, state, node)
     if not state.scratch.feature_weight[k] > 0.0:
         return -inf

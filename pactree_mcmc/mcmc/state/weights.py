@@ -71,7 +71,7 @@ def split_tilt(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def update_tilts(model: Lowered, state: ChainState, top: int) -> float:
-    """Compute and store the tilts of the internal nodes of a subtree, and return their sum."""
+    """Compute and store the tilts (`split_tilt`) of the internal nodes of a subtree, and return their sum."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -83,7 +83,7 @@ def update_tilts(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def stored_tilt(state: ChainState, top: int) -> float:
-    """Return the sum of the stored tilts of a subtree."""
+    """Return the sum of the stored tilts (`split_tilt`) of the internal nodes of a subtree."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -94,7 +94,7 @@ def stored_tilt(state: ChainState, top: int) -> float:
 
 @jit
 def redraw_weights(chain: Any) -> None:
-    """Draw the feature weights, and their concentration, given the tree, and compute the tilts of all nodes.
+    """Draw the feature weights, and their concentration, given the tree, and compute all tilts (`split_tilt`).
 
     ``chain`` has the random generator, model and state of one chain.
     """

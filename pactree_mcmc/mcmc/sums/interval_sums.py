@@ -74,7 +74,8 @@ def compute_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the codes of a node's line on feature ``k``, the rows before each, and its statistics. Return their number.
+    """Write the codes of a node's line on feature ``k``, and for each the number of rows before it and its statistics.
+    Return the number of codes.
 
     Merged rows are added in the order of their numbers, since rounding must not depend on the history of the chain.
     """
@@ -161,7 +162,10 @@ def z_fraction(state: ChainState, i: int, j: int, level: int) -> float:
 
 @jit
 def log_z(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return log Z, the log sum over all subtrees on codes i to j at a level; -inf if its fraction counts as 0."""
+    """Return log Z, the log sum of prior times tempered likelihood over all subtrees on codes i to j at a level.
+
+    Return -inf if the fraction of Z in the table counts as 0.
+    """
     fraction = z_fraction(state, i, j, level)
     if fraction <= 0.0:
         return -inf
@@ -216,14 +220,14 @@ def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def left_runs(state: ChainState, i: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the table entries at a level of the left sides, codes i to k, of the cuts ``first`` to ``last - 1``."""
+    """Return the `z_fraction` of the left side at a level, codes i to k, for each cut k of ``first:last``."""
     start = table_start(state, level, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the table entries at a level of the right sides, codes k + 1 to j, of cuts ``first`` to ``last - 1``."""
+    """Return the `z_fraction` of the right side at a level, codes k + 1 to j, for each cut k of ``first:last``."""
     start = table_start(state, level, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[start + first : start + last]
 

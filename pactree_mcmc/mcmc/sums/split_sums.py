@@ -288,7 +288,8 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int
 
 @jit
 def _sum_sides_of_cuts(state: ChainState, n_splits: int) -> None:
-    """Compute the statistics of both sides, and the rows to the left, of the ``n_splits`` cuts between ordered bins.
+    """Write the statistics of both sides, and the rows to the left, of the ``n_splits`` cuts between ordered bins, into
+    ``scan.left``, ``scan.right`` and ``scan.rows_left``.
 
     Both sides are sums, since a difference would contain the rounding error of the whole. Each partial sum waits for
     the one before, so several are computed at a time: many statistics side by side, few statistics two at a time.
@@ -318,7 +319,8 @@ def _sum_sides_of_cuts(state: ChainState, n_splits: int) -> None:
 
 @jit
 def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> int:
-    """Compute the statistics of both sides, and the rows to the left, of each split of a nominal feature.
+    """Write the statistics of both sides, and the rows to the left, of each split of a nominal feature, into
+    ``scan.left``, ``scan.right`` and ``scan.rows_left``.
 
     Return the number of splits: all partitions of few categories, or the prefixes of many in the order of their means.
     """

@@ -55,7 +55,9 @@ class Team(NamedTuple):
     """Chains that tune together, with the density and the graph that are fitted to their trees."""
 
     chains: tuple[int, ...]
+    """Numbers of the chains."""
     density: np.ndarray
+    """Parameters of the density (`ChainState.density`)."""
     graph: Graph
     decisions: tuple[Decisions, ...] = ()
     """Decisions recorded so far, by round and chain."""
@@ -104,7 +106,9 @@ class Tuning:
         return self._state_at_first_draw()
 
     def _run_round(self, beta: float, grows: bool) -> None:
-        """Run one round of all chains at inverse temperature ``beta``, and fit the density or graph of each team."""
+        """Run one round of all chains at inverse temperature ``beta``, then fit the density of each team or, if
+        ``grows``, merge the graphs of its chains.
+        """
         tasks = {}
         for team in self.teams:
             graph = team.graph if grows else None

@@ -66,7 +66,9 @@ def find_piece(graph: Any, cell_hash: int, depth: int) -> int:
 
 @jit
 def piece_of_node(state: ChainState, node: int) -> int:
-    """Return the index of the piece of a node, its cell at its depth, or -1 if the graph has none with a value V."""
+    """Return the index of the piece of a node, its cell at its depth, or -1 if the graph has none with a value V, the
+    estimated log sum over its subtrees.
+    """
     index = find_piece(state.graph, state.node[node].hash, state.node[node].depth)
     return np.int64(NONE) if index < 0 or state.graph.piece[index].value == -inf else index
 
@@ -132,7 +134,7 @@ def evaluate_piece(graph: Any, piece_index: int) -> None:
 
 @jit
 def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
-    """Compute the value V of all pieces, given an order of their indices in which children come before parents."""
+    """Compute the values V (`evaluate_piece`) of all pieces, given their indices in an ``order``, children first."""
     for at in order:
         evaluate_piece(graph, at)
 
