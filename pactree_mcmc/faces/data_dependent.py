@@ -187,7 +187,7 @@ class MixtureData(NamedTuple):
 
 
 def _read_mixture_data(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any) -> MixtureData:
-    """Check the arguments of `data_dependent_mixture` with rows or labels, and return them as arrays."""
+    """Check those arguments of `data_dependent_mixture` that have rows or labels, and return them as arrays."""
     table = Table(X)
     rows, labels = _finite_numbers(table), read_labels(y)
     if labels.shape != (len(rows),):

@@ -132,7 +132,7 @@ def compare_models(
 
 
 def _read_models(models: Any) -> dict[str, Any]:
-    """Check the argument ``models`` before anything is computed, and return it as a dictionary."""
+    """Check that ``models`` has models or posteriors of the same data, and return it as a dictionary."""
     from exact import ExactPosterior, VisitedPosterior
 
     if not isinstance(models, Mapping):

@@ -147,7 +147,10 @@ class CodeCache:
 
 
 def notify_watchers(cache: CodeCache) -> None:
-    """Call the watchers of `watch_compilation` with the cache of a function that is about to be compiled."""
+    """Call the watchers of `watch_compilation` with the cache of a function that is about to be compiled.
+
+    Warn if the shared folder, which should spare this, cannot be read.
+    """
     shared = shared_folder()
     if shared is not None and not os.access(shared, os.R_OK | os.X_OK):
         _warn("shared", f"{SHARED_VARIABLE}={shared} is not a folder that can be read; fill it by {FILL_COMMAND}.")

@@ -23,7 +23,8 @@ def target_to_compare(table: CsvTable, name: str | None, model: pt.TreeModel) ->
     """Return y (n,) of the rows to predict: indices of classes, or numbers; None if there is nothing to compare with.
 
     The value is NaN where the file has none, and -1 for a label that is not a class of the model. A warning says how
-    many rows these are, and whether the model has another target. A feature of the model is refused.
+    many rows these are, and whether the model has another target. If ``name`` is a feature of the model, raise a
+    UsageError.
     """
     if name is None or name not in table.frame.columns:
         return None

@@ -165,7 +165,8 @@ class CsvTable:
     def of_kind(self, name: str, kind: Kind) -> Any:
         """Return a column as values of the kind that it has in the data of a model, for rows to predict.
 
-        These are dates, text for the levels of an ordered categorical, durations or periods of pandas, else numbers.
+        These are dates, text for the levels of an ordered categorical, durations or periods of pandas, else numbers or
+        truth values.
         """
         if kind in DATES:
             return self.dates(name)

@@ -420,7 +420,7 @@ def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[i
 def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
     """Return feature ``k`` for page.js: its name, its kind, its levels or categories, and if values may be missing.
 
-    ``twin`` is True if some of its training values are missing.
+    ``twin`` is True for an ordered feature of which training values are missing.
     """
     columns = post.model.columns
     kind, categories = columns.kind(k), columns.categories[k]
