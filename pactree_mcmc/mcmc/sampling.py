@@ -203,9 +203,9 @@ def sample(
 
 
 def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
-    """Run the chains, return the posterior of their draws, and replace the checkpoint by its file.
+    """Tune the chains if needed, make the draws, check them, and return their posterior.
 
-    ``seconds`` is the wall time that the run took before.
+    In the end its file replaces the checkpoint. ``seconds`` is the wall time that the run took before.
     """
     began, first = time.perf_counter(), run_state.plans[0]
     limit = None if first.length is None else first.length.seconds

@@ -256,7 +256,10 @@ def _push_union(state: ChainState, at: int, i: int, j: int, parent: int, on_left
 
 @jit
 def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
-    """Exchange two of the nodes between n pieces, so that the block's top node ``top`` is the one behind piece k."""
+    """Exchange two of the nodes between n pieces, so that the block's top node ``top`` is the one behind piece k.
+
+    Which node splits behind which piece does not matter, but the node at the top must stay there.
+    """
     gap = state.scratch.reshape.gap
     for b in range(n - 1):
         if gap[b].node == top:

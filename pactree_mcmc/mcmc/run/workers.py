@@ -173,9 +173,10 @@ def run_first_steps(plan: Plan, signal: Signal = None) -> tuple[Snapshot, float]
 
 
 def fit_steps(run_state: RunState) -> RunState:
-    """Run the first steps of all chains, and set the length of the run by their cost. Return the new state of the run.
+    """Run the first steps of all chains of a run without a density, and set the length of the run by their cost.
 
-    A step gets fewer proposals if the usual number would exceed the work. Chains that an executor loses begin anew.
+    Return the new state of the run. A step gets fewer proposals if the usual number would exceed the work. Chains that
+    an executor loses begin anew.
     """
     first, chains = run_state.plans[0], len(run_state.plans)
     with tuning_pool(run_state, chains * min(PILOT_STEPS, first.tune)) as (pool, _):

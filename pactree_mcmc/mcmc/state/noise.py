@@ -46,7 +46,7 @@ def set_variance(params: np.ndarray, sigma2: float) -> None:
 
 @jit
 def update_noise_guess(model: Any, state: Any) -> None:
-    """Set the guess of the variance to the variance if the two differ by too much.
+    """Set the guess of the variance to the variance if their logs differ by `MAX_LOG_GUESS_ERROR` or more.
 
     The guess is the variance at which the scores in stored sums over splits are computed. It is renewed in tuning only,
     since later it would carry the past of the chain into its next steps.

@@ -49,7 +49,7 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
 @jit
 def _sum_by_side(model: Lowered, state: ChainState, node: int, k: int) -> None:
     """Add the statistics and the number of rows of each merged row of a node to those of its side, 0 (left) or 1, at
-    the only split on feature ``k``. The codes of the bins are then 0 and 1.
+    the only split on feature ``k``, in ``scan.by_code`` and ``codes.rows``. The codes of the bins are then 0 and 1.
     """
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
@@ -69,7 +69,8 @@ def _sum_by_side(model: Lowered, state: ChainState, node: int, k: int) -> None:
 
 @jit
 def _sum_by_code(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Add the statistics and the number of rows of each merged row of a node to those of its code of feature ``k``.
+    """Add the statistics and the number of rows of each merged row of a node to those of its code of feature ``k``, in
+    ``scan.by_code`` and ``codes.rows``.
 
     Write the codes, ascending, into ``codes.distinct``, and return their number.
     """

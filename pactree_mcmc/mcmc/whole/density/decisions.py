@@ -30,7 +30,9 @@ CELL_COUNT, SPLIT_COUNT = range(2)
 
 
 class Decisions(NamedTuple):
-    """Decisions at m splittable cells, with samples of their splits, r in all. The arrays may have spare entries."""
+    """Decisions, to stop or to take a split, of trees at m splittable cells, with samples of the splits of these cells,
+    r in all. The arrays may have spare entries.
+    """
 
     level: np.ndarray
     """(m,) int64: depth class of the cell, its row in the parameters of the density."""
@@ -67,7 +69,8 @@ def new_decisions(n_cells: int) -> Decisions:
 
 @jit
 def record_decisions(chain: Any, decisions: Any) -> None:
-    """Append the decisions at the splittable cells of the chain's present tree to ``decisions``, until these are full.
+    """Append what the chain's present tree does at its splittable cells, to stop or to take a split, to ``decisions``,
+    until these are full.
 
     ``chain`` is a `PackedChain`, and ``decisions`` a packed `Decisions`.
     """
