@@ -143,8 +143,8 @@ def depth_distribution(graph: CellGraph, log_inside: np.ndarray, deepest: int) -
     """Return the posterior distribution of the depth of a tree; entry d is P(depth d).
 
     ``deepest`` is the largest depth of all trees of the graph, and ``log_inside`` the log sum over the subtrees of each
-    slot. The tail below 1e-13 is truncated. Time and memory are those of the evidence times the number of depths
-    returned.
+    slot (a cell at a depth). The tail below 1e-13 is truncated. Time and memory are those of the evidence times the
+    number of depths returned.
     """
     depths = min(FIRST_DEPTHS, deepest + 1)
     while True:
@@ -221,7 +221,7 @@ def mean_and_variance(
 def most_leaves(graph: CellGraph) -> np.ndarray:
     """Return the number of leaves (n_slots,) of the largest tree below each slot, -inf if no tree has weight there.
 
-    Splits of weight 0 count too.
+    Splits of weight 0 count too. A slot is a cell at a depth.
     """
     one = np.where(graph.log_stop > -np.inf, 1.0, -np.inf)
     return best_sums(with_terms(graph, log_stop=one, log_split=0.0, log_rule=0.0))
@@ -230,8 +230,9 @@ def most_leaves(graph: CellGraph) -> np.ndarray:
 def hull_by_size(graph: CellGraph) -> Hull:
     """Return the vertices of the upper hull of the points (leaves, log weight) of the trees below each slot.
 
-    At the root the vertices are the best trees for every penalty alpha per leaf. They include the best tree for every
-    penalty that is concave in the number of leaves. ``grow_trees`` returns the tree of any vertex.
+    A slot is a cell at a depth. At the root the vertices are the best trees for every penalty alpha per leaf. They
+    include the best tree for every penalty that is concave in the number of leaves. ``grow_trees`` returns the tree of
+    any vertex.
 
     Notes
     -----
@@ -267,9 +268,10 @@ def hull_by_size(graph: CellGraph) -> Hull:
 def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Fragments:
     """Return the best pair of a tree and a root fragment (a subtree with the same root) below each slot.
 
-    ``penalty(slot, leaves)`` is the cost of a leaf of the fragment at a slot, below which the tree has so many leaves.
-    It must be concave in the number of leaves, so that the best tree below is a vertex of the hull of (leaves, weight).
-    Weights and costs add over the leaves of the fragment.
+    A slot is a cell at a depth, and ``hull`` is from `hull_by_size`. ``penalty(slot, leaves)`` is the cost of a leaf of
+    the fragment at a slot, below which the tree has so many leaves. It must be concave in the number of leaves, so that
+    the best tree below is a vertex of the hull of (leaves, weight). Weights and costs add over the leaves of the
+    fragment.
     """
     reached = np.flatnonzero(hull.length)
     n_vertices = hull.length[reached]

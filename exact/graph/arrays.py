@@ -202,7 +202,7 @@ def clear_sides(arrays: Any) -> None:
 
 @jit
 def add_to_side(arrays: Any, side: int, i: int) -> None:
-    """Add point ``i`` to the sums in the builder's scratch of one side, LEFT or RIGHT, of a split."""
+    """Add point ``i`` (a distinct row) to the sums in the builder's scratch of one side, LEFT or RIGHT, of a split."""
     points, scratch = arrays.points, arrays.scratch
     scratch.side_rows[side] += points.rows[i]
     for word in range(2):
@@ -215,8 +215,9 @@ def add_to_side(arrays: Any, side: int, i: int) -> None:
 def sum_by_code(arrays: Any, n_members: int, k: int) -> int:
     """Sum the points of the current cell by code of coordinate ``k`` into the builder's scratch.
 
-    The points are the first ``n_members`` of ``members``. Return the number of codes that occur, which are written in
-    ascending order.
+    A point is a distinct row of codes, a coordinate a feature (or one of the two orders of a feature with missing
+    values). The points are the first ``n_members`` of ``members``. Return the number of codes that occur, which are
+    written in ascending order.
     """
     # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = arrays.points, arrays.scratch
@@ -265,9 +266,10 @@ def add_code_to_side(arrays: Any, side: int, code: int) -> None:
 
 @jit
 def sum_from_right(arrays: Any, n: int) -> None:
-    """Start a sweep of cuts: add all ``n`` codes of the cell to the right side, and fill ``suffix`` of the scratch.
+    """Start a sweep of cuts: add all ``n`` codes of the cell to the right side, and fill ``suffix``.
 
-    Entry j of ``suffix`` is the sum of the statistics of the codes from the j-th on.
+    The sums of the sides and ``suffix`` are in the builder's scratch. Entry j of ``suffix`` is the sum of the
+    statistics of the codes from the j-th on.
     """
     scratch = arrays.scratch
     clear_sides(arrays)

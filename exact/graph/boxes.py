@@ -58,7 +58,10 @@ def unpack_cuts(split: Any) -> tuple[np.ndarray, np.ndarray]:
 
 @jit
 def sends_left(split: int, code: int, nominal: bool) -> bool:
-    """Return True if a split of an ordered (or ``nominal``) coordinate sends a code to the left."""
+    """Return True if a split of an ordered (or ``nominal``) coordinate sends a code to the left.
+
+    An ordered split is packed by `pack_cut`. A nominal one has a bit 1 for each category that goes left.
+    """
     return (split >> code) & 1 == 1 if nominal else code <= unpack_cut(split)
 
 
@@ -76,8 +79,9 @@ def is_relative(rule: Any, rows: int) -> bool:
 def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
     """Return a split on coordinate ``k`` of an empty cell relative to the box in the builder's scratch.
 
-    A cut is counted from the first code of the box, a category by its place among those of the box. Then boxes of the
-    same widths have the same splits, and share one cell.
+    The box is the range of codes, or the set of categories, of each coordinate that the cell can contain. A cut is
+    counted from the first code of the box, a category by its place among those of the box. Then boxes of the same
+    widths have the same splits, and share one cell.
     """
     box = arrays.scratch.box
     if not model.split_prior.feature[k].nominal:
@@ -120,7 +124,10 @@ def box_code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
 
 @jit
 def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
-    """Return the number of codes, or of categories, of coordinate ``k`` in the box."""
+    """Return the number of codes, or of categories, of coordinate ``k`` in the box in the scratch.
+
+    The box holds what the splits on the path to the current cell leave of each feature.
+    """
     if model.split_prior.feature[k].nominal:
         return n_bits(arrays.scratch.box[k, 0])
     low, high = box_code_range(model, arrays, k)
@@ -131,8 +138,8 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
 def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
     """Return an upper bound on the number of splits of a cell with ``n_members`` points and the box in the scratch.
 
-    MAX_NOMINAL_SPLITS + 1 is returned for a nominal feature with over 20 categories. The caller makes room for as many
-    splits, or gives up if they are too many.
+    Points are distinct training rows. MAX_NOMINAL_SPLITS + 1 is returned for a nominal feature with over 20 categories.
+    The caller makes room for as many splits, or gives up if they are too many.
     """
     split_prior = model.split_prior
     total = 0
@@ -152,7 +159,10 @@ def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
 
 @jit
 def set_root_box(model: Any, arrays: Any) -> None:
-    """Set the box in the builder's scratch to that of the root, all codes of all coordinates."""
+    """Set the box in the builder's scratch to that of the root, all codes of all coordinates.
+
+    A box is the range of codes, or the set of categories, of each coordinate that a cell can contain.
+    """
     box, feature = arrays.scratch.box, model.split_prior.feature
     for k in range(len(feature)):
         box[k, 0] = full_mask(feature[k].n_codes) if feature[k].nominal else 0
@@ -161,7 +171,10 @@ def set_root_box(model: Any, arrays: Any) -> None:
 
 @jit
 def narrow_box(model: Any, arrays: Any, k: int, split: int, side: int) -> None:
-    """Narrow the box in the builder's scratch to one side, LEFT or RIGHT, of a split on coordinate ``k``."""
+    """Narrow the box in the builder's scratch to one side, LEFT or RIGHT, of a split on coordinate ``k``.
+
+    A box is the range of codes, or the set of categories, of each coordinate that a cell can contain.
+    """
     box = arrays.scratch.box
     if model.split_prior.feature[k].nominal:
         box[k, 0] &= split if side == LEFT else ~split
@@ -175,7 +188,8 @@ def narrow_box(model: Any, arrays: Any, k: int, split: int, side: int) -> None:
 def find_members(model: Any, arrays: Any, cell: int) -> int:
     """Write the box and the points of a cell into the scratch, and return the number of points.
 
-    They follow from the splits on the path by which the cell was first reached. An empty cell has 0 points. Only the
+    Points are distinct training rows, and the box is the range of codes of each coordinate that the cell can contain.
+    Both follow from the splits on the path by which the cell was first reached. An empty cell has 0 points. Only the
     points in the range of the most selective ordered coordinate are examined.
     """
     points, cells, box, members = arrays.points, arrays.cells, arrays.scratch.box, arrays.scratch.members
@@ -233,7 +247,8 @@ def _first_with_code(points: Any, k: int, code: int) -> int:
 def box_hash(model: Any, arrays: Any, is_empty: bool) -> tuple[np.uint64, np.uint64]:
     """Return the two 64-bit words of the hash that identifies the cell with the box in the builder's scratch.
 
-    If ``is_empty`` is True, the cell has no rows and the hash is that of the widths of the box alone.
+    A box is the range of codes, or the set of categories, of each coordinate. If ``is_empty`` is True, the cell has no
+    rows and the hash is that of the widths of the box alone.
     """
     box, feature = arrays.scratch.box, model.split_prior.feature
     word0, word1 = np.uint64(2) + np.uint64(is_empty), np.uint64(3)

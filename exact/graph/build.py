@@ -152,10 +152,10 @@ def find_or_add(
 ) -> int:
     """Return the number of the cell on one side of a split, found by its hash, and add the cell if it is new.
 
-    ``word0, word1`` is the hash of the points or the box, to which the function adds the depth and the groups of
-    features that may still interact, if they matter. ``parent`` (-1: none), ``feature``, ``split`` and ``side`` are the
-    origin of a new cell of this ``size`` (see `BuilderCells`), with the statistics of ``side`` in the builder's
-    scratch. In mode FIND return NO_CELL if the graph does not contain the cell.
+    ``word0, word1`` is the hash of the points (distinct rows) or the box (ranges of codes) of the cell, to which the
+    function adds the depth and the groups of features that may still interact, if they matter. ``parent`` (-1: none),
+    ``feature``, ``split`` and ``side`` are the origin of a new cell of this ``size`` (see `BuilderCells`), with the
+    statistics of ``side`` in the builder's scratch. In mode FIND return NO_CELL if the graph does not contain the cell.
     """
     cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
     # the groups of features that may still interact decide which features a cell can be split on
@@ -192,9 +192,9 @@ def find_or_add(
 def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
     """Add the splits of a cell, with log R, and children as the mode allows. Its box and points are in the scratch.
 
-    R, the prior probability of a split among those of the cell, is for one on feature k ``w_k / sum of w_j over the
-    features j with a split  *  1 / number of splits on k``. Weights of splits replace the last factor by their fraction
-    (formulas, section 2).
+    The ``n_members`` points are distinct training rows. R, the prior probability of a split among those of the cell, is
+    for one on feature k ``w_k / sum of w_j over the features j with a split * 1 / number of splits on k``. Weights of
+    splits replace the last factor by their fraction (formulas, section 2).
     """
     rule, counters = model.split_prior, arrays.scratch.counters
     first, total = counters[N_EDGES], 0.0
@@ -214,7 +214,7 @@ def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
-    """Return True if a cell with ``n_members`` points in the builder's scratch has a split. Adds no edge."""
+    """Return True if a cell with ``n_members`` points (distinct rows) in the scratch has a split. Adds no edge."""
     counters = arrays.scratch.counters
     before = counters[N_EDGES]
     for k in range(len(model.split_prior.feature)):
@@ -229,8 +229,8 @@ def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
 def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
     """Add the splits of a cell of ``n_members`` points on coordinate ``k``. `expand` turns their weights into log R.
 
-    No splits are added if the coordinate has weight zero, if the features split on above exclude it, or if the features
-    take turns and it is not its turn.
+    R is the prior probability of a split given the cell. No splits are added if the coordinate has weight zero, if the
+    features split on above exclude it, or if the features take turns and it is not its turn.
     """
     rule = model.split_prior
     feature = rule.feature[k]
@@ -248,8 +248,8 @@ def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -
 def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int, mode: int) -> None:
     """Add the splits of a cell whose two children are both in the graph, after adding the children that ``mode`` adds.
 
-    All splits of the cell are listed, and those with a child outside the graph are removed again. So R of the others is
-    their prior probability among all splits of the cell.
+    Its ``n_members`` points are in the builder's scratch. All splits of the cell are listed, and those with a child
+    outside the graph are removed again. So R of the others is their prior probability among all splits of the cell.
     """
     cells, edges = arrays.cells, arrays.edges
     counters, tree_splits = arrays.scratch.counters, arrays.scratch.tree_splits
@@ -322,8 +322,8 @@ def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last:
     """Replace the weights of edges ``first`` to ``last - 1`` in ``log_rule``, all of one cell and feature, by logs.
 
     Each split gets the part of the feature's weight that its own weight is of the sum. Return the weight of the
-    feature, times the sum of the weights of its splits if the prior is ``joint``. R of a split is its part divided by
-    the sum of what is returned for all features of the cell.
+    feature, times the sum of the weights of its splits if the prior is ``joint``. R, the prior probability of a split
+    given the cell, is its part divided by the sum of what is returned for all features of the cell.
     """
     edges, mass = arrays.edges, 0.0
     for e in range(first, last):
@@ -444,7 +444,8 @@ def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) 
 def _add_edge(model: Any, arrays: Any, cell: int, k: int, split: int, weight: float) -> None:
     """Add a split of a cell on coordinate ``k``, whose sides are summed in the builder's scratch, with its children.
 
-    ``log_rule`` holds its weight until `expand` replaces it by log R.
+    ``log_rule`` holds its weight until `expand` replaces it by log R, the log prior probability of the split given the
+    cell.
     """
     edges, counters = arrays.edges, arrays.scratch.counters
     e = counters[N_EDGES]

@@ -91,11 +91,17 @@ class CellGraph(NamedTuple):
             )
 
     def slots_at(self, cells: Any, depth: int) -> Any:
-        """Return the numbers of the slots of ``cells`` at ``depth``; the cells' numbers unless the graph is layered."""
+        """Return the numbers of the slots of ``cells`` at ``depth``; the cells' numbers unless the graph is layered.
+
+        A slot is a cell at a depth.
+        """
         return self.first_slot[cells] + depth - self.depth[cells] if self.layered else cells
 
     def slot_depth(self) -> np.ndarray:
-        """Return the depth (n_slots,) of each slot; the smallest depth of its cell unless the graph is layered."""
+        """Return the depth (n_slots,) of each slot; the smallest depth of its cell unless the graph is layered.
+
+        A slot is a cell at a depth.
+        """
         return _depth_of_slots(self.first_slot, self.depth)
 
     @property
@@ -120,8 +126,8 @@ def first_invalid_edge(
 ) -> tuple[int, int]:
     """Return the first edge with an invalid child, as (cell, edge), or (-1, -1) if all edges are valid.
 
-    The number of a child must be that of a cell, and larger than that of its parent unless the edge has weight zero.
-    In a layered graph a cell may also lead to itself, one level deeper.
+    The number of a child must be that of a cell, and larger than that of its parent unless the edge has weight zero. In
+    a layered graph (values for each depth of a cell) a cell may also lead to itself, one level deeper.
     """
     n = len(first_edge) - 1
     for cell in range(n):
@@ -134,20 +140,30 @@ def first_invalid_edge(
 
 
 def pack_graph(graph: CellGraph) -> Any:
-    """Check the graph, and return it as one pointer for compiled code."""
+    """Check the graph, and return it as one pointer for compiled code.
+
+    Compiled code reads its fields as attributes.
+    """
     graph.check()
     return pack(graph)
 
 
 @jit
 def slot_at_depth(graph: Any, cell: int, depth: int) -> int:
-    """Return the number of the slot of ``cell`` at ``depth``; its only slot unless the graph is layered."""
+    """Return the number of the slot of ``cell`` at ``depth``; its only slot unless the graph is layered.
+
+    A slot is a cell at a depth. A graph is layered if its cells have a slot for each depth, since the prior depends on
+    it.
+    """
     return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell
 
 
 @jit
 def child_slots(graph: Any, e: int, child_depth: int) -> tuple[int, int]:
-    """Return the slots of the left and the right child of split ``e``, which are at depth ``child_depth``."""
+    """Return the slots of the left and the right child of split ``e``, which are at depth ``child_depth``.
+
+    A slot is a cell at a depth, or the cell itself if the prior does not depend on depth.
+    """
     left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
     return slot_at_depth(graph, left, child_depth), slot_at_depth(graph, right, child_depth)
 
@@ -198,12 +214,15 @@ def has_one_depth(model: TreeModel) -> bool:
 
 
 def is_layered(model: TreeModel) -> bool:
-    """Return True if a cell can occur at depths with different tree priors, so that it needs a slot for each depth."""
+    """Return True if a cell can occur at depths with different tree priors, so that it needs values for each depth."""
     return not has_one_depth(model) and not is_flat(model)
 
 
 def _depth_of_slots(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Return the depth (n_slots,) of each slot, from the first slot and the smallest ``depth`` of each cell."""
+    """Return the depth (n_slots,) of each slot, from the first slot and the smallest ``depth`` of each cell.
+
+    A slot is a cell at a depth. The slots of a cell are consecutive, in order of depth.
+    """
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
 

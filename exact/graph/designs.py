@@ -262,7 +262,8 @@ def write_edges_into(
 ) -> None:
     """Write the children and the split of every edge from ``layer`` to the layer ``next_layer``, by cell, then feature.
 
-    ``codes`` (p, U) are those of the units, and ``levels`` is the largest number of halvings of a feature.
+    ``codes`` (p, U) are those of the units (merged training rows), and ``levels`` is the largest number of halvings of
+    a feature.
     """
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
@@ -322,9 +323,9 @@ def write_rules_into(
 ) -> None:
     """Write the first edge of each cell of a layer, and the feature and log R of each edge.
 
-    R is the ``weight`` (p,) of the feature divided by those of all features that can be halved, which have a ``child``
-    (V, p) >= 0. Edges are counted from the first one of the layer. ``sizes`` (V,) are the numbers of cells of each
-    level vector.
+    R, the prior probability of a split given the cell, is the ``weight`` (p,) of its feature divided by those of all
+    features that can be halved, which have a ``child`` (V, p) >= 0. Edges are counted from the first one of the layer.
+    ``sizes`` (V,) are the numbers of cells of each level vector.
     """
     cell, e, log_fraction = 0, 0, np.empty(child.shape[1])
     for v in range(len(child)):
@@ -353,7 +354,8 @@ def sorted_units(model: TreeModel) -> Lowered:
 def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
     """Return the first 64 bits (U,) of the codes (p, U) of each unit as one integer, a key to sort units by.
 
-    Codes have ``levels`` bits. The first bits of all features come first, then the second ones.
+    A unit is a merged training row. Codes have ``levels`` bits. The first bits of all features come first, then the
+    second ones.
     """
     p, n = codes.shape
     out = np.zeros(n, dtype=np.uint64)
@@ -372,8 +374,8 @@ def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
 def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarray]:
     """Return the cells and edges of a dyadic model, as the columns that `with_slots` takes.
 
-    Raise Intractable if there are more than ``limit`` allows. Time and memory O(cells + edges + units times vectors of
-    levels).
+    The columns are arrays by name. Raise Intractable if there are more than ``limit`` allows. Time and memory O(cells +
+    edges + units times vectors of levels).
     """
     lowered = sorted_units(model)
     packed, codes = pack(lowered), lowered.units.codes

@@ -73,8 +73,9 @@ class TreeNodes(NamedTuple):
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
     """Return the graph of the cells and splits of ``trees``, with log R(split | cell) as in the whole graph.
 
-    If ``grow`` is 1, add every split of these cells whose two children are both among these cells. If it is 2, add
-    every split of these cells, with new children as leaves. Raise Intractable beyond ``limit``.
+    R is the prior probability of a split given the cell. If ``grow`` is 1, add every split of these cells whose two
+    children are both among these cells. If it is 2, add every split of these cells, with new children as leaves. Raise
+    Intractable beyond ``limit``.
     """
     nodes = _tree_nodes(model, trees)
     building = Building(model, limit, len(nodes.feature) + 1)
@@ -147,7 +148,10 @@ def assign_nodes_to_cells(model: Any, arrays: Any, nodes: Any) -> int:
 
 @jit
 def _enter_cell(nodes: Any, node: int, cell: int) -> None:
-    """Add a node to the list of the nodes of a cell."""
+    """Add a node to the list of the nodes of a cell.
+
+    It becomes the first of this linked list.
+    """
     nodes.next_node[node] = nodes.first_node[cell]
     nodes.first_node[cell] = node
 
@@ -190,7 +194,7 @@ def _insert_behind_parent(nodes: Any, node: int, child: int) -> None:
 
 @jit
 def _n_left(model: Any, arrays: Any, k: int, split: int, n_members: int) -> int:
-    """Return the number of points of the current cell that a split on coordinate ``k`` sends left."""
+    """Return how many of the ``n_members`` points (distinct rows) of the current cell a split on ``k`` sends left."""
     nominal, n = model.split_prior.feature[k].nominal, 0
     for j in range(n_members):
         n += sends_left(split, arrays.points.codes[k, arrays.scratch.members[j]], nominal)
@@ -251,7 +255,10 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
 
 @jit
 def _move_to_children(arrays: Any, nodes: Any, cell: int) -> None:
-    """Assign the children of the tree nodes in a cell to the cells to which the splits of these nodes lead."""
+    """Assign the children of the tree nodes in a cell to the cells to which the splits of these nodes lead.
+
+    The nodes are added to the linked lists of the nodes of these cells.
+    """
     node = nodes.first_node[cell]
     while node != NO_ITEM:
         e = arrays.scratch.tree_splits[nodes.tree_split[node], EDGE] if nodes.feature[node] != LEAF else NO_ITEM

@@ -65,7 +65,10 @@ class Ceiling(NamedTuple):
 
 
 def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
-    """Return the upper bounds for a model with these ``points``, or the reason, as text, why there are none."""
+    """Return the upper bounds for a model with these ``points``, or the reason, as text, why there are none.
+
+    They bound the sum over the trees below a cell from above. The points are the distinct training rows.
+    """
     mass = prior_mass(model)
     if mass.log_mass is None:
         return f"the mass of {model.tree_prior!r} requires the sum over all trees"
@@ -78,7 +81,11 @@ def ceiling_of(model: TreeModel, points: Points) -> Ceiling | str:
 
 
 def _best_scores(model: TreeModel, points: Points) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | str:
-    """Return `Ceiling.values` and `Ceiling.best_scores` for the leaf of a model, or as text why there are none."""
+    """Return `Ceiling.values` and `Ceiling.best_scores` for the leaf of a model, or as text why there are none.
+
+    They are, for each of the ``points`` (distinct rows), the terms that add over a cell, and the function of their sums
+    that bounds the log score of a partition of the cell.
+    """
     leaf: Any = model.leaf
     stats = points.stats
     if type(leaf) is DirichletMultinomial:
@@ -260,7 +267,8 @@ MAX_LOG_LIKELIHOODS: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
 def sum_points(model: Any, arrays: Any, first: int, values: np.ndarray, out: np.ndarray) -> None:
     """Write the sums of ``values`` (P, r) over the points of each cell from ``first`` on into ``out`` (n_cells, r).
 
-    ``arrays`` are those of the builder of the graph, in which the cells are numbered.
+    Points are distinct training rows. ``arrays`` are those of the builder of the graph, in which the cells are
+    numbered.
     """
     for cell in range(first, len(out)):
         for a in range(values.shape[1]):

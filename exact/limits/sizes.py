@@ -79,9 +79,9 @@ class SizeEstimate(NamedTuple):
 def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
     """Return the estimated size of the graph of a model with local cuts over points with ``codes`` (q, P).
 
-    Return None if the graph is small, or the estimate is too inexact. ``layered`` is True if a cell is counted at each
-    of its depths. Coordinates are added a few at a time, since more coordinates never make fewer cells. The function
-    stops with an error as soon as there are certainly too many cells.
+    Points are distinct training rows. Return None if the graph is small, or the estimate is too inexact. ``layered`` is
+    True if a cell is counted at each of its depths. Coordinates are added a few at a time, since more coordinates never
+    make fewer cells. The function stops with an error as soon as there are certainly too many cells.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
 def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
     """Return the log of the number of boxes: products over coordinates of an interval of codes, or a set of categories.
 
-    ``distinct`` is the number of codes of each coordinate.
+    ``distinct`` is the number of codes of each coordinate. ``nominal`` is True for those of categories.
     """
     n = distinct.astype(np.float64)
     return float(np.where(nominal, n * math.log(2.0), np.log(n * (n + 1.0) / 2.0)).sum())
@@ -169,8 +169,8 @@ class Boxes:
     def draw(self, n_samples: int) -> np.ndarray:
         """Return the terms (n_samples, 5) of random boxes.
 
-        The means of the columns are unbiased estimates of the numbers of cells, of (cell, point) pairs, of splits, of
-        slots and of (split, depth) pairs.
+        A slot is a cell at a depth. The means of the columns are unbiased estimates of the numbers of cells, of (cell,
+        point) pairs, of splits, of slots and of (split, depth) pairs.
         """
         return np.array([self._draw_box() for _ in range(n_samples)])
 
@@ -212,6 +212,7 @@ class Boxes:
     ) -> tuple[np.ndarray, int]:
         """Draw an interval of the first coordinate such that all other sides are touched.
 
+        Sides are ends of the intervals of other coordinates, and one is touched if a point (a row) of the box is on it.
         Return the points in it and the number of such intervals, and add its two sides to ``excluded``.
         """
         ranks = self.ranks[0]
@@ -259,7 +260,8 @@ class Boxes:
 def fewest_cuts(excluded: np.ndarray) -> int:
     """Return how many sides of a box are enough to exclude all points outside, found greedily: at times one too many.
 
-    ``excluded`` (n_sides, P) is True for the points beyond each side. The side that excludes most is taken first.
+    ``excluded`` (n_sides, P) is True for the points (distinct rows) beyond each side. The side that excludes most is
+    taken first.
     """
     n = 0
     excluded = excluded[:, excluded.any(axis=0)]
@@ -288,9 +290,10 @@ def as_time(seconds: float) -> str:
 def least_cells(model: TreeModel, codes: np.ndarray) -> int:
     """Return a lower bound on the number of cells of a graph over points with ``codes`` (q, P).
 
-    It is the number of boxes around one point that the splits of a tree can make: the coefficients of a product of
-    polynomials, one for each feature, in the number of splits that the sides of the box take. Return 1 under local
-    cuts, weighted splits and splits that take turns, for which this number may be too large.
+    Points are distinct training rows. It is the number of boxes around one point that the splits of a tree can make:
+    the coefficients of a product of polynomials, one for each feature, in the number of splits that the sides of the
+    box take. Return 1 under local cuts, weighted splits and splits that take turns, for which this number may be too
+    large.
     """
     rule, limit = model.split_prior, int(model.prior_tables.depth_limit)
     # weights may rule splits out

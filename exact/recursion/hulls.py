@@ -69,10 +69,10 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 def add_hulls_into_buffer(semiring: Any, left: int, right: int, log_weight: float) -> int:
     """Write the hull of the trees with one given split into ``buffer[1]``, and return its number of vertices.
 
-    ``left`` and ``right`` are the slots of the two children, ``log_weight`` the log weight of the split. The points
-    (leaves, weight) of such trees are sums of a point of each child. So the edges of the hull are those of both hulls
-    in order of slope: each step goes along the hull whose next edge has the larger gain of weight per leaf. Slopes are
-    compared by cross-multiplication, without division.
+    ``left`` and ``right`` are the slots (cells at a depth) of the two children, ``log_weight`` the log weight of the
+    split. The points (leaves, weight) of such trees are sums of a point of each child. So the edges of the hull are
+    those of both hulls in order of slope: each step goes along the hull whose next edge has the larger gain of weight
+    per leaf. Slopes are compared by cross-multiplication, without division.
     """
     leaves, weight, buffer = semiring.leaves, semiring.weight, semiring.buffer
     i, j = semiring.start[left], semiring.start[right]

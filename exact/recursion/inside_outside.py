@@ -74,7 +74,7 @@ class Occurrences(NamedTuple):
 def expected_occurrences(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
     """Return how often each slot and each split is expected to occur in a tree of the posterior.
 
-    The root occurs once. A split e at slot s occurs
+    A slot is a cell at a depth. The root occurs once. A split e at slot s occurs
 
         occurs_s * split_s * R_e * inside_left * inside_right / inside_s
 

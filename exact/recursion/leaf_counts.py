@@ -99,7 +99,10 @@ def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> C
 
 @jit
 def mark_possible(graph: Any, marks: np.ndarray) -> None:
-    """Set ``marks`` (n_slots, max_leaves + 1) to POSSIBLE for each slot and number of leaves of some tree below it."""
+    """Set ``marks`` (n_slots, max_leaves + 1) to POSSIBLE for each slot and number of leaves of some tree below it.
+
+    A slot is a cell at a depth. The caller sets all marks to ABSENT before.
+    """
     max_leaves, log_rule = marks.shape[1] - 1, graph.log_rule
     first_edge, first_slot = graph.first_edge, graph.first_slot
     for cell in range(len(first_edge) - 2, -1, -1):
@@ -132,10 +135,11 @@ def list_edges_into(
 ) -> int:
     """List the splits of all pairs of a slot and a number of leaves that trees from the root have, and count them.
 
-    Return the number of these splits. Mark the pairs as REACHABLE in ``marks`` (n_slots, width). For each split write
-    the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the split of the old graph
-    (``edge``) and the number of leaves below the split (``n_leaves``), as far as the arrays have room. A pair is the
-    number ``slot * width + leaves``. The root is the single pair 0, with all numbers of leaves. Owners ascend.
+    A slot is a cell at a depth. Return the number of these splits. Mark the pairs as REACHABLE in ``marks`` (n_slots,
+    width). For each split write the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the
+    split of the old graph (``edge``) and the number of leaves below the split (``n_leaves``), as far as the arrays have
+    room. A pair is the number ``slot * width + leaves``. The root is the single pair 0, with all numbers of leaves.
+    Owners ascend.
     """
     n, max_leaves = 0, marks.shape[1] - 1
     first_edge, first_slot = graph.first_edge, graph.first_slot

@@ -81,15 +81,15 @@ def start_with_leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any
 def add_split(semiring: Any, accumulator: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
     """Return the accumulator of a slot after adding all trees whose root has split ``e`` (a number of an edge).
 
-    ``left`` and ``right`` are the slots of the two children, whose values are finished. ``log_weight`` is the log prior
-    factor of the split, nats.
+    ``left`` and ``right`` are the slots (cells at a depth) of the two children, whose values are finished.
+    ``log_weight`` is the log prior factor of the split, nats.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def store(semiring: Any, slot: int, total: Any) -> None:
-    """Write the sum over the trees below a slot, whose accumulator is ``total``, into the arrays of the semiring."""
+    """Write the sum over the trees below a slot (a cell at a depth), accumulated in ``total``, into the semiring's arrays."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
@@ -112,8 +112,8 @@ def fraction_of_total(log_term: float, log_total: float) -> float:
 class LogSum(NamedTuple):
     """(log-sum-exp, +): log of the sum of the weights of all trees below each slot.
 
-    The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the largest term as top, so that not
-    all of them underflow, and none overflows.
+    A slot is a cell at a depth. The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the
+    largest term as top, so that not all of them underflow, and none overflows.
     """
 
     value: np.ndarray  # (n_slots,) float64
@@ -169,7 +169,7 @@ def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
 
 
 class Best(NamedTuple):
-    """(max, +): the largest log weight of a tree below each slot."""
+    """(max, +): the largest log weight of a tree below each slot, a cell at a depth."""
 
     value: np.ndarray  # (n_slots,) float64
 
@@ -381,7 +381,7 @@ class Products(NamedTuple):
 
         E_s(j)  =  P(s is a leaf) leaf_factor[j]  +  sum over e that j does not ban of  q_e E_left(j) E_right(j) ,
 
-    since the two subtrees are independent given the split.
+    since the two subtrees are independent given the split. A slot is a cell at a depth.
     """
 
     value: np.ndarray  # (n_slots, m) float64

@@ -143,8 +143,9 @@ class _SlotTrees:
 def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.inf) -> tuple[np.ndarray, Ranked]:
     """Return the log weights of the ``k`` best trees, best first, and the semiring `Ranked` from which to grow them.
 
-    Return fewer trees if fewer have log weights at most ``epsilon`` below the best, up to rounding. ``best``
-    (n_slots,) are the values of `Best`. Time O(k leaves log k), and a pass over the splits of each slot used.
+    Return fewer trees if fewer have log weights at most ``epsilon`` below the best, up to rounding. ``best`` (n_slots,)
+    is the largest log weight of a tree below each slot (a cell at a depth), the values of `Best`. Time O(k leaves log
+    k), and a pass over the splits of each slot used.
     """
     lowest = best[0] - epsilon - TIE_TOLERANCE * (1.0 + abs(best[0]))
     slots: dict[int, _SlotTrees] = {0: _SlotTrees(graph, best, 0, k)}
@@ -178,7 +179,10 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.i
 
 
 def _as_ranked(slots: dict[int, _SlotTrees], n_slots: int) -> Ranked:
-    """Return the lists of trees of all ``slots`` (by number), found by `rank_trees`, as arrays of a semiring."""
+    """Return the lists of trees of all ``slots`` (by number), found by `rank_trees`, as arrays of `Ranked`.
+
+    A slot is a cell at a depth.
+    """
     first = np.full(n_slots, -1, dtype=np.int64)
     rows: list[tuple[int, int, int]] = []
     for slot, current in slots.items():

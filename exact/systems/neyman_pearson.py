@@ -325,7 +325,10 @@ class CellTerms(NamedTuple):
 
 
 class HullTree(NamedTuple):
-    """A tree on the lower hull of (constraint, objective)."""
+    """A tree on the lower hull of (constraint, objective).
+
+    The constraint is the false-alarm rate minus its tolerance, the objective the miss rate plus its penalty.
+    """
 
     multiplier: float  # Lagrange multiplier, misses per false alarm, for which the tree is the best
     constraint: float  # ``R0^ - tolerance Phi_0``
@@ -357,6 +360,7 @@ def _adaptive(
     """Return the tree with the smallest objective and a constraint of at most ``alpha`` on the hull of both.
 
     This is method "adaptive" of `neyman_pearson_tree`, whose arguments these are. ``delta`` holds delta0 and delta1.
+    The constraint and the objective are those of `HullTree`.
     """
     n0, n1 = int(class_counts.null[0]), int(class_counts.other[0])
     p, cyclic = problem.sample.n_features, problem.sample.cyclic

@@ -145,7 +145,8 @@ def spatial_penalty(base: BaseTree) -> np.ndarray:
 def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
     """Return phi (n_nodes,) of Theorem 1: ``-lam * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 depth``, 0 for dummies.
 
-    ``|T0|`` is the number of nodes that are not dummies. ``depth`` is D0 of the theorem, one number for all nodes.
+    ``|T0|`` is the number of nodes that are not dummies (nodes without rows that label them). ``depth`` is D0 of the
+    theorem, one number for all nodes.
     """
     n_nodes = int(np.sum(~base.dummy))
     cost = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))

@@ -202,7 +202,10 @@ def _minimise(
     rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
 
     def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
-        """Return ``strength`` times the penalty of a leaf of the fragment with ``leaves`` leaves below, in errors."""
+        """Return ``strength`` times the penalty of a leaf of the fragment with ``leaves`` leaves below, in errors.
+
+        A leaf of the fragment is a ``slot`` (a cell at a depth).
+        """
         n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
         path = 2.0 * (np.sqrt(n * path_bits) + path_bits) + 2.0 * (np.sqrt(n * code.level) + code.level)
         bits = code.leaf + (leaves - 1.0) * code.split

@@ -165,7 +165,10 @@ def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
 
 
 def _structures_of(tree: Tree) -> tuple[_Structures, int]:
-    """Return the distinct structures of the subtrees of a tree, and the number of that of the whole tree."""
+    """Return the distinct structures of the subtrees of a tree, and the number of that of the whole tree.
+
+    A structure is the shape of a tree with its features and without cuts.
+    """
     numbers: dict[tuple[int, int, int], int] = {}
     rows = [(LEAF, 0, 0, 0)]
     number = np.zeros(tree.n_nodes, dtype=np.int64)
@@ -223,7 +226,8 @@ def _pair_graph(
 ) -> tuple[CellGraph, np.ndarray]:
     """Return the graph of the pairs of ``sigma`` (structures) and ``cell``, and of all pairs below; also its keys.
 
-    Splits and leaves have no prior factors. The key of a cell of this graph is ``structure * n_cells + cell``.
+    A structure is the shape of a tree with its features. Splits and leaves have no prior factors. The key of a cell of
+    this graph is ``structure * n_cells + cell``.
     """
     keys = new = np.unique(sigma * base.n_cells + cell)
     while len(new):
@@ -267,8 +271,9 @@ def _add_root(
 ) -> CellGraph:
     """Return the graph ``pairs`` of pairs of a structure and a cell (with ``keys``) below a root, which is cell 0.
 
-    Each split of the root is repeated for every pair of structures on its two sides. Its ``log_rule`` is the log of the
-    prior of the structure of the whole tree divided by the number of splittings of this structure.
+    A structure is the shape of a tree with its features. Each split of the root is repeated for every pair of
+    structures on its two sides. Its ``log_rule`` is the log of the prior of the structure of the whole tree divided by
+    the number of splittings of this structure.
     """
     log_splittings = log_sums(with_unit_weights(pairs))
     table, n = model.prior_tables.table, len(structures.feature)

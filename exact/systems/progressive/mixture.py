@@ -364,7 +364,8 @@ class ProgressiveMixture(IndependentDraws):
     def _grow_from_order(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
         """Draw trees from the unrolled graph of order ``number``, and return them as trees of the model's graph.
 
-        The root that chooses a stage and the empty leaf beside it are removed.
+        The unrolled graph has a copy of each cell after each of its test examples. The root that chooses a stage and
+        the empty leaf beside it are removed.
         """
         stages, log_inside, _ = self._sums_of_order(number)
         semiring = LogSum(log_inside, np.empty(0))

@@ -213,7 +213,8 @@ def unroll_graph(graph: CellGraph, model: Any, cell_examples: CellExamples, rows
 def mean_root_pmf(stages: UnrolledGraph, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the probability that the root is a leaf, and those of its splits (n_splits,), as means over the stages.
 
-    ``log_inside`` (n_slots,) are the log sums over the trees below each slot of the unrolled graph.
+    Stage t is the posterior after t test examples. ``log_inside`` (n_slots,) are the log sums over the trees below each
+    slot of the unrolled graph.
     """
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
