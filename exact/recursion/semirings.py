@@ -89,7 +89,7 @@ def add_split(semiring: Any, accumulator: Any, slot: int, e: int, log_weight: fl
 
 @by_class
 def store(semiring: Any, slot: int, total: Any) -> None:
-    """Write the sum over the trees below a slot (a cell at a depth), accumulated in ``total``, into the semiring's arrays."""
+    """Write the sum over the trees below a slot (a cell at a depth), which is ``total``, into the semiring's arrays."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
