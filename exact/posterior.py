@@ -80,7 +80,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
 
     @cached_property
     def _best_inside(self) -> np.ndarray:
-        """(n_slots,): log weight of the best tree below each slot."""
+        """(n_slots,): log weight of the best tree below each slot, a cell at a depth."""
         return answers.best_sums(self.graph)
 
     @cached_property
@@ -188,7 +188,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def _sizes(self, max_leaves: int) -> BestBySize:
         """Return the log weights of the best trees of each size up to ``max_leaves`` or more, or of all sizes.
 
-        The largest table computed so far is kept.
+        The largest table computed so far is kept. See `BestBySize` for the result.
         """
         sizes = self._largest_sizes
         if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.n_sizes[0]):
@@ -283,7 +283,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
 
     @cached_property
     def _occurrences(self) -> Occurrences:
-        """Expected numbers of occurrences of each slot and each split in a tree."""
+        """Expected numbers of occurrences of each slot (a cell at a depth) and each split in a tree."""
         return answers.occurrences(self.graph, self.log_inside)
 
     @cached_property
@@ -367,7 +367,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         return self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
 
     def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior:
-        """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain."""
+        """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain.
+
+        For the entries see `grow_trees`.
+        """
         return as_draws(self.model, self.graph, grow_chosen_trees(self.model, self.graph, semiring, tree_numbers, rng))
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:

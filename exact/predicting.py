@@ -122,13 +122,14 @@ class PredictsFromGraph(Posterior):
 
     @cached_property
     def _split_coordinates(self) -> np.ndarray:
-        """Numbers of the coordinates that the splits of the graph use, ascending."""
+        """Numbers of the coordinates (features, two for one with missing values) that splits use, ascending."""
         return np.unique(self.graph.feature)
 
     def _means_of_certain_rows(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
         """Return posterior means (n, d) of the leaf values of rows whose cells do not depend on the path, in one pass.
 
-        ``codes`` (n, c) are those of the coordinates that splits use, ``by_cell`` (n_cells, d) the values of the cells.
+        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use,
+        ``by_cell`` (n_cells, d) the values of the cells.
         """
         leaf = self.cell_probabilities().leaf
         out, total = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
@@ -145,7 +146,7 @@ class PredictsFromGraph(Posterior):
     def _rows_in_cells(self, codes: np.ndarray) -> Iterator[CellRows]:
         """Yield which of some rows, whose cells do not depend on the path, are in each cell that has training rows.
 
-        ``codes`` (n, c) are those of the coordinates that splits use.
+        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use.
         """
         all_codes = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
         all_codes[self._split_coordinates] = codes.T
@@ -158,7 +159,11 @@ class PredictsFromGraph(Posterior):
         return int(np.argmax(empty)) if empty.any() else None
 
     def _code_rows(self, X: np.ndarray) -> NewRows:
-        """Return rows of numbers (n, p) by coordinate, with their codes, and whether their cells are certain."""
+        """Return rows of numbers (n, p) by coordinate, with their codes, and whether their cells are certain.
+
+        A coordinate is a feature, or one of two orders of a feature with missing values. For certain cells see
+        `NewRows`.
+        """
         X = self.model.columns.in_coordinates(X)
         codes, is_certain = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
         for c, scale in enumerate(self.model.scales):
@@ -179,8 +184,9 @@ class PredictsFromGraph(Posterior):
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes (n,) of numbers ``x`` of coordinate ``c`` under local cuts, and True if a code is certain.
 
-        A code is certain if the number lies between training values with this code. If splits use one coordinate only,
-        all thresholds lie between neighbouring codes, so that each number but NaN has a certain code.
+        A code is the number of a group of neighbouring training values. A code is certain if the number lies between
+        training values with this code. If splits use one coordinate only, all thresholds lie between neighbouring
+        codes, so that each number but NaN has a certain code.
         """
         if len(self._split_coordinates) == 1:
             lower = np.arange(scale.n_codes - 1)
@@ -206,7 +212,8 @@ class PredictsFromGraph(Posterior):
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
         """Yield slices of rows whose cells do not depend on the path, each with a limited number of (row, cell) pairs.
 
-        ``codes`` (n, c) are those of the coordinates that splits use. Slices limit the memory of each block.
+        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use.
+        Slices limit the memory of each block.
         """
         n_cells = np.zeros(len(codes), dtype=np.int64)
         for chunk in self._rows_in_cells(codes):

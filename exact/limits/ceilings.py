@@ -219,7 +219,7 @@ def leaf_masses(model: TreeModel, n_columns: int) -> np.ndarray:
 
 
 def _max_log_poisson(model: Any, stats: np.ndarray) -> np.ndarray:
-    """Return the log of the largest Poisson likelihood (P,) of P points, each with its own best rate.
+    """Return the log of the largest Poisson likelihood (P,) of P distinct rows, each with its own rate.
 
     ``stats`` (P, 3) are the exposure, the count and the log terms without the rate.
     """

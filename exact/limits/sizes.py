@@ -121,7 +121,8 @@ def _log_boxes(distinct: np.ndarray, nominal: np.ndarray) -> float:
 def refuse_large_estimate(estimate: SizeEstimate, limit: Limit, at_least: bool) -> None:
     """Raise Intractable if three standard errors below the estimate there are still too many cells for ``limit``.
 
-    The limit is one of cells and one of memory. ``at_least`` is True if the estimate leaves coordinates out.
+    The limit is one of cells and one of memory. ``at_least`` is True if the estimate leaves features out, so that it is
+    a lower bound.
     """
     if estimate.least_cells > limit.cells:
         raise Intractable(int(min(estimate.cells, 1e300)), limit.cells, estimate=estimate.as_phrase(at_least))
@@ -317,7 +318,7 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
 
 
 class RangeCounts(NamedTuple):
-    """Numbers of ranges of one coordinate (intervals of codes, or sets of categories) and of their splits."""
+    """Numbers of ranges of one feature (intervals of codes, or sets of categories) and of their splits."""
 
     ranges: list[int]  # Entry j: number of ranges that j splits, and no fewer, lead to
     n_splits: int  # Number of splits of the whole range
@@ -403,7 +404,10 @@ def bound_graph_size(model: TreeModel, n_codes: int, depth: int) -> tuple[int, i
 
 
 def _count_ranges(model: TreeModel, c: int, n_codes: int) -> RangeCounts:
-    """Return the numbers of ranges and splits of coordinate ``c``, counting at most ``n_codes`` codes if ordered."""
+    """Return the numbers of ranges and splits of coordinate ``c``, counting at most ``n_codes`` codes if ordered.
+
+    A range is an interval of codes, or a set of categories.
+    """
     n = int(model.n_codes[c])
     k = int(model.columns.source[c])
     if model.columns.categories[k] is not None:

@@ -36,7 +36,7 @@ ROWS, SURE_ERRORS = range(N_SUMS)
 
 
 class Problem(NamedTuple):
-    """The objective and data of a search for the best trees, for compiled code. Sets of points are W words of bits."""
+    """Objective and data of a search for the best trees, for compiled code. Sets of distinct rows are W words."""
 
     # (m, W) uint64: for each code of each coordinate the set of points with codes up to it; of a nominal coordinate
     # the set of points with this code
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 
 
 class Memo(NamedTuple):
-    """Hash table of the cells that were evaluated. New cells overwrite old ones if their places are taken."""
+    """Hash table of the cells that were evaluated. New cells overwrite old ones if all places for them are taken."""
 
     key: np.ndarray  # (m, 2) uint64: hash of the points, the depth and the depth limit; m is a power of two
     value: np.ndarray  # (m,) float64
@@ -72,7 +72,8 @@ class Memo(NamedTuple):
 class SearchPath(NamedTuple):
     """The cells from the root to the current one, with their splits.
 
-    The splits of the cell at depth d begin at row d times ``max_splits``. R is the number of rows.
+    The splits of the cell at depth d begin at row d times ``max_splits``. R is the number of rows. D is the largest
+    depth, and a row is a split.
     """
 
     bits: np.ndarray  # (D + 1, W) uint64: points of the cell at each depth
@@ -103,8 +104,8 @@ def count_bits(word: np.uint64) -> int:
 def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
     """Return the sum of one column (a statistic, rows or sure errors) over the points on the left side of a split.
 
-    ``row`` is that of the split in the path. The sum is that over the binary digits b of ``2^b`` times the number of
-    these points that have the digit.
+    ``row`` is that of the split in the path. Points are distinct training rows. The sum is that over the binary digits
+    b of ``2^b`` times the number of these points that have the digit.
     """
     total = np.int64(0)
     first = problem.first_plane[column]
@@ -120,9 +121,10 @@ def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
 def list_splits(problem: Any, path: Any, depth: int) -> int:
     """Write the splits of the cell at ``depth`` of the path and the sums of their sides, and return their number.
 
-    As in `exact.graph.build`, splits of one feature that divide the points of the cell in the same way are one split.
-    Its probability is R = weight / (sum of the weights of the features with a split * number of splits on the feature).
-    Without the factor R in the objective (``with_rule`` False), log R is 0.
+    The path holds the cells from the root to the current one of a depth-first search. As in `exact.graph.build`, splits
+    of one feature that divide the points of the cell in the same way are one split. Its probability is R = weight /
+    (sum of the weights of the features with a split * number of splits on the feature). Without the factor R in the
+    objective (``with_rule`` False), log R is 0.
     """
     first = depth * problem.max_splits
     row, weight = first, 0.0
@@ -146,7 +148,7 @@ def list_splits(problem: Any, path: Any, depth: int) -> int:
 def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
     """Write the cuts of the cell at ``depth`` on ordered coordinate ``k`` into the path, from ``row`` on.
 
-    Return the next free row.
+    A row of the path's arrays is a split. Return the next free row.
     """
     n_stats, n_rows = path.stats.shape[1], path.sums[depth, ROWS]
     rows_up_to_code, cut = np.int64(0), np.int64(-1)
@@ -174,7 +176,7 @@ def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) 
 def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
     """Write the partitions of the categories of coordinate ``k`` in the cell at ``depth`` into the path, from ``row``.
 
-    Return the next free row. The smallest category goes left.
+    A row of the path's arrays is a split. Return the next free row. The smallest category goes left.
     """
     n_stats, n_rows, first = path.stats.shape[1], path.sums[depth, ROWS], problem.first_code[k]
     n_codes, present = problem.first_code[k + 1] - first, np.int64(0)
@@ -200,7 +202,10 @@ def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row:
 
 @jit
 def _sum_sides(problem: Any, path: Any, depth: int, k: int, row: int) -> None:
-    """Write the sums of both sides of a split on coordinate ``k`` of the cell at ``depth`` into ``row`` of the path."""
+    """Write the sums of both sides of a split on coordinate ``k`` of the cell at ``depth`` into ``row`` of the path.
+
+    The sums are the statistics, the number of rows, and the errors that no tree avoids because rows are equal.
+    """
     path.feature[row] = k
     n_stats = path.stats.shape[1]
     for a in range(n_stats):
@@ -213,7 +218,10 @@ def _sum_sides(problem: Any, path: Any, depth: int, k: int, row: int) -> None:
 
 @jit
 def _move_down(path: Any, depth: int, row: int, side: int) -> None:
-    """Make one side of the split in ``row`` of the path, of the cell at ``depth``, the cell at the next depth."""
+    """Make one side of the split in ``row`` of the path, of the cell at ``depth``, the cell at the next depth.
+
+    The path holds the cells from the root to the current one of a depth-first search.
+    """
     for w in range(path.bits.shape[1]):
         left = path.left[row, w]
         path.bits[depth + 1, w] = left if side == LEFT else path.bits[depth, w] & ~left
@@ -229,8 +237,9 @@ def value_bound(
 ) -> float:
     """Return an upper bound of the value (log prior plus log score) of trees below the cell in ``row`` of two tables.
 
-    The tables are ``stats`` and ``sums``. At the largest depth of the prior, return the value of the cell as a leaf; at
-    the smaller depth ``limit`` of the search, a lower bound of it.
+    The tables are ``stats`` and ``sums`` (numbers of rows, and of errors that no tree avoids because rows are equal).
+    At the largest depth of the prior, return the value of the cell as a leaf; at the smaller depth ``limit`` of the
+    search, a lower bound of it.
     """
     score = leaf_score(problem.leaf, stats, row)
     if depth == len(problem.log_stop) - 1:
@@ -290,12 +299,12 @@ def best_value(
 
     The value is log prior plus log score, or minus the objective with a penalty. Only trees with a value of at least
     ``need`` matter to the caller. Return a bound too if as many cells as allowed were evaluated. ``limit`` is the
-    largest depth of the trees, and ``margin`` the largest rounding error of a value. If ``only_best`` is True, splits
-    that cannot be better than the best split so far are abandoned. If it is False, the sides of all splits that reach
-    ``need`` are evaluated.
+    largest depth of the trees, and ``margin`` the largest rounding error of a value. ``memo`` stores the values of
+    cells. If ``only_best`` is True, splits that cannot be better than the best split so far are abandoned. If it is
+    False, the sides of all splits that reach ``need`` are evaluated.
 
     A side needs what the cell needs, minus the weight of the split and the value (or bound) of the other side:
-    ``need_left = goal - log_split - log R - right``.
+    ``need_left = goal - log_split - log R - right``, with R the prior probability of the split given the cell.
     """
     if depth == limit:
         return value_bound(problem, path, path.stats, path.sums, depth, depth, limit)

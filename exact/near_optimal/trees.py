@@ -82,6 +82,7 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell]
     """Return the problem of the search and its root cell, or None if there are no bounds or they need too much memory.
 
     With a ``penalty`` the objective is the number of errors plus the penalty per leaf, in place of the log posterior.
+    The bounds are upper bounds of the values of trees below a cell.
     """
     if not has_bounds(model):
         return None

@@ -351,7 +351,8 @@ def _graph_of_cells(
 ) -> CellGraph:
     """Return the graph of cells with at most one split each, given by columns (n_cells,).
 
-    ``left`` and ``right`` are the children, -1 for a cell without a split. The log weights are nats.
+    The columns are fields of `CellGraph`. ``left`` and ``right`` are the children, -1 for a cell without a split. The
+    log weights are nats.
     """
     splits, n = left != NO_NODE, len(left)
     n_edges = int(splits.sum())

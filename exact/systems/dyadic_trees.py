@@ -435,7 +435,10 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
-    """Return the best tree under the penalty at its best root fragment. Arguments as for `_minimise_over_cells`."""
+    """Return the best tree under the penalty at its best root fragment. Arguments as for `_minimise_over_cells`.
+
+    A root fragment is a subtree with the same root.
+    """
     graph, sample = problem.graph, problem.sample
 
     def penalty(cell: np.ndarray, leaves: np.ndarray) -> np.ndarray:
@@ -456,7 +459,7 @@ def _penalised_tree(problem: DyadicProblem, tree: Tree, n_errors: float, penalty
 def best_tree_and_cells(
     problem: DyadicProblem, graph: CellGraph, semiring: Any, tree_number: int
 ) -> tuple[Tree, np.ndarray]:
-    """Return the best tree of a summed graph, and the cells of its leaves in preorder.
+    """Return a tree of a summed graph, and the cells of its leaves in preorder.
 
     ``semiring`` holds the results of a recursion over ``graph`` (`Best`, `Hull`, ...), and ``tree_number`` identifies
     one of its trees, as for `grow_trees`. Leaves without rows get the values of their parents.

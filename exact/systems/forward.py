@@ -60,7 +60,10 @@ class ForwardTree(NamedTuple):
 
 
 class _Codes(NamedTuple):
-    """Codes of the thresholds of each feature, as arrays for compiled code: lists, or dyadic numbers in an interval."""
+    """Codes of the thresholds of each feature, as arrays for compiled code: lists, or dyadic numbers in an interval.
+
+    The code length of a threshold is minus its log prior probability.
+    """
 
     # (p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists
     offset: np.ndarray
@@ -198,7 +201,10 @@ def _read_training_rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _free_codes(p: int) -> _Codes:
-    """Return codes of p features in which every threshold has length 0."""
+    """Return codes of p features in which every threshold has length 0.
+
+    This is for thresholds that are values of rows.
+    """
     infinite = np.full(p, -np.inf)
     return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), infinite, infinite, np.zeros(p))
 

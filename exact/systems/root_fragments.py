@@ -164,7 +164,10 @@ def minimise_root_fragment(
 
 
 def _use_of_rows(model: TreeModel) -> str | None:
-    """Return, as text, how the splits of a model depend on the rows and how to avoid this; None if they do not."""
+    """Return, as text, how the splits of a model depend on the rows and how to avoid this; None if they do not.
+
+    The bound does not hold if they do.
+    """
     nominal = np.flatnonzero(model.columns.is_nominal)
     if len(nominal) and not isinstance(model.split_prior, FixedTree):
         name = model.columns.names[nominal[0]]

@@ -85,7 +85,8 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
 def count_splittings(model: TreeModel, structure: Tree, max_cells: int) -> int:
     """Return the number of partitions of the rows of a model by the structure (features and shape) of a tree.
 
-    The model has ``LocalCuts(trivial=True)``. Its tree prior is not used.
+    The model has ``LocalCuts(trivial=True)``. Its tree prior is not used. Cells with the same rows are one cell, and
+    more than ``max_cells`` pairs of a node and a set of rows are refused.
     """
     prior = BranchingProcess(0.5, max(structure.depth, 1))
     base = build_graph(TreeModel.from_parts(model.parts._replace(tree_prior=prior)), max_cells)
@@ -317,7 +318,7 @@ def _add_root(
 
 
 def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: np.ndarray) -> np.ndarray:
-    """Return the log prior (n_structures,) of each structure as a subtree of the root, nats.
+    """Return the log prior (n_structures,) of each structure (shape and features) as a subtree of the root, nats.
 
     It is the sum of the prior factors of its shape and of its features, whose log weights are ``log_label`` (p,).
     """
@@ -397,7 +398,7 @@ class SplittingCounts:
 
 
 def _as_nested(tree: Tree, node: int) -> Any:
-    """Return the structure below a node as nested tuples (feature, left, right), None for a leaf."""
+    """Return the shape and features below a node as nested tuples (feature, left, right), None for a leaf."""
     k = int(tree.feature[node])
     return None if k == LEAF else (k, _as_nested(tree, int(tree.left[node])), _as_nested(tree, int(tree.right[node])))
 

@@ -138,7 +138,8 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
 def check_mixture(model: Any, splits: str) -> tuple[int, int]:
     """Raise ValueError if the theorems do not apply to a model. Return the number of stages L and of rows of E.
 
-    L is one more than the number of rows of S.
+    L is one more than the number of rows of S. S are the test examples that enter one by one, E the rows that determine
+    the leaves.
     """
     check_type("model", model, TreeModel, "a TreeModel")
     check_choice("splits", splits, SPLITS)
@@ -273,7 +274,10 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
 
 
 def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
-    """Return the minimax bound for n rows and success probabilities alpha, beta, at the best number of intervals."""
+    """Return the minimax bound for n rows and success probabilities alpha, beta, at the best number of intervals.
+
+    A truth has the probability ``beta`` in one of these intervals and ``alpha`` in the others.
+    """
     divergence = (beta - alpha) * (math.log(beta / alpha) - math.log((1.0 - beta) / (1.0 - alpha)))
     hellinger = (math.sqrt(beta) - math.sqrt(alpha)) ** 2 + (math.sqrt(1.0 - beta) - math.sqrt(1.0 - alpha)) ** 2
     largest = max(8.0, 4.0 * n * divergence)

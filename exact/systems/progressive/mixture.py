@@ -120,7 +120,8 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     """Return the orders (``orders`` of them) in which test examples enter. ``target`` has the labels and the mask of E.
 
     A single order is that of the data, unless ``resplit`` is True. Several orders are random. With ``resplit`` each
-    order divides the sample into E and S anew. Without ``uses_estimation`` E is empty. Rows of weight 0 are in no S.
+    order divides the sample anew into E, which determines the leaves, and the test examples S. Without
+    ``uses_estimation`` E is empty. Rows of weight 0 are in no S.
     """
     estimation = target.estimation if uses_estimation else None
     if resplit and estimation is None:
@@ -222,7 +223,7 @@ class ProgressiveMixture(IndependentDraws):
 
     @property
     def log_evidence(self) -> float | None:
-        """Log evidence of S, that of the last stage, nats; None if each order has its own S."""
+        """Log evidence of all test examples S, that of the last stage, nats; None if each order has its own S."""
         estimations: list[Any] = [order.estimation for order in self._orders]
         if not all(np.array_equal(one, estimations[0]) for one in estimations[1:]):
             return None
@@ -327,9 +328,9 @@ class ProgressiveMixture(IndependentDraws):
         return 1.0 - self._mean_over_orders(never).clip(0.0, 1.0)
 
     def _mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
-        """Return the mean over the orders of an array computed by ``answer`` from the graph and its sums.
+        """Return the mean over the orders of an array computed by ``answer`` from the unrolled graph and its sums.
 
-        Shorter arrays are extended by zeros.
+        Shorter arrays are extended by zeros. ``answer`` takes the results of `_sums_of_order`.
         """
         arrays = []
         for number in range(len(self._orders)):
@@ -339,7 +340,7 @@ class ProgressiveMixture(IndependentDraws):
         return np.mean([np.pad(array, (0, longest - len(array))) for array in arrays], axis=0)
 
     def map_tree(self) -> Tree:
-        """Return the most probable tree at the last stage, given all of the model's S."""
+        """Return the most probable tree at the last stage, given all test examples of the model."""
         return ExactPosterior(self.model, self.graph).map_tree()
 
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
@@ -396,7 +397,10 @@ class ProgressiveMixture(IndependentDraws):
 
 
 def _examples_in_order(model: TreeModel, order: Order) -> Examples:
-    """Return the rows of the model in the order in which they enter. Rows of E and of weight zero come first."""
+    """Return the rows of the model in the order in which they enter. Rows of E and of weight zero come first.
+
+    E are the rows that determine the leaves.
+    """
     target, merged_rows = model.target._replace(estimation=order.estimation), model.units
     is_before = np.ones(len(target.values), dtype=bool)
     is_before[order.staged] = False
