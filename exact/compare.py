@@ -189,7 +189,10 @@ def _advice_on_types(truth: Any, sampled: Any) -> str:
 
 
 def _comparison_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
-    """Yield the rows of the comparison: evidence, numbers of leaves, root splits, feature inclusion, predictions."""
+    """Yield the rows of the comparison: evidence, numbers of leaves, root splits, feature inclusion, predictions.
+
+    ``X`` are the rows to predict; None takes some training rows.
+    """
     nan = math.nan
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)

@@ -98,7 +98,7 @@ class VotingTree(ClassifierOfTree):
         self._set_fitted(base, self._weights(base, parameters))
 
     def _set_fitted(self, base: BaseTree, weights: Weights) -> None:
-        """Set the fitted attributes from the base tree and the weights of its subtrees."""
+        """Set the fitted attributes (``tree_`` to ``gibbs_risk_``) from the base tree and its weights of subtrees."""
         self.tree_, self.labels_, self.weights_ = base.tree, base.label, np.exp(weights.log_leaf)
         self.n_counted_ = int(base.graph.rows[0])
         self.gibbs_risk_ = float(self.weights_ @ base.errors / self.n_counted_)

@@ -404,7 +404,7 @@ def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: i
 
 @jit
 def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every partition of the categories ``k`` in the cell (local) or the box (grid) into a left and a right set.
+    """Add every partition of the categories of ``k`` in the cell (local) or the box (grid) into a left and a right set.
 
     The smallest category goes left. If sides may be empty, the splits that send all rows to one side are added too.
     """

@@ -58,7 +58,10 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
 
 
 def _as_term(name: str, values: Any, length: int) -> np.ndarray:
-    """Check log weights, an array or one number, and return them as a new array (length,)."""
+    """Check log weights, an array or one number, and return them as a new array (length,).
+
+    ``name`` is for error messages.
+    """
     array = read_numbers(name, values)
     if array.shape not in ((), (length,)):
         raise ValueError(f"{name} has shape {array.shape}; give ({length},) or one number.")

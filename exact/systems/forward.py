@@ -371,7 +371,7 @@ def _splits_by_errors(
     Entry e of the four arrays describes the best split with e errors: its feature (-1 if there is no split), the
     largest value that goes left, the code length of the threshold (nats), and the information gain times rows. The best
     split has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties. The arguments
-    from ``offset`` on are the fields of `_Codes`; a child has at least ``min_rows`` rows.
+    from ``offset`` on are the fields of `_Codes`, ``base`` is ``nats``; a child has at least ``min_rows`` rows.
     """
     n = len(rows)
     counts = np.zeros(n_labels, dtype=np.int64)
@@ -412,7 +412,8 @@ def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, u
     """Return the code length (nats) of the cheapest threshold in [low, high), beyond that common to the feature.
 
     Return inf if no number in this interval has a code. ``listed`` are the thresholds that have codes, in ascending
-    order, empty if thresholds are dyadic numbers in [lower, upper] or need no code.
+    order, empty if thresholds are dyadic numbers in [lower, upper] or need no code. The part of the code length that
+    all thresholds of the feature have is ``nats`` of `_Codes`.
     """
     if len(listed) > 0:
         place = np.searchsorted(listed, low)

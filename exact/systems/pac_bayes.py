@@ -154,7 +154,7 @@ def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> n
 
 
 def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
-    """Return the log prior factor (n_nodes,) of each node as a leaf, ``-3 depth``, 0 for dummies (nodes without label rows).
+    """Return the log prior factor (n_nodes,) of each node as a leaf, ``-3 depth``, 0 for dummies (nodes without rows).
 
     ``depth`` is D0, by default the depth of the base tree. The constant of the prior is left out.
     """

@@ -371,7 +371,10 @@ def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
-    """Return a tree as a `FixedTree`, the table as this tree reads it, and True for a scikit-learn regression tree."""
+    """Return a tree as a `FixedTree`, the table as this tree reads it, and True for a scikit-learn regression tree.
+
+    A scikit-learn tree reads X rounded to float32.
+    """
     if isinstance(tree, Tree):
         return FixedTree(tree), X, False
     if not isinstance(tree, FixedTree):

@@ -185,7 +185,7 @@ class _Code(NamedTuple):
 
 
 def _without_empty(graph: CellGraph) -> CellGraph:
-    """Return the graph of the trees without empty nodes, in which every split has weight 1."""
+    """Return the graph of the trees without empty nodes, in which every leaf and every split has weight 1."""
     stop = np.where(by_slot(graph, graph.rows) > 0, 0.0, -np.inf)
     has_rows = (graph.rows[graph.left] > 0) & (graph.rows[graph.right] > 0)
     return with_terms(graph, log_stop=stop, log_split=0.0, log_rule=np.where(has_rows, 0.0, -np.inf))

@@ -362,8 +362,8 @@ class SplittingCounts:
     def _count(self, shape: Any, rows: np.ndarray, max_cuts: int) -> float:
         """Return the estimated number of splittings of ``rows`` by a structure.
 
-        ``shape`` is nested tuples (feature, left, right), None for a leaf. At most ``max_cuts`` cuts of its root are
-        followed.
+        A splitting is a partition of the rows among the leaves. ``shape`` is nested tuples (feature, left, right), None
+        for a leaf. At most ``max_cuts`` cuts of its root are followed.
         """
         if shape is None or len(rows) == 0:
             return 1.0

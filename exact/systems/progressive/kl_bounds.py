@@ -401,7 +401,7 @@ def _divergences(model: TreeModel, graph: CellGraph, probability: np.ndarray) ->
     """Return the sum over the rows of each cell (n_cells,) of the divergence of the truth from its mean, divided by n.
 
     The truth is ``probability`` (n, K), its mean that over the rows of the cell. The divergence of a row is ``sum p log
-    p``, the last column of ``value``, minus ``sum p log(mean)``.
+    p`` minus ``sum p log(mean)``.
     """
     columns = model.columns
     unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row

@@ -207,7 +207,7 @@ class ProgressiveMixture(IndependentDraws):
         return self._last[1]
 
     def _mean_values(self, stages: UnrolledGraph, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its value.
+        """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its prediction.
 
         ``fraction`` are these probabilities, copy by copy, and ``starts`` (n_cells,) the first copy of each cell.
         """
