@@ -200,7 +200,10 @@ class DesignCounts:
         return x, labels, weight, mask
 
     def _append(self, piece: tuple[np.ndarray, ...]) -> None:
-        """Add a piece, and merge all pieces if there are many new rows."""
+        """Add a piece (rows, labels, weights, mask of E), and merge all pieces if there are many new rows.
+
+        Many are more than the rows merged before, and more than `MIN_UNMERGED_ROWS`.
+        """
         self._pieces.append(piece)
         pending = sum(len(p[0]) for p in self._pieces) - self._n_merged
         if pending > max(self._n_merged, MIN_UNMERGED_ROWS):

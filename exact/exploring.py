@@ -279,7 +279,10 @@ class ExploresGraph(AnswersAboutTrees):
 
     @cached_property
     def _row_sets(self) -> RowSets:
-        """The distinct sets of training rows of the cells."""
+        """The distinct sets of training rows of the cells.
+
+        Cells with the same rows have one set.
+        """
         return distinct_row_sets(self.model, self.graph, self._cell_paths)
 
     @cached_property

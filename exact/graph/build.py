@@ -478,7 +478,7 @@ def _mark_tree_split(arrays: Any, k: int, split: int) -> bool:
 def _child(model: Any, arrays: Any, cell: int, k: int, split: int, side: int) -> int:
     """Return the number of the child on one side of a split, and add the child if it is new and the mode allows.
 
-    Under local cuts a side with all rows is the cell itself. Return NO_CELL if the mode does not allow to add it.
+    Under local cuts a side with all rows is the cell itself. Return NO_CELL if the child is new and the mode is FIND.
     """
     rule, scratch, cells = model.split_prior, arrays.scratch, arrays.cells
     if parts_rows(rule):

@@ -73,7 +73,10 @@ class Intractable(ValueError):
 
 
 def _setting(name: str, value: int, prior: str) -> str:
-    """Return a setting of `Intractable.fits` as the user would write it, followed by ``prior`` if it is a depth."""
+    """Return a setting of `Intractable.fits` as the user would write it, followed by ``prior`` if it is a depth.
+
+    ``prior`` is a text such as " of the tree prior", or "".
+    """
     if name == "max_cuts":
         return f"LocalCuts(max_cuts={value})"
     if name == "max_depth":

@@ -315,7 +315,7 @@ class Search:
         return rows[is_near], bool(np.all(is_near == is_possible))
 
     def _terms(self, depth: int, rows: np.ndarray) -> np.ndarray:
-        """Return the log prior factors of the splits in ``rows`` of the path, of a cell at ``depth``."""
+        """Return the log prior factors, with log R, of the splits in ``rows`` of the path, of a cell at ``depth``."""
         return self.problem.log_split[depth] + self.path.log_rule[rows]
 
     def _as_graph(self, cells: list[Cell]) -> CellGraph:

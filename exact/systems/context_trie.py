@@ -142,8 +142,9 @@ def add_examples(
 def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
     """Return the predictive probability of a symbol, and count the symbol in the contexts on one path.
 
-    ``path`` holds the nodes from the root on, and ``entries`` the place of (context, symbol) in the hash table for each
-    of them. ``alpha`` is the prior count of a symbol.
+    Each context mixes its own estimate with that of the next longer one. ``path`` holds the nodes from the root on, and
+    ``entries`` the place of (context, symbol) in the hash table for each of them. ``alpha`` is the prior count of a
+    symbol.
     """
     weighted = 0.0
     for d in range(len(path) - 1, -1, -1):

@@ -389,9 +389,9 @@ def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
 
 
 def _is_small(n: int, p: int, levels: int, cyclic: bool) -> bool:
-    """Return True if dyadic trees of ``levels`` levels surely have few enough cells, and (row, cell) pairs.
+    """Return True if dyadic trees of ``levels`` levels surely have few enough cells and (row, cell) pairs.
 
-    ``n`` and ``p`` are the numbers of rows and features. The limits are those of the default number of levels.
+    ``n`` and ``p`` are the numbers of rows and features. The limits are `MAX_DEFAULT_CELLS` and `MAX_ROW_CELL_PAIRS`.
     """
     # vectors of how often each coordinate is halved, counted by their sum, the depth of the cell
     n_vectors = np.ones(1)

@@ -268,9 +268,9 @@ class _Grower:
     def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
         """Return leaf ``node`` with these ``rows`` (indices) and the splits that may be chosen for it.
 
-        Under the criterion ENTROPY it is the split with the largest gain, else they are those that no split beats in
-        both errors and code length. ``codes`` gives the possible thresholds of each feature and their code lengths. A
-        leaf without errors has no splits.
+        Under the criterion ENTROPY this is the split with the largest gain alone, else they are those that no split
+        beats in both errors and code length. ``codes`` gives the possible thresholds of each feature and their code
+        lengths. A leaf without errors has no splits.
         """
         counts = np.bincount(self.label[rows], minlength=self.n_labels)
         errors = int(len(rows) - counts.max())
@@ -296,8 +296,9 @@ class _Grower:
     ) -> tuple[int, _LeafSplit] | None:
         """Return the index in ``leaves`` of the next leaf to split, and its split; None if no leaf can be split.
 
-        ``n_splits``, ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far. For
-        ``compressed`` see `grow`.
+        The next split has the largest gain of all leaves, or gives the smallest bound, by the criterion. ``n_splits``,
+        ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far. For ``compressed`` see
+        `grow`.
         """
         open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
         if not open_splits:

@@ -185,7 +185,7 @@ def _structures_of(tree: Tree) -> tuple[_Structures, int]:
 
 
 def _all_structures(p: int, depth: int) -> _Structures:
-    """Return every structure over ``p`` features of depth at most ``depth``."""
+    """Return every structure (shape and features of a tree) over ``p`` features of depth at most ``depth``."""
     out = _Structures(np.array([LEAF]), *np.zeros((3, 1), dtype=np.int64))
     for level in range(1, depth + 1):
         grid = np.meshgrid(np.arange(p), np.arange(len(out.feature)), np.arange(len(out.feature)), indexing="ij")
