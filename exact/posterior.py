@@ -379,7 +379,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
 
     def summary(self) -> pd.DataFrame:
         """Return a DataFrame of log_evidence, n_leaves, leaves and log joint of the best tree, cells and splits."""
-        return summary_table(self, self.graph, {"best tree: log joint": self.map_log_joint})
+        return exact_summary(self, self.graph, {"best tree: log joint": self.map_log_joint})
 
     def __repr__(self) -> str:
         return (
@@ -388,7 +388,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         )
 
 
-def summary_table(post: Posterior, graph: CellGraph, more: dict[str, float] | None = None) -> pd.DataFrame:
+def exact_summary(post: Posterior, graph: CellGraph, more: dict[str, float] | None = None) -> pd.DataFrame:
     """Return a table of evidence, sizes and best tree of an exact posterior, with further values ``more`` by name."""
     import pandas as pd
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.checks import check_count, check_flag, check_number, read_numbers, repr_of
 from ..core.compile.jit import jit
-from ..core.logsum import log_sum
+from ..core.logsum import log_sum_exp
 from ..core.names import fill_docstring
 from ..core.special import gammaln
 
@@ -379,7 +379,7 @@ def _tail_inverse(log_chosen: np.ndarray, n: int, log_delta: float) -> float:
         log_q, log_rest = log(q), log1p(-q)
         for k in range(len(log_chosen)):
             term[k] = log_chosen[k] + k * log_q + (n - k) * log_rest
-        if log_sum(term, len(term)) >= log_delta:
+        if log_sum_exp(term, len(term)) >= log_delta:
             low = q
         else:
             high = q

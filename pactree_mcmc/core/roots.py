@@ -33,16 +33,16 @@ def find_root(function: Callable[[float], float], low: float, high: float, error
         least, half = (error + RELATIVE * abs(now)) / 2.0, (other - now) / 2.0
         if f_now == 0.0 or abs(half) < least:
             return now
-        tried = half
+        new_step = half
         if abs(last_step) > least and abs(f_now) < abs(f_before):
             if before == other:
-                tried = -f_now * (now - before) / (f_now - f_before)
+                new_step = -f_now * (now - before) / (f_now - f_before)
             else:
-                slope, far = (f_before - f_now) / (before - now), (f_other - f_now) / (other - now)
-                divisor = far * slope * (f_other - f_before)
-                tried = -f_now * (f_other * far - f_before * slope) / divisor if divisor != 0.0 else inf
-            is_short = 2.0 * abs(tried) < min(abs(last_step), 3.0 * abs(half) - least)
-            last_step, step = (step, tried) if is_short else (half, half)
+                slope, other_slope = (f_before - f_now) / (before - now), (f_other - f_now) / (other - now)
+                divisor = other_slope * slope * (f_other - f_before)
+                new_step = -f_now * (f_other * other_slope - f_before * slope) / divisor if divisor != 0.0 else inf
+            is_short = 2.0 * abs(new_step) < min(abs(last_step), 3.0 * abs(half) - least)
+            last_step, step = (step, new_step) if is_short else (half, half)
         else:
             last_step = step = half
         before, f_before = now, f_now

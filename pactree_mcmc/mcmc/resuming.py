@@ -168,9 +168,9 @@ def _result_of_chain(post: SampledPosterior, c: int) -> Result:
     tree.start = trees.offset
     tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[numbers], post.log_score_of_tree[numbers]
     moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
-    used = np.array([post.n_draws, len(numbers), len(trees.feature)], dtype=np.int64)
+    n_entries = np.array([post.n_draws, len(numbers), len(trees.feature)], dtype=np.int64)
     stats = post.node_stats[post.coded_trees.nodes_of(numbers)]
-    saved = Saved(rank[tree_number], post.noise_variance[c], moves, tree, trees.records(), stats, used)
+    saved = Saved(rank[tree_number], post.noise_variance[c], moves, tree, trees.records(), stats, n_entries)
     if post.weights_of_draw is not None:
         saved = saved._replace(weights=post.weights_of_draw[c])
     ladder, tempering = None, post.tempering

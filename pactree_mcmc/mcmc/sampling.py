@@ -207,7 +207,7 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
 
     In the end its file replaces the checkpoint. ``seconds`` is the wall time that the run took before.
     """
-    began, first = time.perf_counter(), run_state.plans[0]
+    start_time, first = time.perf_counter(), run_state.plans[0]
     limit = None if first.length is None else first.length.seconds
     stop = Stop() if limit is None else Stop(limit)
     run_state = run_state._replace(executor=with_model_sent_once(run_state.executor, first.model), stop=stop)
@@ -221,10 +221,10 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
     run_state, evidences, has_passed = make_draws(run_state), None, False
     steps = run_state.present_results[0].n_draws * first.thin
     if first.length is not None:
-        schedule = Schedule(run_state, stop.began if stop.is_timed else began)
+        schedule = Schedule(run_state, stop.start_time if stop.is_timed else start_time)
         run_state, steps, evidences = schedule.run()
         has_passed = schedule.has_passed
-    seconds += time.perf_counter() - began
+    seconds += time.perf_counter() - start_time
     try:
         post = _join_posterior(run_state, seconds, steps)
     except KeyboardInterrupt:
@@ -353,12 +353,12 @@ def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
         return list(start)
     if isinstance(start, str):
         if start not in ("dispersed", "grown", "prior", "stump"):
-            allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one a chain"
-            raise ValueError(f"start={repr_of(start)} is unknown; give {allowed}.")
+            alternatives = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one a chain"
+            raise ValueError(f"start={repr_of(start)} is unknown; give {alternatives}.")
         return [Dispersed(c) if start == "dispersed" else start for c in range(chains)]
     if not isinstance(start, Tree | list | tuple):
-        allowed = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one Tree a chain"
-        raise TypeError(f"start is {repr_of(start)}; give {allowed}.")
+        alternatives = "'dispersed', 'grown', 'prior', 'stump', a Tree, or one Tree a chain"
+        raise TypeError(f"start is {repr_of(start)}; give {alternatives}.")
     trees = [start] * chains if isinstance(start, Tree) else list(start)
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")

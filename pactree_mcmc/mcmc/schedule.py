@@ -58,11 +58,11 @@ class State(Enum):
 class Schedule:
     """Progress of an adaptive run, and the transitions between its states.
 
-    ``run_state`` has the plans of the chains and their first draws. ``began`` is the start by ``time.perf_counter``.
+    ``run_state`` has the plans of the chains and their first draws. ``start_time`` is by ``time.perf_counter``.
     """
 
-    def __init__(self, run_state: RunState, began: float) -> None:
-        self.run_state, self.began, self.stretch_began = run_state, began, began
+    def __init__(self, run_state: RunState, start_time: float) -> None:
+        self.run_state, self.start_time, self.stretch_start = run_state, start_time, start_time
         self.evidences: np.ndarray | None = None
         """`Course.evidences` of the draws judged last, or None if they were not computed."""
         self.has_passed = False
@@ -172,7 +172,7 @@ class Schedule:
         except KeyboardInterrupt:
             run_state, is_interrupted = self.run_state, True
         if not is_interrupted and run_state.present_results[0].n_draws == n:
-            self.run_state, self.stretch_began = run_state, start_time
+            self.run_state, self.stretch_start = run_state, start_time
             return State.JUDGE
         if is_interrupted:
             self.run_state = self.run_state._replace(is_complete=False)
@@ -218,7 +218,7 @@ class Schedule:
     def _has_time(self, longer: float) -> bool:
         """Return True if the time limit leaves room for a stretch ``longer`` times as long as the present one took."""
         seconds, now = self.length.seconds, time.perf_counter()
-        return seconds is None or now - self.began + longer * (now - self.stretch_began) <= seconds
+        return seconds is None or now - self.start_time + longer * (now - self.stretch_start) <= seconds
 
 
 def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:

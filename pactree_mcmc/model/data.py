@@ -461,7 +461,7 @@ def scatter_units(
 
 
 @jit
-def sum_by_code(
+def add_units_by_code(
     stats: np.ndarray, rows: np.ndarray, codes: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int
 ) -> tuple[int, int]:
     """Add statistics and rows of each of the units ``order[start:stop]`` to the entry of its code, one of ``codes``.

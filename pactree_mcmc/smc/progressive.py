@@ -156,10 +156,10 @@ def progressive_mixture(
         )
         for source in sources
     ]
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     pool = with_model_sent_once(executor, model)
     results = _run_on_threads(plans) if pool is None else list(pool.map(run_stages, plans))
-    return ProgressiveSample.from_results(model, results, mixture.count_names, time.perf_counter() - began)
+    return ProgressiveSample.from_results(model, results, mixture.count_names, time.perf_counter() - start_time)
 
 
 def entering_rows(model: TreeModel) -> np.ndarray:

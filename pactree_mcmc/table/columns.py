@@ -27,7 +27,7 @@ from .words import NUMBER, Kind
 
 MISSING_CHOICES = ("error", "branch")
 """Choices for the treatment of missing values."""
-MAX_LISTED_COLUMNS = 8
+MAX_WRONG_COLUMNS = 8
 """Largest number of columns that one error names."""
 
 
@@ -364,7 +364,7 @@ def for_each_column(functions: Iterable[Callable[[], Any]]) -> list:
     if len(wrong) == 1:
         raise wrong[0]
     if wrong:
-        more = [f"and {len(wrong) - MAX_LISTED_COLUMNS} more"] if len(wrong) > MAX_LISTED_COLUMNS else []
-        lines = [f"{len(wrong)} columns cannot be used:", *map(str, wrong[:MAX_LISTED_COLUMNS]), *more]
+        more = [f"and {len(wrong) - MAX_WRONG_COLUMNS} more"] if len(wrong) > MAX_WRONG_COLUMNS else []
+        lines = [f"{len(wrong)} columns cannot be used:", *map(str, wrong[:MAX_WRONG_COLUMNS]), *more]
         raise ValueError("\n  ".join(lines)) from wrong[0]
     return out

@@ -259,7 +259,7 @@ def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tup
 
 
 def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> float:
-    """Return the Python object in a row of the column called ``name`` as a float, or refuse it if it is none."""
+    """Return the Python object in a row of the column called ``name`` as a float. Refuse anything but a number."""
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)

@@ -149,12 +149,12 @@ class Records(Sequence):
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
-        made = self._made
-        if i not in made:
+        records = self._made
+        if i not in records:
             if not 0 <= i < len(self._array):
                 raise IndexError(f"there is no record {i} of {len(self._array)}")
-            made[int(i)] = Record(self._fields_of(i))
-        return made[i]
+            records[int(i)] = Record(self._fields_of(i))
+        return records[i]
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_"):

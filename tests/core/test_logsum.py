@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from pactree_mcmc.core.logsum import exp_into, exp_sum, log_add, log_mean, log_sum
+from pactree_mcmc.core.logsum import exp_into, exp_sum, log_add, log_mean, log_sum_exp
 
 INF = math.inf
-PLAIN = {function: function.py_func for function in (log_add, exp_sum, log_sum, exp_into)}
+PLAIN = {function: function.py_func for function in (log_add, exp_sum, log_sum_exp, exp_into)}
 CASES = [
     [0.0],
     [-1.0, 2.0, 0.5],
@@ -30,7 +30,7 @@ def direct(values):
 @pytest.mark.parametrize("values", CASES)
 @pytest.mark.parametrize("form", ["compiled", "plain"])
 def test_a_sum_is_that_of_the_numbers(values, form):
-    sum_, pair, into = (f if form == "compiled" else PLAIN[f] for f in (log_sum, exp_sum, exp_into))
+    sum_, pair, into = (f if form == "compiled" else PLAIN[f] for f in (log_sum_exp, exp_sum, exp_into))
     array, n = np.array([*values, 7e3], dtype=float), len(values)
     assert sum_(array, n) == pytest.approx(direct(values), rel=1e-14)
     largest, total = pair(array, n)
@@ -66,7 +66,7 @@ def test_a_mean():
 
 @pytest.mark.planted
 def test_a_sum_that_overflows_is_seen(monkeypatch):
-    monkeypatch.setitem(PLAIN, log_sum, lambda values, n: math.log(sum(math.exp(v) for v in values[:n]) or 1e-300))
+    monkeypatch.setitem(PLAIN, log_sum_exp, lambda values, n: math.log(sum(math.exp(v) for v in values[:n]) or 1e-300))
     with pytest.raises((AssertionError, OverflowError)):
         test_a_sum_is_that_of_the_numbers(CASES[6], "plain")
     monkeypatch.setitem(PLAIN, log_add, lambda a, b: max(a, b) + math.log(1.0 + math.exp(min(a, b) - max(a, b))))

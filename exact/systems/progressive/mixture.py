@@ -21,7 +21,7 @@ from ...graph.boxes import unpack_cuts
 from ...graph.building import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph, pack_graph, refuse_not_finite, with_feature_numbers
 from ...limits.intractable import Intractable, check_cells
-from ...posterior import ExactPosterior, summary_table
+from ...posterior import ExactPosterior, exact_summary
 from ...predicting import CellProbabilities, NewRows
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, GrownTrees, Occurrences, grow_trees
 from ...recursion.new_rows import Router, is_fixed_design, mean_leaf_values
@@ -387,7 +387,7 @@ class ProgressiveMixture(IndependentDraws):
 
     def summary(self) -> pd.DataFrame:
         """Return a DataFrame of log_evidence, n_leaves, leaves of the most probable tree, cells and splits."""
-        return summary_table(self, self.graph)
+        return exact_summary(self, self.graph)
 
     def __repr__(self) -> str:
         return (

@@ -26,7 +26,7 @@ MISSING_FIELDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """Fields that are missing values."""
 TRUTH_VALUES = {"true": True, "false": False}
 """Truth values by their text in lower case."""
-MAX_LISTED_COLUMNS = 12
+MAX_COLUMNS_IN_MESSAGE = 12
 """Largest number of columns named in an error."""
 MIN_ROWS_OF_IDENTIFIER = 20
 """Smallest number of rows at which a column without equal values is reported as names of the rows."""
@@ -101,8 +101,9 @@ class CsvTable:
                 more = f" ({missing.sum()} lines in all)" if missing.sum() > 1 else ""
                 gaps.append(f"line {self.line[np.argmax(missing)]}: no value in column {name!r}{more}")
         if gaps:
-            rest = [f"and in {len(gaps) - MAX_LISTED_COLUMNS} columns more"] if len(gaps) > MAX_LISTED_COLUMNS else []
-            raise BadTable(f"{self.path}, {', '.join([*gaps[:MAX_LISTED_COLUMNS], *rest])}; {advice}")
+            n_more = len(gaps) - MAX_COLUMNS_IN_MESSAGE
+            rest = [f"and in {n_more} columns more"] if n_more > 0 else []
+            raise BadTable(f"{self.path}, {', '.join([*gaps[:MAX_COLUMNS_IN_MESSAGE], *rest])}; {advice}")
 
     def text(self, name: str) -> np.ndarray:
         """Return the fields of a column (n,), None if missing."""
@@ -367,5 +368,5 @@ def class_warning(y: np.ndarray) -> str | None:
 
 def _column_list(names: Sequence[Any]) -> str:
     """Return the first names as text, and how many there are if some are left out."""
-    first_names = ", ".join(map(str, names[:MAX_LISTED_COLUMNS]))
-    return first_names + (f", ... ({len(names)} in all)" if len(names) > MAX_LISTED_COLUMNS else "")
+    first_names = ", ".join(map(str, names[:MAX_COLUMNS_IN_MESSAGE]))
+    return first_names + (f", ... ({len(names)} in all)" if len(names) > MAX_COLUMNS_IN_MESSAGE else "")

@@ -106,7 +106,7 @@ def run_part(name: str, to: str | None) -> float:
 
     Raise an OSError if the code cannot be written.
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     if to is not None:
         use_folder(to)
     with warnings.catch_warnings(record=True) as caught:
@@ -115,7 +115,7 @@ def run_part(name: str, to: str | None) -> float:
     for warning in caught:
         if issubclass(warning.category, CodeCacheWarning):
             raise OSError(str(warning.message))
-    return time.perf_counter() - began
+    return time.perf_counter() - start_time
 
 
 def check_folder(to: str | None) -> Path:

@@ -134,28 +134,29 @@ def _sum_children(model: Lowered, state: ChainState, node: int, middle: int) -> 
     Write number of rows and hash of the left child. Sums of whole numbers are exact, so that the smaller child alone is
     visited, and the other one has the rest.
     """
-    here, order, units, stats = state.node[node], state.order, model.units, state.stats
+    here, order, merged_rows, stats = state.node[node], state.order, model.units, state.stats
     is_left_smaller = middle - here.start <= here.stop - middle
-    near, start, stop = here.left, here.start, middle
-    far, far_start, far_stop = here.right, middle, here.stop
+    smaller, start, stop = here.left, here.start, middle
+    larger, larger_start, larger_stop = here.right, middle, here.stop
     if not is_left_smaller:
-        near, start, stop, far, far_start, far_stop = far, far_start, far_stop, near, start, stop
+        smaller, larger = larger, smaller
+        start, stop, larger_start, larger_stop = larger_start, larger_stop, start, stop
     rows, cell_hash = np.int64(0), np.int64(0)
     for i in range(start, stop):
-        rows += units.rows[order[i] & units.rows_all]
+        rows += merged_rows.rows[order[i] & merged_rows.rows_all]
     if parts_rows(model.split_prior):
         for i in range(start, stop):
             cell_hash += hash_integer(np.int64(order[i]))
     state.node[here.left].rows = rows if is_left_smaller else here.rows - rows
     state.node[here.left].hash = cell_hash if is_left_smaller else here.hash - cell_hash
     for j in range(stats.shape[1]):
-        stats[near, j] = stats[far, j] = 0.0
-    add_units(stats, near, units, order, start, stop)
-    if units.counts and model.leaf.lookup.shape[1] > 1:
+        stats[smaller, j] = stats[larger, j] = 0.0
+    add_units(stats, smaller, merged_rows, order, start, stop)
+    if merged_rows.counts and model.leaf.lookup.shape[1] > 1:
         for j in range(stats.shape[1]):
-            stats[far, j] = stats[node, j] - stats[near, j]
+            stats[larger, j] = stats[node, j] - stats[smaller, j]
     else:
-        add_units(stats, far, units, order, far_start, far_stop)
+        add_units(stats, larger, merged_rows, order, larger_start, larger_stop)
 
 
 @jit

@@ -18,7 +18,7 @@ from math import inf
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...core.logsum import exp_into, log_sum
+from ...core.logsum import exp_into, log_sum_exp
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
 from ..edits.grow import box_hash_term, set_default_side
@@ -180,7 +180,7 @@ def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int)
     """Return the log prior of all trees over pieces i to j that cut d levels below the top of the block, without the
     prior factor of splitting there: ``log sum_k R(i..j, k) p(i, k, d + 1) p(k + 1, j, d + 1)``.
     """
-    log_below = log_sum(log_cut_terms(model, state, i, j, d), j - i)
+    log_below = log_sum_exp(log_cut_terms(model, state, i, j, d), j - i)
     return log_below if is_weighted(model.split_prior) else state.scratch.reshape.log_rule[i, j, 0] + log_below
 
 

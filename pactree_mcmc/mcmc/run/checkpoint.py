@@ -42,7 +42,7 @@ class Checkpoint:
         self.model = plans[0].model
         # a chain that has not begun when the file is written begins with this generator
         self.plans = tuple(plan._replace(seed=generator_state(generator_from(plan.seed))) for plan in plans)
-        self.began = self.written = time.perf_counter()
+        self.start_time = self.written = time.perf_counter()
 
     def update_plans(self, plans: Sequence[Plan]) -> None:
         """Write these plans from now on, with the generators that the first plans had."""
@@ -56,7 +56,7 @@ class Checkpoint:
     def write(self, results: Sequence[Result | None]) -> None:
         """Write the plans, and the results of the chains so far, to the file."""
         now = time.perf_counter()
-        run = Unfinished(self.plans, tuple(results), self.every, self.seconds + now - self.began)
+        run = Unfinished(self.plans, tuple(results), self.every, self.seconds + now - self.start_time)
         write_unfinished(run, self.model, self.path)
         self.written = now
 

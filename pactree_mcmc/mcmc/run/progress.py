@@ -31,7 +31,7 @@ class Progress:
             dynamic_ncols=True,
             mininterval=0.2,
         )
-        self.began = self.last_line = time.monotonic()
+        self.start_time = self.last_line = time.monotonic()
         self.n_compiled, self.compiling, self._watching = 0, "", ExitStack()
 
     def __enter__(self) -> Self:
@@ -60,7 +60,7 @@ class Progress:
         if self.lines and now - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = now
             what = "tuning, " if is_tuning else ""
-            parts = [self.compiling, f"{what}{n} of {total} {unit} after {now - self.began:.0f} s", text]
+            parts = [self.compiling, f"{what}{n} of {total} {unit} after {now - self.start_time:.0f} s", text]
             print(", ".join(part for part in parts if part), file=sys.stderr, flush=True)
 
     def _compile(self, _: CodeCache) -> None:

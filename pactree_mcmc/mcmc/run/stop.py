@@ -36,7 +36,7 @@ class Stop:
 
     def __init__(self, seconds: float = inf) -> None:
         self.seconds = max(seconds, MIN_SECONDS)
-        self.began, self.until = 0.0, inf
+        self.start_time, self.until = 0.0, inf
         self.omissions: list[str] = []
         """Descriptions of what the clock left out, for a warning."""
         self._event = Event()
@@ -49,8 +49,8 @@ class Stop:
     def start(self) -> None:
         """Start the clock, if it does not run yet."""
         if self.is_timed and self.until == inf:
-            self.began = time.perf_counter()
-            self.until = self.began + self.seconds
+            self.start_time = time.perf_counter()
+            self.until = self.start_time + self.seconds
 
     def at_fraction(self, fraction: float) -> Stop:
         """Return another signal, given after this fraction of the time limit since `start`, or by its own `set`.
@@ -58,8 +58,8 @@ class Stop:
         If the clock has not started, or there is no limit, no clock gives the new signal.
         """
         other = Stop(self.seconds)
-        other.began = self.began
-        other.until = self.until if self.until == inf else self.began + fraction * self.seconds
+        other.start_time = self.start_time
+        other.until = self.until if self.until == inf else self.start_time + fraction * self.seconds
         return other
 
     def set(self) -> None:

@@ -147,7 +147,7 @@ class Run:
         `BLOCK_SECONDS`. Return the run itself.
         """
         self.begin()
-        block, began = self.block if block is None else block, time.perf_counter()
+        block, start_time = self.block if block is None else block, time.perf_counter()
         with name_cell_in_errors(self.plan.model, self.chain.all_chains):
             if self.tuned < self.plan.tune:
                 block = min(block, self.plan.tune - self.tuned)
@@ -157,7 +157,7 @@ class Run:
                 for _ in range(min(block, self.plan.draws - self.n_saved)):
                     self.chain.run_blocks(self.plan.thin)
                     self.chain.save()
-        if time.perf_counter() - began < BLOCK_SECONDS:
+        if time.perf_counter() - start_time < BLOCK_SECONDS:
             self.block = min(2 * self.block, 1 << 20)
         return self
 

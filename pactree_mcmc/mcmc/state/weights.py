@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...core.logsum import exp_into, log_add, log_sum
+from ...core.logsum import exp_into, log_add, log_sum_exp
 from ...model import Lowered
 from ...model.split_prior.base import N_CONCENTRATIONS
 from .lists import is_leaf
@@ -155,7 +155,7 @@ def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
 def normalise_log_weights(weights: np.ndarray) -> None:
     """Shift the log weights so that the weights add up to one. The last entry, the concentration, stays."""
     p = len(weights) - 1
-    log_total = log_sum(weights, p)
+    log_total = log_sum_exp(weights, p)
     for k in range(p):
         weights[k] -= log_total
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.bits import goes_left
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.data import scatter_units, sum_by_code
+from ...model.data import add_units_by_code, scatter_units
 from ...model.split_prior.geometry import follows_design, has_one_split_per_feature, parts_box
 from ..state.codes import collect_codes
 from ..state.records import N_VISITED_ROWS
@@ -76,7 +76,9 @@ def _sum_by_code(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """
     codes, rows_by_code, distinct = model.units.codes[k], state.scratch.codes.rows, state.scratch.codes.distinct
     start, stop = state.node[node].start, state.node[node].stop
-    low, high = sum_by_code(state.scratch.scan.by_code, rows_by_code, codes, model.units, state.order, start, stop)
+    low, high = add_units_by_code(
+        state.scratch.scan.by_code, rows_by_code, codes, model.units, state.order, start, stop
+    )
     if high - low >= 16 * (stop - start):
         return collect_codes(model, state, node, k)
     n_codes = np.int64(0)

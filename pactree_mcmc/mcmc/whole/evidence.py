@@ -91,9 +91,9 @@ def log_weights_of_trees(chain: Chain, n_trees: int, rows: float, seconds: float
 
     Return None if, by the cost of the first few, all would visit more than ``rows`` rows or take more than ``seconds``.
     """
-    before, began = int(chain.state.count[N_VISITED_ROWS]), time.perf_counter()
+    before, start_time = int(chain.state.count[N_VISITED_ROWS]), time.perf_counter()
     first = sample_independent(chain, TREES_PER_CALL)
-    cost = np.array([int(chain.state.count[N_VISITED_ROWS]) - before, time.perf_counter() - began])
+    cost = np.array([int(chain.state.count[N_VISITED_ROWS]) - before, time.perf_counter() - start_time])
     cost = cost * n_trees / len(first)
     if cost[0] > rows or cost[1] > seconds:
         return None

@@ -102,7 +102,7 @@ def test_a_signal_reaches_another_process():
     again = pickle.loads(pickle.dumps(stop))
     assert again.until == pytest.approx(stop.until, abs=0.1) and not again.is_set()
     half = stop.at_fraction(0.5)
-    assert half.until == stop.began + 25.0
+    assert half.until == stop.start_time + 25.0
     half.set()
     assert half.is_set() and not stop.is_set()
     assert Stop(1e-9).seconds == _stop.MIN_SECONDS

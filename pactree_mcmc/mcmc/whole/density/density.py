@@ -20,7 +20,7 @@ import numpy as np
 
 from ....core.bits import goes_left, hash_integer
 from ....core.compile.jit import jit
-from ....core.logsum import log_sum
+from ....core.logsum import log_sum_exp
 from ....model import Lowered
 from ....model.split_prior.geometry import follows_design
 from ...state.lists import is_leaf
@@ -74,7 +74,7 @@ def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
         log_w = _log_mean_of_one_feature(model, state, node)
     else:
         _evaluate_features(model, state, node, guide_index)
-        log_w = log_sum(state.scratch.density.log_sum[GAIN], len(model.split_prior.feature)) - log(guide.weight)
+        log_w = log_sum_exp(state.scratch.density.log_sum[GAIN], len(model.split_prior.feature)) - log(guide.weight)
     guide.odds = lookahead_odds(model, state, node, log_w)
     _split_probability_into(model, state, node, guide_index)
     return guide_index
@@ -136,7 +136,7 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index
                     log_total = log_sum_of_splits(work.exponent[part], work.n_alike, np.int64(n_entries))
                     work.log_sum[part, k] = log_rule + log_total
     guide.weight, guide.asked = total_weight, 1
-    guide.log_learned = log_sum(work.log_sum[LEARNED], n_features)
+    guide.log_learned = log_sum_exp(work.log_sum[LEARNED], n_features)
     for k in range(n_features):
         stored.fraction[guide_index, k] = stored.log_learned[guide_index, k] = 0.0
         learned = work.log_sum[LEARNED, k]
