@@ -239,8 +239,9 @@ def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
     names = [move.name for move in kernel.move_objects if "density" in move.scratch]
     if names and not split_prior.has_equal_weights:
         raise ValueError(
-            f"the move {names[0]!r} needs splits of a feature that are equally likely, and {split_prior!r} weighs "
-            'them; give kernel="local", or a mixture without "learned" and "subgraph".'
+            f"the move {names[0]!r} needs splits of a feature that are equally likely, and cells whose splits do not "
+            f"depend on those above; {split_prior!r} has others. "
+            'Give kernel="local", or a mixture without "learned" and "subgraph".'
         )
 
 

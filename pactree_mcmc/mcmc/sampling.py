@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import MAX_COUNT, Seed, check_count, check_number, is_integer, repr_of
+from ..core.checks import MAX_COUNT, Seed, as_number, check_count, check_number, is_integer, repr_of
 from ..core.sending import with_model_sent_once
 from ..core.warn import warn
 from ..files.calls import call_record, seed_of
@@ -167,7 +167,8 @@ def sample(
     draws, chains = int(draws), int(chains)
     length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
     is_line = betas is None and n_line_sums(model.lowered) > 0
-    names = [name for name in (kernel if isinstance(kernel, Mapping) else [kernel]) if isinstance(name, str)]
+    entries = kernel.items() if isinstance(kernel, Mapping) else [(kernel, 1.0)]
+    names = [name for name, weight in entries if isinstance(name, str) and as_number(weight) != 0.0]
     default_kernel = "local"
     may_fit = betas is None and not is_line and model.split_prior.has_equal_weights
     if length is not None and "default" in names and may_fit:

@@ -76,6 +76,13 @@ def test_default_is_its_mixture():
     assert draw(kernel="cgm").moves == ("grow", "prune", "change", "swap")
 
 
+def test_a_kernel_of_weight_zero_does_not_set_weights_by_cost():
+    model, run = pt.TreeModel(np.arange(20.0)[:, None] % [[5, 4]], np.arange(20) % 5 > 2), {"draws": 50, "rng": 1}
+    with_zero = pt.sample(model, kernel={"whole": 0.0, "subgraph": 0.1, "local": 0.9}, **run)
+    assert sorted(with_zero.moves) == sorted(pt.sample(model, kernel={"subgraph": 0.1, "local": 0.9}, **run).moves)
+    assert (with_zero.proposed.sum(axis=(0, 1)) > 0).all()
+
+
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
