@@ -125,7 +125,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _version(name: str) -> str:
-    """Return the release number of a package."""
+    """Return the release number of a package, "unknown" if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:  # sources that were not installed

@@ -287,7 +287,7 @@ def _join_diagnostics(
 
 
 def _scalars_by_tree(post: DrawnTrees) -> np.ndarray:
-    """Return log posterior, number of leaves and depth of each distinct tree, (3, n_distinct_trees)."""
+    """Return log posterior in the unit of `_without_rounding_noise`, leaves and depth, (3, n_distinct_trees)."""
     log_posterior = _without_rounding_noise((post.log_prior_of_tree + post.log_score_of_tree)[None])
     return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
 
@@ -382,7 +382,7 @@ def _without_rounding_noise(values: np.ndarray) -> np.ndarray:
 
 
 def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
-    """Return the predictions at up to ``max_points`` training rows.
+    """Return the predictions at up to ``max_points`` training rows, in the unit of `_without_rounding_noise`.
 
     They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws.
     """

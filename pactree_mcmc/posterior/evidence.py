@@ -206,7 +206,8 @@ def pooled_error(estimates: np.ndarray, within: float, n_blocks: int) -> float:
     """Return the standard error of the mean of ``estimates`` (chains,), such that plus or minus two of it cover 95 %.
 
     Each estimate is the mean of ``n_blocks`` >= 1 blocks; with one block there must be two chains. ``within`` is the
-    sum of squares of the blocks about the mean of their chain.
+    sum of squares of the blocks about the mean of their chain. The variance is that of the estimates if there is one
+    block, or if they differ by more than an F test allows; otherwise that of all blocks.
     """
     chains, n = len(estimates), len(estimates) * n_blocks
     # analysis of variance: F = (between / (chains - 1)) / (within / (n - chains))

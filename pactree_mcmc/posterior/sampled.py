@@ -101,6 +101,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self.node_stats
 
     def _values(self, X: np.ndarray) -> np.ndarray:
+        """Return the mean (n, d), over draws, of the predictions at the rows of numbers X (n, p)."""
         if self.model.leaf.x_columns is not None:
             return mean_and_square_by_row(self, X)[0]
         return self._averages(X, self.node_values)
@@ -135,7 +136,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return std_over_trees(self, X, lambda: self.node_values)
 
     def _values_se(self, X: np.ndarray) -> np.ndarray:
-        """Return the Monte-Carlo standard error (n, d) of the mean leaf values, from the spread of the chains."""
+        """Return the Monte-Carlo standard error (n, d) of the mean prediction at rows X, from the spread of chains."""
         by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
         for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
             weight = np.bincount(trees, minlength=self.n_distinct_trees) / self.n_draws

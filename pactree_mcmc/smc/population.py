@@ -190,7 +190,7 @@ class StageResult(NamedTuple):
 
 
 class Repetition:
-    """State of one repetition, a chain or a population, while it goes through the stages."""
+    """State of one repetition, a chain or a population of trees (one chain each), while examples enter."""
 
     def __init__(self, plan: StagePlan) -> None:
         self.plan, self.rng = plan, np.random.default_rng(plan.seed)

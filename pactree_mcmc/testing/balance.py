@@ -194,6 +194,7 @@ class _BalanceCheck:
         """
 
         def check(key: tuple) -> None:
+            """Check the proposal, and the arrays of the chain, when a step has led to the tree with this ``key``."""
             j = self.reached.number.get(key)
             if j is None:
                 raise BalanceError(

@@ -270,6 +270,7 @@ class Stepper:
         count_column = self.first_count_column(chain)
 
         def run(rng: Any) -> tuple:
+            """Make one step from the snapshot with the outcomes of ``rng``, and return the key of the next tree."""
             snapshot.restore(chain.state)
             self.proposal = self.checked_proposal(rng, chain)
             self.decide(rng, chain.model, chain.packed_state, count_column, self.proposal)

@@ -204,21 +204,21 @@ class _SplitPriorCheck:
         return [result for _, result in drawn_splits.values()]
 
     def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
-        """Raise a SplitPriorError unless compiled code and the plain form agree on whether a cell can be split."""
+        """Raise a SplitPriorError unless compiled code and the prior's Python form agree on whether a cell can be split."""
         is_splittable = bool(chain.state.node[node].splittable)
         has_splits = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
         fault = f"splittable {is_splittable} compiled, and {has_splits} plainly"
         self._require(is_splittable == has_splits, cell, fault)
 
     def _check_parts(self, cell: PlainCell, split: PlainSplit) -> None:
-        """Raise an error unless the plain children of a split divide the rows of the cell, and are one level deeper."""
+        """Raise an error unless the children by the prior's Python form divide the rows, and are one level deeper."""
         left, right = self.rules.children(cell, split)
         rows = np.sort(np.concatenate([left.index, right.index]))
         is_right = np.array_equal(rows, np.sort(cell.index)) and left.depth == right.depth == cell.depth + 1
         self._require(is_right, cell, f"children of {split} that do not divide its rows")
 
     def _check_child(self, chain: Any, cell: PlainCell, split: Any, child: int, side: PlainCell) -> None:
-        """Raise an error if a child node of compiled code has other rows or another box than the plain child."""
+        """Raise an error if the node ``child`` of compiled code has other rows or another box than the plain ``side``."""
         record = chain.state.node[child]
         rows = np.sort(chain.state.order[record.start : record.stop])
         is_right = (
