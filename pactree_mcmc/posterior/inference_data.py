@@ -271,6 +271,7 @@ def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[s
     leaf = np.empty(len(merged_row), dtype=np.int64)
 
     def leaves_in(t: int) -> np.ndarray:
+        """Return the leaf (n,) of distinct tree ``t`` that each training row reaches, a number over all trees."""
         route_into(leaf, posterior.coded_trees, t, model.units.codes, merged_row)
         return leaf
 

@@ -98,6 +98,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     @property
     def _stats_by_place(self) -> np.ndarray:
+        """Statistics (n_nodes, n_stats) of the training rows in each node of the distinct trees."""
         return self.node_stats
 
     def _values(self, X: np.ndarray) -> np.ndarray:

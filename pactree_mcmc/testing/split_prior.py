@@ -204,7 +204,7 @@ class _SplitPriorCheck:
         return [result for _, result in drawn_splits.values()]
 
     def _check_node(self, chain: Any, cell: PlainCell, node: int) -> None:
-        """Raise a SplitPriorError unless compiled code and the prior's Python form agree on whether a cell can be split."""
+        """Raise an error unless the compiled and the Python form of the prior agree on whether a cell can be split."""
         is_splittable = bool(chain.state.node[node].splittable)
         has_splits = cell.depth < self.model.prior_tables.depth_limit and bool(self.rules.admissible(cell).any())
         fault = f"splittable {is_splittable} compiled, and {has_splits} plainly"
@@ -218,7 +218,7 @@ class _SplitPriorCheck:
         self._require(is_right, cell, f"children of {split} that do not divide its rows")
 
     def _check_child(self, chain: Any, cell: PlainCell, split: Any, child: int, side: PlainCell) -> None:
-        """Raise an error if the node ``child`` of compiled code has other rows or another box than the plain ``side``."""
+        """Raise an error if the compiled node ``child`` has other rows or another box than ``side``, the Python one."""
         record = chain.state.node[child]
         rows = np.sort(chain.state.order[record.start : record.stop])
         is_right = (

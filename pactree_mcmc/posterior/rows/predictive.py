@@ -217,6 +217,7 @@ def sample_new_y(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np
     regressors = () if model.leaf.x_columns is None else (model.regressors(X),)
 
     def find_leaves(t: int) -> np.ndarray:
+        """Return the leaf (n,) of distinct tree ``t`` that each row of X reaches, a number over all trees."""
         return post_draws.coded_trees.offset[t] + post_draws.distinct_tree(t).routes().leaves(X)
 
     y = draw_new_y(post_draws, trees, find_leaves, rng, regressors=regressors)
