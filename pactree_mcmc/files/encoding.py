@@ -44,7 +44,7 @@ class _Arrays:
     def add(self, name: str, data: np.ndarray) -> dict:
         """Add an array, and return the JSON object that represents it in the text.
 
-        This is {"array": its name}, or for a small array the name of the joint array, its start there and its size.
+        This is {"array": its name}; for a small array the joint array's name, and the start and size in it.
         """
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
         if data.nbytes >= SMALL_ARRAY_BYTES or name.startswith(self.separate):
@@ -143,7 +143,7 @@ class Codec:
         return arrays.shared[id(value)][1]
 
     def _encode_new(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of an array, and add the array to ``arrays``."""
+        """Return the JSON form of an array, and add the array to ``arrays``; the form of text lists it."""
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:
@@ -161,7 +161,7 @@ class Codec:
         return form | arrays.add(at.lstrip("."), data) if data.size else form
 
     def _decode(self, form: Any, arrays: dict[str, np.ndarray]) -> Any:
-        """Return the value with a JSON form."""
+        """Return the value whose JSON form, from `_encode`, is ``form``, given its ``arrays`` by name."""
         if isinstance(form, list):
             return [self._decode(x, arrays) for x in form]
         if not isinstance(form, dict):
@@ -184,7 +184,7 @@ class Codec:
         return self._decode_array(form, arrays)
 
     def _decode_array(self, form: dict, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the array with a JSON form."""
+        """Return the array whose JSON form is ``form``, given the ``arrays`` by name."""
         shape = tuple(form["shape"])
         if "labels" in form:
             labels = [self._decode(x, arrays) for x in form["labels"]]

@@ -226,7 +226,7 @@ def content_digest(content: Encoded) -> str:
 
 
 def _write_dataset(part: Path, suffix: str, group: str, dataset: Any) -> None:
-    """Write a dataset as one group of the file ``part``. The group "/" is the root of the file."""
+    """Write a dataset as one group of the file ``part``, of the kind that ``suffix`` selects; "/" is the root group."""
     if KIND_OF_SUFFIX[suffix.lower()] == "Zarr":
         dataset.to_zarr(part, group=None if group == "/" else group, mode="a", consolidated=False)
         return
@@ -239,7 +239,7 @@ def _write_dataset(part: Path, suffix: str, group: str, dataset: Any) -> None:
 
 
 def _rename_safely(part: Path, path: Path) -> None:
-    """Flush ``part`` to the disk, then rename it to ``path``."""
+    """Flush ``part``, a file or folder, to the disk, then rename it to ``path``, which it replaces."""
     for file in (part, *part.rglob("*")):
         if file.is_file():
             _flush(file)

@@ -147,7 +147,10 @@ def check_draws(draws: Any, model: TreeModel) -> None:
 
 
 def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
-    """Raise an error unless trees satisfy the invariants of `docs/tree_format.md`."""
+    """Raise an error unless trees satisfy the invariants of `docs/tree_format.md`.
+
+    Nodes are in preorder, each split is of the kind of its column, and its cut or categories are in range.
+    """
     n_nodes, n_trees, q = len(trees.feature), len(trees.offset) - 1, len(model.scales)
     none = f"its trees are not trees over {model.n_features} features"
     check_kind_and_shape(trees.offset, "i", (-1,), "offset")

@@ -263,7 +263,7 @@ def _compute_diagnostics(post: DrawnTrees, max_points: int) -> Diagnostics:
 
 
 def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
-    """Yield the quantities of the trees other than predictions, one group after the other."""
+    """Yield the quantities of the trees other than predictions: scalars, indicators of features, distances."""
     yield Quantities(list(SCALARS), ["scalars"] * len(SCALARS), _scalars_by_tree(post))
     yield feature_indicators(post)
     yield distance_quantities(post)
@@ -272,7 +272,10 @@ def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
 def _join_diagnostics(
     post: DrawnTrees, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
 ) -> Diagnostics:
-    """Return the diagnostics of ``parts``, the last of which is predictions, and of feature weights if drawn."""
+    """Return the diagnostics of ``parts``, the last of which is predictions, and of feature weights if drawn.
+
+    ``rhat_and_ess_of_parts`` are those of each part. Predictions whose R-hat is explained by chance are marked.
+    """
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = feature_weights(post)
     by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
@@ -500,10 +503,7 @@ def _remedy(is_adaptive: bool, levels: int) -> str:
 
 
 def _resume_call(post: DrawnTrees, factor: float) -> str:
-    """Return the text of a call that resumes the run until it has ``factor`` times as many draws.
-
-    The text is empty if ``factor`` exceeds 1.5 or the run cannot be resumed.
-    """
+    """Return a call of `resume` for ``factor`` times as many draws, "" if ``factor`` > 1.5 or this is impossible."""
     if factor > MAX_RESUME_FACTOR or post.course is None:
         return ""
     n_further = math.ceil((math.ceil(10.0 * factor) / 10.0 - 1.0) * post.n_draws - 1e-9)

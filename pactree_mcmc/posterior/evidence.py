@@ -138,8 +138,9 @@ def join_ladder_reports(reports: Sequence[Any], mass: PriorMass) -> Tempering:
 def _log_ratio_and_effects(report: Any) -> tuple[float, np.ndarray, float]:
     """Return the log evidence of a chain minus the log mass of the prior, the effects of its draws, and an overlap.
 
-    ``report`` is the LadderReport of the chain. The effects (draws,) are the derivatives of the estimate by the weight
-    of each draw. The overlap is the smallest one of two neighbouring levels, in [0, 1]: 1 for equal distributions.
+    ``report``, the LadderReport of the chain, has its inverse temperatures ``betas`` and log likelihoods ``scores``
+    (draws, levels). The effects (draws,) are the derivatives of the estimate by the weight of each draw. The overlap is
+    the smallest one of two neighbouring levels, in [0, 1]: 1 for equal distributions.
     """
     log_evidence, effects, min_overlap = 0.0, np.zeros(len(report.scores)), 1.0
     for i, step in enumerate(-np.diff(report.betas)):

@@ -235,7 +235,7 @@ def unique_labels(labels: list[str]) -> list[str]:
 
 
 def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Return the arrays of `to_arviz` by group and name, without those made on request only, such as new y.
+    """Return the arrays of `to_arviz` by group, such as "sample_stats", and name, but not those made on request only.
 
     ``traces``, from `tree_traces`, are among those of the group "posterior".
     """

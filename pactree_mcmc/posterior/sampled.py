@@ -98,17 +98,16 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     @property
     def _stats_by_place(self) -> np.ndarray:
-        """Statistics (n_nodes, n_stats) of the training rows in each node of the distinct trees."""
         return self.node_stats
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        """Return the mean (n, d), over draws, of the predictions at the rows of numbers X (n, p)."""
+        """Return the mean (n, d), over draws, of the predictions at rows X (n, p)."""
         if self.model.leaf.x_columns is not None:
             return mean_and_square_by_row(self, X)[0]
         return self._averages(X, self.node_values)
 
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Return for each row the mean (n, d), over draws, of ``by_place`` (n_nodes, d) at the leaf that it reaches."""
+        """Return the mean (n, d), over draws, of ``by_place`` (n_nodes, d) at the leaf that each row reaches."""
         out = np.zeros((len(X), by_place.shape[1]))
         add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_place, X)
         return out
@@ -127,7 +126,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self, rng.choice(self.tree_of_draw.ravel(), size=n)
 
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
-        """Return the posterior itself, if it has draws. The arguments are for other kinds, and only checked."""
+        """Return the posterior itself, if it has draws; the arguments are only checked."""
         check_count("draws", draws)
         read_generator(rng)
         check_drawn(self)
@@ -164,7 +163,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
-        """Return the fraction of the draws with each root split, by the keys that `AnyPosterior` describes."""
+        """Return the fraction of draws by root split, such as (feature, threshold)."""
         roots = self.distinct_trees.offset[:-1]
         out: dict[RootKey, float] = {}
         for t, i in enumerate(roots):

@@ -185,7 +185,7 @@ def with_records(group: Any) -> Any:
     """
 
     def replaced(value: Any) -> Any:
-        """Return a record array as `Records`, a NamedTuple with its record arrays replaced, or another value itself."""
+        """Return a record array as `Records`, a NamedTuple by `with_records`, or any other value itself."""
         if hasattr(value, "_fields"):
             return with_records(value)
         return Records(value) if isinstance(value, np.ndarray) and value.dtype.names else value

@@ -257,7 +257,7 @@ class Stepper:
         return proposal
 
     def make(self, rng: Any, chain: Any) -> None:
-        """Make one step of a chain."""
+        """Make one step of a chain: propose, then accept or reject."""
         self.decide(
             rng, chain.model, chain.packed_state, self.first_count_column(chain), self.checked_proposal(rng, chain)
         )

@@ -396,7 +396,8 @@ def _interaction_strengths(
     """Return strength and H, (m, 200) each, of the interaction of the features in each of ``pairs`` (m, 2).
 
     The second axis are draws of a tree and its leaf values. The strength is sd(I_jk), in units of the prediction, and H
-    is sd(I_jk) / sd(F_jk), with the partial dependences of the docstring of this module.
+    is sd(I_jk) / sd(F_jk). F_jk is the partial dependence of the prediction on both features, centred over training
+    rows, and I_jk = F_jk - F_j - F_k.
     """
     tree_draws = draw_leaf_values(post, trees_of_spaced_draws(post, N_STRENGTH_DRAWS), rng)
     value, points = tree_draws.value, training_points(post.model, N_DEPENDENCE_POINTS)[1]

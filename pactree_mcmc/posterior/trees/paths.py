@@ -92,7 +92,7 @@ def _condition_texts(
 ) -> list[str]:
     """Return the conjunction of ``conditions``, all on feature ``k``, as one or two texts, each to follow its name.
 
-    ``ancestors`` and ``cuts`` are those of `conditions_in_words`.
+    ``ancestors`` are the conditions on the path before, ``cuts`` the intervals of thresholds that are shown.
     """
     if columns.categories[k] is not None:
         return [_category_text(columns, k, conditions, ancestors)]
