@@ -110,7 +110,3 @@ def _join_codes(
     np.minimum.at(low, new_codes, x)
     np.maximum.at(high, new_codes, x)
     return Scale(scale.cuts, low, high, scale.n_codes), old_codes, new_codes
-
-
-# The sums below are whole loops: compiled code counts references to the arrays that it passes to a function, which in
-# the innermost loop would take longer than the sums.

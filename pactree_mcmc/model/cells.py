@@ -74,7 +74,7 @@ class PlainCell:
         return present, np.bincount(where, weights=rows, minlength=len(present)).astype(np.int64)
 
     def stats(self, n_stats: int) -> np.ndarray:
-        """Return the sufficient statistics (n_stats,) of the rows: weights of classes, or total weight and moments."""
+        """Return the sums (n_stats,) over the rows that the leaf model reads: class weights, or weight and moments."""
         merged_rows = self.merged_rows
         weight = merged_rows.weight[self.index & merged_rows.weight_all]
         if merged_rows.counts:

@@ -345,7 +345,8 @@ def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
 def group_rows_into(group: np.ndarray, table: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
     """Write the index of the group of equal rows that contains each row to ``group`` (n,). Return the number of groups.
 
-    Groups are numbered by first occurrence. ``table``, whose length is a power of two and whose entries are -1, becomes
+    Rows are equal if ``codes`` (q, n) are, and ``label`` (n,), which has one entry if there are no labels. Groups are
+    numbered by first occurrence. ``table``, whose length is a power of two and whose entries are -1, becomes
     a hash table of their first rows. Rows are compared, so hashes may collide.
     """
     n, size = len(group), np.int64(len(table))
@@ -386,6 +387,10 @@ class UnitStats(NamedTuple):
     weight: np.ndarray
     weight_all: int
     moments: np.ndarray
+
+
+# The sums below are whole loops: compiled code counts references to the arrays that it passes to a function, which in
+# the innermost loop would take longer than the sums.
 
 
 @jit
@@ -464,9 +469,9 @@ def scatter_units(
 def add_units_by_code(
     stats: np.ndarray, rows: np.ndarray, codes: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int
 ) -> tuple[int, int]:
-    """Add statistics and rows of each of the units ``order[start:stop]`` to the entry of its code, one of ``codes``.
+    """Add statistics and number of rows of each of the units ``order[start:stop]`` to ``stats[c]`` and ``rows[c]``.
 
-    Return the smallest and the largest code of these units.
+    c is the code of unit u, ``codes[u]``, in one coordinate. Return the smallest and the largest code of these units.
     """
     label, weight, moments, rows_of_unit = units.label, units.weight, units.moments, units.rows
     weight_all, rows_all, lowest, highest = units.weight_all, units.rows_all, np.int64(1) << 40, np.int64(-1)

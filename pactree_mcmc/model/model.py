@@ -78,8 +78,11 @@ class ModelParts(NamedTuple):
     n_features: int
     target: Target
     scales: list[AnyScale]
+    """Conversion of values to codes, for each coordinate."""
     units: Units
+    """Merged rows."""
     unit_of_row: np.ndarray | None
+    """(n,) int32: the merged row that contains each row; None if row i is merged row i."""
 
 
 class TreeModel:
@@ -318,7 +321,7 @@ class TreeModel:
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def unit_numbers(self, unit_indices: np.ndarray) -> np.ndarray:
-        """Return feature values (m, p) that have the codes of the merged rows ``unit_indices`` (m,); NaN if missing."""
+        """Return some feature values (m, p) with the codes of the merged rows ``unit_indices`` (m,); NaN if missing."""
         codes, n_features = self.units.codes[:, unit_indices].astype(np.int64), self.n_features
         out = np.empty((len(unit_indices), n_features))
         for k, scale in enumerate(self.scales[:n_features]):
@@ -427,19 +430,28 @@ class TreeModel:
         return score
 
     def is_forced(self, cell: PlainCell) -> bool:
-        """Return True if a cell must be a leaf: at the depth limit, or without admissible split."""
+        """Return True if a cell must be a leaf: at the depth limit, or without admissible split.
+
+        A joint node of a fixed tree never must.
+        """
         if self._is_joint(cell):
             return False
         return cell.depth >= self.prior_tables.depth_limit or not self.rules.admissible(cell).any()
 
     def log_split(self, cell: PlainCell) -> float:
-        """Return the log prior factor of splitting a cell, in nats, without the probability R of the split."""
+        """Return the log prior factor of splitting a cell, in nats, without the probability R of the split.
+
+        It is 0 for a joint node of a fixed tree.
+        """
         if self._is_joint(cell):
             return 0.0
         return self.tree_prior.log_split(cell.depth, self._node(cell))
 
     def categories_in(self, cell: PlainCell, feature: int) -> int:
-        """Return the bit set of the categories that a split of the cell divides; 0 under a `FixedTree`."""
+        """Return the bit set of the categories of ``feature`` that a split of the cell divides.
+
+        It is 0 under a `FixedTree`.
+        """
         if call_uncompiled(parts_box, self.split_prior):
             return int(cell.low[feature])
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))

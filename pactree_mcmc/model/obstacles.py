@@ -80,7 +80,8 @@ def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
     """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None.
 
-    ``sampled`` is True for certificates of draws, which do not determine a normalising constant.
+    A certificate is a PAC bound on the error, by rows that determine no leaf. ``sampled`` is True for certificates of
+    draws, which do not determine a normalising constant.
     """
     reason = (
         _obstacle_in_leaf(model)
@@ -141,7 +142,7 @@ def _obstacle_in_prior(model: TreeModel) -> str | None:
 
 
 def _obstacle_in_classes(model: TreeModel) -> str | None:
-    """Return the reason against a certificate that lies in classes that no row of E has, or None."""
+    """Return the reason against a certificate in classes that no row of E, the rows that fix leaves, has, or None."""
     in_e = np.zeros(model.target.n_classes, dtype=np.bool_)
     in_e[model.target.values[model.target.estimation]] = True
     assert model.classes_ is not None

@@ -56,7 +56,10 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
 
 
 def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> PlainSplit | None:
-    """Return the split of an inner node of ``tree`` in the codes of the model, or None if they cannot express it."""
+    """Return the split of an inner ``node`` of ``tree`` in the codes of the model, or None if they cannot express it.
+
+    ``cell`` is the cell of the node. Under local cuts a threshold may lie anywhere between two values in it.
+    """
     k, categories = int(tree.feature[node]), int(tree.categories[node])
     if (categories >= 0) != model.columns.is_nominal[k]:
         return None
@@ -115,8 +118,8 @@ def _in_data_units(
 ) -> tuple[float, int, tuple[float, float]]:
     """Return the threshold of a split of a cell, its categories that go left, and the values next to the threshold.
 
-    The categories are a bit set. All are stored in a `Tree`, in the units of the data. Values that do not apply are 0,
-    -1 and (NaN, NaN).
+    The categories are a bit set; under local cuts it includes those that the cell lacks if ``default_left``. All are
+    stored in a `Tree`, in the units of the data. Values that do not apply are 0, -1 and (NaN, NaN).
     """
     unknown = np.nan, np.nan
     k = split.feature
@@ -263,7 +266,7 @@ def log_dirichlet_multinomial(weights_prior: DirichletWeights, counts: np.ndarra
 def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes (m,) of a tree in codes, of dtype CODED_NODE, and their statistics (m, n_stats).
 
-    ``number`` is the index of the tree in an error message.
+    ``number`` is the index of the tree in the error about a split that the codes cannot express.
     """
     node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
     stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))
@@ -308,7 +311,8 @@ def _codes_beside_cut(model: TreeModel, visit: Visit) -> tuple[int, int]:
 def can_start(model: TreeModel, tree: Tree) -> bool:
     """Return True if a chain can start at the tree.
 
-    Its prior must be positive, and its nominal splits must send the first category of their cell left.
+    Its prior must be positive, and its nominal splits must send the first category of their cell left, as chains store
+    them.
     """
     if model.log_prior(tree) == -np.inf:
         return False

@@ -87,11 +87,11 @@ class TreePrior:
             check_count("max_depth", self.max_depth, 0, DEPTH_CEILING, or_none=True)
 
     def log_split(self, depth: Any, node: Any) -> Any:
-        """Return the log prior factor of a node that can be split, and is."""
+        """Return the log prior factor, in nats, of a node that can be split, and is; R of the split is not in it."""
         raise NotImplementedError
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        """Return the log prior factor of a leaf.
+        """Return the log prior factor of a leaf, in nats.
 
         ``forced`` is True if its cell cannot be split or lies at ``max_depth``, ``empty`` if the cell has no rows.
         """
@@ -104,7 +104,7 @@ class TreePrior:
     def log_by_leaves(self) -> np.ndarray:
         """Return the log factors of a tree by its number of leaves, from 0; no entries if the number does not matter.
 
-        A tree with more leaves than there are entries for has probability 0.
+        A tree with more leaves than there are entries for has probability 0. Entry 0 is -inf.
         """
         return np.empty(0)
 
@@ -201,7 +201,10 @@ class BranchingProcess(TreePrior):
             )
 
     def _rho(self, depth: Any, node: Any) -> Any:
-        """Return the split probabilities of nodes at these depths, or with these indices in the fixed tree if >= 0."""
+        """Return the split probabilities of nodes at these depths, or with these indices in the fixed tree if >= 0.
+
+        They are 0 beyond the end of an array ``rho``.
+        """
         rho = np.asarray(self.rho, dtype=np.float64)
         if rho.ndim == 0:
             return np.broadcast_to(rho, np.shape(depth))
@@ -245,7 +248,7 @@ def pruning_mass(
     """Return the probability that an unstopped process yields a pruning of the fixed tree, with m nodes in preorder.
 
     ``z = (1 - rho) + rho z_left z_right``, with a product 0 unless the node ``may_split``; ``z = z_left z_right`` for a
-    joint node. The arguments (m,) are the split probability of each node, its kind and its children.
+    joint node. The arguments (m,) are the split probability of each node, its kind and the indices of its children.
     """
     z = np.empty(len(rho))
     for i in range(len(rho) - 1, -1, -1):

@@ -164,7 +164,7 @@ def _regression_text(constant: float, slope: np.ndarray, regressors: list[Regres
 
 
 def _text_within_error(x: float, error: float) -> str:
-    """Return a number as text with at least two digits, and enough to keep the rounding error within ``error``."""
+    """Return a number as text, rounded to two significant digits or as many as keep the change within ``error``."""
     if x == 0.0 or not math.isfinite(x):
         return rounded_text(x)
     digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1
@@ -180,7 +180,11 @@ class NotFinite(ValueError):
 
 
 class PathSplit(NamedTuple):
-    """A split on the path to a cell, in codes, and True as ``left`` if the cell is on the left side."""
+    """A split on the path to a cell, in codes, and True as ``left`` if the cell is on the left side.
+
+    ``cut`` is the largest code on the left, ``upper`` the smallest on the right; ``categories`` is the bit set of those
+    that go left.
+    """
 
     coordinate: int
     cut: int
@@ -190,7 +194,7 @@ class PathSplit(NamedTuple):
 
 
 def not_finite(model: TreeModel, path: Iterable[PathSplit], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
-    """Return the error about a score of ``what`` that is not finite.
+    """Return the error about a score that is not finite, that of the cell which the text ``what`` names.
 
     ``path`` are the splits above its cell, ``rows`` and ``stats`` (n_stats,) the number of rows and the statistics.
     """

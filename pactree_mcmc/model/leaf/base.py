@@ -54,7 +54,7 @@ class Target(NamedTuple):
     estimation: np.ndarray | None
     """(n,) bool, True for the rows of E; None if ``estimation=`` is not given."""
     center: float
-    """Weighted mean of y, which moments subtract; 0 for classes, and if y has columns."""
+    """Weighted mean of y, which `moments` of normal leaves subtract; 0 for classes, and if y has columns."""
     variance: float
     """Weighted variance of y; 1 for classes, and if y is constant or has columns."""
     regressors: np.ndarray | None = None
@@ -89,7 +89,9 @@ class Target(NamedTuple):
 
 
 Theta = Sequence[np.ndarray]
-"""Drawn parameters of leaves: arrays whose first axis is over leaves, or over the y to be drawn."""
+"""Drawn parameters, such as a mean and a standard deviation: arrays with one entry (or row) for each leaf, or for each
+y to be drawn.
+"""
 
 
 class Leaf:
@@ -161,7 +163,10 @@ class Leaf:
         raise NotImplementedError
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        """Return the score in nats of a cell that has weight, without compiled code."""
+        """Return the score, the log marginal likelihood in nats, of a cell with ``sums`` (k,), without compiled code.
+
+        The weight of the cell is positive. ``sums`` are those of `sums_of`.
+        """
         raise NotImplementedError
 
     def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
@@ -184,13 +189,16 @@ class Leaf:
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw the parameters of the leaves of one tree given their rows, ``stats`` (m, n_stats): arrays (m, ...)."""
+        """Draw the parameters of the leaves of one tree given their rows, ``stats`` (m, n_stats): arrays (m, ...).
+
+        They are drawn from their posterior, such as a mean and a standard deviation for each leaf.
+        """
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
-        """Draw y (n,) given the parameters of their leaves, arrays (n, ...).
+        """Draw y (n,), each given the ``parameters`` of its leaf, arrays (n, ...) as `draw_parameters` returns them.
 
-        ``rows`` and ``regressors`` are those of `draw`.
+        ``rows`` (n,) are the training rows of the y, None for new rows; ``regressors`` (n, c) their columns of X.
         """
         raise NotImplementedError
 
@@ -202,7 +210,10 @@ class Leaf:
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
     def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
-        """Return E(y), or the class probabilities, (n, d), given the parameters, as `draw_given` takes them."""
+        """Return E(y), or the class probabilities, (n, d), given the ``parameters`` (n, ...) that `draw_given` takes.
+
+        Here this is the first of them.
+        """
         return parameters[0].reshape(len(parameters[0]), -1)
 
     @property
@@ -224,7 +235,7 @@ class Leaf:
         return target.values
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the weight (n,) of each row, None if all are 1, and its weighted statistics (k, n)."""
+        """Return the weight (n,) of each row, None if all are 1, and its `statistics` times the weight (k, n)."""
         sums = np.array(self.statistics(target.values, target), dtype=np.float64, order="C")
         if target.weight is not None:
             sums *= target.weight
@@ -263,13 +274,17 @@ class Leaf:
     # scores
 
     def score_params(self, target: Target) -> np.ndarray:
-        """Return the parameters (m,) that the compiled score reads. If there are none, it takes two arguments."""
+        """Return the parameters (m,) that the compiled score reads.
+
+        If there are none, it is called as ``(s, n)``, else as ``(s, n, params)``.
+        """
         return np.array([getattr(self, name) for name in self.score_parameters])
 
     def params(self, target: Target) -> np.ndarray:
         """Return the parameters (m,) as the score function of the leaf's ``kind`` reads them.
 
-        Here this is `codes.addressed_score`.
+        Here this is `codes.addressed_score`: its address, index of the first statistic to read, 1 if there are
+        `score_params`, these.
         """
         values = np.asarray(self.score_params(target), dtype=np.float64)
         address = address_of(self.compiled_score, len(values) > 0)
@@ -319,7 +334,7 @@ class Leaf:
         return self.scores(stats + self.stats_of_y(y, target, weight), target) - self.scores(stats, target)
 
     def log_density_left_out(self, others: np.ndarray, node: np.ndarray, target: Target) -> np.ndarray:
-        """Return the log density (n,) of every row given all other rows and the tree.
+        """Return the log density (n,) of every training row given all other rows and the tree.
 
         This is the difference that the row makes to the score of the tree. ``others`` (n, n_stats) are the statistics
         of a row's leaf without the row, ``node`` (n,) is the index of the leaf.
@@ -365,7 +380,10 @@ class Leaf:
         return self.expectation_given([part[leaf] for part in parameters], *regressors)
 
     def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
-        """Draw y for training ``rows``, in the columns that the model's y has. The arguments are those of `draw`."""
+        """Draw y for training ``rows``, with the columns of the model's y: (n,), or (n, d) if it has d columns.
+
+        The arguments are those of `draw`.
+        """
         return self.draw(rng, stats, leaf, target, rows)
 
     def for_one_tree(self, rng: Generator) -> Leaf:
@@ -389,18 +407,24 @@ class Leaf:
         return out
 
     def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
-        """Return the indices of the columns of y in a data frame: by `y_names` if it has them, else all in order."""
+        """Return the indices of the columns of y in a data frame: by `y_names` if it has them, else all in order.
+
+        ``names`` and ``columns`` are the names and values of the columns of the data frame.
+        """
         lower = [name.lower() for name in names]
         if self.y_names and set(self.y_names) <= set(lower):
             return [lower.index(name) for name in self.y_names]
         return list(range(len(names)))
 
     def words(self, stats: np.ndarray, target: Target) -> list[str] | None:
-        """Return predictions of cells with ``stats`` (m, n_stats) as text, or None if their `value` is enough."""
+        """Return predictions of m cells with ``stats`` (m, n_stats) as text for printed trees.
+
+        Return None if `value` is enough.
+        """
         return None
 
     def in_file(self, target: Target) -> Any:
-        """Return the object that a file stores for the leaf model."""
+        """Return the object that a file stores for the leaf model: itself, or a description if it has functions."""
         return self
 
 
@@ -416,7 +440,7 @@ def refuse_rows(is_bad: np.ndarray, name: str, values: np.ndarray, advice: str) 
 
 
 def check_positive(name: str, value: Any, *, entries: bool = False) -> None:
-    """Raise a ValueError unless a parameter is positive and finite. It may be an array (m,) if ``entries`` is True."""
+    """Raise a ValueError unless parameter ``name`` is positive and finite. ``entries``: it may be an array (m,)."""
     array = read_numbers(name, value)
     if array.ndim > entries:
         raise ValueError(f"{name} has shape {array.shape}; give one number{' or a row of them' * entries}.")

@@ -34,7 +34,7 @@ class ClassLeaf(Leaf):
         return target.n_classes * (2 if self.splits_sample(target) else 1)
 
     def splits_sample(self, target: Target) -> bool:
-        """Return True if the rows of E and those of S have statistics of their own."""
+        """Return True if the rows of E (``estimation=``) and the other rows, S, have statistics of their own."""
         return self.uses_estimation and target.estimation is not None
 
     def labels(self, target: Target) -> np.ndarray:
@@ -170,7 +170,7 @@ def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the integer counts by class.
+    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the (K,) integer counts by class.
 
     ``log_rising`` (K + 1, m) is the table `DirichletMultinomial.lookup`: entry n of row i is the term of class i with
     count n, and of the last row that of the total count.
@@ -185,7 +185,7 @@ def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.ndarray, n: int) -> None:
-    """Add the `counts_score` of the first ``n`` cells, rows of ``stats`` (m, K), to ``out``."""
+    """Add the `counts_score` of each of the first ``n`` cells, rows of ``stats`` (m, K), to its entry of ``out``."""
     if stats.shape[1] != 2:
         for row in range(n):
             out[row] += counts_score(log_rising, stats, row)
@@ -355,7 +355,7 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def ordered_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `OrderedClasses`. ``s``: weights by class; ``params``: strength, order."""
+    """Return the `OrderedClasses` score in nats. ``s``: weights by label; ``params``: strength, indices by order."""
     strength, in_later, score = params[0], 0.0, 0.0
     for j in range(n):
         in_later += s[j]
@@ -451,7 +451,7 @@ class OrderedClasses(ClassLeaf):
         return a + counts[:, :-1], self.strength - a + later
 
     def _class_probabilities(self, steps: np.ndarray, target: Target) -> np.ndarray:
-        """Return class probabilities (m, K), in the order of ``classes_``, given v_j, ``steps`` (m, K - 1)."""
+        """Return class probabilities (m, K) in the order of ``classes_``, given ``steps`` (m, K - 1), the v_j."""
         ones = np.ones((len(steps), 1))
         in_order = np.hstack([steps, ones]) * np.hstack([ones, np.cumprod(1.0 - steps, axis=1)])
         out = np.empty_like(in_order)

@@ -10,7 +10,9 @@ from ...core.compile.jit import jit
 ROUNDING_FRACTION = 2.0**-48
 """Size of a difference, as a fraction of its terms, up to which the difference is rounding error."""
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL, BY_ADDRESS = range(8)
-"""Codes of leaf scores."""
+"""Codes of leaf scores: class counts, Laplace on E, mean and variance unknown, variance known, counts, loss, variance
+shared by the leaves, and a function called by its address.
+"""
 
 
 class LeafRule(NamedTuple):
@@ -27,7 +29,7 @@ class LeafRule(NamedTuple):
 
     @property
     def is_fixed(self) -> bool:
-        """True if the parameters do not change during a run."""
+        """True if the parameters do not change during a run; False if the shared variance is drawn with the trees."""
         return self.kind != SHARED_NORMAL
 
 

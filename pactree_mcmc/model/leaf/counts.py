@@ -198,8 +198,8 @@ class PoissonGamma(ExposedLeaf):
 def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the Poisson-gamma score in nats of the cell ``stats[row]`` (formulas, section 3).
 
-    ``params``: shape, rate, constant, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``: exposure,
-    count, and the sum of w (y log e - lgamma(y + 1)), or of w times the log density at the reference rate.
+    ``params``: shape, rate, a constant of the prior, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``:
+    exposure, count, and the sum of w (y log e - lgamma(y + 1)), or of w times the log density at the reference rate.
     """
     if stats[row, 0] <= 0.0:
         return 0.0

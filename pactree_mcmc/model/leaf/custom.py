@@ -322,7 +322,7 @@ class CustomLeaf(Leaf):
         check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
-        """Return the first ``MAX_CHECKED_ROWS`` rows of checked data as a `Target`."""
+        """Return the first ``MAX_CHECKED_ROWS`` rows of data, checked, as the `Target` that checks of a leaf take."""
         refuse_other_rows(X=X, y=y)
         if self.is_classifier:
             classes, values = np.unique(_first_rows("y", read_array("y", y)), return_inverse=True)
@@ -396,7 +396,7 @@ class CustomDistributions(Distributions):
         return CustomDistributions(self.leaf, self.target, self.stats[indices])
 
     def at(self, regressors: np.ndarray) -> CustomDistributions:
-        """Return the distributions given ``regressors`` (m, c), those of one row for each cell."""
+        """Return the distributions given ``regressors`` (m, c), the columns of X of one new row for each cell."""
         return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
     def _call_function(self, argument: str, use: str, *arguments: np.ndarray) -> np.ndarray:
@@ -428,7 +428,10 @@ class CustomDistributions(Distributions):
 
 @functools.lru_cache(maxsize=64)
 def _unpickle_leaf(parts: bytes) -> CustomLeaf:
-    """Return the pickled leaf. The same bytes give the same object, so that the score is compiled once."""
+    """Return the leaf with the pickled arguments ``parts``.
+
+    The same bytes give the same object, so that the score is compiled once.
+    """
     return CustomLeaf(**cloudpickle.loads(parts))
 
 

@@ -75,7 +75,10 @@ def _accepts(function: Any, call: str) -> bool:
 
 
 def check_scores(leaf: CustomLeaf, target: Target, rng: np.random.Generator, n_cells: int) -> None:
-    """Raise a ValueError if statistics are not additive, or if two scores differ on one of ``n_cells`` random cells."""
+    """Raise a ValueError if statistics are not additive, a score is not 0 without rows, or two scores of a cell differ.
+
+    The plain and the compiled score are compared on ``n_cells`` random sets of rows.
+    """
     n = len(target.values)
     row_stats = leaf.stats_of_y(target.values, target)
     if not np.isfinite(row_stats).all():
@@ -147,7 +150,7 @@ def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
 
 
 def _check_monotone(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
-    """Raise a ValueError if the distribution function decreases, or leaves [0, 1]."""
+    """Raise a ValueError if ``cdf``, the distribution function of a new y, decreases or leaves [0, 1]."""
     chances = leaf.predictive(cells, target.values, target).at(target.regressors).below(np.sort(target.values))
     rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
     if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:
@@ -174,8 +177,9 @@ def _check_cdf(leaf: CustomLeaf, target: Target) -> None:
 def _probabilities_by_score(
     leaf: CustomLeaf, cell: np.ndarray, low: float, high: float, target: Target
 ) -> Iterator[tuple[float, float]]:
-    """Yield P(low < y <= high) by the score, and the error allowed, as a sum over integers and as an integral.
+    """Yield P(low < y <= high) by the score in a cell with statistics ``cell``, and the error allowed.
 
+    There are up to two such pairs: from a sum over integers, and from an integral.
     The sum is left out unless all y are integers, the integral if it is inaccurate or the leaf is one of integers.
     """
     are_integers = np.array_equal(target.values, np.round(target.values)) and high - low <= MAX_SUMMED_INTEGERS
@@ -198,6 +202,9 @@ def _probabilities_by_score(
 
 
 def _densities_by_score(leaf: CustomLeaf, cell: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-    """Return the predictive densities (m,) of y (m,) in a cell, by the score."""
+    """Return the predictive densities (m,) of y (m,) in a cell with statistics ``cell``, as the score implies them.
+
+    They are the exponentials of the differences that a row with this y makes to the score.
+    """
     with np.errstate(all="ignore"):
         return np.exp(Leaf.log_density(leaf, np.tile(cell, (len(y), 1)), y, target))

@@ -46,13 +46,16 @@ class Distributions:
         return iter(self.parameters)
 
     def take(self, indices: np.ndarray) -> Self:
-        """Return the distributions with the indices ``indices``."""
+        """Return the distributions with these indices, which may repeat."""
         out = copy.copy(self)
         out.parameters = tuple(part[indices] for part in self.parameters)
         return out
 
     def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
-        """Return the result (k,) of the method called ``name`` of the distribution in scipy.stats, such as "cdf"."""
+        """Return the result (k,) of the method ``name``, such as "cdf", of the family in scipy.stats.
+
+        ``arguments`` come before the parameters.
+        """
         # scipy.stats takes longer to import than this library
         from scipy import stats
 
@@ -72,7 +75,10 @@ class Distributions:
         return self._by_scipy("sf", y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays (k,) between which, at least approximately, the q-quantile of each distribution lies."""
+        """Return two arrays (k,) between which the q-quantile of each distribution lies, at least approximately.
+
+        A search for quantiles begins with them. Here both are the quantile by SciPy.
+        """
         y = self._by_scipy("ppf", q) if q <= 0.5 else self._by_scipy("isf", 1.0 - q)
         return y, y
 
@@ -81,7 +87,7 @@ class Mixture(NamedTuple):
     """Mixture distributions of m rows, of k components in all; each row has at least one component."""
 
     place: np.ndarray
-    """(k,) int64: index of each component in a list of distributions, row after row."""
+    """(k,) int64: index of each component in a list of distributions, such as those of the leaves, row after row."""
     weight: np.ndarray
     """(k,): probability of each component; these sum to one in each row."""
     first: np.ndarray
@@ -96,7 +102,7 @@ class Mixture(NamedTuple):
         return np.repeat(values, np.diff(self.first))
 
     def quantile(self, distributions: Distributions, q: float) -> np.ndarray:
-        """Return the q-quantiles (m,) of the mixtures of ``distributions`` (k,).
+        """Return the q-quantiles (m,) of the mixtures. ``distributions`` (k,) are their components, row after row.
 
         The quantile of a mixture lies between the smallest and the largest quantile of its components. From there the
         search steps by regula falsi on the log of the smaller tail, and halves the number of floats between the ends
@@ -155,13 +161,16 @@ class _QuantileSearch:
         return high
 
     def _clip_to_bracket(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return y (m,) moved inside the bracket: to integers if y is whole, else at least one float from its ends."""
+        """Return y (m,) moved inside the bracket: to an integer if y is whole, else one float or more from its ends."""
         if self._distributions.is_whole:
             return np.clip(np.floor(y), np.floor(low) + 1.0, np.ceil(high) - 1.0)
         return np.clip(y, _shift_floats(low, MAX_FINAL_GAP // 2), _shift_floats(high, -(MAX_FINAL_GAP // 2)))
 
     def _widen_bracket(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return a lower and an upper bound (m,) of the quantiles, wider if need be, and their `excess`, (m,) each."""
+        """Return a lower and an upper bound of the quantiles and the `excess` of each, (m,) each.
+
+        The bounds are ``low`` and ``high`` with a margin, moved outwards until they enclose the quantiles.
+        """
         if self._distributions.is_whole:
             low, high = np.floor(low) - 1.0, np.ceil(high) + 1.0
         else:
@@ -197,13 +206,13 @@ def _shift_floats(y: np.ndarray, n_floats: int) -> np.ndarray:
 
 
 def _median_float(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the median (m,) of the floats from ``low`` to ``high``."""
+    """Return the median (m,) of all float64 from ``low`` to ``high``, which halves their number, not the width."""
     a, b = _float_index(low), _float_index(high)
     return _float_at((a >> 1) + (b >> 1) + (a & b & 1))
 
 
 def _floats_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the number of floats (m,) from ``low`` to ``high``, exact if it is below 2^53."""
+    """Return the number of float64 (m,) above ``low`` and up to ``high``, exact if it is below 2^53."""
     a, b = _float_index(low), _float_index(high)
     # halves, since the difference of two integers of 64 bits need not fit, and float64 would round each of them
     return 2.0 * ((b >> 1) - (a >> 1)) + ((b & 1) - (a & 1))

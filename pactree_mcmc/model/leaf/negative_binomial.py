@@ -164,7 +164,10 @@ class BetaNegativeBinomial(Distributions):
         return count_bracket(self, q)
 
     def _tail_probabilities(self, y: np.ndarray) -> np.ndarray:
-        """Return the probabilities (2, k) of a count of at most y (k,), and of more."""
+        """Return the probabilities (2, k) of a count of at most y (k,), and of more.
+
+        They are sums over counts if y is small, otherwise integrals.
+        """
         r, a, b = self.parameters
         count = np.floor(y)
         out = np.repeat([[0.0], [1.0]], len(count), axis=1)
@@ -232,7 +235,7 @@ def _contour_integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, widt
 
 
 def _log_moment(up: np.ndarray, down: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Return log M(s) for ``up`` = (a, y + 1) and ``down`` = (r, b), as in `BetaNegativeBinomial._tails_by_integral`.
+    """Return log M(s) for ``up`` = (a, y + 1) and ``down`` = (r, b), see `BetaNegativeBinomial._tails_by_integral`.
 
     By Stirling's formula, with the terms proportional to s log x added up first, so that large ones cancel.
     """

@@ -69,7 +69,7 @@ class NormalLeaf(Leaf):
         return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (self.k0 / (self.k0 + n))]
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Draw the variance of y in each leaf given its rows, (m,)."""
+        """Draw the variance (m,) of y in each leaf from its posterior, given ``stats`` (m, 3) of a tree's leaves."""
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
@@ -138,7 +138,10 @@ class NormalInverseGamma(_UnknownVariance):
         return np.array([rest, *self.mean_tables(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return mn less the center of y, kn, an and bn of the posterior in cells with ``stats`` (..., 3)."""
+        """Return mn less the center of y, kn, an and bn of the posterior in cells with ``stats`` (..., 3).
+
+        It is ``sigma2 ~ InverseGamma(an, bn)``, and ``mu ~ Normal(mn, sigma2 / kn)`` given sigma2.
+        """
         # mu | sigma2 ~ Normal(mn, sigma2 / kn), sigma2 ~ InverseGamma(an, bn), with mn = (k0 m0 + n mean) / kn and
         # bn = b0 + scatter / 2 + k0 n (mean - m0)^2 / (2 kn)
         n, mean, scatter = self.spread(stats)
@@ -196,8 +199,8 @@ def log_student_density(
 def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the score in nats of the cell ``stats[row]``, with mean and variance integrated out.
 
-    ``params``: m0 less the center, k0, a0, b0, a0 log b0 - lgamma(a0). ``lookup``, by n: all terms but that of bn, then
-    the two rows that `misfit` reads.
+    ``params``: m0 less the center, k0, a0, b0, a0 log b0 - lgamma(a0). ``lookup``, by n: all terms but -an log bn, then
+    the two rows that `misfit` reads. With one column it is not used.
     """
     n, k0 = stats[row, 0], params[1]
     if n <= 0.0:
@@ -268,7 +271,7 @@ class NormalKnownVariance(NormalLeaf):
         )
 
     def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return the posterior means (m,) less the center of y, so that differences from y lose no digits."""
+        """Return the posterior means of mu (m,) less the center of y, so that differences from y lose no digits."""
         return (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
@@ -405,7 +408,7 @@ class NormalSharedVariance(_UnknownVariance):
 
 
 def sums_of_others(values: np.ndarray) -> np.ndarray:
-    """Return (m,) for each of the ``values`` the sum of the others, without subtraction, which would lose digits."""
+    """Return for each of the ``values`` (m,) the sum of all others, without subtraction, which would lose digits."""
     before = np.concatenate([[0.0], np.cumsum(values[:-1])])
     behind = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
     return before + behind

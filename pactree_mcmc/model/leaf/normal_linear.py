@@ -149,7 +149,10 @@ class NormalLinear(Leaf):
         return *(basis[i] * basis[j]), *(basis * residual), residual**2
 
     def _posterior(self, sums: np.ndarray) -> LinearPosterior:
-        """Return the posterior of coefficients and variance in m cells with ``sums`` (m, k), as for `linear_score`."""
+        """Return the posterior of coefficients and variance in m cells with ``sums`` (m, k).
+
+        The sums are the lower triangle of F'F, F'r and r'r, see the class.
+        """
         q = len(self.columns) + 1
         lower, n_products = np.tril_indices(q), q * (q + 1) // 2
         precision = np.empty((len(sums), q, q))
@@ -220,7 +223,7 @@ class LinearDistributions(Distributions):
         return type(self)(self.leaf, self.stats[indices], self.noise)
 
     def at(self, regressors: np.ndarray) -> StudentT:
-        """Return the distributions given ``regressors`` (m, c), those of one row for each cell."""
+        """Return the distributions given ``regressors`` (m, c), the columns of X of one new row for each cell."""
         posterior, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
         widened = (basis * np.linalg.solve(posterior.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
         location = self.leaf.m0 + (posterior.mean * basis).sum(axis=1)

@@ -131,7 +131,10 @@ class IndependentNormals(Leaf):
         return [part[:, j] for j in range(self.outputs) for part in (has_value.astype(np.float64), r, r**2)]
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return mean, kn, an and bn (m, d) of the posterior of each output in cells with ``sums`` (m, 3 d)."""
+        """Return mean, kn, an and bn (m, d) of the posterior of each output in cells with ``sums`` (m, 3 d).
+
+        It is ``sigma2 ~ InverseGamma(an, bn)``, and ``mu ~ Normal(mean, sigma2 / kn)`` given sigma2.
+        """
         n, total, square = np.moveaxis(sums.reshape(len(sums), self.outputs, 3), 2, 0)
         kn = self.k0 + n
         return self.m0 + total / kn, kn, self.a0 + n / 2.0, self.b0 + (square - total**2 / kn) / 2.0
@@ -279,7 +282,7 @@ class MultivariateNormal(Leaf):
         return np.ones(len(y)), *residual, *(residual[i] * residual[j])
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return kn (m,), the posterior mean less m0 (m, d), and Sn (m, d, d), in cells with ``sums`` (m, k)."""
+        """Return kn (m,), the posterior mean less m0 (m, d), and Sn (m, d, d) of the class, given ``sums`` (m, k)."""
         d, (i, j) = self.outputs, np.tril_indices(self.outputs)
         kn, total = self.k0 + sums[:, 0], sums[:, 1 : d + 1]
         scale = np.empty((len(sums), d, d))

@@ -173,7 +173,7 @@ class SurvivalLeaf(ExposedLeaf):
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
 
     def _times_exposure(self, amount: np.ndarray, target: Target) -> np.ndarray:
-        """Return ``amount`` (n,) multiplied by the exposures of the rows, if there are any."""
+        """Return ``amount`` (n,), such as times, multiplied by the exposures of the rows, if there are any."""
         return amount if self.exposure is None else self.exposures(target) * amount
 
     def _append_offset(self, sums: Sequence[np.ndarray], event: np.ndarray) -> Sequence[np.ndarray]:

@@ -78,7 +78,7 @@ class DirichletWeights:
             raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
 
     def dirichlet_parameters(self, p: int) -> np.ndarray:
-        """Return the parameters (2,) for compiled code: the concentration, or 0 if it is unknown, and rho.
+        """Return the parameters (2,) for compiled code: concentration, 0 if unknown, and rho, the scale of its prior.
 
         ``p`` is the number of features, here and in the other methods.
         """
@@ -86,7 +86,7 @@ class DirichletWeights:
         return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
 
     def concentrations(self, p: int) -> np.ndarray:
-        """Return the concentrations (m,) of the discrete prior, which are equally likely; one if it is given."""
+        """Return the equally likely values (m,) of an unknown concentration; the one value (1,) if it is given."""
         a, rho = self.dirichlet_parameters(p)
         if a > 0.0:
             return np.array([a])
@@ -95,7 +95,7 @@ class DirichletWeights:
         return rho * quantiles / (1.0 - quantiles)
 
     def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
-        """Draw the log feature weights (p,), normalised, from the prior."""
+        """Draw the concentration, if unknown, then the logs (p,) of feature weights that sum to one, from the prior."""
         values = self.concentrations(p)
         a = float(values[rng.integers(len(values)) if len(values) > 1 else 0])
         # Gamma(a/p) = Gamma(a/p + 1) U^(p/a) with U uniform; its log is computed, since the variable may underflow
@@ -104,7 +104,10 @@ class DirichletWeights:
 
 
 def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
-    """Return the prior of unknown feature weights; None if the argument contains weights, or is None (equal ones)."""
+    """Return the prior of unknown feature weights; None if the argument contains weights, or is None (equal ones).
+
+    "dirichlet" means ``DirichletWeights()``. Another string raises a ValueError.
+    """
     if isinstance(feature_weights, DirichletWeights):
         return feature_weights
     if not isinstance(feature_weights, str):
@@ -117,13 +120,17 @@ def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
 
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
-"""Codes of the geometries of split priors."""
+"""Codes of the geometries: local cuts, the same with two trivial splits, cuts of a grid, midpoints of a box, midpoints
+of features in turn, nodes of a fixed tree.
+"""
 MAX_LEVELS = 31
 """Largest number of times that dyadic cuts halve a coordinate, since codes would overflow beyond it."""
 LARGEST_WEIGHT = 1e100
 """Largest weight of a feature or of a split. A positive weight of a feature is at least its inverse."""
 DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
-"""Record of a node of a fixed tree: feature, largest code and set of categories that go left, and right child."""
+"""Record of a node of a fixed tree: feature, largest code that goes left (-1: none), bit set of the categories that go
+left (-1: ordered), right child.
+"""
 
 
 FEATURE = np.dtype(
@@ -175,7 +182,10 @@ class SplitRule(NamedTuple):
 
     @property
     def n_open(self) -> int:
-        """Number of sets of interaction groups that can be left for a cell; 1 if any features may interact."""
+        """Number of sets of interaction groups that a cell can have left; 1 if any features may interact.
+
+        A cell has those groups left that contain all features split on above it.
+        """
         open_sets = {-1}
         for groups in set(self.feature.groups.tolist()):
             open_sets |= {groups & before for before in open_sets}
@@ -186,7 +196,8 @@ class SplitPrior:
     """Base class of split priors.
 
     A split prior has a geometry, which determines the splits of each cell. Both engines implement the geometry that the
-    code ``kind`` names. The splits on a feature are equally likely, or weighted by a function (`CustomSplits`).
+    code ``kind`` names. The splits on a feature are equally likely, or weighted by a function (`CustomSplits`). Splits
+    are on one of q coordinates: one for each of p features, and a second one if the feature has missing values.
     """
 
     kind: int
@@ -201,11 +212,11 @@ class SplitPrior:
 
     @property
     def use_of_rows(self) -> str | None:
-        """Text on how the splits depend on the rows of X and which prior to give instead; None if they do not."""
+        """Text for errors: how splits depend on the rows of X and which prior to give instead; None if they do not."""
         return None
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Return the scale of each coordinate of the training ``table``: cut points that convert values to codes."""
+        """Return the scale of each coordinate: cut points that convert values of the training ``table`` to codes."""
         raise NotImplementedError
 
     # if the splits depend on the cut points of a model, only the prior that `bind` returns has the next three methods
@@ -241,11 +252,17 @@ class SplitPrior:
         return np.where(columns.other_coordinate == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """Return an upper bound on the depth of trees over ``n_units`` merged rows, with ``n_codes`` (p,) codes."""
+        """Return an upper bound on the depth of trees over ``n_units`` rows that differ in codes; 1 << 62: none.
+
+        ``n_codes`` (p,) is the number of codes (intervals or categories) of each feature.
+        """
         return int(min((n_codes - 1).sum(), 1 << 62))
 
     def fewest_splits(self, columns: Columns) -> int:
-        """Return a lower bound on the number of splits from the root to a leaf that has no splits left."""
+        """Return a lower bound on the number of splits from the root to a leaf that has no splits left.
+
+        It is 1 << 62 if every cell has a split.
+        """
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
@@ -264,14 +281,17 @@ class SplitPrior:
         return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
-        """Return the weight of each coordinate (q,), 0 if the cell has no split on the coordinate."""
+        """Return the weight of each coordinate (q,) in the draw of a split; 0 if the cell has no split on it.
+
+        Feature weights that are unknown are not in it: the caller multiplies by them.
+        """
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
     def log_probability(self, cell: PlainCell, split: PlainSplit, feature_weights: np.ndarray | None = None) -> float:
         """Return log R(split | cell), the log probability of a split given that the cell is split; -inf if impossible.
 
-        ``feature_weights`` (p,) are the current weights if these are unknown, None otherwise.
+        ``feature_weights`` (p,) are the current weights, not their logs, if these are unknown, None otherwise.
         """
         weight = self.admissible(cell)
         if feature_weights is not None:
@@ -290,7 +310,10 @@ class SplitPrior:
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
-        """Return the prior with its own cut points, if it has any, expressed in the codes of a model's ``scales``."""
+        """Return the prior with its own cut points, if it has any, expressed in the codes of a model's ``scales``.
+
+        Priors without cut points of their own return themselves.
+        """
         return self
 
     def in_file(self, scales: list[AnyScale]) -> Any:

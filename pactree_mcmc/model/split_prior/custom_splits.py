@@ -163,7 +163,7 @@ class CustomSplits(SplitPrior):
         return self.of.scales(table, columns)
 
     def group_bits(self, columns: Columns) -> np.ndarray:
-        """Return for each coordinate (q,) the bit set of its feature's interaction groups; -1 if any may interact."""
+        """Return for each coordinate (q,) the groups that contain its feature, a bit each; -1 if any may interact."""
         if not self.interactions:
             return np.full(len(columns.source), -1)
         return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)[columns.source]
@@ -322,7 +322,8 @@ class BoundSplits(SplitPrior):
     def cuts_of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
         """Yield the cuts on coordinate ``k`` of a cell at this depth in which code ``present[i]`` has ``rows[i]`` rows.
 
-        A nominal feature with two categories or more yields one `Cut` for all its splits.
+        ``present`` ascends; under GridCuts all codes between are present too. A nominal feature with two categories or
+        more yields one `Cut` for all its splits.
         """
         ends, depth = self.ends[k], depth if self.splits.by_depth else 0
         if np.isnan(ends).any():
@@ -345,7 +346,7 @@ class BoundSplits(SplitPrior):
             yield Cut(k, False, threshold, a, b, low, high, *sides, number, float(len(places)), depth)
 
     def cuts_of_all_codes(self, k: int) -> Iterator[Cut]:
-        """Yield the cuts on coordinate ``k`` of a cell that has all its codes, each in ``min_leaf`` rows.
+        """Yield the cuts on coordinate ``k`` of a cell with all codes, each in ``min_leaf`` rows, to check weights.
 
         The depth is 0, then also 1 if the weight depends on the depth.
         """
@@ -454,7 +455,7 @@ class BoundSplits(SplitPrior):
         return self.of.admits(cell, split) and self._weight_of_split(cell, split) > 0.0
 
     def _weight_of_split(self, cell: PlainCell, split: PlainSplit) -> float:
-        """Return the weight of a split of the cell that the prior ``of`` admits."""
+        """Return the weight of a split of the cell that the prior ``of`` admits; 0 if interaction groups exclude it."""
         k = split.feature
         weight = self._weights(cell, k)
         if cell.high[k] < 0:
@@ -494,5 +495,5 @@ def _stored_form(of: Any) -> tuple[str, list]:
 
 @functools.lru_cache(maxsize=64)
 def _unpickle_splits(parts: bytes) -> CustomSplits:
-    """Return the pickled prior. The same bytes give the same object, so that the weight is compiled once."""
+    """Return the prior of pickled arguments. The same bytes give the same object, so that it is compiled once."""
     return CustomSplits(**cloudpickle.loads(parts))

@@ -100,7 +100,9 @@ def grow_design(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return feature, threshold, left and right of the nodes, in preorder, of a tree over the rows of ``x`` (n, p).
 
-    The arguments are those of `grow_nodes`.
+    Leaves have the feature LEAF, -1. ``label`` (n,) are classes: a cell with one class is a leaf, as is one at
+    ``depth``. ``box`` (p, 2) gives a dyadic tree; ``box`` (0, 2) a KD tree, whose cuts `kd_cut` makes with the other
+    arguments.
     """
     n = len(x)
     code = np.zeros((len(box), n), dtype=np.int64)
@@ -126,13 +128,14 @@ def grow_nodes(
     code: np.ndarray,
     todo: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return feature, left and right (size, 3), and threshold (size,) of the nodes of a tree, and their number.
+    """Return feature, left and right (size, 3), and threshold (size,) of the nodes of a tree, and their number <= size.
 
     A cell is a leaf if it has fewer than two rows, if all its rows have the same ``label`` (n,), or if it lies at
     ``depth``. If ``box`` (p, 2) has entries, splits halve its sides in turn. If it is empty, `kd_cut` determines the
-    splits, and a cell whose rows are equal is a leaf too. ``order`` (n,) contains the numbers of the rows. ``code``
-    (len(box), n) of zeros is for the halves of the cuts that have the row, a bit each, and ``todo`` for start and stop
-    in ``order``, level, and the parent of a right child (LEAF for a left one). The other arrays are scratch.
+    splits, and a cell whose rows are equal is a leaf too. ``order`` (n,) contains the indices of the rows, which are
+    sorted by cell. ``code`` (len(box), n) of zeros receives for each feature and row one bit per halving, 1 for the
+    upper half. ``todo`` (depth + 2, 4) is a stack of cells to split: start and stop in ``order``, level, and the parent
+    of a right child (LEAF for a left one). ``right_rows`` and ``value`` (n,) are scratch.
     """
     n, p = x.shape
     node, threshold, n_nodes, n_todo = np.zeros((64, 3), dtype=np.int64), np.zeros(64), 0, 1
@@ -313,7 +316,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
 
 def column_ranges(x: np.ndarray) -> np.ndarray:
-    """Return the lower and upper end (p, 2) of each column; a constant column gets a larger upper end."""
+    """Return the lower and upper end (p, 2) of the values of each column; a constant column gets a larger upper end."""
     low, high = x.min(axis=0), x.max(axis=0)
     return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
 
@@ -417,7 +420,10 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
+    """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder.
+
+    A split into ``n_symbols`` children is a chain of binary nodes; ``joint`` marks all but the first of the chain.
+    """
     size = np.ones(depth + 1, dtype=np.int64)  # nodes of the subtree of a node with r symbols left to split on
     for r in range(1, depth + 1):
         size[r] = n_symbols - 1 + n_symbols * size[r - 1]

@@ -237,7 +237,10 @@ class _BoundFixedTree(FixedTree):
 
 @jit
 def count_distinct(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Return how many ``ranks`` (p, n) of each feature are distinct, (m, p), in m ranges of rows ``start:stop``."""
+    """Return the number (m, p) of distinct values of each feature among the rows ``start[i]:stop[i]``, for i < m.
+
+    ``ranks`` (p, n) are the values of n rows as ranks 0, 1, ...
+    """
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)
     for k in range(p):

@@ -53,7 +53,7 @@ N_FIELDS = len(Cut._fields)
 
 
 def compile_weight(function: Callable[..., float], with_params: bool) -> int:
-    """Compile a weight ``function`` of a cut, and of parameters if ``with_params``, and return its address."""
+    """Compile a weight ``function`` of a cut, and of parameters if ``with_params``, and return its memory address."""
     return address_of(_weight_of_fields(function, with_params), with_params)
 
 
@@ -80,7 +80,7 @@ def _weight_of_fields(function: Callable[..., float], with_params: bool) -> Call
 
 
 def cut_from_fields(s: np.ndarray) -> Cut:
-    """Return the `Cut` with the fields ``s`` (N_FIELDS,)."""
+    """Return the `Cut` whose fields are the numbers ``s`` (N_FIELDS,), in the order of `Cut`."""
     at, below, above, low, high, left, right = (float(x) for x in s[2:9])
     ends = (at, below, above, low, high, left, right)
     return Cut(int(s[0]), bool(s[1] > 0.0), *ends, int(s[9]), float(s[10]), int(s[11]))
@@ -155,7 +155,10 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 
 @jit
 def nominal_split_weight(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
-    """Return the weight of each split on a nominal coordinate ``k``; 1 if the feature is drawn first, as it cancels."""
+    """Return the weight of each split on a nominal coordinate ``k``; 1 if the feature is drawn first, as it cancels.
+
+    ``n_splits`` and ``depth`` are those of the cell. The weight is 1 too if there are no splits.
+    """
     return checked_weight(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
 
 
@@ -183,7 +186,10 @@ def equal_weight(cut: Cut) -> float:
 
 
 def ends_of_codes(scale: AnyScale) -> np.ndarray:
-    """Return the smallest and the largest value of each code of a scale, (2, n_codes); NaN for a nominal feature."""
+    """Return the smallest and the largest value of each code of a scale, (2, n_codes); NaN for a nominal feature.
+
+    They are values of the data under LocalCuts, and cuts under GridCuts, with infinite outer ends.
+    """
     assert isinstance(scale, Scale)
     if len(scale.low):
         return np.array([scale.low, scale.high])
