@@ -146,7 +146,7 @@ class Bound:
 
 
 def check_delta(delta: float) -> float:
-    """Return ``delta``, or raise an error if it is outside (0, 1), or too near 0 or 1 to compute with."""
+    """Return ``delta``, or raise a ValueError if it is outside (0, 1), or too near 0 or 1 to compute with."""
     requirement = f"{MIN_DELTA:g} <= delta < 1, the probability that the bound fails"
     return check_number("delta", delta, requirement, MIN_DELTA * MIN_DELTA_FRACTION, 1.0 - 2.0**-53)
 

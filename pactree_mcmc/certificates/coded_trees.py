@@ -264,7 +264,7 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
 
 
 def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRows:
-    """Check a tree and its rows, and return the errors of the tree and the interval of each threshold."""
+    """Check a tree and its rows, and return the errors of the tree and the interval of each possible threshold."""
     wrong = count_errors(tree, X, y, check_count("n_classes", n_classes, 2)).wrong
     table = read_matrix("X", X) if tree.columns is None else tree.columns.numbers(X)
     inner = np.flatnonzero(tree.feature != LEAF)
@@ -345,7 +345,7 @@ def _common_halvings(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np
 
 
 def _with_thresholds(tree: Tree, tree_rows: TreeOnRows, values: np.ndarray) -> Tree:
-    """Return the tree with the thresholds ``values`` (m,) at its inner nodes."""
+    """Return the tree with the thresholds ``values`` (m,) at its inner nodes, and missing values sent right."""
     threshold = tree.threshold.copy()
     threshold[tree_rows.inner] = values
     return replace(tree, threshold=threshold, default_left=np.zeros(tree.n_nodes, dtype=bool))

@@ -183,7 +183,8 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
 def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[int, float]:
     """Return the smallest number of bits of a dyadic code with a point in ``[low, high]``, and that point.
 
-    The code divides ``[lower, upper]`` as in `dyadic_length`. The number of bits is -1 if 60 are too few.
+    The code divides ``[lower, upper]`` as in `dyadic_length`. If 60 bits are too few, their number is -1 and the
+    point NaN.
     """
     for length in range(61):
         scale = 2.0 ** (length + 1)
@@ -233,7 +234,7 @@ def tail_bound(name: str, nats: dict[str, float], n: int, errors: int, delta: fl
 
 
 def _in_nats(nats: dict[str, float]) -> dict[str, float]:
-    """Return a dictionary of code lengths with ", nats" added to each name, as terms of a bound."""
+    """Return a dictionary of code lengths with ", nats" added to each name, for `Bound.terms`."""
     return {f"{name}, nats": value for name, value in nats.items()}
 
 

@@ -133,7 +133,7 @@ class RootFragment(NamedTuple):
     """The root fragment with the smallest penalty: a tree with the same root, whose leaves are nodes of the tree."""
 
     penalty: float
-    """Difference between the bound and the empirical risk."""
+    """Difference between the bound and the empirical risk: the sum of the three parts below."""
     leaves: np.ndarray
     """(m,) int64: nodes of the tree that are leaves of the fragment, in preorder."""
     subtrees: float
@@ -414,7 +414,8 @@ def sums_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, values:
 def best_fragment_leaves(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
     """Return the leaves (m,), as numbers of nodes, of the root fragment with the smallest sum of costs.
 
-    ``cost[i]`` is the cost of a leaf of the fragment at node i. The other arguments are fields of the `Tree`.
+    A root fragment is the tree with some of its subtrees cut off. ``cost[i]`` is the cost of a leaf of the fragment at
+    node i. The other arguments are fields of the `Tree`.
     """
     m = len(cost)
     best, ends_here = cost.copy(), np.ones(m, dtype=np.bool_)

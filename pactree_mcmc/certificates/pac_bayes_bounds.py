@@ -14,12 +14,15 @@ from .bound import Bound, check_delta, check_fraction, check_kl, documented, kl_
 
 
 def log_confidence(n: int, delta: float) -> float:
-    """Return ``log(2 sqrt(n) / delta)``, the term of the bounds that depends on delta."""
+    """Return ``log(2 sqrt(n) / delta)``, the term of the bounds that depends on delta, the probability of failure."""
     return math.log(2.0 * math.sqrt(n) / delta)
 
 
 def check_common(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
-    """Check and return the arguments that all bounds have; ``name`` is the name of the first one, for errors."""
+    """Check and return, in this order, the arguments that all bounds have.
+
+    ``name`` is that of the first, for errors.
+    """
     return check_fraction(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
 
 

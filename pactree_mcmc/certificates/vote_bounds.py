@@ -34,7 +34,7 @@ WEIGHT_SUM_ERROR = 1e-12
 MUS = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4)
 """Default values of mu of `vote_coin_betting`, fixed in advance. Each has an equal part of delta."""
 BoundOf = Callable[[float, float, float], Bound]
-"""A bound as a function of risk, tandem loss and divergence."""
+"""A bound as a function of risk, tandem loss (two independent trees both err) and divergence in nats."""
 MAX_DESCENT_STEPS = 200
 """Largest number of steps of a gradient descent on weights."""
 MAX_STEP_HALVINGS = 40
@@ -298,8 +298,8 @@ def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighte
 def descend_weights(bound: BoundOf, prior: np.ndarray, wrong: np.ndarray, starts: list[WeightedTrees]) -> WeightedTrees:
     """Return weights at which ``bound`` is small, by exponentiated gradient descent from the best of ``starts``.
 
-    ``prior`` (n_trees,) are the prior weights, and ``wrong`` (n_trees, n) is 1 for errors. The end may be a local
-    minimum.
+    ``bound`` is a function of risk, tandem loss and divergence. ``prior`` (n_trees,) are the prior weights, and
+    ``wrong`` (n_trees, n) is 1 for errors. The end may be a local minimum.
     """
     current = min(starts, key=lambda w: bound(w.risk, w.tandem, w.kl).raw)
     value, step = bound(current.risk, current.tandem, current.kl).raw, 1.0

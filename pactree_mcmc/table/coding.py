@@ -167,7 +167,7 @@ def nominal_scale(n_categories: int) -> Scale:
 
 
 def scale_from_cuts(cuts: np.ndarray) -> Scale:
-    """Return the scale with the thresholds ``cuts``."""
+    """Return the scale with the thresholds ``cuts``, which stores no values of the data."""
     return Scale(np.array(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
 
 

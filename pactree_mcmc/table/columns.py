@@ -151,7 +151,7 @@ class Columns:
         return {group for group in groups if not any(group < other for other in groups)}
 
     def group_indices(self, argument: str, groups: Any) -> list[set[int]]:
-        """Return the indices of the columns of each group, see `read_groups`. All other columns are one more group."""
+        """Return the columns of each group of `read_groups`, as indices. All other columns are one more group."""
         places = [set(self.column_indices(argument, group)) for group in read_groups(argument, groups)]
         return [*places, {*range(self.n_features)}.difference(*places)]
 
@@ -286,7 +286,7 @@ def _is_collection(argument: str, value: Any) -> bool:
 
 
 def _rank(column: str | int) -> tuple[bool, Any]:
-    """Return the sort key of a column given by index or name, by which indices come before names."""
+    """Return the sort key of a column given by index or name: indices come before names."""
     return isinstance(column, str), column
 
 
@@ -299,7 +299,8 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
     """Return names, categories and kinds of the columns of the training ``table``.
 
     Categorical columns and columns of text are nominal, except in an array of text, and so are the columns that
-    ``nominal`` names. A ValueError names all columns that cannot be used.
+    ``nominal`` names. Missing values are refused unless ``missing`` is "branch". A ValueError names all columns that
+    cannot be used.
     """
     check_choice("missing", missing, MISSING_CHOICES)
     if table.n_rows == 0 or table.n_features == 0:

@@ -155,7 +155,7 @@ def is_nan(label: Any) -> bool:
 
 
 def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
-    """Return the index (n,) of each label, or of its group, among ``categories``; -1 for an unknown label."""
+    """Return the index (n,) of each label, or of its `CategoryGroup`, among ``categories``; -1 for an unknown label."""
     if labels.dtype.kind in "iu" and categories.dtype.kind in "iu":
         place = np.searchsorted(categories, labels).clip(max=len(categories) - 1)
         return np.where(categories[place] == labels, place, -1)

@@ -58,7 +58,7 @@ def as_list(name: str, items: Any) -> list:
 
 
 def holds_text(raw: Any) -> bool:
-    """Return True if a column of a frame, or of Python objects, contains text. An array of text does not count."""
+    """Return True if a column of a frame, or of Python objects, contains text. A NumPy array of text does not count."""
     if isinstance(raw, np.ndarray) and raw.dtype.kind != "O":
         return False
     kind = str(raw.dtype)

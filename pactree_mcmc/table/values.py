@@ -170,7 +170,10 @@ def _refuse_merged(exact: np.ndarray, rounded: np.ndarray, name: str) -> None:
 
 
 def _read_ticks(values: np.ndarray, name: str, model_kind: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
-    """Return NumPy's dates, with a time zone if ``aware``, or durations, in days (n,), NaN if missing; and the kind."""
+    """Return ``values`` (n,), datetime64 or timedelta64, as days (n,) float64, NaN if missing, and their kind.
+
+    ``aware`` is True if the column had a time zone; the dates are then in UTC.
+    """
     if values.dtype.kind == "m":
         return _days(values, name, "durations"), DURATION
     days = _days(values, name, "dates")
@@ -181,7 +184,7 @@ def _read_ticks(values: np.ndarray, name: str, model_kind: Kind | None, aware: b
 
 
 def _days(values: np.ndarray, name: str, contents: str) -> np.ndarray:
-    """Return NumPy's dates as days since 1970, or durations as days, (n,) float64, NaN if missing.
+    """Return datetime64 as days since 1970, or timedelta64 as days, (n,) float64, NaN if missing.
 
     ``contents``, "dates" or "durations", names them in messages about the column called ``name``.
 

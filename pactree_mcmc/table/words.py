@@ -36,6 +36,7 @@ class Kind(NamedTuple):
     """Kind of data of an ordered column."""
 
     name: str
+    """One of the keys of ``KIND_GROUPS``, or "period"."""
     detail: Any = ""
     """Levels of an ordered categorical in their order, as a tuple, or the frequency of periods."""
 
@@ -83,7 +84,7 @@ def kind_of_periods(dtype: Any) -> Kind:
 
 
 def is_kind(kind: Any) -> bool:
-    """Return True if a value, perhaps from a file, is the kind of a column."""
+    """Return True if a value, perhaps from a file, is a `Kind` with a known name and a valid detail."""
     if not isinstance(kind, Kind) or kind in PLAIN_KINDS:
         return isinstance(kind, Kind)
     if kind.name == "level":
@@ -111,7 +112,7 @@ def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
 
 
 def _period_words(ordinal: float, frequency: str) -> str:
-    """Return the text of a period of pandas, such as ``2024-05``, given its ``ordinal`` number, rounded down."""
+    """Return the text of a period of pandas, such as ``2024-05``, given its ``ordinal`` number, rounded down here."""
     import pandas as pd
 
     try:
@@ -144,7 +145,7 @@ def _duration_words(days: float, low: float, high: float) -> str:
 
 
 def _tick(days: float, ticks_per_day: int) -> int:
-    """Return a time of ``days`` in ticks, rounded down: the largest integer t with ``t / ticks_per_day <= days``."""
+    """Return a time in days as ticks, rounded down: the largest integer t with ``t / ticks_per_day <= days``."""
     rounded = round(days * ticks_per_day)
     return rounded if rounded / ticks_per_day <= days else rounded - 1
 

@@ -38,7 +38,7 @@ class TreeArrays(NamedTuple):
 
 
 def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """Return the first fault in the preorder of the nodes (m,) and its node, or IN_ORDER and 0."""
+    """Return the first fault in the preorder of the nodes (m,), such as STRAY, and its node; or IN_ORDER and 0."""
     return _find_disorder(feature, left, right, np.empty(len(feature) + 2, dtype=np.int64))
 
 
@@ -86,6 +86,7 @@ def iterate_nodes(
 def number_goes_left(x: float, threshold: float, categories: int, default_left: bool) -> bool:
     """Return True if a split sends the value ``x`` of its feature left. ``categories`` is -1 if the split is ordered.
 
+    Otherwise it is the bit set of the categories that go left, and x an index of a category, -1 if unknown.
     If the threshold is NaN, missing values go to the default side and all others to the other side.
     """
     if categories >= 0:
@@ -119,7 +120,7 @@ def add_predictions_into(
 ) -> None:
     """Add the predictions of each row of X (n, p) to ``out`` (n, d), summed over trees with ``weight`` (n_trees,).
 
-    ``value`` (n_nodes, d) is the prediction of each leaf.
+    ``value`` (n_nodes, d) is the prediction of each leaf. Trees of weight 0 are skipped.
     """
     leaf = np.empty(len(X), dtype=np.int64)
     for t in range(len(weight)):
@@ -137,7 +138,7 @@ def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarr
 
 @jit
 def _depths_into(out: np.ndarray, trees: TreeArrays) -> None:
-    """Write the depth of every node in its tree to ``out`` (n_nodes,), which contains zeros."""
+    """Write the depth of every node in its tree, 0 for a root, to ``out`` (n_nodes,), which contains zeros before."""
     for t in range(len(trees.offset) - 1):
         start = trees.offset[t]
         for i in range(start, trees.offset[t + 1]):
@@ -147,7 +148,7 @@ def _depths_into(out: np.ndarray, trees: TreeArrays) -> None:
 
 
 def node_depths(trees: TreeArrays) -> np.ndarray:
-    """Return the depth of every node in its tree, (n_nodes,) int64."""
+    """Return the depth of every node in its tree, (n_nodes,) int64; 0 for a root."""
     out = np.zeros(len(trees.feature), dtype=np.int64)
     _depths_into(out, trees)
     return out
@@ -182,7 +183,7 @@ class Routes(NamedTuple):
     """One tree in the form that is fastest for sending many rows down."""
 
     node: np.recarray
-    """(m,) records of dtype NODE, with the fields that an ordered split needs."""
+    """(m,) records of dtype ROUTE_NODE, with the fields that an ordered split needs."""
     categories: np.ndarray
     """(m,) int64: bit set of the categories that go left, -1 if ordered."""
     default_left: np.ndarray

@@ -21,7 +21,7 @@ CODED_NODE = np.dtype(
         ("cut", np.int64),  # largest code that goes left
         ("upper", np.int64),  # smallest code that goes right, under local cuts among the codes in the cell
         ("categories", np.int64),  # bit set of the categories that go left, -1 if ordered
-        ("default_left", np.bool_),
+        ("default_left", np.bool_),  # True if missing values and unknown categories go left
     ],
     align=True,
 )
@@ -75,7 +75,7 @@ class CodedTrees(NamedTuple):
         return CodedTrees(offset.astype(np.int64), *(column[nodes] for column in self[1:]))
 
     def records(self) -> np.recarray:
-        """Return the nodes as records (n_nodes,) of dtype CODED_NODE."""
+        """Return the nodes as records (n_nodes,) of dtype CODED_NODE, the inverse of `from_records`."""
         out = np.zeros(len(self.feature), dtype=CODED_NODE)
         for name in CODED_NODE.names or ():
             out[name] = getattr(self, name)
@@ -88,7 +88,7 @@ def bytes_view(records: np.ndarray) -> np.ndarray:
 
 
 def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
-    """Return trees from the records ``node`` (n_nodes,) of dtype CODED_NODE and ``offset`` (n_trees + 1,).
+    """Return trees from the records ``node`` (n_nodes,) of dtype CODED_NODE; tree t begins at ``offset[t]``.
 
     Cuts of nominal splits, which are unused, become 0.
     """

@@ -61,7 +61,9 @@ class Course(NamedTuple):
         return short_repr(self)
 
     kernel: Any
+    """Mixture of moves of the chains."""
     thin: int
+    """Number of steps of a chain from one draw to the next."""
     ends: tuple
     """State of each chain at its end."""
     steps: int
@@ -81,7 +83,7 @@ class Course(NamedTuple):
 
 
 def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
-    """Return trees of a model with splits on features by thresholds, instead of splits on coordinates by codes.
+    """Return ``trees`` of a model with splits on features by thresholds, instead of splits on coordinates by codes.
 
     A coordinate is a feature as splits use it; a feature with missing values has two (see `Columns`).
     """
@@ -114,7 +116,10 @@ def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
-    """Return the key in ``root_split_pmf`` of the split of ``node``, the root of a tree, numbered over all trees."""
+    """Return the key of the split of ``node``, the root of a tree, in ``root_split_pmf``, probabilities of root splits.
+
+    ``node`` is numbered over all trees.
+    """
     k = int(trees.feature[node])
     if k == LEAF:
         return None
@@ -136,7 +141,7 @@ def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: 
 
 
 def key_words(model: TreeModel, key: RootKey) -> str:
-    """Return a root split as text, given its key in ``root_split_pmf``."""
+    """Return a root split as text, given its key in ``root_split_pmf``; "none" for a tree without splits."""
     if key is None:
         return "none"
     columns, (k, threshold_or_categories, *side) = model.columns, key

@@ -186,7 +186,10 @@ class Tree:
         return TreeArrays(np.array([0, self.n_nodes], dtype=np.int64), *self._key())
 
     def routes(self, default_left: np.ndarray | None = None) -> Routes:
-        """Return the form of the tree that is fastest for many rows, with its own ``default_left`` or another (m,)."""
+        """Return the form of the tree that is fastest for many rows, with its own ``default_left`` or another (m,).
+
+        This is the side to which each node sends missing values and unknown categories.
+        """
         unknown_left = self.default_left if default_left is None else default_left
         return routes(self.feature, self.cuts, self.right, self.categories, unknown_left)
 
@@ -349,7 +352,7 @@ class Tree:
         return cls(**sklearn_fields(fitted))
 
     def _key(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the six arrays that determine the splits, by which trees are compared, as `TreeArrays` orders them."""
+        """Return the six arrays of the splits, in the order of `TreeArrays`, by which trees are compared."""
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:
@@ -440,7 +443,7 @@ def _check_preorder(tree: Tree) -> None:
 
 
 def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
-    """Return the table (n, p) with -1, an unknown category, for values of ``nominal`` columns outside 0 to 62."""
+    """Return the table (n, p) with -1, an unknown category, for values outside 0 to 62 in columns ``nominal``."""
     out = table.copy()
     for k in nominal[nominal < table.shape[1]]:
         out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
