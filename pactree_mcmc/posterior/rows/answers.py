@@ -106,7 +106,8 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Given the tree, the parameters of a leaf have a posterior in closed form: Student's t for a mean, beta for a
         class probability, gamma for a rate (formulas, section 3). The interval is that of its mixture over trees,
         computed as in `predict_quantiles`, for each class or output. The class probabilities of `FrozenLaplace` are
-        fixed given the tree, so their intervals are over trees alone. That of a `CustomLeaf` comes from 2,000 draws.
+        fixed given the tree, so their intervals are over trees alone. Those of `OrderedClasses` and of a
+        `CustomLeaf` come from 2,000 draws.
 
         Examples
         --------
