@@ -204,7 +204,8 @@ def zeta_nats(a: Any) -> Any:
 def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[str, float]:
     """Return the code length, in nats, of a tree of k = ``n_nodes`` nodes without thresholds, in two parts by name.
 
-    It is minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``, with ``k^-k`` in the middle if parents are numbers.
+    "features" are those of inner nodes and the labels of leaves, "structure" the parent and side of each node. The sum
+    is minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``, with ``k^-k`` in the middle if parents are numbers.
     """
     n_names = n_nodes + 1.0 if parents == STRING else float(n_nodes)
     structure = n_nodes * (math.log(n_names) + math.log(2.0))

@@ -19,10 +19,7 @@ def log_confidence(n: int, delta: float) -> float:
 
 
 def check_common(risk: float, kl: float, n: int, delta: float, name: str = "risk") -> tuple[float, float, int, float]:
-    """Check and return, in this order, the arguments that all bounds have.
-
-    ``name`` is that of the first, for errors.
-    """
+    """Check and return mean loss, divergence, number of rows and delta; ``name`` is that of the first, for errors."""
     return check_fraction(name, risk), check_kl(kl), check_count("n", n, 1), check_delta(delta)
 
 

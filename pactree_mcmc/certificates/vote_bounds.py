@@ -182,7 +182,7 @@ def least_half(weights: np.ndarray) -> float:
 
 
 def _check_vote(risk: float, tandem: float, kl: float, n: int, delta: float) -> tuple[float, float, float, int, float]:
-    """Check and return the arguments of a bound that uses risk and tandem loss, in this order."""
+    """Check and return the arguments of a bound that uses risk and tandem loss, the chance that two trees both err."""
     risk, kl, n, delta = check_common(risk, kl, n, delta)
     return risk, min(check_tandem(risk, tandem), risk), kl, n, delta
 

@@ -450,7 +450,7 @@ class TreeModel:
     def categories_in(self, cell: PlainCell, feature: int) -> int:
         """Return the bit set of the categories of ``feature`` that a split of the cell divides.
 
-        It is 0 under a `FixedTree`.
+        They are those in its box under `GridCuts`, otherwise those of its rows. It is 0 under a `FixedTree`.
         """
         if call_uncompiled(parts_box, self.split_prior):
             return int(cell.low[feature])

@@ -17,6 +17,7 @@ def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
     """Return the result of scikit-learn's `validate_data`, or raise a ValueError for values that cannot be used.
 
     These are values that are too large or do not form a table, integers that float64 would round, and a missing y.
+    ``estimator`` and ``settings`` are passed on.
     """
     for labels in y:
         refuse_missing(labels)

@@ -234,7 +234,10 @@ def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndar
 
 
 def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tuple[np.ndarray, Kind]:
-    """Return a column of Python objects, ``values`` (n,), as float64 (n,), NaN if missing, and its kind."""
+    """Return a column of Python objects, ``values`` (n,), as float64 (n,), NaN if missing, and its kind.
+
+    Dates become days since 1970, durations and times of the day days.
+    """
     present = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
     entries = values[present].tolist()
     frequencies = {getattr(value, "freqstr", None) for value in entries}
@@ -277,19 +280,22 @@ def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> fl
 
 
 def _as_datetime64(value: Any) -> np.datetime64:
-    """Return a date or a time as NumPy's datetime64, in UTC if it has a time zone."""
+    """Return a date as datetime64[D], or a date with a time as datetime64[us], in UTC if it has a time zone.
+
+    Those of pandas and NumPy keep their unit.
+    """
     if getattr(value, "tzinfo", None) is not None:
         value = value.astimezone(ZONE_UTC).replace(tzinfo=None)
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
 
 
 def _as_timedelta64(value: Any) -> np.timedelta64:
-    """Return a duration as NumPy's timedelta64."""
+    """Return a duration as timedelta64, in microseconds unless it is of pandas or NumPy."""
     return value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value)
 
 
 def _time_as_timedelta64(value: time) -> np.timedelta64:
-    """Return a time of the day as the duration since midnight, NumPy's timedelta64."""
+    """Return a time of the day as the duration since midnight, timedelta64[us]. A time zone is ignored."""
     return np.timedelta64(datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min)
 
 

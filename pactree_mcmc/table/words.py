@@ -112,7 +112,7 @@ def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
 
 
 def _period_words(ordinal: float, frequency: str) -> str:
-    """Return the text of a period of pandas, such as ``2024-05``, given its ``ordinal`` number, rounded down here."""
+    """Return the text, such as ``2024-05``, of the last period of pandas whose number is at most ``ordinal``."""
     import pandas as pd
 
     try:

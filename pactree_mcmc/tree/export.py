@@ -195,7 +195,10 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
 
 
 def sklearn_fields(fitted: Any) -> dict[str, Any]:
-    """Return the fields of a Tree from a fitted scikit-learn tree, its ``tree_``, or a mapping with the same arrays."""
+    """Return the fields of a Tree from a fitted scikit-learn tree, its ``tree_``, or a mapping with the same arrays.
+
+    They are feature, threshold, left, right, default_left, classes, and value if there is one, by name, in preorder.
+    """
     source = getattr(fitted, "tree_", fitted)
     names = ("children_left", "children_right", "feature", "threshold")
     try:

@@ -170,7 +170,7 @@ class Leaf:
         raise NotImplementedError
 
     def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
-        """Return the indices (n,) of the classes to predict, given class probabilities (n, K)."""
+        """Return the indices (n,) of the classes to predict, given probabilities (n, K): here the most probable."""
         return np.argmax(probabilities, axis=1)
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
@@ -198,7 +198,7 @@ class Leaf:
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         """Draw y (n,), each given the ``parameters`` of its leaf, arrays (n, ...) as `draw_parameters` returns them.
 
-        ``rows`` (n,) are the training rows of the y, None for new rows; ``regressors`` (n, c) their columns of X.
+        ``rows`` (n,) are the training rows of the y, None for new rows, which have the ``regressors`` (n, c).
         """
         raise NotImplementedError
 
@@ -315,7 +315,7 @@ class Leaf:
         return out
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:
-        """Return the score in nats of one cell with ``stats`` (n_stats,), without compiled code."""
+        """Return the score in nats of one cell with ``stats`` (n_stats,), without compiled code; 0 without weight."""
         if not self.weight(stats[None])[0] > 0.0:
             return 0.0
         return float(self.plain_score(self.sums_of(stats), target))
@@ -364,7 +364,8 @@ class Leaf:
         """Draw y (n,) in leaves of one tree: the parameters of each leaf given its rows, then y given the parameters.
 
         ``stats`` (m, n_stats) are the statistics of the leaves, zeros for leaves without rows; ``leaf`` (n,) is the
-        leaf of each y; ``rows`` (n,) is the training row to which each y belongs, None for new rows.
+        leaf of each y; ``rows`` (n,) is the training row to which each y belongs, None for new rows. ``regressors``
+        (n, c) are the columns of X of new rows that the leaf uses, if any.
         """
         parameters = self.draw_parameters(rng, stats, target)
         return self.draw_given(rng, [part[leaf] for part in parameters], target, rows, *regressors)

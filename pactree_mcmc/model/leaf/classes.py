@@ -172,8 +172,8 @@ def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the (K,) integer counts by class.
 
-    ``log_rising`` (K + 1, m) is the table `DirichletMultinomial.lookup`: entry n of row i is the term of class i with
-    count n, and of the last row that of the total count.
+    ``log_rising`` (K + 1, m) is the table `DirichletMultinomial.lookup`: entry n of row i is log Gamma(alpha_i + n) -
+    log Gamma(alpha_i), and of the last row the same of the sum of alpha, less multiples of n that cancel in the score.
     """
     total, score = np.int64(0), 0.0
     for i in range(stats.shape[1]):
@@ -253,7 +253,7 @@ class FrozenLaplace(ClassLeaf):
 
 @jit
 def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log likelihood in nats of a cell's rows of S under the class probabilities by its rows of E.
+    """Return the log likelihood in nats of a cell's rows of S, the others, under class probabilities by its rows of E.
 
     ``params``: pseudocount; ``stats[row]``: weights of E by class, then of S by class.
     """
@@ -338,8 +338,8 @@ class PacBayesLoss(ClassLeaf):
 def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` in nats of the cell ``stats[row]``.
 
-    ``params``: lambda1, lambda2, number of classes. ``stats[row]``: weights by class, or, if the sample is split, those
-    of E and then those of S.
+    Errors weigh the rows of S not of the majority class of E, and n all of S. ``params``: lambda1, lambda2, number of
+    classes. ``stats[row]``: weights by class of E, then of S; once if the sample is not split.
     """
     n_classes = np.int64(params[2])
     label, best = 0, stats[row, 0]

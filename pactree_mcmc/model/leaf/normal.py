@@ -213,7 +213,7 @@ def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row:
 
 
 def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
-    """Return the parameters of `known_normal_score`; ``m0`` is measured from the center of y.
+    """Return the parameters (7,) of `known_normal_score`; ``m0`` is measured from the center of y.
 
     ``a0`` and ``b0`` are those of the prior of a shared variance, else 0.
     """

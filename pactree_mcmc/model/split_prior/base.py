@@ -252,7 +252,7 @@ class SplitPrior:
         return np.where(columns.other_coordinate == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """Return an upper bound on the depth of trees over ``n_units`` rows that differ in codes; 1 << 62: none.
+        """Return an upper bound on the depth of trees over ``n_units`` distinct rows of codes; 1 << 62 if unbounded.
 
         ``n_codes`` (p,) is the number of codes (intervals or categories) of each feature.
         """
@@ -266,7 +266,7 @@ class SplitPrior:
         return 0
 
     def finest_cells(self, table: Table, columns: Columns) -> np.ndarray | None:
-        """Return the index (n,) of the finest cell, one that no split divides, with each row of the training table.
+        """Return for each row of the training ``table`` the index (n,) of its finest cell, one that no split divides.
 
         Return None if the codes of a row determine this cell.
         """
@@ -312,12 +312,12 @@ class SplitPrior:
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
         """Return the prior with its own cut points, if it has any, expressed in the codes of a model's ``scales``.
 
-        Priors without cut points of their own return themselves.
+        A model calls this when it is built. Priors without cut points of their own return themselves.
         """
         return self
 
     def in_file(self, scales: list[AnyScale]) -> Any:
-        """Return the object that a file stores for the prior of a model with these ``scales``."""
+        """Return what a file stores for the prior of a model with these ``scales``: itself, or a description."""
         return self
 
     def with_min_leaf(self, rows: int) -> SplitPrior:

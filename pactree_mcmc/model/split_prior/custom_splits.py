@@ -365,7 +365,7 @@ class BoundSplits(SplitPrior):
         return codes, np.ones(len(codes))
 
     def _cut_places(self, rows: np.ndarray) -> np.ndarray:
-        """Return all i such that a cut after the i-th code, with ``rows[i]`` rows, leaves enough rows on both sides."""
+        """Return all i such that a cut after the i-th code, with ``rows[i]`` rows, leaves each side ``min_leaf``."""
         below = np.cumsum(rows)
         return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
 
