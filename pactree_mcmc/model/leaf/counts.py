@@ -149,6 +149,7 @@ class PoissonGamma(ExposedLeaf):
         return weight if self.exposure is None else target.weights * self.exposures(target), sums
 
     def params(self, target: Target) -> np.ndarray:
+        """Return the parameters (5,) of `poisson_score`."""
         reference = self._reference(target)
         if reference > 0.0:
             constant = -float(poisson_kl(self.shape, self.rate * reference))
@@ -188,6 +189,7 @@ class PoissonGamma(ExposedLeaf):
         return [Distributions("gamma", self.shape + stats[:, 1], np.zeros(len(stats)), scale)]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
+        """Draw the rate at exposure 1, (m,), in the leaves of one tree from its posterior."""
         return (rng.gamma(self.shape + stats[:, 1]) / (self.rate + stats[:, 0]),)
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
@@ -285,6 +287,7 @@ class BetaBinomial(Leaf):
         return [Distributions("beta", self.a + stats[:, 1], self.b + stats[:, 2])]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
+        """Draw the probability of a success, (m,), in the leaves of one tree from its posterior."""
         return (rng.beta(self.a + stats[:, 1], self.b + stats[:, 2]),)
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:

@@ -128,6 +128,7 @@ class NegativeBinomialBeta(ExposedLeaf):
         return (self.dispersion * parameters[0])[:, None]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
+        """Draw the odds (1 - p) / p, (m,), in the leaves of one tree from their posterior."""
         _, a, b = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the distribution of (1 - p) / p: a probability p may round to 0 or 1
         return (rng.gamma(b) / rng.gamma(a),)

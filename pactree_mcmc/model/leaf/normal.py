@@ -73,6 +73,7 @@ class NormalLeaf(Leaf):
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
+        """Draw mean and standard deviation of y, (m,) each, in the leaves of one tree from their posterior."""
         sigma2 = self.draw_variance(rng, stats, target)
         return rng.normal(self.value(stats, target)[:, 0], np.sqrt(sigma2 / (self.k0 + stats[:, 0]))), np.sqrt(sigma2)
 
@@ -125,10 +126,12 @@ class NormalInverseGamma(_UnknownVariance):
     kind = codes.NORMAL
 
     def params(self, target: Target) -> np.ndarray:
+        """Return the parameters (5,) of `normal_score`."""
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
         return np.array([self.m0 - target.center, self.k0, self.a0, self.b0, constant])
 
     def lookup(self, target: Target) -> np.ndarray:
+        """Return the table (3, m) of `normal_score` by weight; (1, 1) if weights are not integers."""
         n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
@@ -254,9 +257,11 @@ class NormalKnownVariance(NormalLeaf):
         return self.with_defaults(sigma2=lambda leaf: target.prior_variance / 4.0, m0=target.center, k0=0.25)
 
     def params(self, target: Target) -> np.ndarray:
+        """Return the parameters (7,) of `known_normal_score`."""
         return known_normal_params(self.sigma2, self.m0 - target.center, self.k0)
 
     def lookup(self, target: Target) -> np.ndarray:
+        """Return the table (3, m) of `known_normal_score` by weight; (1, 1) if weights are not integers."""
         n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
@@ -350,6 +355,7 @@ class NormalSharedVariance(_UnknownVariance):
         return NormalKnownVariance(float(sigma2), self.m0, self.k0)
 
     def for_one_tree(self, rng: Generator) -> NormalKnownVariance:
+        """Return the leaf model with a shared variance drawn from its prior."""
         return self.with_variance(self.b0 / rng.gamma(self.a0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:

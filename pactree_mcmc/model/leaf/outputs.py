@@ -161,6 +161,7 @@ class IndependentNormals(Leaf):
         return [StudentT(2.0 * an[:, j], mean[:, j], spread[:, j]) for j in range(self.outputs)]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
+        """Draw mean and standard deviation, (m, d) each, of the outputs in m leaves from their posterior."""
         mean, kn, an, bn = self._posterior(stats[:, 1:])
         variance = bn / rng.gamma(an)
         return rng.normal(mean, np.sqrt(variance / kn)), np.sqrt(variance)
@@ -318,6 +319,7 @@ class MultivariateNormal(Leaf):
         return self.m0 + parameters[0]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
+        """Draw the mean less m0 (m, d) and a root R (m, d, d), with Sigma = R R', from the posterior of m leaves."""
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
         # Bartlett: Sigma = L A^-T A^-1 L' is inverse Wishart if L L' = Sn and A is lower triangular, with roots of
         # chi-square variables on its diagonal and normal variables below it

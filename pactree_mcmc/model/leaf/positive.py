@@ -127,6 +127,7 @@ class SurvivalLeaf(ExposedLeaf):
     k: float = 1.0
 
     def order_of_y(self, names: list[str], columns: list[Any]) -> list[int]:
+        """Return the indices of time and event: by their names, else the event is the one column of 0 and 1."""
         order = super().order_of_y(names, columns)
         if len(names) < 2 or {name.lower() for name in names} >= set(self.y_names):
             return order

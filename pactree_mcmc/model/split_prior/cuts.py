@@ -370,6 +370,7 @@ class DyadicCuts(SplitPrior):
         return int(self.levels) * len(n_codes)
 
     def fewest_splits(self, columns: Columns) -> int:
+        """Return the length of every path that ends for lack of splits; 0 if the lengths may differ."""
         weight = self.coordinate_weights(columns)
         n_weighted = np.count_nonzero(weight)
         if len(weight) > columns.n_features or (self.cyclic and n_weighted < len(weight)):
