@@ -16,7 +16,8 @@ from measures import Check
 from timing import cores
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.convergence import MAX_POINTS, RARE_PROBABILITY, SCALARS, Diagnostics, _compute_diagnostics
+from pactree_mcmc.posterior.advice import SCALARS
+from pactree_mcmc.posterior.convergence import MAX_POINTS, RARE_PROBABILITY, Diagnostics, _compute_diagnostics
 
 ASKED = (*SCALARS, "root features", "predictions")
 HEADER = ("table", "n x p", "limit, s", "median s", "median CPU s", "worst R-hat", "least effective draws", "passed")

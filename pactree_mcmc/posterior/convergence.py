@@ -12,11 +12,10 @@ from ..core.checks import check_count
 from ..core.warn import warn
 from ..model.words import names_of_outputs
 from ..tree.coded import leaves_of_units
+from .advice import MAX_LISTED_PER_KIND, MIN_ESS, SCALARS, advice_lines
 from .ess import (
     MIN_DRAWS_PER_CHAIN,
     ConvergenceWarning,
-    chains_disagree,
-    chains_have_trend,
     explained_by_chance,
     rhat_and_ess,
     rhat_and_ess_by_tree,
@@ -40,28 +39,16 @@ MAX_POINTS, MIN_POINTS = 500, 50
 """Default number of training rows whose predictions are checked, and that to which ``MAX_PREDICTIONS`` may lower it."""
 MAX_PREDICTIONS = 20_000_000
 """Number of predictions, rows times classes times distinct trees, beyond which fewer rows are checked: 160 MB."""
-MIN_ESS = 400.0
-"""Smallest effective sample size that passes, from Vehtari et al. (2021)."""
 MIN_DRAWS_TO_JUDGE = 100
 """Number of draws of all chains below which the criteria are not evaluated."""
 MAX_CHECKED_CLASSES = 3
 """Largest number of classes whose probability is checked at a row."""
 PREDICTIONS = "predictions"
 """Name of the group of quantities that are predictions."""
-SCALARS = ("log posterior", "number of leaves", "depth")
-"""Names of the quantities that are one number of a tree; they come first in every list of quantities."""
 MAX_CHECKED_FOCAL_TREES = 12
 """Largest number of trees from which distances are checked."""
 RARE_PROBABILITY = 0.02
 """Smallest probability of an indicator that is checked; the largest one is 1 minus this."""
-MAX_LISTED_PER_KIND = 3
-"""Largest number of failing quantities of each kind, the worst first, that a warning lists."""
-SLOW_RUN_FACTOR = 20.0
-"""Factor by which the run would have to be longer, above which another kind of run is advised instead."""
-MAX_RESUME_FACTOR = 1.5
-"""Largest factor by which the run would have to be longer at which the advice is to resume it."""
-LENGTH_ARGUMENTS = ("tune", "thin", "proposals")
-"""Arguments of `sample` that fix the length of a run."""
 WARNING_HEADER = (
     "the draws may not represent the posterior; "
     f"wanted: R-hat at most {MAX_RHAT}, effective sample size (ESS) at least {MIN_ESS:.0f}."
@@ -103,7 +90,7 @@ def short_diagnosis(
     worst = [failed[0] for _, failed in diagnostics.failed_by_group()]
     listed = ", ".join(f"{diagnostics.names[i]} ({', '.join(_failing_value_texts(diagnostics, i))})" for i in worst)
     head = [f"{WARNING_HEADER} {_failure_count_sentence(diagnostics)}", f"Worst of each kind (R-hat, ESS): {listed}."]
-    return [*head, *differences, " ".join(_advice(post, diagnostics, levels)), READ_MORE_LINE]
+    return [*head, *differences, " ".join(advice_lines(post, diagnostics, levels)), READ_MORE_LINE]
 
 
 def worst_quantity_phrase(post: DrawnTrees) -> str:
@@ -166,7 +153,12 @@ def check_convergence(post: DrawnTrees, max_points: int = MAX_POINTS, *, levels:
     diagnostics, differences = _compute_diagnostics(post, max_points), _evidence_disagreement(post)
     if not diagnostics.failed.any():
         return [WARNING_HEADER, *differences] if differences else []
-    return [WARNING_HEADER, *_failing_quantity_lines(diagnostics), *differences, *_advice(post, diagnostics, levels)]
+    return [
+        WARNING_HEADER,
+        *_failing_quantity_lines(diagnostics),
+        *differences,
+        *advice_lines(post, diagnostics, levels),
+    ]
 
 
 def _evidence_disagreement(post: DrawnTrees) -> list[str]:
@@ -452,69 +444,3 @@ def _failing_value_texts(diagnostics: Diagnostics, i: int) -> tuple[str, str]:
 def _failure_count_sentence(diagnostics: Diagnostics) -> str:
     """Return a sentence on how many of the quantities fail."""
     return f"{diagnostics.failed.sum()} of {len(diagnostics.names)} quantities fail."
-
-
-def _advice(post: DrawnTrees, diagnostics: Diagnostics, levels: int) -> list[str]:
-    """Return sentences of advice on a run of ``levels`` inverse temperatures that fails, the most helpful first."""
-    worst = np.argsort(-diagnostics.times_longer, kind="stable")[:MAX_LISTED_PER_KIND]
-    disagree = post.n_chains > 1 and chains_disagree(diagnostics.traces(worst, post.tree_of_draw))
-    has_trend = chains_have_trend(diagnostics.by_tree[: len(SCALARS)][:, post.tree_of_draw])
-    factor = float(diagnostics.times_longer.max())
-    is_adaptive = _is_adaptive(post)
-    remedy, longer_run = _remedy(is_adaptive, levels), _longer_run_phrase(post, is_adaptive, factor)
-    sentences = []
-    if disagree:
-        sentences.append(f"The chains are in different modes and stay there: try {remedy}.")
-    if has_trend and not is_adaptive:
-        halves = "half of the chain differs" if post.n_chains == 1 else "halves of the chains differ"
-        sentences.append(f"The second {halves} from the first: raise tune by {post.n_draws} or more.")
-    if not disagree and factor > SLOW_RUN_FACTOR:
-        sentences.append(f"The chains move slowly, {longer_run} would be needed: try {remedy} first.")
-    elif not disagree and (is_adaptive or not has_trend):
-        sentences.append(f"Try {_resume_call(post, factor) or longer_run}.")
-    if post.n_chains == 1:
-        sentences.append("One chain cannot show what others would find: give chains=4; here R-hat compares its halves.")
-    if post.tree_of_draw.size < MIN_ESS:
-        n_draws = post.tree_of_draw.size
-        sentences.append(f"With {n_draws} draws in all the ESS cannot be expected to reach {MIN_ESS:.0f}.")
-    return sentences
-
-
-def _is_adaptive(post: DrawnTrees) -> bool:
-    """Return True if `sample` ran with its default kernel and length, or with another kernel that adapts."""
-    if post.calls:
-        arguments = post.calls[0].arguments
-        if arguments.get("kernel") == repr("default") and not any(name in arguments for name in LENGTH_ARGUMENTS):
-            return True
-    return post.course is not None and bool(post.course.kernel.adapts)
-
-
-def _remedy(is_adaptive: bool, levels: int) -> str:
-    """Return the arguments of `sample` to try if chains hardly move, as a phrase.
-
-    ``is_adaptive`` is True if the default run made the draws (`_is_adaptive`). ``levels`` is the number of
-    temperatures, > 1 if the run was tempered.
-    """
-    if levels > 1:
-        return f"betas={2 * levels}"
-    if is_adaptive:
-        return "more chains=, or betas=8"
-    return "a run without kernel=, tune=, thin= and proposals=, which draws whole trees until the chains agree"
-
-
-def _resume_call(post: DrawnTrees, factor: float) -> str:
-    """Return a call of `resume` for ``factor`` times as many draws, "" if ``factor`` > 1.5 or this is impossible."""
-    if factor > MAX_RESUME_FACTOR or post.course is None:
-        return ""
-    n_further = math.ceil((math.ceil(10.0 * factor) / 10.0 - 1.0) * post.n_draws - 1e-9)
-    return f"pt.resume(post, {n_further}), which adds draws to the {post.n_draws} of each chain"
-
-
-def _longer_run_phrase(post: DrawnTrees, is_adaptive: bool, factor: float) -> str:
-    """Return a phrase that asks for ``factor`` times as many draws, or steps if the run is adaptive."""
-    noun, n_made = ("steps", post.course.steps) if is_adaptive and post.course else ("draws", post.n_draws)
-    if factor > 1000.0:
-        return f"more than 1000 times as many {noun}"
-    step = 10 ** max(math.floor(math.log10(n_made * factor)) - 1, 0)
-    factor_text = f"{math.ceil(10.0 * factor) / 10.0:.1f}" if factor < 3.0 else f"{math.ceil(factor)}"
-    return f"about {factor_text} times as many {noun} ({noun}={math.ceil(n_made * factor / step) * step})"

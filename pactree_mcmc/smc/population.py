@@ -230,7 +230,7 @@ class Repetition:
 
     def _update_list(self) -> None:
         """Update ``compiled_chains``, the typed list of all chains for compiled code."""
-        if not hasattr(self, "walks"):
+        if not hasattr(self, "compiled_chains"):
             self.compiled_chains = compiled_list(self.chains[0].packed_chain)
         for i, chain in enumerate(self.chains):
             put_into_list(self.compiled_chains, i, chain.packed_chain)

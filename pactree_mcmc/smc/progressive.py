@@ -190,8 +190,8 @@ def _run_on_threads(plans: list[StagePlan]) -> list[StageResult]:
     n_common = min(len(result.stage) for result in results)
     if n_common == 0:
         raise KeyboardInterrupt("interrupted before every repetition had a draw; nothing to return")
-    last_stage = min(int(result.stage[n_common - 1]) for result in results)
-    warn(f"interrupted: the mean is over the first {last_stage + 1} stages only.")
+    n_examples = min(int(result.stage[n_common - 1]) for result in results)
+    warn(f"interrupted: the mean is over the stages with at most {n_examples} examples only.")
     return [result.first_draws(n_common) for result in results]
 
 
@@ -293,8 +293,8 @@ class ProgressiveSample(SampledPosterior):
 
     def __repr__(self) -> str:
         return (
-            f"ProgressiveSample({self.n_chains} repetitions x {self.n_draws} draws over {self.stage.max() + 1} stages, "
-            f"{self.n_leaves.mean():.1f} leaves)"
+            f"ProgressiveSample({self.n_chains} repetitions x {self.n_draws} draws over the stages with 0 to "
+            f"{self.stage.max()} examples, {self.n_leaves.mean():.1f} leaves)"
         )
 
 

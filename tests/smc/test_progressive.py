@@ -273,7 +273,7 @@ def test_interrupted_runs_keep_the_stages_done(monkeypatch):
     # a shell that runs the tests in the background lets them ignore the signal
     old_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.warns(UserWarning, match="interrupted: the mean is over the first"):
+        with pytest.warns(UserWarning, match="interrupted: the mean is over the stages with at most 20"):
             post = pt.progressive_mixture(
                 frozen_model(), kernel="grow-prune", engine="mcmc", chains=2, draws=310, rng=0
             )
@@ -289,7 +289,7 @@ def test_interrupted_runs_keep_the_stages_done(monkeypatch):
 def test_reading_interface():
     post = pt.progressive_mixture(frozen_model(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
     assert isinstance(post, pt.SampledPosterior)
-    assert "2 repetitions x 10 draws over 31 stages" in repr(post)
+    assert "2 repetitions x 10 draws over the stages with 0 to 30 examples" in repr(post)
     assert len(post.draw_trees(3, 0)) == 3
     assert post.stage_log_evidence.shape == (2, 31)
     with pytest.raises(ValueError, match="use predict_proba_se"):
