@@ -52,7 +52,7 @@ class RowErrors(NamedTuple):
 
     @property
     def risk(self) -> float:
-        """Error rate on the rows."""
+        """Fraction of the rows on which the tree errs."""
         return float(self.wrong.mean())
 
 

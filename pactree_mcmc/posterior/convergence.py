@@ -264,9 +264,10 @@ def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
 def _join_diagnostics(
     post: DrawnTrees, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
 ) -> Diagnostics:
-    """Return the diagnostics of ``parts``, the last of which is predictions, and of feature weights if drawn.
+    """Return the diagnostics of all quantities in ``parts``, and of feature weights, added here if they are drawn.
 
-    ``rhat_and_ess_of_parts`` are those of each part. Predictions whose R-hat is explained by chance are marked.
+    The last part must be the predictions. Predictions whose R-hat is too large are marked if chance explains it.
+    ``rhat_and_ess_of_parts`` has R-hat and effective sample size of each part, without feature weights.
     """
     by_tree = np.vstack([part.by_tree for part in parts])
     weights = feature_weights(post)

@@ -237,7 +237,9 @@ def unique_labels(labels: list[str]) -> list[str]:
 def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     """Return the arrays of `to_arviz` by group, such as "sample_stats", and name, but not those made on request only.
 
-    ``traces``, from `tree_traces`, are among those of the group "posterior".
+    Those of "posterior" and "sample_stats" are (chains, draws, ...). Those of "observed_data" and, if there are weights
+    or estimation rows, "constant_data" have one entry or line per training row. The group "posterior" includes
+    ``traces``: the indicators of cells and the distances between trees that `tree_traces` returns.
     """
     target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]

@@ -393,7 +393,8 @@ def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered,
 def shared_copy(chain: Chain) -> Chain:
     """Return a chain for another tree of a population, in the same state as ``chain``.
 
-    It shares the model, the stored values of cells and the scratch arrays.
+    The tree, the inverse temperature and the counts of moves are copies. The two chains share all else: the model, the
+    random generator, the stored values of cells, the saved draws and the scratch arrays. They must not run at once.
     """
     other = copy.copy(chain)
     other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in PARTICLE_ARRAYS})

@@ -265,7 +265,12 @@ def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tup
 
 
 def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> float:
-    """Return the Python object in a row of the column called ``name`` as a float. Refuse anything but a number."""
+    """Return the Python object in a row of the column called ``name`` as a float; a truth value becomes 0 or 1.
+
+    Raise ValueError if the object is not a real number, or is an integer that float64 would round. The caller leaves
+    out missing values. ``model_kind``, the kind of the column in the model, None for a new model, only changes the
+    advice in the message.
+    """
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)

@@ -198,7 +198,11 @@ def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]
 
 
 def wrap_outputs(text: str, line_letters: int) -> list[str]:
-    """Return the predictions of several outputs, which commas separate, as lines that begin with an output."""
+    """Return the predictions of several outputs, such as "length = 1.5, width = 2", as lines, split at each comma.
+
+    Every output begins a new line. Its prediction is wrapped onto further lines if it has more than ``line_letters``
+    letters. The commas are left out.
+    """
     return [line for part in text.split(", ") for line in textwrap.wrap(part, line_letters)]
 
 

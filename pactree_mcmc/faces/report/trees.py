@@ -138,11 +138,12 @@ def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths
 def _all_paths(
     post: SampledPosterior, join_cuts: bool
 ) -> tuple[np.ndarray, list[int], list[list[int]], list[list[int]]]:
-    """Return all decision paths of the distinct trees: the path of each node, and three lists by path.
+    """Return all decision paths of the distinct trees: the path of each node (n_nodes,), and three lists by path.
 
-    The path of a node (n_nodes,) is -1 if no training row gets there. The lists are the parent of each path, its last
-    splits (nodes; -1 for path 0) in the trees that have it, and the nodes to which these splits lead. Paths are
-    numbered by first occurrence, so that parents come first.
+    Children of nodes on one path share a path if they have the same training rows or, with ``join_cuts``, are on the
+    same side of cuts of the same ordered feature, whatever the thresholds. A child with all rows of its parent stays on
+    the parent's path. A node without training rows has path -1. The lists are the parent of each path, its last splits
+    (nodes; -1 for path 0) in the trees that have it, and the nodes to which these splits lead. Parents come first.
     """
     trees, cells = post.coded_trees, post.cells
     feature, right, of_cell, ends = (a.tolist() for a in (trees.feature, trees.right, cells.of_node, trees.offset))

@@ -132,7 +132,11 @@ def draw_from_subgraph(
 
 @jit
 def _move_drawn_subtrees(state: ChainState, root: int, first: int, n_left: int, n_right: int) -> None:
-    """Move two drawn subtrees of ``n_left`` and ``n_right`` nodes from entry ``first`` to entry ``root + 1`` on."""
+    """Move two drawn subtrees, ``n_left`` and ``n_right`` nodes, from entry ``first`` to entry ``root + 1`` on.
+
+    The entries are those of the scratch array ``drawn_node``. The subtrees, the left one first, overwrite those drawn
+    for an earlier split at ``root``. The tree of the chain is not changed.
+    """
     if first == root + 1:
         return
     nodes = state.scratch.subgraph.drawn_node

@@ -44,7 +44,11 @@ class Progress:
         self.bar.close()
 
     def update(self, n_done: int, text: str = "") -> None:
-        """Show that ``n_done`` tuning steps and draws are made, and ``text``, unless the last display is recent."""
+        """Show that ``n_done`` tuning steps and draws, in this order, are made by all chains together, and ``text``.
+
+        On a terminal every call redraws the bar. Otherwise a call prints a line, unless the last line was printed less
+        than ``SECONDS_BETWEEN_LINES`` ago.
+        """
         if n_done > 0:
             self.compiling = ""
         is_tuning = n_done < self.tune or self.total == 0

@@ -182,7 +182,11 @@ def admits_all(admitted: np.ndarray, i: int) -> bool:
 
 @jit
 def log_admitted_weight(weights: np.ndarray, admitted: np.ndarray, i: int) -> float:
-    """Return log s(A_i), the log sum over features of ``admitted[i]`` times the weights, given ``weights`` as logs."""
+    """Return log s(A_i), the log of the total feature weight that the cell of node ``i`` admits.
+
+    The total is the sum over features k of the fraction ``admitted[i, k]``, from 0 to 1, times the weight of feature k.
+    ``weights`` are log weights.
+    """
     largest, total = -inf, 0.0
     for k in range(admitted.shape[1]):
         if admitted[i, k] > 0.0:

@@ -32,7 +32,9 @@ Vehtari et al. (2021) recommend as many.
 def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
     """Return the leave-one-out log density (chains, draws, m), nats, of the rows that enter the score of a tree.
 
-    They are those of `log_densities`, with the noise of `smooth_into`, which ``arviz.loo`` needs.
+    The density of a row is that given all other rows and the tree of the draw, as `log_densities` returns it, times
+    noise, which the Pareto fit of ``arviz.loo`` needs. The noise can be large, but does not change the leave-one-out
+    density of a row, the harmonic mean over draws; see `smooth_into`.
     """
     density, influence = (part.reshape(-1, part.shape[-1]) for part in log_densities(posterior))
     smooth_into(density, influence)
