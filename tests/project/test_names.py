@@ -1,6 +1,7 @@
 """Names of the library say what they hold, and no name has two meanings: `docs/develop/index.md`, "Words"."""
 
 import ast
+import functools
 import re
 from collections import defaultdict
 
@@ -45,9 +46,12 @@ ONE_MEANING = {
 """Names at the level of modules that have the same meaning in all their files."""
 
 
+parse = functools.lru_cache(maxsize=None)(ast.parse)
+
+
 def defined_names(source):
     """Yield the line and the name of each function, class, parameter, field and variable of a source."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -64,7 +68,7 @@ def objections(source):
 def module_names(source):
     """Return the names that a source defines at the level of its module."""
     names = set()
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]
         names |= {getattr(target, "id", getattr(target, "name", None)) for target in targets}
     return names - {None}

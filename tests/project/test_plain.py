@@ -26,7 +26,9 @@ def texts(source):
 def objections(source):
     """Return the line and the reason of every text and every phrase of a source that is not plain."""
     found = [(line, f"begins with {text.split()[0]!r}") for line, text in texts(source) if BEGINNING.match(text)]
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    # tokens take long to read, and few sources contain a phrase
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline) if PHRASE.search(source) else ()
+    for token in tokens:
         if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
             found += [(token.start[0], f"contains {phrase[0]!r}") for phrase in PHRASE.finditer(token.string)]
     return sorted(found)
