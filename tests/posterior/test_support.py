@@ -47,7 +47,7 @@ def test_exact_support_is_that_of_all_trees_listed(name):
 @pytest.mark.planted
 def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
     """A tree with two nodes of the same rows has the cell once."""
-    right = ExploresGraph._parts_of_trees.func
+    right = ExploresGraph._row_set_probabilities.func
 
     def wrong(self):
         sets = self._row_sets
@@ -56,7 +56,7 @@ def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
         has_cell = sets.of_cell >= 0
         return right(self)._replace(of_cell=np.bincount(sets.of_cell[has_cell], weights=by_cell[has_cell]))
 
-    monkeypatch.setattr(ExploresGraph, "_parts_of_trees", property(wrong))
+    monkeypatch.setattr(ExploresGraph, "_row_set_probabilities", property(wrong))
     assert disagreement(MODELS["local, nominal"]) < 1e-9
     assert disagreement(MODELS["grid, empty cells"]) > 1e-3
 
