@@ -14,7 +14,6 @@ import numpy as np
 
 from ..core.logsum import log_mean
 from ..core.names import with_short_repr
-from ..core.roots import find_root
 from ..core.special import expit, fdtrc, stdtrit
 from ..core.warn import warn
 from ..files.encoding import register_class
@@ -243,7 +242,9 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
     bracket = min(high.min(), low.min()), max(high.max(), low.max())
     if bracket[0] == bracket[1]:
         return float(bracket[0])
-    return find_root(lambda c: float(expit(low - c).sum() - expit(c - high).sum()), *bracket, error=1e-9)
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda c: float(expit(low - c).sum() - expit(c - high).sum()), *bracket, xtol=1e-9))
 
 
 def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:

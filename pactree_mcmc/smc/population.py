@@ -200,6 +200,7 @@ class Repetition:
         first_chain = Chain(lowered, plan.kernel, self.rng)
         first_chain.reserve(plan.draws)
         self.chains = [first_chain] + [shared_copy(first_chain) for _ in range(plan.particles - 1)]
+        self.compiled_chains = compiled_list(first_chain.packed_chain)
         self._draw_first_trees()
         self.model, self.saved, self.packed_saved = first_chain.model, first_chain.saved, first_chain.packed_saved
         self.weight = np.full(len(self.chains), 1.0 / len(self.chains))
@@ -230,8 +231,6 @@ class Repetition:
 
     def _update_list(self) -> None:
         """Update ``compiled_chains``, the typed list of all chains for compiled code."""
-        if not hasattr(self, "compiled_chains"):
-            self.compiled_chains = compiled_list(self.chains[0].packed_chain)
         for i, chain in enumerate(self.chains):
             put_into_list(self.compiled_chains, i, chain.packed_chain)
 

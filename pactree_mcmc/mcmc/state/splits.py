@@ -57,10 +57,7 @@ class Split(NamedTuple):
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a split of a splittable node's cell from the split prior R, or return that of the fixed tree if any.
-
-    The field ``log_rule`` of the split is its log probability under R.
-    """
+    """Draw a split of a splittable node from the split prior R, or return that of a fixed tree."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = fill_feature_weights(model, state, node)

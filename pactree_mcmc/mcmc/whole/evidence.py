@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from ...core.logsum import log_mean
-from ...core.roots import find_root
 from ...core.special import stdtrit
 from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import ERROR_COVERAGE, evidence_constant, prior_mass
@@ -123,6 +122,8 @@ def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, 
     ``of_draws`` (chains, k) and ``of_trees`` (m,) are log weights ``log pi(T) - log g(T)`` of draws of the chains and
     of the density g, some of each finite.
     """
+    from scipy.optimize import brentq
+
     effective = of_draws.size
     if of_draws.shape[1] >= MIN_DRAWS_PER_CHAIN and np.isfinite(of_draws).all():
         effective = of_draws.size / float(autocorrelation_times(of_draws[None])[0])
@@ -140,7 +141,7 @@ def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, 
 
     finite = np.concatenate([weights[np.isfinite(weights)] for weights in (of_draws, of_trees)])
     # the range of the weights contains Z if all are finite; 50 nats more cover samples of all but one infinite weight
-    log_z = find_root(excess, finite.min() - 50.0, finite.max() + 50.0)
+    log_z = float(brentq(excess, finite.min() - 50.0, finite.max() + 50.0))
     numerator, denominator = terms(log_z)
     numerator, denominator = np.exp(numerator - numerator.max()), np.exp(denominator - denominator.max())
     if denominator.shape[1] < MIN_DRAWS_PER_CHAIN:
