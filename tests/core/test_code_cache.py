@@ -16,6 +16,7 @@ from pactree_mcmc.core.compile import sources as _sources
 from pactree_mcmc.core.compile.cache import CodeCache
 from pactree_mcmc.core.compile.jit import jit
 from tests import ROOT
+from tests.code_folders import write_code_to
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -36,7 +37,7 @@ def twice(x):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    write_code_to(tmp_path, monkeypatch)
     monkeypatch.delenv(_folders.SHARED_VARIABLE, raising=False)
     monkeypatch.setattr(_code_cache, "_warned", set())
     return tmp_path
@@ -166,12 +167,20 @@ def test_a_file_under_the_name_of_another_key(folder):
 
 def test_no_code_beside_the_sources(monkeypatch, tmp_path):
     """Pip would leave it there when it uninstalls the library."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    write_code_to("", monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     for function in (twice, _folders.environment_id, jit(twice).py_func):
         folder = CodeCache(function).cache_path
         assert not folder.startswith(str(ROOT))
         assert "pactree-mcmc" in folder
+
+
+def test_variables_of_numba_that_change_leave_the_folder(tmp_path, monkeypatch):
+    """numba reads its variables again, at a compilation, if one of them has changed."""
+    _folders.use_folder(str(tmp_path / "named"))
+    monkeypatch.setenv("NUMBA_DEBUG_CACHE", "0" if os.environ.get("NUMBA_DEBUG_CACHE") != "0" else "")
+    assert (hits(), hits()) == (0, 1)
+    assert len(files(tmp_path / "named", "nbi")) == 1
 
 
 def moved_user(folder, to):
@@ -184,7 +193,7 @@ def moved_user(folder, to):
 @pytest.fixture
 def user(folder, monkeypatch):
     """The user's folder, beside which there is room for others."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder / "user"))
+    write_code_to(folder / "user", monkeypatch)
     return folder / "user"
 
 
@@ -205,9 +214,9 @@ def no_folder(monkeypatch, blocked):
     """A user's folder that cannot be made: one below a file, or none."""
     if blocked:
         blocked.write_text("")
-        monkeypatch.setattr(numba.config, "CACHE_DIR", str(blocked / "below"))
+        write_code_to(blocked / "below", monkeypatch)
     else:
-        monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+        write_code_to("", monkeypatch)
         monkeypatch.setattr("platformdirs.user_cache_path", lambda *args, **kwargs: _folders.Path("~/.cache"))
 
 
@@ -269,7 +278,7 @@ def test_versions_that_nobody_uses_are_removed(tmp_path, monkeypatch):
     shutil.copytree(part.parent, named)
 
     def remaining_versions(folder):
-        monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder) if folder == named else "")
+        write_code_to(folder if folder == named else "", monkeypatch)
         _folders.remove_old_versions.cache_clear()
         hits()
         return {path.name for path in (folder / _code_cache.OWN_FUNCTIONS).iterdir() if path.name.startswith("version")}

@@ -17,6 +17,7 @@ from pactree_mcmc.core.compile.cache import JointCache, watch_compilation
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.core.compile.together import Member, compile_together, load_together
+from tests.code_folders import write_code_to
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -47,7 +48,7 @@ VALUES = Numbers(np.arange(4.0))
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    write_code_to(tmp_path / "cache", monkeypatch)
     monkeypatch.setattr(_folders, "ARCHIVE", tmp_path / "archive")
     monkeypatch.setattr(_cache.CodeCache, "_is_foreign", False)
     monkeypatch.setattr(_cache, "sources_hash", lambda package: "the sources")

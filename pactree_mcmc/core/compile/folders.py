@@ -58,7 +58,8 @@ def shared_folder() -> Path | None:
 
 def use_folder(folder: str) -> None:
     """Let this process write compiled code to ``folder``, and read it from there and from the wheel's ARCHIVE only."""
-    numba.config.CACHE_DIR = folder
+    # numba reads its variables again, at a compilation, if one of them has changed
+    os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = folder
     os.environ.pop(SHARED_VARIABLE, None)
 
 

@@ -8,6 +8,7 @@ import numba
 import pytest
 
 from pactree_mcmc.faces.cli import main
+from tests.code_folders import write_code_to
 from tests.programs import run
 from tests.strangers import readable_folder, stranger
 
@@ -34,6 +35,6 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path, capsys, monkeypat
     folder = tmp_path / "file" / "below"
     assert main(["warm-up", "--to", str(folder)]) == 1
     assert str(folder) in capsys.readouterr().err
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+    write_code_to(folder, monkeypatch)
     assert main(["warm-up"]) == 1
     assert str(folder) in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Ctrl-C returns what was drawn so far, with a warning, and is raised when nothing was."""
 
+from collections import Counter
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -13,18 +14,18 @@ from tests.mcmc.test_sample import MODEL, assert_same_draws, chain_trees
 
 @pytest.fixture
 def interrupt_after(monkeypatch):
-    """Make the main thread see Ctrl-C after the n-th block that workers finish, blocks being one draw long."""
+    """Make the main thread see Ctrl-C once all three chains have finished n blocks, each of which is one draw long."""
     monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    real, calls, raised = _workers.wait, [], []
+    real, blocks_of_chain, raised = _workers.wait, Counter(), []
 
     def arm(n):
         for kernel in ("default", "grow-prune", "blanchard"):
             pt.sample(MODEL, 1, tune=1, chains=3, rng=1, kernel=kernel, progress=False)
 
-        def wait(*args, **kwargs):
-            done, pending = real(*args, **kwargs)
-            calls.extend(done)
-            if len(calls) >= n and not raised:
+        def wait(chain_of_task, **kwargs):
+            done, pending = real(chain_of_task, **kwargs)
+            blocks_of_chain.update(chain_of_task[task] for task in done)
+            if len(blocks_of_chain) == 3 and min(blocks_of_chain.values()) >= n and not raised:
                 raised.append(True)
                 raise KeyboardInterrupt
             return done, pending
@@ -41,7 +42,7 @@ def sample(draws, **rest):
 @pytest.mark.parametrize(("kernel", "tune"), [("grow-prune", 0), ("blanchard", 2)])
 def test_draws_so_far_are_returned(kernel, tune, interrupt_after):
     """Every chain keeps equally many draws, the first ones of an uninterrupted run, and no other trees."""
-    interrupt_after(25)
+    interrupt_after(8)
     with pytest.warns(UserWarning, match=r"interrupted: \d+ of 100000 draws a chain"):
         cut = sample(100_000, tune=tune, kernel=kernel)
     assert 1 <= cut.n_draws < 100_000
@@ -53,7 +54,7 @@ def test_draws_so_far_are_returned(kernel, tune, interrupt_after):
 
 
 def test_nothing_drawn_is_raised(interrupt_after):
-    interrupt_after(5)
+    interrupt_after(2)
     with pytest.raises(KeyboardInterrupt, match="nothing to return"):
         sample(10, tune=10**7)
     assert sample(10, tune=1).n_draws == 10
