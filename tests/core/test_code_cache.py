@@ -176,7 +176,7 @@ def test_no_code_beside_the_sources(monkeypatch, tmp_path):
 
 
 def test_variables_of_numba_that_change_leave_the_folder(tmp_path, monkeypatch):
-    """numba reads its variables again, at a compilation, if one of them has changed."""
+    """Numba reads its variables again, at a compilation, if one of them has changed."""
     _folders.use_folder(str(tmp_path / "named"))
     monkeypatch.setenv("NUMBA_DEBUG_CACHE", "0" if os.environ.get("NUMBA_DEBUG_CACHE") != "0" else "")
     assert (hits(), hits()) == (0, 1)
