@@ -23,8 +23,8 @@ UPPER_BITS = 32
 UPPER_MASK = (1 << UPPER_BITS) - 1
 CUT_MASK = ~UPPER_MASK
 """The bits of an ordered split that hold the cut, which alone identifies it."""
-MAX_NOMINAL_SPLITS = 1 << 20
-"""Largest number of splits of one cell, exceeded by a nominal feature with more than 20 categories."""
+MAX_SPLITS_OF_CELL = 1 << 20
+"""Largest number of splits of one cell. A nominal feature with more than 20 categories is taken to exceed it."""
 
 
 @jit
@@ -135,10 +135,10 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
 
 
 @jit
-def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
+def bound_n_splits(model: Any, arrays: Any, n_members: int) -> int:
     """Return an upper bound on the number of splits of a cell with ``n_members`` points and the box in the scratch.
 
-    Points are distinct training rows. MAX_NOMINAL_SPLITS + 1 is returned for a nominal feature with over 20 categories.
+    Points are distinct training rows. MAX_SPLITS_OF_CELL + 1 is returned for a nominal feature with over 20 categories.
     The caller makes room for as many splits, or gives up if they are too many.
     """
     split_prior = model.split_prior
@@ -151,7 +151,7 @@ def bound_n_splits(model: Any, arrays: Any, n_members: int, cell: int) -> int:
             n_codes = min(n_codes, n_members)
         if split_prior.feature[k].nominal:
             if n_codes > 20:
-                return MAX_NOMINAL_SPLITS + 1
+                return MAX_SPLITS_OF_CELL + 1
             n_codes = 1 << max(n_codes - 1, 0)
         total += n_codes + 2
     return total

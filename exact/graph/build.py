@@ -48,7 +48,7 @@ from .arrays import (
     sum_from_right,
 )
 from .boxes import (
-    MAX_NOMINAL_SPLITS,
+    MAX_SPLITS_OF_CELL,
     bound_n_splits,
     box_code_range,
     box_hash,
@@ -93,7 +93,7 @@ def build_cells(model: Any, arrays: Any, budget: int) -> int:
         n_members = np.int64(0)
         if cells.depth[cell] < model.prior.depth_limit:
             n_members = np.int64(find_members(model, arrays, cell))
-            status = storage_status(arrays, bound_n_splits(model, arrays, n_members, cell))
+            status = storage_status(arrays, bound_n_splits(model, arrays, n_members))
             if status != FINISHED:
                 return status
             expand(model, arrays, cell, n_members)
@@ -112,7 +112,7 @@ def storage_status(arrays: Any, n_splits: int) -> int:
     as many.
     """
     counters, cells = arrays.scratch.counters, arrays.cells
-    if n_splits > MAX_NOMINAL_SPLITS:
+    if n_splits > MAX_SPLITS_OF_CELL:
         return TOO_MANY_SPLITS
     n_cells = counters[N_CELLS] + 2 * n_splits
     if n_cells + 2 > len(cells.rows) or 2 * n_cells > len(cells.table):
@@ -286,7 +286,7 @@ def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, max_cells:
         cell = cells_to_expand[counters[NEXT_CELL]]
         n_members = find_members(model, arrays, cell)
         # room for the splits of a child too, which are listed and removed
-        status = storage_status(arrays, 2 * bound_n_splits(model, arrays, n_members, cell))
+        status = storage_status(arrays, 2 * bound_n_splits(model, arrays, n_members))
         if status != FINISHED:
             return status
         n_before = counters[N_CELLS]

@@ -164,8 +164,9 @@ class Building:
         while status != _builder.FINISHED:
             status = step(self._lowered, self._packed_arrays(), *arguments)
             if status == _builder.TOO_MANY_SPLITS:
-                most = _builder.MAX_NOMINAL_SPLITS
-                raise Intractable(most, most >> 1, "splits in one cell, on a nominal feature with over 20 categories")
+                most = _builder.MAX_SPLITS_OF_CELL
+                reason = ", on a nominal feature with over 20 categories" if self.model.columns.is_nominal.any() else ""
+                raise Intractable(most, most >> 1, f"splits in one cell{reason}")
             self.limit.refuse_above(self.n_cells, self.n_edges)
             if status == _builder.MORE_CELLS:
                 self._cells = longer_cells(self._cells, self.n_cells)

@@ -132,7 +132,7 @@ def assign_nodes_to_cells(model: Any, arrays: Any, nodes: Any) -> int:
             nodes.size[0] -= 1
             continue
         n_members = find_members(model, arrays, cell)
-        status = storage_status(arrays, bound_n_splits(model, arrays, n_members, cell))
+        status = storage_status(arrays, bound_n_splits(model, arrays, n_members))
         if status != FINISHED:
             return status
         of_size[nodes.size[0]] = nodes.next_cell[cell]

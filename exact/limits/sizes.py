@@ -34,7 +34,12 @@ from pactree_mcmc.model.split_prior.geometry import (
 from .intractable import EDGES_PER_CELL, MIN_BYTES_PER_CELL, Intractable, Limit, memory_bytes
 
 SAMPLES, FEW_SAMPLES = 400, 100
-"""Numbers of boxes drawn if all coordinates are used, and if only the first few of them are."""
+"""Largest numbers of boxes drawn if all coordinates are used, and if only the first few of them are."""
+MIN_SAMPLES, MAX_SAMPLED_POINTS = 40, 4_000_000
+"""Smallest number of boxes, and number of boxes times points above which fewer boxes are drawn, to take about a second.
+
+So fewer are drawn from more than 10,000 points, whose graphs are nearly always far above all limits.
+"""
 FEW_BOXES = 30_000
 """Number of boxes below which nothing is estimated: such graphs take a fraction of a second."""
 NUMBERS_OF_COORDINATES = (1, 2, 3, 4, 6, 9, 14, 20)
@@ -168,12 +173,13 @@ class Boxes:
         self.layered, self.trivial = layered, call_uncompiled(has_empty_sides, model.split_prior)
 
     def draw(self, n_samples: int) -> np.ndarray:
-        """Return the terms (n_samples, 5) of random boxes.
+        """Return the terms (n, 5) of up to ``n_samples`` random boxes, fewer if there are many points.
 
         A slot is a cell at a depth. The means of the columns are unbiased estimates of the numbers of cells, of (cell,
         point) pairs, of splits, of slots and of (split, depth) pairs.
         """
-        return np.array([self._draw_box() for _ in range(n_samples)])
+        n_that_fit = max(MAX_SAMPLED_POINTS // self.ranks.shape[1], MIN_SAMPLES)
+        return np.array([self._draw_box() for _ in range(min(n_samples, n_that_fit))])
 
     def _draw_box(self) -> tuple[float, ...]:
         """Draw a box, and return its five terms (see `draw`) divided by its probability; zeros if it is not valid."""

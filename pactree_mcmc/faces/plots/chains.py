@@ -13,6 +13,7 @@ from ...posterior.base import Posterior
 from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times, ess, rhat
 from ...posterior.inference_data import scalars_by_draw
 from ...posterior.sampled import SampledPosterior
+from ...posterior.trees.distances import evenly_spaced_integers
 from ...posterior.trees.support import Support
 from . import style
 from .many_trees import plot_inclusion, plot_n_leaves
@@ -372,7 +373,7 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
         return style.write_no_draws(ax)
     support = posterior.support(0.0)
     in_draw = support.by_tree[:, posterior.tree_of_draw]
-    at = style.evenly_spaced(posterior.n_draws, MAX_SUPPORT_POINTS)
+    at = evenly_spaced_integers(posterior.n_draws, MAX_SUPPORT_POINTS)
     lines, names = [], []
     for number, i in enumerate(_uncertain_splits(support, in_draw, n_splits)):
         so_far = (np.cumsum(in_draw[i], axis=1) / np.arange(1, posterior.n_draws + 1))[:, at]

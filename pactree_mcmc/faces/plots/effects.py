@@ -12,6 +12,7 @@ from ...posterior.base import Posterior
 from ...posterior.rows.attributions import Attributions, attributions_of
 from ...posterior.rows.predictive import draw_predictions, trees_of_spaced_draws
 from ...posterior.rows.survival import Survival, SurvivalCalibration
+from ...posterior.trees.distances import evenly_spaced_integers
 from ...table.words import NUMBER, label_words, rounded_text, rounded_texts, value_text
 from . import style
 from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
@@ -113,7 +114,7 @@ def plot_partial_dependence(
         return ax
     dependence = partial_dependence(posterior, pair[0], rows, coverage, n_trees, rng, MAX_PIECES, [column])
     axis, mean, low, high = dependence.axis, dependence.mean[:, 0], dependence.lower[:, 0], dependence.upper[:, 0]
-    curves = dependence.by_row[:, style.evenly_spaced(len(rows), individual), 0]
+    curves = dependence.by_row[:, evenly_spaced_integers(len(rows), individual), 0]
     _draw_curves(ax, axis, mean, low, high, curves)
     if axis.labels is None:
         values = rows[np.isfinite(rows[:, pair[0]]), pair[0]]

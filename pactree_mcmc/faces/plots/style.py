@@ -14,6 +14,7 @@ from ...model.words import output_names
 from ...posterior.base import Posterior
 from ...posterior.ess import ess
 from ...posterior.sampled import SampledPosterior
+from ...posterior.trees.distances import evenly_spaced_integers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,11 +92,6 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 
 
-def evenly_spaced(n: int, most: int) -> np.ndarray:
-    """Return at most ``most`` of the integers 0, ..., n - 1, evenly spaced."""
-    return np.unique(np.linspace(0, n - 1, min(most, n)).astype(np.int64))
-
-
 def training_rows_as_numbers(model: TreeModel, rows: np.ndarray) -> np.ndarray:
     """Return the training rows with these indices (m,) as numbers (m, p).
 
@@ -110,7 +106,10 @@ def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
 
     Plots average predictions over these rows. Raise a ValueError if there are none.
     """
-    rows = training_rows_as_numbers(model, evenly_spaced(model.n_rows, most)) if X is None else model.columns.numbers(X)
+    if X is None:
+        rows = training_rows_as_numbers(model, evenly_spaced_integers(model.n_rows, most))
+    else:
+        rows = model.columns.numbers(X)
     if len(rows) == 0:
         raise ValueError("X has no rows; give at least one.")
     return rows

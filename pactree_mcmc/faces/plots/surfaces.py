@@ -16,6 +16,7 @@ from ...posterior.base import Posterior
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.joining import posterior_from_trees
 from ...posterior.trees.cells import training_points
+from ...posterior.trees.distances import evenly_spaced_integers
 from ...table.labels import category_codes
 from ...table.words import label_words
 from ...tree.tree import Tree
@@ -330,7 +331,7 @@ def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh
     The colour of a row is its y (the first of several outputs), or 1 if its class is that of ``column`` and 0
     otherwise. Rows with one category are spread at random within it.
     """
-    rows = style.evenly_spaced(model.n_rows, MAX_DRAWN_ROWS)
+    rows = evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS)
     place = style.training_rows_as_numbers(model, rows)[:, [plane.x.feature, plane.y.feature]]
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + jitter * [plane.x.labels is not None, plane.y.labels is not None]
