@@ -93,8 +93,8 @@ def _join_codes(
 ) -> tuple[AnyScale, np.ndarray, np.ndarray]:
     """Return the scale of a coordinate with the values ``x`` (m,) of m new rows, and the codes of old and of new rows.
 
-    ``old_codes`` (n,) are the codes of the old rows before. Local cuts between all values are computed again. Other
-    cuts stay; if the scale stores the smallest and the largest value of each code, these include the new values.
+    ``old_codes`` (n,) are the codes of the old rows under ``scale``. Local cuts between all values are computed again.
+    Other cuts stay; if the scale stores the smallest and the largest value of each code, these include the new values.
     """
     if is_nominal:
         return scale, old_codes, x.astype(np.int64)

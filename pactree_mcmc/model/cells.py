@@ -50,7 +50,7 @@ class PlainCell:
         return int(self.low[both].max()), int(self.high[both].min())
 
     def codes(self, feature: int) -> np.ndarray:
-        """Return the code (m,) int64 of each merged row in the cell in coordinate ``feature``."""
+        """Return the code (index of an interval or a category) of each merged row (m,) of the cell in a coordinate."""
         return self.merged_rows.codes[feature, self.index].astype(np.int64)
 
     @property
@@ -74,7 +74,7 @@ class PlainCell:
         return present, np.bincount(where, weights=rows, minlength=len(present)).astype(np.int64)
 
     def stats(self, n_stats: int) -> np.ndarray:
-        """Return the sums (n_stats,) over the rows that the leaf model reads: class weights, or weight and moments."""
+        """Return the sums (n_stats,) over rows that the leaf model reads: weights by class, or weight and moments."""
         merged_rows = self.merged_rows
         weight = merged_rows.weight[self.index & merged_rows.weight_all]
         if merged_rows.counts:
@@ -82,11 +82,11 @@ class PlainCell:
         return np.concatenate([[weight.sum()], merged_rows.moments[:, self.index].sum(axis=1)])
 
     def goes_left(self, split: PlainSplit) -> np.ndarray:
-        """Return True for each merged row (m,) in the cell that the split sends left."""
+        """Return for each merged row (m,) in the cell True if the split sends it left."""
         return codes_go_left(self.codes(split.feature), split.cut, split.categories)
 
     def split(self, split: PlainSplit, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
-        """Return the left and the right child of the cell; ``nodes`` are their nodes of the fixed tree, if any."""
+        """Return the left and right child of the cell; ``nodes`` are their indices in the fixed tree, 0 without one."""
         goes_left, k = self.goes_left(split), split.feature
         children = []
         for is_left, rows, node in ((True, goes_left, nodes[0]), (False, ~goes_left, nodes[1])):

@@ -166,7 +166,7 @@ def _order_of_names(names: list[str], leaf: Leaf, model_names: tuple[str, ...]) 
     """Return the indices among ``names``, those of the columns of y, of the columns that the model was built on.
 
     ``model_names`` are their names. If some are lacking, columns that the leaf knows by name, such as "time", may
-    replace them.
+    replace them; otherwise a ValueError is raised.
     """
     lacking = [name for name in model_names if name not in names]
     if lacking and leaf.y_names and set(leaf.y_names) <= {name.lower() for name in names}:
@@ -336,7 +336,10 @@ def sum_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: T
 
 
 def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return the first row of each group, (n_groups,) int32; groups are numbered by first occurrence."""
+    """Return the index of the first row of each group, (n_groups,) int32. ``group`` (n,) has the group of each row.
+
+    Groups are numbered by first occurrence.
+    """
     most_before = np.maximum.accumulate(np.append(-1, group[:-1]))
     return np.flatnonzero(group > most_before)[:n_groups].astype(np.int32)
 
@@ -471,7 +474,8 @@ def add_units_by_code(
 ) -> tuple[int, int]:
     """Add statistics and number of rows of each of the units ``order[start:stop]`` to ``stats[c]`` and ``rows[c]``.
 
-    c is the code of unit u, ``codes[u]``, in one coordinate. Return the smallest and the largest code of these units.
+    c is the code of the unit u, ``codes[u]``, in one coordinate, and ``units`` are all merged rows. Return the smallest
+    and the largest code, or 1 << 40 and -1 if there are no such units.
     """
     label, weight, moments, rows_of_unit = units.label, units.weight, units.moments, units.rows
     weight_all, rows_all, lowest, highest = units.weight_all, units.rows_all, np.int64(1) << 40, np.int64(-1)

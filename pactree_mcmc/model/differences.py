@@ -106,7 +106,7 @@ def _depth_by_splits(model: TreeModel) -> int:
 
 
 def _nodes_reached(model: TreeModel) -> np.ndarray:
-    """Return True for each depth (m,), or each node of the fixed tree, at which the tree prior allows a node."""
+    """Return for each depth (m,), or each node of the fixed tree, True if the tree prior allows a tree to reach it."""
     splits = model.prior_tables.table.log_split > -np.inf
     if model.shape is None:
         return np.cumprod(np.append(True, splits[:-1])).astype(np.bool_)
@@ -119,7 +119,10 @@ def _nodes_reached(model: TreeModel) -> np.ndarray:
 
 
 def _wider_cuts(old: TreeModel, before: SplitRule, after: SplitRule) -> str:
-    """Return a text that says how the split rule ``after`` allows more cuts of a column than ``before``, or ""."""
+    """Return a text that says how the split rule ``after`` allows more cuts of a column than ``before``, or "".
+
+    ``old`` gives the names of columns.
+    """
     kinds = before.kind, after.kind
     if kinds == (LOCAL, LOCAL_TRIVIAL):
         return "splits may leave one side empty (trivial=True)"

@@ -209,11 +209,14 @@ class TreeModel:
         return np.column_stack([self.columns.ordered_values(table.column(k), k) for k in self._x_indices(leaf)])
 
     def _x_indices(self, leaf: Leaf) -> list[int]:
-        """Return the indices of the columns of X that the leaf uses."""
+        """Return the indices of the columns of X that the leaf uses, in its order; it must use some."""
         return self.columns.ordered_indices("x_columns", leaf.x_columns)
 
     def regressors(self, numbers: np.ndarray) -> np.ndarray | None:
-        """Return the columns (n, c) of feature values ``numbers`` (n, p) that the leaf uses, None if it uses none."""
+        """Return the columns (n, c) of feature values ``numbers`` (n, p) that the leaf uses, None if it uses none.
+
+        A value that is missing there raises a ValueError.
+        """
         if self.leaf.x_columns is None:
             return None
         columns = numbers[:, self._x_indices(self.leaf)]
@@ -271,9 +274,7 @@ class TreeModel:
     def _merge(self, table: Table) -> MergedRows:
         """Merge rows of the training table that no split can separate, and return the merged rows.
 
-        These are rows with equal codes, or, under a fixed tree, in the same leaf.
-
-        Under a fixed tree only one row of each leaf is coded.
+        These are rows with equal codes and, for classes, labels. Under a fixed tree they are those in the same leaf.
         """
         finest_cells = self.split_prior.finest_cells(table, self.columns)
         if finest_cells is None:
@@ -304,7 +305,7 @@ class TreeModel:
 
     @cached_property
     def natural_depth(self) -> int:
-        """Upper bound on the depth of a tree that follows from the splits alone."""
+        """Upper bound on the depth of a tree that follows from the splits alone, without ``max_depth``."""
         return self.rules.natural_depth(self.units.n_units, self.n_codes[: self.n_features])
 
     @cached_property
@@ -321,7 +322,10 @@ class TreeModel:
         return Lowered(self.units, self.prior_tables, rule, leaf, leaf)
 
     def unit_numbers(self, unit_indices: np.ndarray) -> np.ndarray:
-        """Return some feature values (m, p) with the codes of the merged rows ``unit_indices`` (m,); NaN if missing."""
+        """Return feature values (m, p) that have the codes of the merged rows ``unit_indices`` (m,); NaN if missing.
+
+        They are values from the interval of each code, and for nominal features the codes themselves.
+        """
         codes, n_features = self.units.codes[:, unit_indices].astype(np.int64), self.n_features
         out = np.empty((len(unit_indices), n_features))
         for k, scale in enumerate(self.scales[:n_features]):
@@ -457,7 +461,7 @@ class TreeModel:
         return 0 if self.shape is not None else sum(1 << int(c) for c in np.unique(cell.codes(feature)))
 
     def _log_stop(self, cell: PlainCell) -> float:
-        """Return the log prior factor of a cell that is a leaf, in nats; -inf for a joint node of a fixed tree."""
+        """Return the log prior factor of a leaf, in nats, by its cell; -inf for a joint node of a fixed tree."""
         if self._is_joint(cell):
             return -math.inf
         forced = self.is_forced(cell)

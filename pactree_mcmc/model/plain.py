@@ -58,7 +58,7 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
 def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> PlainSplit | None:
     """Return the split of an inner ``node`` of ``tree`` in the codes of the model, or None if they cannot express it.
 
-    ``cell`` is the cell of the node. Under local cuts a threshold may lie anywhere between two values in it.
+    ``node`` is an index, ``cell`` its cell. Under local cuts a threshold may lie anywhere between two values in it.
     """
     k, categories = int(tree.feature[node]), int(tree.categories[node])
     if (categories >= 0) != model.columns.is_nominal[k]:
@@ -86,7 +86,7 @@ class GrownTree(NamedTuple):
 
 
 def grow_plain_tree(model: TreeModel, decide: Callable[[PlainCell], PlainSplit | None]) -> GrownTree:
-    """Grow a tree from the root in preorder: ``decide`` returns the split of a cell, or None to make it a leaf."""
+    """Grow a tree in preorder, left child first: ``decide`` returns the split of a cell, or None to make it a leaf."""
     nodes: list[list] = []
     leaves = []
     todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
@@ -116,10 +116,10 @@ def grow_plain_tree(model: TreeModel, decide: Callable[[PlainCell], PlainSplit |
 def _in_data_units(
     model: TreeModel, cell: PlainCell, split: PlainSplit, default_left: bool
 ) -> tuple[float, int, tuple[float, float]]:
-    """Return the threshold of a split of a cell, its categories that go left, and the values next to the threshold.
+    """Return threshold, categories that go left, and the values next to the threshold of a split, for a `Tree`.
 
-    The categories are a bit set; under local cuts it includes those that the cell lacks if ``default_left``. All are
-    stored in a `Tree`, in the units of the data. Values that do not apply are 0, -1 and (NaN, NaN).
+    They are in the units of the data, the categories a bit set. Under local cuts the categories include those that the
+    cell lacks if ``default_left``. Values that do not apply are 0, -1 and (NaN, NaN).
     """
     unknown = np.nan, np.nan
     k = split.feature
@@ -143,7 +143,10 @@ def _in_data_units(
 
 
 def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> np.ndarray | None:
-    """Check feature weights (p,) and return them; None if they are known, or not given for a tree without splits."""
+    """Check feature weights (p,) given for unknown ones, and return them; None if they are known.
+
+    A tree without splits needs none: None is returned for None. Other mistakes raise a ValueError.
+    """
     weights_prior = model.split_prior.drawn_weights
     if feature_weights is None:
         if weights_prior is not None and np.any(tree.feature != LEAF):
@@ -165,8 +168,8 @@ def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> 
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
     """Draw a tree from the prior. Return None if the prior is not a process, or if rejection finds no tree.
 
-    A conditioned process is drawn by rejecting trees that are too deep or reach cells without admissible split. Unknown
-    feature weights are drawn with each try.
+    A conditioned process is drawn by rejecting trees, up to ``MAX_TRIES``, that would split a cell at the depth limit
+    or without admissible split. Unknown feature weights are drawn with each try.
     """
     prior = model.tree_prior
     if not prior.is_process:
@@ -199,7 +202,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
 def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
     """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature.
 
-    The fractions are stored with the model if ``rng`` is an integer.
+    The fractions are stored with the model if ``rng`` is an integer. A tree that cannot be drawn raises a ValueError.
     """
     stored = model.__dict__.setdefault("_inclusion_by_seed", {})
     key = (draws, int(rng)) if is_integer(rng) else None  # type: ignore[arg-type]
@@ -251,10 +254,10 @@ def log_marginal_prior(model: TreeModel, tree: Tree) -> float:
 
 
 def log_dirichlet_multinomial(weights_prior: DirichletWeights, counts: np.ndarray) -> float:
-    """Return the log probability of a sequence of features in which feature k occurs ``counts[k]`` times, in nats.
+    """Return the log probability, in nats, of one sequence of features in which feature k occurs ``counts[k]`` times.
 
-    Each is drawn by feature weights with the prior ``weights_prior``. The weights, and their concentration if it is
-    unknown, are integrated out.
+    Features are drawn by weights with the prior ``weights_prior``. The weights, and their concentration if it is
+    unknown, are integrated out. There is no multinomial coefficient.
     """
     p, n = len(counts), counts.sum()
     a = weights_prior.concentrations(p)[:, None]
@@ -264,9 +267,9 @@ def log_dirichlet_multinomial(weights_prior: DirichletWeights, counts: np.ndarra
 
 
 def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes (m,) of a tree in codes, of dtype CODED_NODE, and their statistics (m, n_stats).
+    """Return the nodes (m,) of a tree in codes, of dtype CODED_NODE, and the statistics (m, n_stats) of their cells.
 
-    ``number`` is the index of the tree in the error about a split that the codes cannot express.
+    A split that the codes cannot express raises a ValueError, which calls the tree number ``number``.
     """
     node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
     stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))

@@ -63,7 +63,7 @@ class FixedShape(NamedTuple):
     """(m,) bool: True for joint nodes."""
 
     def inner(self, limit: int) -> np.ndarray:
-        """Return True for each node (m,) that can be split if no tree is deeper than ``limit``."""
+        """Return for each node (m,) True if it can be split and no leaf lies deeper than ``limit``; joint nodes can."""
         return ~self.is_leaf & (self.is_joint | (self.depth < limit))
 
 
@@ -87,11 +87,14 @@ class TreePrior:
             check_count("max_depth", self.max_depth, 0, DEPTH_CEILING, or_none=True)
 
     def log_split(self, depth: Any, node: Any) -> Any:
-        """Return the log prior factor, in nats, of a node that can be split, and is; R of the split is not in it."""
+        """Return the log prior factor, in nats, of a node that can be split, and is; R of the split is not in it.
+
+        ``node`` is the index in the fixed tree, or -1 without one. It and ``depth`` may be arrays.
+        """
         raise NotImplementedError
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        """Return the log prior factor of a leaf, in nats.
+        """Return the log prior factor, in nats, of leaves with ``depth`` and ``node`` as in `log_split`.
 
         ``forced`` is True if its cell cannot be split or lies at ``max_depth``, ``empty`` if the cell has no rows.
         """
@@ -111,7 +114,8 @@ class TreePrior:
     def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """Return the log of the sum of the prior over all trees, or None if it depends on the cells.
 
-        ``n_splits`` is a lower bound on the length of a path that ends for lack of splits: `SplitPrior.fewest_splits`.
+        ``n_splits`` is a lower bound on the number of splits above a cell that has no splits. ``shape`` is that of the
+        fixed tree, or None.
         """
         return 0.0
 
@@ -235,7 +239,7 @@ class BranchingProcess(TreePrior):
         return None if shape is None else math.log(self._mass_by_node(shape)) + self.log_constant(shape)
 
     def _mass_by_node(self, shape: FixedShape) -> float:
-        """Return the sum ``z`` over the prunings of the fixed tree of their prior as an unstopped process."""
+        """Return the probability that the unstopped process yields a pruning of the fixed tree within ``max_depth``."""
         rho = self._rho(shape.depth, np.arange(len(shape.depth)))
         inner = shape.inner(DEPTH_CEILING if self.max_depth is None else self.max_depth)
         return float(pruning_mass(np.array(rho), shape.is_joint, inner, shape.left, shape.right))
@@ -248,7 +252,7 @@ def pruning_mass(
     """Return the probability that an unstopped process yields a pruning of the fixed tree, with m nodes in preorder.
 
     ``z = (1 - rho) + rho z_left z_right``, with a product 0 unless the node ``may_split``; ``z = z_left z_right`` for a
-    joint node. The arguments (m,) are the split probability of each node, its kind and the indices of its children.
+    joint node. ``rho`` (m,) are split probabilities, ``left`` and ``right`` (m,) the indices of children.
     """
     z = np.empty(len(rho))
     for i in range(len(rho) - 1, -1, -1):

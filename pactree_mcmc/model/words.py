@@ -85,7 +85,7 @@ def names_of_outputs(model: TreeModel, n: int) -> list:
 
 
 def output_names(model: TreeModel) -> list:
-    """Return the names of the columns of a prediction, which the leaf model makes of an empty cell to count them."""
+    """Return the names of the columns of a prediction. To count them, the leaf model predicts an empty cell."""
     target, n = model.target, 1
     if model.classes_ is None:
         row = () if target.regressors is None else (target.regressors[:1],)
@@ -113,8 +113,8 @@ def _fit_linear(
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return predictions (m, d) of m cells at ``center`` (c,), their slopes (m, c, d) in c columns, and a test result.
 
-    This is True if the predictions are linear in the c columns of X. This is tested with steps of one ``scale``
-    (c,) up and down each column, and with one step in all columns at a time.
+    The last is True if the predictions are linear in the columns. This is tested with steps of one ``scale`` (c,) up
+    and down each column, and with steps of one to two in all columns at a time.
     """
 
     def at(offset: np.ndarray) -> np.ndarray:
@@ -151,7 +151,7 @@ def _describe_regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
 
 
 def _regression_text(constant: float, slope: np.ndarray, regressors: list[Regressor], spread: float) -> str:
-    """Return a regression with this constant and the ``slope`` (c,) of each of c regressors as text.
+    """Return a regression as text, such as ``1.2 + 3.4 x0``, by its constant and the ``slope`` (c,) of c regressors.
 
     Rounding changes predictions by less than ``MAX_ROUNDING_ERROR`` times ``spread``, the standard deviation of y.
     """
@@ -164,7 +164,7 @@ def _regression_text(constant: float, slope: np.ndarray, regressors: list[Regres
 
 
 def _text_within_error(x: float, error: float) -> str:
-    """Return a number as text, rounded to two significant digits or as many as keep the change within ``error``."""
+    """Return a number as text, with two significant digits, or more to keep the change by rounding below ``error``."""
     if x == 0.0 or not math.isfinite(x):
         return rounded_text(x)
     digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1

@@ -198,7 +198,7 @@ class Leaf:
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         """Draw y (n,), each given the ``parameters`` of its leaf, arrays (n, ...) as `draw_parameters` returns them.
 
-        ``rows`` (n,) are the training rows of the y, None for new rows, which have the ``regressors`` (n, c).
+        ``rows`` (n,) are the indices of training rows, None for new rows, which have the ``regressors`` (n, c).
         """
         raise NotImplementedError
 
@@ -261,7 +261,7 @@ class Leaf:
         return weight[:, None] * np.column_stack([np.ones(len(y)), *self.statistics(y, target)])
 
     def weight(self, stats: np.ndarray) -> np.ndarray:
-        """Return the weight (m,) of the rows of cells with ``stats`` (m, n_stats)."""
+        """Return the total weight (m,) of the rows of cells with ``stats`` (m, n_stats)."""
         return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
@@ -364,7 +364,7 @@ class Leaf:
         """Draw y (n,) in leaves of one tree: the parameters of each leaf given its rows, then y given the parameters.
 
         ``stats`` (m, n_stats) are the statistics of the leaves, zeros for leaves without rows; ``leaf`` (n,) is the
-        leaf of each y; ``rows`` (n,) is the training row to which each y belongs, None for new rows. ``regressors``
+        leaf of each y; ``rows`` (n,) is the index of the training row of each y, None for new rows. ``regressors``
         (n, c) are the columns of X of new rows that the leaf uses, if any.
         """
         parameters = self.draw_parameters(rng, stats, target)

@@ -338,8 +338,8 @@ class PacBayesLoss(ClassLeaf):
 def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` in nats of the cell ``stats[row]``.
 
-    Errors weigh the rows of S not of the majority class of E, and n all of S. ``params``: lambda1, lambda2, number of
-    classes. ``stats[row]``: weights by class of E, then of S; once if the sample is not split.
+    errors is the weight of the rows of S that are not in the majority class of E, n that of all rows of S. ``params``:
+    lambda1, lambda2, number of classes. ``stats[row]``: weights by class of E, then of S; once if E and S are the same.
     """
     n_classes = np.int64(params[2])
     label, best = 0, stats[row, 0]
@@ -355,7 +355,7 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def ordered_score(s: Any, n: int, params: Any) -> float:
-    """Return the `OrderedClasses` score in nats. ``s``: weights by label; ``params``: strength, indices by order."""
+    """Return the `OrderedClasses` score. ``s``: weights by label; ``params``: strength, class indices in their order."""
     strength, in_later, score = params[0], 0.0, 0.0
     for j in range(n):
         in_later += s[j]
@@ -443,7 +443,7 @@ class OrderedClasses(ClassLeaf):
         return np.array([place[label] for label in self.order], dtype=np.int64)
 
     def _steps(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two parameters, (m, K - 1) each, of the beta posterior of each v_j (see the class) in m cells."""
+        """Return the parameters, (m, K - 1) each, of the beta posterior of the v_j, to stop at class j, in m cells."""
         counts = stats[:, self.class_order(target)]
         n = counts.shape[1]
         a = self.strength / (n - np.arange(n - 1))
@@ -451,7 +451,7 @@ class OrderedClasses(ClassLeaf):
         return a + counts[:, :-1], self.strength - a + later
 
     def _class_probabilities(self, steps: np.ndarray, target: Target) -> np.ndarray:
-        """Return class probabilities (m, K) in the order of ``classes_``, given ``steps`` (m, K - 1), the v_j."""
+        """Return class probabilities (m, K), sorted by label, given ``steps`` (m, K - 1), those to stop at a class."""
         ones = np.ones((len(steps), 1))
         in_order = np.hstack([steps, ones]) * np.hstack([ones, np.cumprod(1.0 - steps, axis=1)])
         out = np.empty_like(in_order)

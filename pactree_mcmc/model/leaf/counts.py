@@ -44,7 +44,7 @@ class ExposedLeaf(Leaf):
         return np.ones(len(target.values)) if self.exposure is None else np.asarray(self.exposure, dtype=np.float64)
 
     def at_exposure(self, values: np.ndarray, exposure: np.ndarray) -> np.ndarray:
-        """Return the means (n, 1) at ``exposure`` (n,), given the means ``values`` (n, 1) at exposure 1."""
+        """Return the means (n, 1) of y at ``exposure`` (n,), given the means ``values`` (n, 1) at exposure 1."""
         return values * exposure[:, None]
 
 
@@ -201,7 +201,8 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the Poisson-gamma score in nats of the cell ``stats[row]`` (formulas, section 3).
 
     ``params``: shape, rate, a constant of the prior, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``:
-    exposure, count, and the sum of w (y log e - lgamma(y + 1)), or of w times the log density at the reference rate.
+    sums over rows of weight w, exposure e, of w e, w y, and w (y log e - lgamma(y + 1)) or, with a reference rate, w
+    times the log density at it.
     """
     if stats[row, 0] <= 0.0:
         return 0.0

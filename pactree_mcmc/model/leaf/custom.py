@@ -183,7 +183,7 @@ class CustomLeaf(Leaf):
         return self._functions[argument] is not None
 
     def _function(self, argument: str, use: str) -> Callable[..., Any]:
-        """Return the function that the caller gave as ``argument``, or raise a ValueError that names its ``use``."""
+        """Return the function that the user gave as ``argument``, or raise a ValueError that ``use`` needs it."""
         function = self._functions[argument]
         if function is None:
             raise ValueError(f"{self!r} has no {argument}, which {use} needs; give CustomLeaf({argument}=...).")
@@ -400,7 +400,10 @@ class CustomDistributions(Distributions):
         return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
     def _call_function(self, argument: str, use: str, *arguments: np.ndarray) -> np.ndarray:
-        """Return the result (m,) of the function that the caller gave as ``argument``; ``use`` names it in an error."""
+        """Return the result (m,) of the user's function ``argument``, such as "cdf", of the sums of the cells.
+
+        It is also given ``arguments``. ``use`` says in an error what needs the function.
+        """
         function = self.leaf._function(argument, use)
         out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *arguments, *_copies(self.regressors)))
         if out.shape != (len(self.stats),):

@@ -62,7 +62,7 @@ def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str
 
 
 def _accepts(function: Any, call: str) -> bool:
-    """Return True if a function can be called with the arguments that ``call`` lists, such as "s, n"; or if unknown."""
+    """Return True if a function has a signature for the arguments in ``call``, such as "s, n", or an unknown one."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -140,7 +140,10 @@ def check_predictions(leaf: CustomLeaf, target: Target) -> None:
 
 
 def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
-    """Raise a ValueError if ``log_density`` differs from the difference that a row makes to the score of its cell."""
+    """Raise a ValueError if ``log_density`` of a row is not the difference that the row makes to the score of a cell.
+
+    ``cells`` (n, n_stats) are the statistics of a cell for each row.
+    """
     density = leaf.log_density(cells, target.values, target)
     gain = Leaf.log_density(leaf, cells, target.values, target)
     agrees = np.abs(density - gain) <= 1e-6 * np.maximum(1.0, np.abs(gain))
@@ -150,7 +153,10 @@ def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
 
 
 def _check_monotone(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
-    """Raise a ValueError if ``cdf``, the distribution function of a new y, decreases or leaves [0, 1]."""
+    """Raise a ValueError if ``cdf``, the distribution function of a new y, decreases in y or leaves [0, 1].
+
+    ``cells`` (n, n_stats) are the statistics of one cell, n times.
+    """
     chances = leaf.predictive(cells, target.values, target).at(target.regressors).below(np.sort(target.values))
     rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
     if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:

@@ -98,7 +98,7 @@ class Mixture(NamedTuple):
         return np.add.reduceat(self.weight * values, self.first[:-1])
 
     def by_distribution(self, values: np.ndarray) -> np.ndarray:
-        """Return the value (m,) of each row, repeated for each of its components (k,)."""
+        """Return an array (k,) that repeats the value of each row, of ``values`` (m,), for each of its components."""
         return np.repeat(values, np.diff(self.first))
 
     def quantile(self, distributions: Distributions, q: float) -> np.ndarray:
@@ -219,7 +219,7 @@ def _floats_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _interpolate_zero(low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """Return the zero (m,) of the line through (low, below) and (high, above): ``below`` is its value at ``low``.
+    """Return the zero (m,) of the line with the value ``below`` at ``low`` and ``above`` at ``high``, (m,) each.
 
     The line is in log |y| if low and high have the same sign, else in y. The result may be NaN.
     """

@@ -38,7 +38,8 @@ INTEGRATION_BLOCK = 2048
 def negative_binomial_score(s: Any, n: int, params: Any) -> float:
     """Return the score in nats of `NegativeBinomialBeta`.
 
-    ``s``: weight, sum of y, sum of log C, of ``n`` = 3 statistics; ``params``: a, b, dispersion.
+    ``s``, ``n`` = 3 sums: weight times exposure, y, log of the binomial coefficient C(y + r - 1, y), r dispersion times
+    exposure; ``params``: a, b, dispersion.
     """
     a, b, total_r = params[0], params[1], params[2] * s[0]
     count_terms = lgamma(a + total_r) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
@@ -225,8 +226,8 @@ class BetaNegativeBinomial(Distributions):
 def _contour_integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, width: np.ndarray) -> np.ndarray:
     """Return the absolute value (k,) of the integral of M(s) / (2 pi i s) along s = saddle + i width sinh(u).
 
-    M is the moment generating function of `BetaNegativeBinomial._tails_by_integral`. The integral is over all real u,
-    by the trapezoid rule. The other arguments are those of `_log_moment`.
+    M is the moment generating function in `_log_moment`, with ``up`` and ``down`` (2, k). The integral is over all real
+    u, by the trapezoid rule. ``saddle`` and ``width`` (k,) place and scale its nodes.
     """
     u = NODE_STEP * np.arange(N_NODES)
     weight = np.where(u == 0.0, 0.5, np.cosh(u))
@@ -236,9 +237,10 @@ def _contour_integral(up: np.ndarray, down: np.ndarray, saddle: np.ndarray, widt
 
 
 def _log_moment(up: np.ndarray, down: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Return log M(s) for ``up`` = (a, y + 1) and ``down`` = (r, b), see `BetaNegativeBinomial._tails_by_integral`.
+    """Return log M(s), complex, for ``up`` = (a, y + 1) and ``down`` = (r, b), arrays that are broadcast with s.
 
-    By Stirling's formula, with the terms proportional to s log x added up first, so that large ones cancel.
+    ``M(s) = G(a + s) G(y + 1 + s) G(r - s) G(b - s) / (G(a) G(y + 1) G(r) G(b))``, G the gamma function. By Stirling's
+    formula, with the terms proportional to s log x added up first, so that large ones cancel.
     """
     total = s * np.log(up[0] / down[0] * (up[1] / down[1]))
     for x, t in ((up[0], s), (up[1], s), (down[0], -s), (down[1], -s)):

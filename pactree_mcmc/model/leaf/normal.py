@@ -361,7 +361,7 @@ class NormalSharedVariance(_UnknownVariance):
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
         """Return an and bn, (m,) each, of the posterior ``InverseGamma(an, bn)`` of the variance, given a node's tree.
 
-        ``tree`` (m,) is the index of the tree of which a node is a leaf, -1 for an inner node.
+        ``tree`` (m,) is the index of the tree of which a node is a leaf, -1 for an inner node, which gets any numbers.
         """
         leaf, out = tree >= 0, np.zeros((2, len(tree)))
         for i, amounts in enumerate((stats[:, 0], self.misfit(stats, target))):
@@ -431,7 +431,8 @@ def squares_about_mean(total: float, squares: float, mean: float) -> float:
 def misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the sum of squares about the mean plus ``k0 n (mean - m0)^2 / (k0 + n)``, for the cell ``stats[row]``.
 
-    Rows 1 and 2 of ``lookup``, by n: 1 / n and n k0 / (k0 + n). They are computed if it has one column.
+    ``m0`` and sums of the cell are measured from the center of y. Rows 1 and 2 of ``lookup``, by n: 1 / n and n k0 /
+    (k0 + n). They are computed if it has one column.
     """
     n, total = stats[row, 0], stats[row, 1]
     if lookup.shape[1] > 1:

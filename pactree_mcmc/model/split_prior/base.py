@@ -80,13 +80,13 @@ class DirichletWeights:
     def dirichlet_parameters(self, p: int) -> np.ndarray:
         """Return the parameters (2,) for compiled code: concentration, 0 if unknown, and rho, the scale of its prior.
 
-        ``p`` is the number of features, here and in the other methods.
+        ``p`` is the number of features, and the default of rho.
         """
         rho = float(p) if self.rho is None else float(self.rho)
         return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
 
     def concentrations(self, p: int) -> np.ndarray:
-        """Return the equally likely values (m,) of an unknown concentration; the one value (1,) if it is given."""
+        """Return the 200 equally likely values of an unknown concentration for p features; its one value if given."""
         a, rho = self.dirichlet_parameters(p)
         if a > 0.0:
             return np.array([a])
@@ -95,7 +95,7 @@ class DirichletWeights:
         return rho * quantiles / (1.0 - quantiles)
 
     def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
-        """Draw the concentration, if unknown, then the logs (p,) of feature weights that sum to one, from the prior."""
+        """Draw an unknown concentration, then feature weights that sum to one. Return the logs (p,) of the weights."""
         values = self.concentrations(p)
         a = float(values[rng.integers(len(values)) if len(values) > 1 else 0])
         # Gamma(a/p) = Gamma(a/p + 1) U^(p/a) with U uniform; its log is computed, since the variable may underflow
@@ -182,7 +182,7 @@ class SplitRule(NamedTuple):
 
     @property
     def n_open(self) -> int:
-        """Number of sets of interaction groups that a cell can have left; 1 if any features may interact.
+        """Number of non-empty sets of interaction groups that a cell can have left; 1 if any features may interact.
 
         A cell has those groups left that contain all features split on above it.
         """
@@ -216,7 +216,10 @@ class SplitPrior:
         return None
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        """Return the scale of each coordinate: cut points that convert values of the training ``table`` to codes."""
+        """Return the scale of each coordinate (q of them), which converts values to integer codes.
+
+        The training ``table`` gives the cut points of a scale, or its range, unless the prior has its own.
+        """
         raise NotImplementedError
 
     # if the splits depend on the cut points of a model, only the prior that `bind` returns has the next three methods
@@ -226,7 +229,7 @@ class SplitPrior:
         raise NotImplementedError
 
     def admits(self, cell: PlainCell, split: PlainSplit) -> bool:
-        """Return True if ``split`` is one of the splits of the cell on its feature."""
+        """Return True if ``split`` is one of the splits of the cell on the feature of the split."""
         raise NotImplementedError
 
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
@@ -234,7 +237,10 @@ class SplitPrior:
         raise NotImplementedError
 
     def mass(self, cell: PlainCell, feature: int) -> float:
-        """Return the sum of the weights of the splits of the cell on ``feature``, their number if equally likely."""
+        """Return the sum of the weights, not their logs, of the splits of the cell on the coordinate ``feature``.
+
+        It is their number if they are equally likely. Feature weights are not in it.
+        """
         return float(self.count_splits(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
@@ -247,14 +253,14 @@ class SplitPrior:
         return read_dirichlet(getattr(self, "feature_weights", None))
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
-        """Return the weight (q,) of each coordinate; each of two coordinates of a feature has half of its weight."""
+        """Return the given feature weight of each coordinate (q,), by default one; half of it if a feature has two."""
         weight = self.weights(columns.n_features)[columns.source]
         return np.where(columns.other_coordinate == np.arange(len(weight)), weight, weight / 2.0)
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
-        """Return an upper bound on the depth of trees over ``n_units`` distinct rows of codes; 1 << 62 if unbounded.
+        """Return an upper bound on the depth of trees, without a depth limit of the tree prior; 1 << 62 if unbounded.
 
-        ``n_codes`` (p,) is the number of codes (intervals or categories) of each feature.
+        ``n_units`` is the number of distinct rows, ``n_codes`` (p,) that of intervals or categories of each feature.
         """
         return int(min((n_codes - 1).sum(), 1 << 62))
 
@@ -281,9 +287,9 @@ class SplitPrior:
         return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
-        """Return the weight of each coordinate (q,) in the draw of a split; 0 if the cell has no split on it.
+        """Return a number proportional to the probability of each coordinate (q,) in the draw of a split of the cell.
 
-        Feature weights that are unknown are not in it: the caller multiplies by them.
+        It is 0 if the cell has no split on the coordinate. The caller multiplies by feature weights that are unknown.
         """
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
@@ -321,11 +327,11 @@ class SplitPrior:
         return self
 
     def with_min_leaf(self, rows: int) -> SplitPrior:
-        """Return the prior that needs at least this number of ``rows`` on each side of a split."""
+        """Return a copy of the prior with ``min_leaf=rows``. It fails for priors without this argument."""
         return replace(self, min_leaf=rows)  # type: ignore[type-var]
 
     def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
-        """Return the parameters of the prior for compiled code; ``n_codes`` (q,) are the numbers of codes."""
+        """Return the parameters of the prior for compiled code; ``n_codes`` (q,) counts the codes of coordinates."""
         feature = np.empty(len(n_codes), dtype=FEATURE).view(np.recarray)
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]

@@ -163,7 +163,7 @@ class CustomSplits(SplitPrior):
         return self.of.scales(table, columns)
 
     def group_bits(self, columns: Columns) -> np.ndarray:
-        """Return for each coordinate (q,) the groups that contain its feature, a bit each; -1 if any may interact."""
+        """Return for each coordinate (q,) a bit set of the interaction groups with its feature; -1 without groups."""
         if not self.interactions:
             return np.full(len(columns.source), -1)
         return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)[columns.source]
@@ -219,7 +219,7 @@ class CustomSplits(SplitPrior):
                 bound.check_weights_of(bound.cuts_of_codes(k, present, count, depth))
 
     def in_file(self, scales: list[AnyScale]) -> SplitsOutline:
-        """Return the description that a file stores, with the weights of some cuts to recognise the function."""
+        """Return the description that a file stores, with the weights of some cuts on ``scales``, as a fingerprint."""
         bound, weights = self.bind(scales), []
         for k in range(len(scales)):
             cuts = list(bound.cuts_of_all_codes(k))
@@ -230,7 +230,7 @@ class CustomSplits(SplitPrior):
         return SplitsOutline(*arguments, np.array(weights), self.interactions, self.weight is equal_weight)
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale], columns: Columns) -> str | None:
-        """Return a text on the first difference from the prior of a file, or None if the two agree."""
+        """Return a text on the first difference from the prior that a file describes, or None if the two agree."""
         for name in ("name", "over", "by_depth"):
             if getattr(self, name) != getattr(outline, name):
                 return f"its {name} is {getattr(self, name)!r}, that of the file {getattr(outline, name)!r}"
@@ -322,8 +322,8 @@ class BoundSplits(SplitPrior):
     def cuts_of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
         """Yield the cuts on coordinate ``k`` of a cell at this depth in which code ``present[i]`` has ``rows[i]`` rows.
 
-        ``present`` ascends; under GridCuts all codes between are present too. A nominal feature with two categories or
-        more yields one `Cut` for all its splits.
+        Each side has ``min_leaf`` rows or more. ``present`` ascends. Under GridCuts all codes from its first to its
+        last are in the cell, and ``rows`` is ignored. Two or more categories yield one `Cut` for all their splits.
         """
         ends, depth = self.ends[k], depth if self.splits.by_depth else 0
         if np.isnan(ends).any():
@@ -365,14 +365,14 @@ class BoundSplits(SplitPrior):
         return codes, np.ones(len(codes))
 
     def _cut_places(self, rows: np.ndarray) -> np.ndarray:
-        """Return all i such that a cut after the i-th code, with ``rows[i]`` rows, leaves each side ``min_leaf``."""
+        """Return all i such that a cut after the i-th code, that of ``rows[i]`` rows, leaves each side ``min_leaf``."""
         below = np.cumsum(rows)
         return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
 
     def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
         """Return the weights of the cuts on coordinate ``k`` in a cell, by ascending cut; one weight if it is nominal.
 
-        Return no weights if no interaction group contains the feature and all features split on above the cell.
+        Return none if no interaction group contains the feature and all features split on above the cell.
         """
         if not self._may_split_on(cell, k):
             return np.empty(0)
@@ -404,9 +404,9 @@ class BoundSplits(SplitPrior):
         return weight
 
     def check_weights_of(self, cuts: Iterator[Cut]) -> None:
-        """Raise a ValueError if the compiled and the Python weight of a cut differ, or if it depends on the depth.
+        """Raise a ValueError if the compiled and the Python weight of a cut differ, or if a weight is not allowed.
 
-        It may depend on the depth with ``by_depth``. At most ``MAX_CHECKED_CUTS`` of the cuts are checked.
+        Without ``by_depth`` it must not depend on the depth. At most ``MAX_CHECKED_CUTS`` of the cuts are checked.
         """
         address, cut_list = self._address, list(cuts)
         places = np.unique(np.linspace(0, len(cut_list) - 1, MAX_CHECKED_CUTS).astype(int))
@@ -426,7 +426,7 @@ class BoundSplits(SplitPrior):
                     raise ValueError(f"{self.splits!r} depends on the depth of the cell; give by_depth=True.")
 
     def warn_of_root(self, root: PlainCell) -> None:
-        """Warn if the root has splits on features of positive weight, but the function gives all of them weight 0."""
+        """Warn if the weight function gives weight 0 to all splits of the cell ``root``, if it has any."""
         weight, has_cuts = self.coordinate_weights(root.columns), False
         for k in np.flatnonzero(weight > 0.0).tolist():
             for cut in self.cuts_of_codes(k, *self._codes(root, k), root.depth):
@@ -482,7 +482,7 @@ class BoundSplits(SplitPrior):
 
 
 def splits_from_outline(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
-    """Return the prior that a file describes, with the user's ``weight``, which is None if none was given."""
+    """Return the prior that a file describes, with the user's ``weight`` function; None if all weights are equal."""
     fields = {name: getattr(outline, name) for name in ("of", "over", "by_depth", "name")}
     return CustomSplits(weight, params=outline.params.tolist(), interactions=outline.interactions or None, **fields)
 
@@ -495,5 +495,5 @@ def _stored_form(of: Any) -> tuple[str, list]:
 
 @functools.lru_cache(maxsize=64)
 def _unpickle_splits(parts: bytes) -> CustomSplits:
-    """Return the prior of pickled arguments. The same bytes give the same object, so that it is compiled once."""
+    """Return the prior of pickled keyword arguments. Equal bytes give the same object, so that it is compiled once."""
     return CustomSplits(**cloudpickle.loads(parts))

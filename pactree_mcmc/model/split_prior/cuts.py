@@ -118,7 +118,7 @@ class LocalCuts(SplitPrior):
         return len(self._cuts(cell, feature)) + 2 * self.trivial
 
     def _count_partitions(self, cell: PlainCell, feature: int) -> int:
-        """Return the number of splits of the categories in the cell into two sets of ``min_leaf`` rows or more each."""
+        """Return the number of unordered pairs of sets of ``min_leaf`` rows each that divide the cell's categories."""
         _, rows = cell.rows_by_code(feature)
         # the side without the first category determines the split: count the possible sides by their number of rows,
         # adding one category after another, and keep those that leave min_leaf rows on both sides
@@ -370,7 +370,7 @@ class DyadicCuts(SplitPrior):
         return int(self.levels) * len(n_codes)
 
     def fewest_splits(self, columns: Columns) -> int:
-        """Return the length of every path that ends for lack of splits; 0 if the lengths may differ."""
+        """Return the number of splits from the root to every leaf without splits; 0 if it may differ among leaves."""
         weight = self.coordinate_weights(columns)
         n_weighted = np.count_nonzero(weight)
         if len(weight) > columns.n_features or (self.cyclic and n_weighted < len(weight)):

@@ -74,7 +74,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
 
 
 def _ordered_numbers(X: Any, what: str) -> np.ndarray:
-    """Return the table as float64 (n, p), or raise a ValueError if a column is nominal."""
+    """Return the table as float64 (n, p). Raise a ValueError that names ``what`` is built if a column is nominal."""
     columns = describe_columns(Table(X), None)
     if columns.is_nominal.any():
         name = columns.names[int(np.argmax(columns.is_nominal))]
@@ -83,7 +83,10 @@ def _ordered_numbers(X: Any, what: str) -> np.ndarray:
 
 
 def _class_of_row(y: Any, n: int, X: Any) -> np.ndarray:
-    """Return the index of the class of each row (n,); if ``y`` is None every row is a class of its own."""
+    """Return the index of the class of each row (n,); if ``y`` is None every row is a class of its own.
+
+    ``X`` is the table with n rows, whose index that of ``y`` must equal if both are from pandas.
+    """
     if y is None:
         return np.arange(n)
     labels = read_labels(y, X)
@@ -101,8 +104,9 @@ def grow_design(
     """Return feature, threshold, left and right of the nodes, in preorder, of a tree over the rows of ``x`` (n, p).
 
     Leaves have the feature LEAF, -1. ``label`` (n,) are classes: a cell with one class is a leaf, as is one at
-    ``depth``. ``box`` (p, 2) gives a dyadic tree; ``box`` (0, 2) a KD tree, whose cuts `kd_cut` makes with the other
-    arguments.
+    ``depth``. ``box`` (p, 2), the range of each feature, gives a dyadic tree, ``box`` (0, 2) a KD tree. This cuts at
+    the median if ``is_median``, else at mid-range, on features in turn if ``is_cycling``, else on that with the widest
+    range in multiples of ``unit`` (p,).
     """
     n = len(x)
     code = np.zeros((len(box), n), dtype=np.int64)
@@ -128,14 +132,15 @@ def grow_nodes(
     code: np.ndarray,
     todo: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return feature, left and right (size, 3), and threshold (size,) of the nodes of a tree, and their number <= size.
+    """Return feature, left and right (size, 3), and threshold (size,) of the nodes of a tree, and their number.
 
     A cell is a leaf if it has fewer than two rows, if all its rows have the same ``label`` (n,), or if it lies at
     ``depth``. If ``box`` (p, 2) has entries, splits halve its sides in turn. If it is empty, `kd_cut` determines the
-    splits, and a cell whose rows are equal is a leaf too. ``order`` (n,) contains the indices of the rows, which are
-    sorted by cell. ``code`` (len(box), n) of zeros receives for each feature and row one bit per halving, 1 for the
-    upper half. ``todo`` (depth + 2, 4) is a stack of cells to split: start and stop in ``order``, level, and the parent
-    of a right child (LEAF for a left one). ``right_rows`` and ``value`` (n,) are scratch.
+    splits by arguments of the same names, and a cell whose rows are equal is a leaf too. ``order`` (n,) contains the
+    indices of the rows, which are sorted by cell. ``code`` (len(box), n) of zeros receives for each feature and row one
+    bit per halving, 1 for the upper half. ``todo`` (depth + 2, 4) is a stack of cells to split: start and stop in
+    ``order``, level, and the parent of a right child (LEAF for a left one). ``right_rows`` and ``value`` (n,) are
+    scratch.
     """
     n, p = x.shape
     node, threshold, n_nodes, n_todo = np.zeros((64, 3), dtype=np.int64), np.zeros(64), 0, 1
@@ -191,7 +196,7 @@ def _has_two_labels(label: np.ndarray, order: np.ndarray, start: int, stop: int)
 
 @jit
 def _doubled(node: np.ndarray, threshold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return copies of the arrays of the nodes of a tree that are twice as long, with zeros behind."""
+    """Return copies of ``node`` (n, 3) and ``threshold`` (n,) that are twice as long, with zeros at the end."""
     n = len(node)
     wider, longer = np.zeros((2 * n, 3), dtype=np.int64), np.zeros(2 * n)
     for i in range(n):
@@ -316,7 +321,7 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
 
 
 def column_ranges(x: np.ndarray) -> np.ndarray:
-    """Return the lower and upper end (p, 2) of the values of each column; a constant column gets a larger upper end."""
+    """Return the smallest and largest value (p, 2) of each column; a constant c has the ends c and c + max(1, |c|)."""
     low, high = x.min(axis=0), x.max(axis=0)
     return np.column_stack([low, np.where(low < high, high, low + np.maximum(1.0, np.abs(low)))])
 

@@ -239,7 +239,7 @@ class _BoundFixedTree(FixedTree):
 def count_distinct(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """Return the number (m, p) of distinct values of each feature among the rows ``start[i]:stop[i]``, for i < m.
 
-    ``ranks`` (p, n) are the values of n rows as ranks 0, 1, ...
+    ``ranks`` (p, n) are the values of the features in n rows as ranks 0, 1, ..., equal for equal values.
     """
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)

@@ -13,7 +13,7 @@ from .base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
 
 
 def call_uncompiled(function: Callable[..., Any], rule: Any) -> Any:
-    """Return ``function(rule)``, for a function below, without compiling it; ``rule`` may also be a split prior."""
+    """Return ``function(rule)`` in Python, for a compiled function of this file; ``rule`` may be a split prior too."""
     return getattr(function, "py_func", function)(rule)
 
 
@@ -67,7 +67,10 @@ def takes_turns(rule: SplitRule) -> bool:
 
 @jit
 def has_free_cuts(rule: SplitRule) -> bool:
-    """Return True if a cell can have several cuts on a feature, and its children keep those that are not used."""
+    """Return True if a cell can have several cuts on a feature, each of which divides the others between the children.
+
+    Trivial splits are excluded.
+    """
     return rule.kind == LOCAL or rule.kind == GRID
 
 

@@ -53,13 +53,13 @@ N_FIELDS = len(Cut._fields)
 
 
 def compile_weight(function: Callable[..., float], with_params: bool) -> int:
-    """Compile a weight ``function`` of a cut, and of parameters if ``with_params``, and return its memory address."""
+    """Compile a weight ``function``, of a cut and, if ``with_params``, parameters. Return its memory address."""
     return address_of(_weight_of_fields(function, with_params), with_params)
 
 
 @functools.lru_cache(maxsize=256)
 def _weight_of_fields(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
-    """Return a weight ``function`` of a `Cut` as a function of an array with its fields, its length, and parameters."""
+    """Return a ``function`` of a `Cut` as one of an array of its fields, the array's length and, if any, parameters."""
     if not COMPILES:
         if with_params:
             return lambda s, n, params: plain_weight(function, cut_from_fields(s), params)
@@ -87,7 +87,10 @@ def cut_from_fields(s: np.ndarray) -> Cut:
 
 
 def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
-    """Return the weight of a cut by the caller's ``function``, in Python; NaN after a ValueError or ArithmeticError."""
+    """Return the weight of a cut by the user's ``function``, in Python; NaN after a ValueError or ArithmeticError.
+
+    ``params`` are the user's parameters; if there are none the function is called with the cut alone.
+    """
     try:
         with np.errstate(all="ignore"):
             return float(function(cut, np.array(params)) if len(params) else function(cut))
@@ -100,7 +103,8 @@ def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -
 def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
     """Return the fields (1, N_FIELDS) of a `Cut` that all cuts, or nominal splits, on coordinate ``k`` share.
 
-    The others are NaN. ``n_splits`` and ``depth`` are those of the cell.
+    The others are NaN. ``n_splits`` is the number of splits of the cell on ``k``. ``depth`` is stored as 0 unless the
+    weight depends on it.
     """
     out = np.full((1, N_FIELDS), math.nan)
     out[0, FEATURE], out[0, NOMINAL] = rule.feature[k].turn, rule.feature[k].nominal
@@ -122,8 +126,8 @@ def set_cell_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: in
 def weight_between_codes(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
     """Return the weight of the cut with index ``number`` on coordinate ``k``, between the codes ``cut`` and ``upper``.
 
-    ``out`` (1, N_FIELDS) contains the ends of the cell and the numbers of rows on either side. The other fields of the
-    cut are written to it.
+    ``out`` (1, N_FIELDS) are fields of the cut, from `new_cut`, with the ends of the cell and the rows on either side.
+    The threshold, the values beside it and ``number`` are written to it.
     """
     first_column = rule.feature[k].ends
     below, above = rule.ends[1, first_column + cut], rule.ends[0, first_column + upper]
@@ -146,7 +150,10 @@ def checked_weight(rule: SplitRule, cut: np.ndarray) -> float:
 
 @jit
 def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
-    """Return the weight of a cut with fields (1, N_FIELDS), from the function at ``address``, without a check."""
+    """Return the weight of a cut with fields (1, N_FIELDS), from the function at ``address``, without a check.
+
+    ``params`` are a zero and the user's parameters, as `SplitRule.params`.
+    """
     zero, one, n = np.int64(0), np.int64(1), np.int64(N_FIELDS)
     if len(params) > 1:
         return call_at_with_params(address, cut, zero, zero, n, params, one)
@@ -157,7 +164,7 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 def nominal_split_weight(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
     """Return the weight of each split on a nominal coordinate ``k``; 1 if the feature is drawn first, as it cancels.
 
-    ``n_splits`` and ``depth`` are those of the cell. The weight is 1 too if there are no splits.
+    ``n_splits`` is the number of splits of the cell on ``k``; if it is 0 the weight is 1. ``depth`` is the cell's.
     """
     return checked_weight(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
 
