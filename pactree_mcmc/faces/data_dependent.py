@@ -40,7 +40,7 @@ MIN_BLOCK_DRAWS = 50
 
 
 class DataDependentMixture(NamedTuple):
-    """Probabilities of the estimator of equation 9 at new rows."""
+    """Class probabilities at new rows, by the estimator of equation 9 of Blanchard (1999)."""
 
     probability: np.ndarray
     """(m, K) probability of each of the K ``classes`` for each of the m new rows."""
@@ -49,9 +49,9 @@ class DataDependentMixture(NamedTuple):
     classes: np.ndarray
     """(K,) sorted labels of the classes."""
     ess: float
-    """Effective fraction of the draws under the importance weights of the global prior, averaged over blocks of stages.
+    """Effective fraction of the draws, in (0, 1], under the importance weights of the global prior.
 
-    The smallest one of the new rows; 1 if no weights are needed."""
+    The mean over blocks of stages, at the new row where it is smallest; 1 if no weights are needed."""
 
 
 def data_dependent_mixture(
@@ -92,13 +92,13 @@ def data_dependent_mixture(
         With a ``max_depth``: trivial divisions never run out.
     splitting : {"global", "local"}, default "global"
         Prior on the splits of a structure, that is a tree shape with the feature of each split. "global": all divisions
-        of the rows by the structure are equally likely. "local": at each node all divisions of the node's rows are
-        equally likely, the distribution omega of the same section.
+        of the rows by the structure (splittings) are equally likely. "local": at each node all divisions of the node's
+        rows are equally likely, the distribution omega of [1]_.
     feature_weights : array of shape (p,), optional
         Weights of the features, >= 0. Default: equal.
     together : bool, default False
         If True, all new rows count as points simultaneously, which takes one sum instead of m. Theorem 3 then holds
-        with ``N + m`` instead of ``N + 1`` in its logarithm.
+        with ``N + m`` instead of ``N + 1`` in its logarithm; N is the number of rows of X.
     engine : {"exact", "smc"}, default "exact"
         "smc": populations of trees under the local prior (`pactree_mcmc.progressive_mixture`), weighted by the ratio of
         the two priors within blocks of neighbouring stages with 50 draws or more (a bias of the order of one over
@@ -209,7 +209,10 @@ def _read_mixture_data(X: Any, y: Any, X_new: Any, estimation: Any, classes: Any
 
 
 def _read_mask(estimation: Any, n: int) -> np.ndarray:
-    """Check the argument ``estimation``, and return a mask (n,) of the rows of E, which may have no row or all."""
+    """Return a mask (n,) of the rows of E from ``estimation``, a mask or a fraction; a mask may select no row or all.
+
+    A fraction selects the last rows. Raise a ValueError if ``estimation`` is None.
+    """
     if estimation is None:
         raise ValueError("estimation is None; give a boolean mask (n,) of the rows of E, or a fraction in (0, 1).")
     if n == 0:
@@ -222,7 +225,7 @@ def _read_mask(estimation: Any, n: int) -> np.ndarray:
 def _described_columns(table: Table, rows: np.ndarray) -> Columns:
     """Return the description (names, kinds) of the columns of a table, also if it has fewer than two rows.
 
-    ``rows`` are its rows as numbers. If there are fewer than two, rows of zeros are added, which a description needs.
+    ``rows`` (n, p) are its rows as numbers. If n < 2, two rows of zeros are described too, since one row is too few.
     """
     if len(rows) > 1:
         return describe_columns(table, None)
@@ -244,12 +247,12 @@ def _finite_numbers(table: Table) -> np.ndarray:
 
 
 def _model_with_points(sample: MixtureData, new: np.ndarray, tree_prior: Any, splits: LocalCuts) -> TreeModel:
-    """Return the model of the training rows and the new rows, which have weight zero and only add possible cuts.
+    """Return the model of the training rows and the rows ``new`` (m, p), which have weight zero and only add cuts.
 
-    A copy of the first new row is added for each class, so that the model has all classes, and one more, so that it has
-    at least two rows. The copies are in E, so that E is not empty, and have weight zero, so that they do not change
-    leaf values. Copies add no cuts. If there are no training rows, the new rows and copies have the weight TINY_WEIGHT,
-    since some row must have a positive one.
+    The new rows are in S, with any label. A copy of the first one is added for each class, so that the model has all
+    classes, and one more, so that it has at least two rows. The copies are in E, so that E is not empty, and have
+    weight zero, so that they do not change leaf values. They add no cuts. If there are no training rows, the new rows
+    and copies have the weight TINY_WEIGHT, since some row must have a positive one.
     """
     n_copies = len(sample.classes) + 1
     points = np.vstack([new, new[:1].repeat(n_copies, axis=0)])
@@ -269,11 +272,12 @@ def _model_with_points(sample: MixtureData, new: np.ndarray, tree_prior: Any, sp
 def _mixture_by_populations(
     model: TreeModel, sample: MixtureData, new: np.ndarray, splitting: str, sizes: tuple[int, int, int], rng: Any
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the mixture at new rows by populations of trees (sequential Monte Carlo) under the local prior.
+    """Compute the mixture at ``new`` rows (m, p) by populations of trees (sequential Monte Carlo), local prior.
 
-    If ``splitting`` is "global", draws have importance weights: the prior with ``splitting="global"`` divided by the
-    local one. ``sizes`` are the numbers of chains, draws and particles. Returns probabilities (m, K), their standard
-    errors (m, K) from the variance between chains, and the effective fraction of draws, averaged over blocks.
+    ``model`` is the one of `_model_with_points` for the same rows. If ``splitting`` is "global", draws have importance
+    weights: the prior with ``splitting="global"`` divided by the local one. ``sizes`` are the numbers of chains, draws
+    per chain and particles. Returns probabilities (m, K), their standard errors (m, K) from the variance between
+    chains, and the effective fraction of draws, averaged over blocks.
     """
     chains, draws, particles = sizes
     post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
@@ -299,9 +303,8 @@ def blocks_of_stages(stage: np.ndarray) -> list[np.ndarray]:
     """Divide draws into blocks of whole neighbouring stages, each with at least 50 draws; return indices by block.
 
     ``stage`` (draws,) is the stage of each draw, in ascending order; each stage adds rows of S to the posterior from
-    which it draws trees. Fewer than 100 draws are one block. Importance weights are divided by their mean over a block.
-    With only the few draws of a single stage this mean would vary too much, and a single draw would always have weight
-    one.
+    which it draws trees. Fewer than 100 draws are one block. Importance weights are divided by their mean over a block,
+    which would vary too much over the few draws of one stage. A block of one draw would always give it weight one.
     """
     ends = np.flatnonzero(np.diff(stage)) + 1
     starts = [0]

@@ -132,7 +132,7 @@ def compare_models(
 
 
 def _read_models(models: Any) -> dict[str, Any]:
-    """Check that ``models`` has models or posteriors of the same data, and return it as a dictionary."""
+    """Return ``models`` as a dictionary, or raise a TypeError or ValueError if `compare_models` cannot compare them."""
     from exact import ExactPosterior, VisitedPosterior
 
     if not isinstance(models, Mapping):
@@ -181,7 +181,7 @@ def solve_if_small(model: TreeModel, max_cells: int) -> Any:
 def _sample_with_warning(
     name: str, model: TreeModel, draws: int, work: Any, source: Any, progress: bool
 ) -> SampledPosterior:
-    """Sample a model with the default run, and warn in one line, with its name, if the run has not converged."""
+    """Sample a model, and warn in one line, with its name, if the run has not converged; arguments as of `sample`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         post = sample(model, draws, work=work, rng=source, progress=progress)
@@ -194,8 +194,8 @@ def _sample_with_warning(
 def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:
     """Return the row of the table of `compare_models` for one posterior, by column, without predictions.
 
-    The columns are log_evidence, elpd_loo and others, which are explained there, but not "probability". ``draws`` trees
-    are drawn from an exact posterior for leave-one-out.
+    The columns are log_evidence, elpd_loo and others, which are explained there, but not "probability". For
+    leave-one-out, ``draws`` trees of an exact posterior are drawn from ``source``; a sampled one has its draws.
     """
     is_sampled = isinstance(post, SampledPosterior)
     evidence, error = _sampled_evidence(post) if is_sampled else (_exact_evidence(post), 0.0)

@@ -172,7 +172,7 @@ def _load_or_sample(args: argparse.Namespace) -> pt.SampledPosterior:
 
 
 def _is_saved(path: str) -> bool:
-    """Return True if a file or folder is a saved run, by its first bytes or its suffix."""
+    """Return True if ``path`` is a saved run: a folder, or a file with the first bytes or the suffix of one."""
     if Path(path).is_dir():
         return True
     with open(path, "rb") as file:
@@ -266,7 +266,10 @@ def _rows_to_fit(args: argparse.Namespace, table: CsvTable, names: list[str]) ->
 
 
 def _features_of_new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
-    """Return the columns of the model, with values of the same kind, from the file with the rows to predict."""
+    """Return the columns of the model, with values of the same kind, from the file with the rows to predict.
+
+    Missing values are an error unless the model was fitted with --missing branch.
+    """
     columns, names = model.columns, list(model.columns.names)
     table.check_names(names, "a column of the model")
     if not model.columns.branches:
@@ -291,9 +294,9 @@ def _sample(args: argparse.Namespace, model: pt.TreeModel) -> pt.SampledPosterio
 
 @contextmanager
 def _collected_notes() -> Iterator[list[str]]:
-    """Collect the warnings of the body, and print them on standard error at its end.
+    """Collect the warnings of the body that users should see (UserWarning), and print them on stderr at its end.
 
-    Yields the list that contains the warnings afterwards, with arguments of functions replaced by options.
+    Yields the list that contains them afterwards, with arguments of functions replaced by options.
     """
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
@@ -305,7 +308,7 @@ def _collected_notes() -> Iterator[list[str]]:
 
 
 def _check_output_folder(path: str | None) -> None:
-    """Raise an error if the folder of an output file does not exist or is not writable; called before the run."""
+    """Raise a BadTable if the folder of an output file does not exist or is not writable; do nothing for None."""
     folder = None if path is None else Path(path).resolve().parent
     if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise BadTable(f"--out {path}: the folder {folder} does not exist or cannot be written to; make it first")
@@ -442,7 +445,7 @@ def _for_json(value: Any) -> Any:
 
 
 def _write_pictures(post: pt.SampledPosterior, folder: str) -> list[str]:
-    """Write pictures of the posterior, the best tree and the typical tree into a folder, and return their paths."""
+    """Write PNG pictures of the posterior, the best and the typical tree into ``folder``, and return their paths."""
     import matplotlib as mpl
 
     mpl.use("Agg")

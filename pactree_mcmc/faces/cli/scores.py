@@ -20,11 +20,11 @@ MIN_FIXED_POINT = 0.1
 
 
 def target_to_compare(table: CsvTable, name: str | None, model: pt.TreeModel) -> np.ndarray | None:
-    """Return y (n,) of the rows to predict: indices of classes, or numbers; None if there is nothing to compare with.
+    """Return y (n,) of the rows to predict, float64: indices of classes, or numbers; None if it cannot be compared.
 
-    The value is NaN where the file has none, and -1 for a label that is not a class of the model. A warning says how
-    many rows these are, and whether the model has another target. If ``name`` is a feature of the model, raise a
-    UsageError.
+    That is so if ``name`` is None or not a column, or has no values or none of the classes. A value is NaN if the file
+    has none, and -1 for a label that is not a class of the model. A warning says how many rows these are, and whether
+    the model has another target. If ``name`` is a feature of the model, raise a UsageError.
     """
     if name is None or name not in table.frame.columns:
         return None

@@ -192,9 +192,10 @@ class CsvTable:
         return np.array([None if field is None else field.translate(swapped) for field in text], dtype=object)
 
     def _refuse_text(self, name: str, is_bad: np.ndarray, advice: str, holds: str = "numbers") -> None:
-        """Raise an error about the first field of a column for which ``is_bad`` (n,) is True.
+        """Raise a BadTable about the first field of a column for which ``is_bad`` (n,) is True.
 
-        The message says which option reads such text. ``holds`` says what the column has otherwise.
+        The message says which option reads text like a number or a date, otherwise ends with ``advice``. ``holds`` says
+        what the column has otherwise.
         """
         row = int(np.argmax(is_bad))
         value = str(self.frame[name].iloc[row])
@@ -295,7 +296,10 @@ def _encoding_advice(start: bytes) -> str:
 
 
 def _check_header(path: str, line: int, header: list[str], separator: str) -> None:
-    """Raise an error if a column has no name, two have the same name, or the file has another separator."""
+    """Raise a BadTable if a column has no name, two have the same name, or the file has another separator.
+
+    ``path`` and ``line`` (of the header) are for the message.
+    """
     other = next((c for c in ";\t|," if c != separator and len(header) == 1 and c in header[0]), None)
     if other:
         raise BadTable(f"{path} has one column, {header[0][:40]!r}; give --separator {other!r}")

@@ -34,7 +34,7 @@ MIN_FOUR_BYTE_VALUES = 1 << 16
 
 
 def random_table(n: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Return random rows (n, columns) and a random number y (n,) for each row."""
+    """Return random rows (n, columns) and a random number y (n,) for each row, the same at each call."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, columns)).round(1 if n < 1000 else 12)
     return X, X[:, 0] + rng.normal(size=n)

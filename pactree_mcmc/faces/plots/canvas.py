@@ -88,9 +88,9 @@ class TreeCanvas:
         self._set_scale(ax, np.array([max(width, self.column), -bottom]) + 2.0 * DRAWING_MARGIN)
 
     def _set_scale(self, ax: Axes | None, size: np.ndarray) -> None:
-        """Set ``ax`` (a new figure if None) and ``scale``, and the limits of the axes around ``middle``.
+        """Set the attributes ``ax`` (a new figure if None) and ``scale``, and the limits of the axes.
 
-        ``size`` (2,) is the width and height of the drawing in inches.
+        ``size`` (2,) is the width and height of the drawing in inches; its middle is the attribute ``middle``.
         """
         import matplotlib.pyplot as plt
 
@@ -133,7 +133,7 @@ class TreeCanvas:
             self.text_box(self.x[node], self.y[node], width, self.height, "\n".join(self.lines[node]), color)
 
     def draw_edge(self, node: int, child: int, word: str = "", **kwargs: Any) -> None:
-        """Draw the line from a node to its child, with ``word`` (such as "yes") at the bend."""
+        """Draw the line from a node down, across and down to its child, with ``word`` (such as "yes") at the bend."""
         x, foot = self.x[node], self.y[node] - self.height
         bend = foot - LEVEL_GAP / 2.0
         line: dict[str, Any] = {"color": "0.55", "linewidth": 0.9, "zorder": 0, "solid_joinstyle": "miter", **kwargs}
@@ -162,8 +162,8 @@ class TreeCanvas:
 def slot_layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the nodes in preorder, and the horizontal position (in slots) and the depth of every node.
 
-    ``children`` are the children of each node, of which 0 is the root. Nodes without children have one slot each. The
-    others are in the middle above their first and last child.
+    ``children`` are the children of each node, of which 0 is the root. Nodes without children have one slot each, the
+    first one at 0.5. The others are in the middle above their first and last child.
     """
     x, depth = np.zeros(len(children)), np.zeros(len(children), dtype=np.int64)
     order, pending, n_slots = [], [0], 0
@@ -188,7 +188,7 @@ def class_label(label: Any) -> str:
 def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]:
     """Return text such as "age <= 30, weight > 5" as at most ``most_lines`` lines of about ``line_letters`` letters.
 
-    No line ends between a sign such as ≤ and its threshold.
+    No line ends between a sign such as ≤ and its threshold, however long. "..." stands for text that does not fit.
     """
     words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
     # letters of the longest threshold with its sign

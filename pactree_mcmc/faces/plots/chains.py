@@ -119,7 +119,7 @@ def plot_ranks(
 
 
 def _two_axes(axes: Sequence[Axes] | np.ndarray | None) -> np.ndarray:
-    """Return the two axes that the caller gave, or those of a new figure, as an array (2,)."""
+    """Return the two axes that the caller gave, or those of a new figure, as an array (2,); raise if not two."""
     import matplotlib.pyplot as plt
 
     pair: Any = plt.subplots(2, 1, figsize=(7.0, 5.5), layout="constrained")[1] if axes is None else axes
@@ -130,7 +130,10 @@ def _two_axes(axes: Sequence[Axes] | np.ndarray | None) -> np.ndarray:
 
 
 def _traced_quantities(posterior: SampledPosterior, axes: np.ndarray) -> Iterator[tuple[Any, str, np.ndarray]]:
-    """Yield axes, name and values (chains, draws) of the log posterior and of the number of leaves."""
+    """Yield axes, name and values (chains, draws), first of the log posterior, then of the number of leaves.
+
+    ``axes`` (2,) belong to these two. Write "no draws" into them if there are none.
+    """
     scalars = scalars_by_draw(posterior)
     values = (scalars["log_prior"] + scalars["log_score"], scalars["n_leaves"])
     for ax, name, value in zip(axes, ("log posterior", "number of leaves"), values, strict=True):
@@ -275,7 +278,7 @@ def plot_split_frequencies(
 def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> None:
     """Draw a point for each cell and split of ``support``: its exact probability across, its frequency in the draws up.
 
-    Bars are two Monte-Carlo standard errors.
+    ``support`` is that of the sampled posterior. Bars are two Monte-Carlo standard errors.
     """
     exact_support = truth.support(0.0)
     probability_of = dict(zip(exact_support.key, exact_support.probability, strict=True))

@@ -201,7 +201,7 @@ def _draw_curves(
 
 
 def _set_axis_limits(ax: Axes, axis: FeatureAxis, values: np.ndarray) -> None:
-    """Set the limits of the axes to the range of the feature ``axis``, and of ``values`` with a margin."""
+    """Set the horizontal limits to the range of the feature ``axis``, the vertical ones to ``values`` and a margin."""
     low, high = float(values.min()), float(values.max())
     # means of equal predictions differ in their last digits
     margin = 0.07 * (high - low) if high - low > 1e-9 * max(abs(high), abs(low)) else 0.5
@@ -450,7 +450,7 @@ def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = No
 
 
 def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
-    """Draw the mean survival function of each of the first rows, with its band."""
+    """Draw the mean survival function of each of the first eight rows, with its credible band."""
     order = np.argsort(survival.times, kind="stable")
     times = survival.times[order]
     for i in range(min(len(survival.mean), MAX_CHAINS_IN_LEGEND)):
@@ -460,7 +460,7 @@ def _draw_survival_curves(ax: Axes, survival: Survival) -> None:
 
 
 def _draw_kaplan_meier(ax: Axes, calibration: SurvivalCalibration) -> None:
-    """Draw the Kaplan-Meier curve of each of the first groups with its band, and dashed the mean curve of the model."""
+    """Draw Kaplan-Meier curves and bands of the first eight groups, and dashed the mean curves of the model."""
     for g in range(min(len(calibration.names), MAX_CHAINS_IN_LEGEND)):
         curve, here = calibration.curve(g), calibration.group == g
         time = np.append(0.0, curve.time)

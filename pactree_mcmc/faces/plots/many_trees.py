@@ -118,7 +118,7 @@ class TreeEdges(NamedTuple):
     ends: np.ndarray
     """(m, 2, 2): mean position of the rows, in (0, 1), and depth, first of the upper, then of the lower node."""
     tree: np.ndarray
-    """(m,) int64: index of the tree among those that were asked for."""
+    """(m,) int64: index of the tree in ``numbers`` of `_tree_edges`."""
     feature: np.ndarray
     """(m,) int64: feature that the upper node splits on."""
     depth: int
@@ -126,7 +126,7 @@ class TreeEdges(NamedTuple):
 
 
 def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
-    """Return the edges of the distinct trees ``numbers``, between nodes with training rows.
+    """Return the edges between nodes with training rows, of the distinct trees of ``post`` with indices ``numbers``.
 
     The position of a node is the mean position of its training rows, as a fraction of all. The rows are sorted by the
     leaves, from left to right, of the last of these trees.
@@ -166,8 +166,8 @@ def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
 def _draw_edges(ax: Axes, post: SampledPosterior, edges: TreeEdges, counts: np.ndarray, opacity: float) -> list[Any]:
     """Draw the edges of trees, and return the lines of a legend of their colours.
 
-    ``counts`` is how often each tree was drawn; edges of trees that were not drawn are left out. ``opacity`` is that of
-    an edge of one draw; an edge of n draws has 1 - (1 - opacity)^n.
+    ``counts`` (trees,) is how often each tree was drawn, 0 for a tree whose edges are left out. ``opacity`` is that of
+    an edge of one draw; an edge of n draws has 1 - (1 - opacity)^n. The most frequent features have their own colours.
     """
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba

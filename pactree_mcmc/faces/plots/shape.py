@@ -268,7 +268,10 @@ def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
 
 
 def _consensus_node_lines(tree: ConsensusTree, node: int) -> list[str]:
-    """Return the conditions of a node in a few lines, its support, its rows, and its prediction."""
+    """Return the conditions of a node in a few lines, its support (not of the root), its rows, and its prediction.
+
+    Listed are the most probable class of two, all of up to six, and the two most probable of more.
+    """
     lines = wrap_conditions(tree.words[node], 24, 4)
     lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
     if tree.value is None or tree.classes is None:

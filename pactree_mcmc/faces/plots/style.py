@@ -127,7 +127,7 @@ def check_sampled(posterior: Any) -> None:
 
 
 def feature_number(model: TreeModel, feature: Any) -> int:
-    """Return the index of a feature that is named by its name or index."""
+    """Return the index of a feature from its name or index; raise a ValueError if it is unknown."""
     names = list(model.columns.names)
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
@@ -138,7 +138,10 @@ def feature_number(model: TreeModel, feature: Any) -> int:
 
 
 def output_column(model: TreeModel, label: Any) -> int:
-    """Return the column, in predictions, of the class or output ``label``; if None, the last class or first output."""
+    """Return the column, in predictions, of the class or output ``label``; if None, the last class or first output.
+
+    Raise a ValueError if ``label`` is unknown, or given for a regression with one output.
+    """
     labels = output_names(model)
     if model.classes_ is None and len(labels) == 1 and label is not None:
         raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")

@@ -48,7 +48,7 @@ class FeatureAxis(NamedTuple):
 
 
 class FeaturePlane(NamedTuple):
-    """Two features that vary, and rows with their values: one or more in each rectangle."""
+    """Two features that vary, and rows in which they do: m >= 1 rows in each rectangle of the plane."""
 
     x: FeatureAxis
     y: FeatureAxis
@@ -56,7 +56,7 @@ class FeaturePlane(NamedTuple):
     """(len(y) * len(x) * m, p) rows of numbers, m for each rectangle, by y, then by x."""
 
     def grid(self, values: np.ndarray) -> np.ndarray:
-        """Return values of the rows, one for each rectangle, as an array (len(y), len(x))."""
+        """Return ``values``, one for each rectangle, by y, then by x, as an array (len(y), len(x))."""
         return values.reshape(len(self.y.middles), len(self.x.middles))
 
 
@@ -226,7 +226,7 @@ def label_categories(axis: Any, nominal: FeatureAxis) -> None:
 
 
 def feature_pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
-    """Return the indices of two different features that are named by names or indices."""
+    """Return the indices of two features, given by names or indices; raise a ValueError unless they are different."""
     if isinstance(features, str) or len(features) != 2:
         raise ValueError(f"features is {features!r}; give two names or indices.")
     x, y = (style.feature_number(model, one) for one in features)
@@ -279,7 +279,7 @@ def feature_plane(
 
 
 def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
-    """Return rows of numbers with the labels of categories in place of their numbers, for methods that take X."""
+    """Return ``rows`` (n, p) of numbers with the labels of categories in place of their numbers, as X of methods."""
     if not model.columns.is_nominal.any():
         return rows
     out = rows.astype(object)
@@ -293,10 +293,10 @@ def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
 def draw_surface(
     ax: Any, plane: FeaturePlane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]
 ) -> Any:
-    """Draw the rectangles of a plane in the colours of ``values``, a colour bar and the names of features.
+    """Draw the rectangles of a plane in the colours of ``values``, a colour bar labelled ``name``, and axis labels.
 
-    ``colors`` is the name of a colour map, ``limits`` are the ends of its scale (None: those of the values). Return
-    matplotlib's mesh of the rectangles.
+    ``values`` are one for each rectangle, as of `FeaturePlane.grid`. ``colors`` is the name of a colour map, ``limits``
+    are the ends of its scale (None: those of the values). Return matplotlib's mesh of the rectangles.
     """
     x, y, (low, high) = plane.x.edges, plane.y.edges, limits
     mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)
@@ -326,9 +326,9 @@ def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
 
 
 def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh: Any) -> None:
-    """Draw training rows as points, in the colours of ``mesh``, or white if that is None.
+    """Draw up to 1,000 training rows as points, in the colours of ``mesh``, or white if that is None.
 
-    The colour of a row is its y (the first of several outputs), or 1 if its class is that of ``column`` and 0
+    The colour of a row is its y (``column`` is the output drawn), or 1 if its class is that of ``column`` and 0
     otherwise. Rows with one category are spread at random within it.
     """
     rows = evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS)
@@ -336,6 +336,8 @@ def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + jitter * [plane.x.labels is not None, plane.y.labels is not None]
     values = model.target.values[rows].reshape(len(rows), -1)
-    color_value = values[:, 0] if model.classes_ is None else (values[:, 0] == column).astype(float)
+    # a leaf of the user may predict more outputs than y has columns
+    output = column if column < values.shape[1] else 0
+    color_value = values[:, output] if model.classes_ is None else (values[:, 0] == column).astype(float)
     colors = {"color": "white"} if mesh is None else {"c": color_value, "cmap": mesh.cmap, "norm": mesh.norm}
     ax.scatter(*place.T, s=14, edgecolors="0.6" if mesh is None else "white", linewidths=0.6, **colors)

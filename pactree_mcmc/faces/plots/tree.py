@@ -116,7 +116,8 @@ class TreeDrawing(TreeCanvas):
     """A `Tree` on a canvas: boxes of the splits, space for the leaves, and the lines between them.
 
     If ``panel`` is positive, all leaves are at one height with ``panel`` inches below them, and ``side`` inches for an
-    axis are left of them. Subtrees below ``max_depth`` are left out; ``cut`` are the nodes at which they begin.
+    axis are left of them. Subtrees below ``max_depth`` are left out; ``cut`` are the nodes at which they begin, and
+    ``leaves`` the leaves of the tree that are drawn, in ascending order.
     """
 
     def __init__(
@@ -223,7 +224,7 @@ def _lines_of_split(tree: Tree, node: int) -> list[str]:
 
 
 def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
-    """Return the lines of text of each leaf: its prediction, and its rows if they are known."""
+    """Return the lines of text of each of ``leaves`` (node indices): its prediction, and its rows if they are known."""
     predictions = leaf_lines(tree, min_digits=4)
     if tree.words is not None:
         predictions = [
@@ -320,7 +321,7 @@ def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
     """Return the tree with the numbers of training rows of all nodes, counted with weights, and with values.
 
     If it has no values, or those of another number of classes, values are the means of y, or the fractions of classes,
-    of the rows of each node. ``leaf`` (n_rows,) is the leaf of each training row.
+    of the rows of each node. ``leaf`` (n_rows,) is the node index of the leaf of each training row.
     """
     weight, y = model.target.weights, model.target.values
     outputs = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)
@@ -339,7 +340,8 @@ def _weights_by_leaf_and_group(
 ) -> np.ndarray:
     """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n).
 
-    ``leaf``, ``group`` and ``weight`` have an entry for each row: its leaf, its group and its weight.
+    ``leaf``, ``group`` (0..n - 1) and ``weight`` have an entry for each row. ``leaf`` and the ascending ``leaves`` are
+    node indices.
     """
     place = np.searchsorted(leaves, leaf)
     return np.bincount(place * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
@@ -361,8 +363,9 @@ def _draw_histograms(
 ) -> str:
     """Draw a histogram of y on its side below each leaf, with one axis of y at the left. Return the scale as text.
 
-    ``leaf``, ``y``, ``weight`` and ``event`` have an entry for each row. The weight of rows with ``event`` True is
-    dark, that of the others light. A line marks the value of the leaf in column ``output``.
+    ``leaf`` (node index), ``y`` (the output shown), ``weight`` and ``event`` have an entry for each row. The weight of
+    rows with ``event`` True is dark, that of the others (censored) light. A line marks the leaf's value, column
+    ``output``. The text is such as "longest bar: 12 rows".
     """
     low, high = float(y.min()), float(y.max())
     if low == high:

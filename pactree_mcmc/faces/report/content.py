@@ -167,7 +167,7 @@ def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[
     """Return a dictionary that says if the draws can be trusted.
 
     "level" is "good" or "doubt", "head" a heading, "lines" the reasons as sentences, and "figures" the criteria of
-    convergence that fail, with their numbers.
+    convergence that fail, with their numbers. With ``truth``, a line has the distance of the numbers of leaves from it.
     """
     objections = check_convergence(draws)
     figures = [line for line in objections[1:] if re.search(r": R-hat |^and .* more of ", line)]
@@ -194,7 +194,7 @@ def _pad_to_one_length(*distributions: np.ndarray) -> list[np.ndarray]:
 
 
 def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each likely number of leaves (probability .005 or more), in ascending order.
+    """Return a dictionary for each of up to 24 numbers of leaves, probable (.005 or more) in draws or truth, ascending.
 
     It has the number, ``leaves``, its ``probability`` in the draws, and the ``exact`` one or None.
     """
@@ -210,8 +210,8 @@ def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[d
 def _inclusion_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
     """Return a dictionary for each of the most frequent features, the most probable first.
 
-    It has the index and the name of the feature, the probability that a tree splits on it, the probability that the
-    root does, and the exact inclusion probability or None.
+    It has the index ``feature`` and the ``name``, the ``probability`` that a tree splits on it, the probability
+    ``at_root`` that the root does, and the ``exact`` inclusion probability or None.
     """
     sampled = draws._feature_inclusion()
     order = np.argsort(-sampled, kind="stable")[:MAX_FEATURES]
@@ -247,7 +247,7 @@ def _shape_tree(shape: Shape) -> dict[str, Any]:
 
 
 def _exact_cell_probabilities(keys: list[tuple[int, ...]], truth: Posterior | None) -> list[float] | None:
-    """Return the exact probabilities of the cells with these ``keys``, 0 for a cell that no tree has.
+    """Return the exact probabilities of the cells with these ``keys`` (of `Support`), 0 for a cell that no tree has.
 
     None if ``truth`` is None, or has no exact probabilities of cells.
     """
@@ -302,7 +302,7 @@ def has_path_probabilities(truth: Posterior | None) -> bool:
 
 
 def _last_conditions(draws: SampledPosterior, paths: CommonPaths) -> list[str]:
-    """Return the condition of the last split of each path, as text.
+    """Return the condition of the last split of each path, as text ("all rows" for path 0).
 
     A cut that differs between trees is given as its median, with its 90 % interval in brackets.
     """
@@ -355,7 +355,7 @@ def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> li
 
 
 def _first_lines(text: str) -> str:
-    """Return the first MAX_TREE_LINES lines of the text of a tree, each cut, and the number of lines left out."""
+    """Return the first MAX_TREE_LINES lines of the text of a tree, each truncated, and the number of lines left out."""
     lines = text.splitlines()
     more = len(lines) - MAX_TREE_LINES
     first_lines = [truncate(line, MAX_CONDITIONS_LENGTH) for line in lines[:MAX_TREE_LINES]]
@@ -436,7 +436,10 @@ def _traces(draws: SampledPosterior) -> list[dict[str, Any]]:
 
 
 def _model_facts(post: Posterior, draws: SampledPosterior) -> list[tuple[str, str]]:
-    """Return the model and the run as pairs of a name and a text."""
+    """Return facts about the model and the run as pairs of a name and a text.
+
+    ``post`` is the posterior of the report, and ``draws`` its draws: the same object if ``post`` is sampled.
+    """
     model = draws.model
     facts = [
         ("data", words.data_line(model)),

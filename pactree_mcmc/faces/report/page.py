@@ -71,7 +71,7 @@ def environment() -> Environment:
 
 
 def _without_unprintable(value: Any) -> Any:
-    """Return ``value`` as text without unprintable characters. HTML from the templates stays as it is."""
+    """Return ``value`` as text, U+FFFD in place of unprintable characters. HTML from the templates stays as it is."""
     return value if hasattr(value, "__html__") else printable(str(value))
 
 
@@ -113,7 +113,7 @@ def render_page(content: dict[str, Any], title: str) -> str:
 
 
 def _curve_heads(content: dict[str, Any]) -> list[str]:
-    """Return the heads of the columns of curves: the names of the outputs."""
+    """Return the heads of the columns of curves, one for each output: such as "P(yes)" for a class, or "mean price"."""
     if content["classes"] is not None:
         return [f"P({name})" for name in content["outputs"]]
     names = content["outputs"] if content["n_outputs"] > 1 else [content["target"]]
@@ -155,10 +155,10 @@ def _fit_condition(condition: str, max_characters: int) -> str:
 
 
 def map_marks(points: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the marks of a map of trees with places in pixels and scales, and the places of the letters of modes.
+    """Return the ``size`` of a map of trees, its ``marks``, and ``letters`` of modes (clusters of trees), in pixels.
 
-    ``points`` are those of `report_content`. A mark is (point, x, y, scale), a letter (mode, x, y). There are letters
-    only if there are several modes, which are clusters of trees.
+    ``points`` are those of `report_content`. A mark is (point, x, y, scale); the scale of its size grows from 1 to 3
+    with the number of draws. A letter is (mode, x, y). There are letters only if there are several modes.
     """
     inner = MAP_SIZE - 2 * MAP_MARGIN
     x = np.array([MAP_MARGIN + inner * round(point["x"], 4) for point in points])
@@ -179,10 +179,10 @@ def mode_letter(mode: int) -> str:
 
 
 def trace_lines(quantity: dict[str, Any]) -> dict[str, Any]:
-    """Return the trace of one quantity as points of SVG lines, a line for each chain, in pixels.
+    """Return the trace of one quantity as ``lines``, the points of an SVG line for each chain, in pixels.
 
-    ``quantity`` has its name, the numbers of the draws shown, and the values of each chain at these draws. The
-    dictionary also has the name, the range of the values as text (``ends``), and the size.
+    ``quantity`` is one of `report_content`: its name, the numbers of the draws shown, and the values of each chain at
+    these draws. The dictionary also has the name, the range of the values as text (``ends``), and the size.
     """
     draws, chains = quantity["draws"], quantity["chains"]
     finite_values = chains[np.isfinite(chains)]

@@ -42,7 +42,7 @@ def features_sentence(target: str, inclusion: list[dict[str, Any]], effects: lis
 
 
 def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
-    """Return a sentence with the uppermost cuts of a shape and their intervals."""
+    """Return a sentence with up to three cuts of ordered features nearest the root of a shape, and their intervals."""
     cuts = []
     for line in shape.splits.sort_values("depth", kind="stable").itertuples():
         if np.isfinite(line.cut):
@@ -63,7 +63,7 @@ def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
 
 
 def leaf_count_sentence(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
-    """Return sentences with the 90 % range of the number of leaves, and the number of clusters or shapes of trees."""
+    """Return sentences with the 90 % range of the number of leaves, and the number of clusters, or of shapes if 1."""
     pmf = draws.n_leaves_pmf()
     low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))
     span = f"{low}" if low == high else f"{low} to {high}"

@@ -192,8 +192,8 @@ def _cut_interval(post: SampledPosterior, splits: list[int]) -> tuple[float, flo
 def _sort_paths(listed: np.ndarray, parent: np.ndarray, probability: np.ndarray, feature: np.ndarray) -> np.ndarray:
     """Return the paths ``listed`` with parents first, and the children of a path by feature, then by split.
 
-    Features and splits have decreasing probability, and the two sides of a split are neighbours. ``parent``,
-    ``probability`` and ``feature`` (that of the last split) have an entry for each of all paths.
+    Paths are indices, ``listed`` ascending. Features and splits have decreasing probability, and the two sides of a
+    split are neighbours. ``parent``, ``probability`` and ``feature`` (of the last split) have an entry for every path.
     """
     below: dict[int, list[int]] = {}
     for i in listed[1:].tolist():
@@ -304,7 +304,7 @@ def pack_trees(
 
 
 def ordering_log_posterior(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray:
-    """Return the log posterior (n_distinct_trees,) by which trees are ordered.
+    """Return the log posterior (n_distinct_trees,) by which trees are ordered, nats, unnormalised.
 
     If trees have no common order (``credible_set`` is None), it is the mean over the draws of each tree.
     """
@@ -419,9 +419,10 @@ def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[i
 
 
 def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
-    """Return feature ``k`` for page.js: its name, its kind, its levels or categories, and if values may be missing.
+    """Return feature ``k`` for page.js: its ``name``, ``kind``, ``levels``, ``missing`` and ``twin``.
 
-    ``twin`` is True for an ordered feature of which training values are missing.
+    ``missing`` is True if values may be missing, ``twin`` if it is ordered and training values are. A nominal feature
+    has its ``categories`` too.
     """
     columns = post.model.columns
     kind, categories = columns.kind(k), columns.categories[k]

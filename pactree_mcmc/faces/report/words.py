@@ -65,16 +65,16 @@ def probability_text(p: float | None) -> str:
 
 
 def significant_digits(x: float | None, digits: int = 3) -> str:
-    """Return a number with ``digits`` significant digits, or a dash if it is not known."""
+    """Return a number with ``digits`` significant digits, a whole number from 1,000 on, or a dash if it is unknown."""
     if x is None or not math.isfinite(x):
         return NOT_KNOWN_TEXT
     return f"{x:,.0f}" if abs(x) >= 1000.0 else f"{x:.{digits}g}"
 
 
 def describe_model(model: TreeModel) -> dict[str, Any]:
-    """Return a dictionary with the number of rows, the features, the nominal ones, the classes, and the model as text.
+    """Return a dictionary with ``n_rows``, the ``features``, the ``nominal`` ones, the ``classes``, and the ``model``.
 
-    The features are given by name. The classes are None for a regression.
+    The features are given by name, the model as text. The classes are None for a regression.
     """
     return {
         "n_rows": model.n_rows,

@@ -106,7 +106,7 @@ class TrainingRows(NamedTuple):
 
 
 def default_work(n_rows: int) -> float:
-    """Return the default of ``work`` for this number of training rows.
+    """Return the default of ``work``: 8e7, times the square root of n_rows / 1000 above 1,000 training rows.
 
     ``work`` bounds the length of a run: it is about the number of rows that its moves visit in total.
     """
@@ -371,7 +371,7 @@ class BayesianTree(BaseEstimator):
         return choice
 
     def _sample(self, model: TreeModel, draws: int, work: float, seed: int, executor: Executor) -> SampledPosterior:
-        """Sample the posterior, and warn in one line if the chains do not agree. Other warnings are passed on."""
+        """Draw ``draws`` trees per chain, and warn in one line if the chains disagree. Other warnings are passed on."""
         chains, progress = int(self.chains), self.verbose > 0
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -102,7 +102,7 @@ def stated_split_prior(split_prior: Any, min_samples_leaf: Any, n_rows: int) -> 
 
 
 def _rows_in_leaf(min_samples_leaf: Any, n_rows: int) -> int:
-    """Return ``min_samples_leaf`` as a number of rows; a value in (0, 1) is a fraction of ``n_rows``."""
+    """Return ``min_samples_leaf`` as a number of rows; a value in (0, 1) is a fraction of ``n_rows``, rounded up."""
     if is_integer(min_samples_leaf):
         return check_count("min_samples_leaf", min_samples_leaf)
     fraction = as_number(min_samples_leaf)
@@ -114,7 +114,7 @@ def _rows_in_leaf(min_samples_leaf: Any, n_rows: int) -> int:
 
 
 def thin_split_prior(split_prior: Any, fraction: float) -> Any:
-    """Return the split prior for a random ``fraction`` of the rows, with ``min_leaf`` reduced in proportion."""
+    """Return the split prior for a random ``fraction`` of the rows: its ``min_leaf`` times this, rounded up."""
     least = getattr(split_prior, "min_leaf", 1)
     return split_prior if least == 1 or fraction == 1.0 else split_prior.with_min_leaf(math.ceil(fraction * least))
 
@@ -214,9 +214,9 @@ def _search_from(
 def choose_power(
     build: Callable[[Choice], TreeModel], choice: Choice, rng: Any = None, executor: Executor | None = None
 ) -> Choice:
-    """Return ``choice`` with the power of the likelihood that gives left-out rows the highest density.
+    """Return ``choice`` with the power in POWER_GRID that gives left-out rows the highest density.
 
-    See Grünwald (2012); formulas, section 12.6.
+    Arguments are as of `choose_by_evidence`. See Grünwald (2012); formulas, section 12.6.
     """
     choices = [choice._replace(power=power) for power in POWER_GRID]
     return _best_left_out(build, choices, np.random.SeedSequence([rng, 1]), executor)
@@ -272,9 +272,9 @@ def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGam
 
 
 def search_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
-    """Return the choices with which searches start: the first one, and others of less noise and larger trees.
+    """Return the choices with which searches of a regression start: ``first``, and two of less noise and larger trees.
 
-    ``trees`` is the grid of tree priors, and ``variance`` the variance of y.
+    ``trees`` is the grid of tree priors, by growing trees, and ``variance`` the variance of y.
     """
     larger = trees[min(START_PRIOR_INDEX, len(trees) - 1)]
     return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in START_NOISE)]
