@@ -355,7 +355,7 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def ordered_score(s: Any, n: int, params: Any) -> float:
-    """Return the `OrderedClasses` score. ``s``: weights by label; ``params``: strength, class indices in their order."""
+    """Return the `OrderedClasses` score. ``s``: weights by label; ``params``: strength, class indices in order."""
     strength, in_later, score = params[0], 0.0, 0.0
     for j in range(n):
         in_later += s[j]
