@@ -128,10 +128,10 @@ def put_into_list(chains: Any, i: int, chain: Any) -> None:
 
 @jit
 def grow_prior(chain: Any, node: int) -> int:
-    """Draw the rest of a chain's tree from a branching process, in preorder, from ``node`` on.
+    """Draw the rest of a compiled chain's tree from a branching process, in preorder, from ``node`` on.
 
-    Return NONE if the tree is complete, or the node at which the chain had no free nodes left. The caller then adds
-    some and calls again.
+    Return NONE (-1) if the tree is complete, or the node at which the chain had no free nodes left. The caller then
+    adds some and calls again.
     """
     model, state, root = chain.model, chain.state, np.int64(0)
     while node != NONE:
@@ -264,7 +264,8 @@ class Repetition:
         )
 
     def enter(self, start: int, stop: int, stage: int) -> None:
-        """Add the examples ``start`` to ``stop - 1`` to all trees.
+        """Add the examples ``start`` to ``stop - 1``, in the order of entering, to all trees, at stage number
+        ``stage``, from 1.
 
         Each tree of a population is then reweighted by exp(gain of its log score). The population is resampled if its
         weights are too unequal, and moved if it was resampled or `is_move_due` is True.
@@ -289,7 +290,7 @@ class Repetition:
             self._update_list()
 
     def _propose(self, n: int) -> None:
-        """Make ``n`` proposals in each tree, moves in the proportions of their weights in the long run."""
+        """Make ``n`` proposals in each tree. Each move of the kernel makes its fraction of them, up to rounding."""
         n_by_step = self.plan.kernel.next_proposals(self.n_proposed, n)
         for chain in self.chains:
             for step, n_proposals in enumerate(n_by_step):
@@ -308,7 +309,8 @@ class Repetition:
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
-        """Make the ``n`` proposals of a stage in the single chain, and append its tree to the draws at some ``times``.
+        """Make the ``n`` proposals of a stage in the single chain, and append its current tree to the draws at each of
+        ``times``.
 
         ``times`` are ascending fractions of the ``n`` proposals, in [0, 1).
         """

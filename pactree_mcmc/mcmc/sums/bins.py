@@ -22,11 +22,13 @@ ROWS_PER_CODE = 10
 
 @jit
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Compute the bins (statistics and rows by code) of a node on feature ``k``, codes ascending. Return their number.
+    """Sum the statistics and the rows of a node by code of feature ``k``, one bin a code, ascending. Return the number
+    of bins.
 
     The bins are written into ``scan.stats``, ``scan.rows`` and ``codes.distinct`` of ``state.scratch``. Under dyadic
-    and fixed splits they are the two sides of the only split, else the codes in the rows. Under grid cuts a nominal
-    feature has a bin for each category of the box, empty ones included. Add the cost to the number of rows visited.
+    and fixed splits they are the two sides of the only split, with codes 0 and 1, else the codes in the rows. Under
+    grid cuts a nominal feature has a bin for each category of the box, empty ones included. Add the cost, in rows, to
+    the state's count of rows visited.
     """
     rule, n_bins = model.split_prior, np.int64(2)
     if has_one_split_per_feature(rule):

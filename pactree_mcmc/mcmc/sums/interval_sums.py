@@ -39,9 +39,10 @@ MIN_SUM = 1e-250
 
 @jit
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the only feature that is admissible in a cell, if it is ordered and its cuts are equally likely, else -1.
+    """Return the only feature that is admissible in a cell if it is ordered, has no missing values and equally likely
+    cuts, else -1.
 
-    The cells below then have the same feature.
+    The descendants of the cell then have the same feature.
     """
     rule, only_feature = model.split_prior, np.int64(NONE)
     if not has_free_cuts(rule) or is_weighted(rule):
@@ -75,7 +76,7 @@ def compute_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
 @jit
 def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
     """Write the codes of a node's line on feature ``k``, and for each the number of rows before it and its statistics.
-    Return the number of codes.
+    Return the number of codes: those in the rows, or under grid cuts all of the box.
 
     Merged rows are added in the order of their numbers, since rounding must not depend on the history of the chain.
     """
@@ -113,7 +114,8 @@ def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
-    """Write Z, the sum over subtrees, of all runs of neighbouring codes of a node's line at all levels into the table.
+    """Write Z, the sum over subtrees, of all runs of neighbouring codes of a node's line, at all levels below the node,
+    into the table.
 
     The runs are treated by last code, the shortest first.
     """
@@ -135,7 +137,8 @@ def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def table_start(state: ChainState, level: int, by_last: bool) -> int:
-    """Return the index in ``line.sums`` at which the (n, n) entries of all runs of n codes at a level begin.
+    """Return the index in ``line.sums`` at which the (n, n) entries of all runs of n codes, ``level`` levels below the
+    top of the line, begin.
 
     Their axes are first and last code, or last and first if ``by_last``. The level after the last one has log M, the
     log of the largest Z of a run, instead of fractions.
@@ -154,17 +157,17 @@ def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) ->
 
 @jit
 def z_fraction(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return Z, the sum over subtrees, of the i-th to j-th code of the line at ``level`` levels below its top, divided
-    by their largest Z of all levels. At the level after the last return the log of that largest Z.
+    """Return Z(i, j), the sum over the subtrees on the i-th to j-th code of the line whose root is ``level`` levels
+    below its top, divided by the largest Z(i, j) of all levels. At the level after the last return the log of that
+    largest Z.
     """
     return state.stored.line.sums[table_start(state, level, False) + i * state.stored.line.header[0].n_codes + j]
 
 
 @jit
 def log_z(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return log Z, the log sum of prior times tempered likelihood over all subtrees on codes i to j at a level.
-
-    Return -inf if the fraction of Z in the table counts as 0.
+    """Return log Z, the log sum of prior times tempered likelihood over all subtrees on the i-th to j-th code of the
+    line whose root is ``level`` levels below its top. Return -inf if the fraction of Z in the table counts as 0.
     """
     fraction = z_fraction(state, i, j, level)
     if fraction <= 0.0:
@@ -174,14 +177,14 @@ def log_z(state: ChainState, i: int, j: int, level: int) -> float:
 
 @jit
 def rows_of_run(state: ChainState, i: int, j: int) -> int:
-    """Return the number of training rows with the i-th to j-th code of the line."""
+    """Return the number of training rows with the i-th to j-th code, both included, of the line."""
     return state.stored.line.rows_before[j + 1] - state.stored.line.rows_before[i]
 
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
     """Return ``first`` and ``last``: of the cuts within the i-th to j-th code of the line, those behind codes ``first``
-    to ``last - 1`` leave enough rows on both sides.
+    to ``last - 1`` leave enough rows on both sides. They are equal if there is no such cut.
     """
     first, last, min_rows = i, j, least_rows(model.split_prior)
     if min_rows > 1:
@@ -220,21 +223,25 @@ def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def left_runs(state: ChainState, i: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the `z_fraction` of the left side at a level, codes i to k, for each cut k of ``first:last``."""
+    """Return a view of the `z_fraction` of the left side, codes i to k, for each cut k of ``first:last``. The root of
+    the side is ``level`` levels below the top of the line.
+    """
     start = table_start(state, level, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return the `z_fraction` of the right side at a level, codes k + 1 to j, for each cut k of ``first:last``."""
+    """Return a view of the `z_fraction` of the right side, codes k + 1 to j, for each cut k of ``first:last``. The root
+    of the side is ``level`` levels below the top of the line.
+    """
     start = table_start(state, level, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write the products ``M(i, k) M(k + 1, j)`` of cuts k from ``first`` on, over the largest, into ``line.weight``.
+    """Write the products ``M(i, k) M(k + 1, j)`` of cuts k of ``first:last``, over the largest, into ``line.weight``.
 
     M(i, j) is the largest, over the levels, of the sums Z(i, j) over subtrees. Return the log of the largest product.
     """
@@ -249,9 +256,10 @@ def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> f
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, level: int, largest: float) -> float:
-    """Return the log of the sum, over the cuts of codes i to j, of the product of both sides' Z at ``level + 1``.
+    """Return the log of the sum, over the cuts ``first:last`` of codes i to j, of the product of both sides' Z at
+    ``level + 1``.
 
-    `products_into` must be called before. It returns ``largest``.
+    Call `products_into` before, which returns ``largest`` and leaves the products in ``line.weight``.
     """
     left_z, right_z = left_runs(state, i, first, last, level + 1), right_runs(state, j, first, last, level + 1)
     product, total = state.scratch.line.weight, 0.0
@@ -269,8 +277,8 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, lev
 
 @jit
 def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, level: int) -> float:
-    """Write the unnormalised probabilities of the cuts ``first`` to ``last - 1`` of codes i to j, given that the cell
-    at ``level`` is split, into ``line.weight`` from entry 0 on. Return their sum.
+    """Write the unnormalised probabilities of the cuts ``first`` to ``last - 1`` of codes i to j, given that their
+    cell, ``level`` levels below the top of the line, is split, into ``line.weight`` from entry 0 on. Return their sum.
     """
     products_into(state, i, j, first, last)
     weight, total = state.scratch.line.weight, 0.0
@@ -287,5 +295,7 @@ def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, l
 
 @jit
 def log_term_of_cut(state: ChainState, i: int, j: int, k: int, level: int) -> float:
-    """Return the log of the product of Z, at ``level + 1``, of both sides of the cut behind code k of codes i to j."""
+    """Return the log of the product of Z, at ``level + 1``, of both sides of the cut behind code k of codes i to j.
+    ``level`` is that of the cell with codes i to j, counted from the top of the line.
+    """
     return log_z(state, i, k, level + 1) + log_z(state, k + 1, j, level + 1)

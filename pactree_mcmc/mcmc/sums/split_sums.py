@@ -65,7 +65,9 @@ LOG_SMALLEST_TERM = -60.0
 
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
-    """Return log W of a splittable node, the log of the sum over its splits q of R(q) exp(gain in tempered score)."""
+    """Return log W of a splittable node: the log of the sum, over its splits q, of the prior probability R(q) times
+    exp(gain in tempered score). Return -inf if no split has a positive R(q).
+    """
     return state.stored.cell[scan_cell(model, state, node)].log_w
 
 
@@ -84,8 +86,8 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute log W (see `scan`) of a node's cell and each feature's part of W, unless stored. Return the index of the
-    cell in the table ``stored.cell``.
+    """Compute log W (see `scan`) of a node's cell and the log of each feature's part of W, unless stored. Return the
+    index of the cell in the table ``stored.cell``.
     """
     cell_index, rule, stored = claim_cell_entry(model, state, node), model.split_prior, state.stored
     if stored.cell[cell_index].scan == state.count[STORED_VERSION]:
@@ -183,9 +185,10 @@ def sum_or_draw_splits(
 ) -> float:
     """Return the log of the sum of ``exp(beta gain)`` over the splits on feature ``k`` of a node, after `fill_bins`.
 
-    If splits have weights, each term is multiplied by the weight. With ``is_drawing`` draw a split in proportion to its
-    term instead, and write it into ``scan.drawn_split``. Then ``log_sum`` is the log of the sum, from an earlier call,
-    ``uniform`` is a random number of [0, 1), and the result has no meaning. Both are ignored otherwise.
+    If splits have weights, each term is multiplied by the weight. Splits that leave too few rows on a side are left
+    out. With ``is_drawing`` draw a split in proportion to its term instead, and write it into ``scan.drawn_split``.
+    Then ``log_sum`` is the log of the sum, from an earlier call, ``uniform`` is a random number of [0, 1), and the
+    result has no meaning. Both are ignored otherwise.
     """
     n_splits, weighted = gains_into(model, state, node, k, n_bins), is_weighted(model.split_prior)
     if weighted:
@@ -236,7 +239,9 @@ def sum_or_draw_splits(
 
 @jit
 def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> float:
-    """Return the sum of the prior weights of all splits on feature ``k`` that separate the rows as number ``split``."""
+    """Return the sum of the prior weights of all splits on feature ``k`` that separate the rows as number ``split``: -2
+    sends all rows right, -1 all left, others are in the order of `gains_into`.
+    """
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
@@ -255,8 +260,8 @@ def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int,
 def draw_alike_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, n_alike: int
 ) -> int:
-    """Draw one of the ``n_alike`` cuts from ``cut`` on, which separate the rows alike, by the prior. Return it minus
-    ``cut``.
+    """Draw one of the ``n_alike`` cuts from ``cut`` on, which separate the rows alike, by the prior. Return its
+    distance from ``cut``, 0 to ``n_alike - 1``.
     """
     if not is_weighted(model.split_prior):
         return pick(rng, n_alike)
@@ -270,8 +275,8 @@ def draw_alike_cut(
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
     """Write the gain in log score of each split on feature ``k``, not tempered, into ``scan.gain``, after `fill_bins`.
 
-    Return their number, without splits with an empty side. Statistics of both sides are written into ``scan.left`` and
-    ``scan.right``, numbers of rows into ``scan.rows_left``.
+    Return their number. Cuts outside of all ``n_bins`` bins have no gain and are not counted. Statistics of both sides
+    are written into ``scan.left`` and ``scan.right``, numbers of rows into ``scan.rows_left``.
     """
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
@@ -346,8 +351,10 @@ def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> 
 
 @jit
 def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> None:
-    """Write cut, upper code and categories of split number ``split`` on feature ``k`` (see the module), and the number
-    of splits that separate the rows alike, into ``scan.drawn_split``.
+    """Write cut, upper code and categories of split number ``split`` on feature ``k``, and the number of splits that
+    separate the rows alike, into ``scan.drawn_split``.
+
+    Split -2 sends all rows right, -1 all left. The others are in the order of `gains_into`.
     """
     rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
@@ -396,7 +403,9 @@ def _sum_bins_into(state: ChainState, stats_of_side: np.ndarray, row: int, n_bin
 
 @jit
 def next_bin_by_mean(model: Lowered, state: ChainState, n_bins: int, excluded: int) -> int:
-    """Return the bin with the smallest mean (of y, or of the class number) of those whose bit in ``excluded`` is 0."""
+    """Return the bin with the smallest mean (of y, or of the class number) of those whose bit in ``excluded`` is 0, or
+    -1.
+    """
     next_bin, lowest_mean, stats = np.int64(-1), inf, state.scratch.scan.stats
     for j in range(n_bins):
         if not (excluded >> j) & 1:
@@ -415,7 +424,8 @@ def next_bin_by_mean(model: Lowered, state: ChainState, n_bins: int, excluded: i
 
 @jit
 def prefix_number(model: Lowered, state: ChainState, n_bins: int, left_categories: int, present: int) -> int:
-    """Return the number of the split between ``left_categories`` and the other ``present`` ones, -3 if there is none.
+    """Return the number of the split between ``left_categories`` and the other ``present`` ones, two bit masks of
+    categories, or -3 if no prefix is this split.
 
     The numbered splits are the prefixes of the ``n_bins`` categories in the order of their means, on either side.
     """
