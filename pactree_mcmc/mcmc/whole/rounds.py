@@ -252,7 +252,9 @@ def add_draws_to_graphs(run_state: RunState) -> list[Result]:
 
 
 def drop_draws(run_state: RunState, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
-    """Return all chains at their present trees, without draws, with the new graphs in ``graphs``, by chain."""
+    """Return all chains at their present trees, without draws. Those in ``graphs`` get their new graph from it, by
+    chain.
+    """
     out, graphs = [], graphs or {}
     for c, (plan, result) in enumerate(zip(run_state.plans, run_state.present_results, strict=True)):
         end = result.end
@@ -261,7 +263,9 @@ def drop_draws(run_state: RunState, graphs: Mapping[int, Graph] | None = None) -
 
 
 def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph, team: int) -> Result:
-    """Return a chain in the state ``end``, without draws, that uses this density and graph from now on."""
+    """Return a chain in the state ``end``, without draws, that uses this density and graph, those of team number
+    ``team``, from now on.
+    """
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])
     end = end._replace(replicas=(replica._replace(state=state, graph=graph),), team=team)

@@ -53,8 +53,9 @@ def run_round(
 ) -> RoundResult:
     """Run one chain from ``end``, or from its start, up to the steps of tuning of the plan, or until it is stopped.
 
-    The chain draws from the density at inverse temperature ``beta``. Its trees, and ``n_trees`` independent ones, are
-    added to a copy of the graph with ``n_free`` more pieces and links, or without a graph, their decisions recorded.
+    The chain draws from the density at inverse temperature ``beta``. With a graph, its trees and about ``n_trees``
+    independent ones are added to a copy of the graph with ``n_free`` more pieces and links. Without one, its decisions
+    are recorded.
     """
     run = Run(plan, end)
     rows_before = int(run.chain.state.count[N_VISITED_ROWS])
@@ -82,7 +83,8 @@ def run_round(
 def add_draws(
     plan: Plan, end: Snapshot, n_free: int, n_trees: int, draws: tuple[Saved, ...], signal: Signal = None
 ) -> Graph:
-    """Return a copy of a chain's graph to which draws of several chains and ``n_trees`` independent trees were added.
+    """Return a copy of a chain's graph to which up to `MAX_ADDED_DRAWS` of each of the ``draws``, one entry a chain,
+    and ``n_trees`` independent trees were added.
 
     The copy has room for ``n_free`` more pieces and links. The chain keeps its present tree.
     """

@@ -53,7 +53,7 @@ class Decisions(NamedTuple):
 
 
 def new_decisions(n_cells: int) -> Decisions:
-    """Return empty arrays with room for the decisions at ``n_cells`` cells."""
+    """Return empty arrays with room for the decisions at ``n_cells`` cells, and for `SAMPLE_SIZE` splits of each."""
     n_splits = int(n_cells * SAMPLE_SIZE)
     return Decisions(
         level=np.zeros(n_cells, dtype=np.int64),
@@ -70,7 +70,7 @@ def new_decisions(n_cells: int) -> Decisions:
 @jit
 def record_decisions(chain: Any, decisions: Any) -> None:
     """Append what the chain's present tree does at its splittable cells, to stop or to take a split, to ``decisions``,
-    until these are full.
+    until these are full. Cells at which g always or never splits are left out.
 
     ``chain`` is a `PackedChain`, and ``decisions`` a packed `Decisions`.
     """

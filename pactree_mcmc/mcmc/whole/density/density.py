@@ -97,7 +97,8 @@ def _has_one_class(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log of the mean of exp(gain) over the splits of one admissible feature, that with most codes.
+    """Return the log of the mean of exp(gain in tempered score) over the splits of one feature, that with most codes in
+    the table among those with splits in the cell, or -inf without one.
 
     It stands for log W, the mean over all features, in a cell of one class, where other features gain about as much.
     """
@@ -115,7 +116,8 @@ def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> fl
 
 @jit
 def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
-    """Compute the probability of each feature given a split, and the normalisers of the parts of the mixture.
+    """Compute the probability by the density g of each feature given a split, and the normalisers of g's learned and
+    defensive parts.
 
     ``guide_index`` is the index of the node's cell in ``stored.guide``. For each feature ``density.log_sum`` gets the
     log of the sum over its splits of R exp(gain) and of R exp(logit), with R not divided by the sum of the weights of
@@ -263,11 +265,11 @@ def numbered_split(
 
 @jit
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
-    """Return a random node whose subtree is to be redrawn, or NONE.
+    """Return a random node whose subtree is to be redrawn, or NONE (-1). Another subtree there would not change its
+    probability.
 
-    It is on the path of a random merged row, a number of levels below the first cell that is not too large. The number
-    is uniform below that in the density's last row. Another subtree there would not change the probability of a node.
-    NONE means that the path ends before.
+    Follow the path of a random merged row to the first cell that is not too large, and from there a number of levels
+    that is uniform on 0 to n - 1, with n in the density's last row. Return NONE if the path ends before.
     """
     n_depths = np.int64(state.density[len(state.density) - 1, 0])
     # the number may come from a file, and be too small

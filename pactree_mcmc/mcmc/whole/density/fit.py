@@ -88,8 +88,9 @@ def _maximize_posterior(
     """Return the parameters that maximize the posterior density, under a normal prior about ``start``.
 
     ``add_loss(theta, gradient, hessian, terms, *data)`` returns minus the log likelihood. The prior is for terms
-    divided by their standard deviations in ``terms_of_scale``. Use Newton's method on the convex loss, and halve each
-    step until the loss decreases by at least a quarter of what its slope predicts.
+    divided by their standard deviations over the rows of ``terms_of_scale``. Without rows return ``start``. Use
+    Newton's method on the convex loss, and halve each step until the loss decreases by at least a quarter of what its
+    slope predicts.
     """
     if len(terms_of_scale) == 0:
         return start
@@ -118,7 +119,7 @@ def _maximize_posterior(
 
 
 def term_scales(terms: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each term, or the larger of its size and 1 if it is constant.
+    """Return the standard deviation of each column of ``terms``, or the larger of its size and 1 if it is constant.
 
     Terms are in nats, or logs of counts. A deviation below `MIN_DEVIATION` counts as none: that of rounding errors
     alone would give parameters so large that a split has another probability if its terms are computed in another

@@ -173,7 +173,9 @@ def keep_probability(graph: Any) -> float:
 
 @jit
 def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
-    """Return the log probability that `draw_decision` draws link ``e`` of a piece, or stops there if ``e`` is -1."""
+    """Return the log probability that `draw_decision` draws link ``e``, a stored split of a piece, or stops if ``e`` is
+    -1.
+    """
     piece, keep_p = graph.piece[piece_index], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
     # P = k g + (1 - k) e^(s - V), with k = keep_p
@@ -274,7 +276,8 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
 
 @jit
 def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
-    """Add a piece for the cell of a node, without links and value, at a free slot. Return its index."""
+    """Add a piece for the cell of a node, without links and value, at free hash table entry ``slot``. Return its index.
+    """
     graph, here = state.graph, state.node[node]
     piece_index = graph.used[N_PIECES]
     graph.used[N_PIECES] += 1
@@ -288,7 +291,8 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
 
 @jit
 def _add_link(model: Lowered, state: ChainState, node: int, piece_index: int) -> None:
-    """Add the link of an internal node's split to its piece, unless it exists. The children must have their pieces."""
+    """Add the link of an internal node's split to its piece, if it is new. Splittable children must have their pieces.
+    """
     graph, here, note = state.graph, state.node[node], state.scratch.note
     sides = canonical_categories(model, state, node, here.feature, here.categories)
     if find_link(graph, piece_index, here.feature, here.cut, sides) >= 0:

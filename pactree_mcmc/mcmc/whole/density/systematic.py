@@ -111,10 +111,11 @@ def _first_point(
 
 @jit
 def split_number_of(model: Lowered, state: ChainState, node: int, other: int, k: int, n_bins: int) -> tuple[int, int]:
-    """Return the number, as in `split_sums`, of the split that node ``other`` of the same cell has on feature ``k``,
-    and its index among the cuts that separate the rows alike, after `fill_bins`.
+    """Return the number of the split that node ``other`` of the same cell has on feature ``k``, after `fill_bins`, and
+    its index among the cuts that separate the rows alike.
 
-    The number is -3 if the split is not a candidate of `split_sums`.
+    Number -2 sends all rows right and -1 all left, others are in the order of `gains_into`. The number is -3 if the
+    split is not a candidate of `split_sums`.
     """
     rule, here, code_of = model.split_prior, state.node[other], state.scratch.codes.distinct
     zero = np.int64(0)

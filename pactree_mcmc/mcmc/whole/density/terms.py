@@ -82,7 +82,8 @@ def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, stats_row: int) -> 
 def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
     """Return the impurity of a cell of numbers, the scale of the gain that its splits can make. Both fields are equal.
 
-    By leaf model it is a function of the squares about the mean, the sum (Poisson) or the weight (`BY_ADDRESS`).
+    By the ``kind`` of the leaf model, with parameters ``params``, it is a function of the squares about the mean, the
+    sum (Poisson) or the weight (`BY_ADDRESS`).
     """
     n = stats[stats_row, 0]
     if n <= 0.0:
@@ -144,10 +145,12 @@ def split_terms_into(work: Density, column: int, gain: float, left: Impurity, ri
 
 @jit
 def finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
-    """Compute terms 1 to 5 of the splits ``first`` to ``stop - 1`` of a cell with ``rows`` rows in place.
+    """Replace entries 1 to 5 of the splits ``first`` to ``stop - 1`` of a cell with ``rows`` rows by the terms of the
+    density.
 
-    Terms 1 to 4 are the impurities of their sides before, left and right in nats, then the minorities, and term 5 is
-    the number of rows that go left.
+    The entries are the impurities in nats of the left and right side, their minorities, and the number of rows that go
+    left. The terms are the sum, maximum and sum of roots of the impurities, the log of the product of the minorities
+    plus 1, and that of the product of both sides' fractions of the rows, with 1 added to the rows of each.
     """
     logs, log_rows, terms = work.logs, work.log_rows, work.split_terms
     total, largest, roots = terms[1, first:stop], terms[2, first:stop], terms[3, first:stop]
@@ -167,7 +170,9 @@ def finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
 
 @jit
 def cell_terms_into(model: Lowered, state: ChainState, node: int, log_odds: float) -> None:
-    """Write the terms x of a node's cell, with lookahead log odds ``log_odds``, into ``density.cell_terms``."""
+    """Write the terms x of a node's cell into ``density.cell_terms``: 1, its lookahead ``log_odds`` and their negative
+    part, the impurity, its root, the log weight outside the largest class, log rows and depth.
+    """
     work = state.scratch.density
     terms, cell_impurity = work.cell_terms, impurity(model, work.logs, state.stats, node)
     log_odds = min(max(log_odds, -1e6), 1e6)
@@ -197,8 +202,8 @@ def logit(density: np.ndarray, density_row: int, terms: np.ndarray, column: int)
 def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
     """Compute gain, terms f and logit b . f of the splits of a node on feature ``k``. Return their number.
 
-    Split i of `split_sums` has entry i + 2 in ``density.exponent``, ``split_terms`` and ``n_alike``, the number of
-    splits that separate the rows alike. Entries 0 and 1 are the splits with an empty side, which do not count.
+    Split i has entry i + 2 in ``density.exponent``, ``split_terms`` and ``n_alike``, the number of splits that separate
+    the rows alike, 0 if they leave too few rows on a side. Entries 0 and 1, all rows right or left, are not counted.
     """
     n_splits, row, rule = gains_into(model, state, node, k, n_bins), depth_class(state, node), model.split_prior
     work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
@@ -232,7 +237,9 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins
 
 @jit
 def log_sum_of_splits(exponent: np.ndarray, n_alike: np.ndarray, n_entries: int) -> float:
-    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n_entries`` entries."""
+    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n_entries`` entries, or -inf if none
+    counts.
+    """
     largest, total = -inf, 0.0
     for i in range(n_entries):
         if n_alike[i] > 0:
