@@ -189,7 +189,7 @@ def _rows_per_proposal(cost: np.ndarray) -> np.ndarray:
 def _first_proposals(weights: tuple[float, ...], n: int) -> np.ndarray:
     """Return the number of proposals (moves,) of each move among the first ``n``.
 
-    The k-th proposal of a move of weight w is due at (k - 1/2) / w. Proposals are made in this order (Webster 1832).
+    The k-th proposal of a move of weight w is due at (k - 1/2) / w, and the ``n`` due first count (Webster 1832).
     """
     weight = np.array(weights)
     # proposals due before n - moves are among the first n: rounding changes the number of each move by at most 1/2
@@ -246,7 +246,9 @@ def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
 
 
 def _move_weights(key: Any, is_line: bool, default: str) -> dict[str, float]:
-    """Return the weights of moves by name that a key of the argument ``kernel``, a move or named kernel, means."""
+    """Return the weights of moves by name that a key of the argument ``kernel``, a move or named kernel, means. A move
+    has weight 1. The other arguments are those of `read_kernel`. Raise ValueError if ``key`` is neither.
+    """
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
@@ -272,7 +274,9 @@ def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) 
 
 
 def restore_own_moves(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
-    """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name."""
+    """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name. Raise ValueError if
+    a move is missing or counts other things than before, and warn if its code differs.
+    """
     by_name = {move.name: move for move in moves}
     own = []
     for file_move in kernel.own:

@@ -122,7 +122,9 @@ def resume(
 
 
 def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of the checkpoint at ``path``, with the code of the user's moves in their kernels."""
+    """Return the plans of the checkpoint at ``path``, whose content is ``run``, with the code of the user's moves in
+    their kernels. Raise ValueError unless ``draws`` is None.
+    """
     if draws is not None:
         raise ValueError(
             f"{path} is a checkpoint of a run on its way to {run.plans[0].draws} draws; leave draws out, and resume "
@@ -132,9 +134,11 @@ def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Seque
 
 
 def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of the chains of a posterior to make ``draws`` further draws each.
+    """Return the plans of the chains of a posterior to make ``draws`` further draws each, with the code of the user's
+    ``moves``.
 
-    The plans count the draws from before and the further ones together.
+    The plans count the draws from before and the further ones together. Raise ValueError if the posterior has no
+    chains.
     """
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")

@@ -248,7 +248,7 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
 
 
 def _join_posterior(run_state: RunState, seconds: float, steps: int) -> SampledPosterior:
-    """Return the posterior of the draws of all chains, after ``steps`` steps each."""
+    """Return the posterior of the draws of all chains, after ``steps`` steps each and ``seconds`` of wall time."""
     first, results, tempering, course = run_state.plans[0], run_state.present_results, None, None
     if results[0].ladder is not None:
         tempering = join_ladder_reports([result.ladder for result in results], prior_mass(first.model))
@@ -300,7 +300,7 @@ def _read_length(
 
 
 def check_reachable(model: TreeModel) -> None:
-    """Raise TypeError if ``model`` is not a TreeModel, and ValueError if chains cannot reach its trees."""
+    """Raise TypeError if ``model`` is not a TreeModel, and ValueError if its fixed tree has joint nodes."""
     if not isinstance(model, TreeModel):
         raise TypeError(f"model is a {type(model).__name__}; give a TreeModel.")
     if model.shape is not None and model.shape.is_joint.any():
@@ -317,7 +317,9 @@ def check_executor(executor: Any) -> None:
 
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
-    """Return a source of randomness for each chain: the entries of a sequence ``rng``, else children spawned by it."""
+    """Return a source of randomness for each chain: the entries of a sequence ``rng``, else children spawned by it.
+    Raise ValueError if a sequence does not have ``chains`` entries, or ``rng`` is no source.
+    """
     if isinstance(rng, list | tuple):
         if len(rng) != chains:
             raise ValueError(f"rng has {len(rng)} entries for {chains} chains; give one each.")

@@ -136,8 +136,8 @@ class Schedule:
 
     @property
     def _needs_confirmation(self) -> bool:
-        """True if draws that satisfy the criterion are one of several stretches (series of draws that are judged
-        together), confirm no other one, and were not extended.
+        """True if the present stretch (series of draws that are judged together) is not the first, confirms no other
+        one, and was not extended: then another stretch must confirm draws that satisfy the criterion.
         """
         is_extended = self.plan.thin > thin_of_stretch(self.length.stretch)
         return self.length.before > 0 and not self.length.confirms and not is_extended
@@ -160,9 +160,8 @@ class Schedule:
         return self._begin_stretch(add_draws_to_graphs, length)
 
     def _begin_stretch(self, begin: Callable[[RunState], list[Result]], length: Length) -> State:
-        """Make a new stretch, from the chains without draws that ``begin`` returns, and return the next state.
-
-        Keep the present stretch, and end the run, if the new one is cut short.
+        """Make a new stretch with the limits ``length``, from the chains without draws that ``begin`` returns, and
+        return the next state. Keep the present stretch, and end the run, if the new one is cut short.
         """
         start_time, n = time.perf_counter(), length.draws
         try:

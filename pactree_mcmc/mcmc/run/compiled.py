@@ -32,7 +32,8 @@ ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUID
 def compile_for_chain(chain: Chain, has_grown_start: bool) -> None:
     """Compile or load the compiled functions of a chain together, before it makes its first proposal.
 
-    If the moves of its kernel are not those of a named one, only load what is stored. The rest compiles when called.
+    ``has_grown_start`` is True if starts are grown trees. If the moves of its kernel are not those of a named one, only
+    load what is stored. The rest compiles when called. Do nothing if `HAS_PRIVATE_PARTS` is False.
     """
     if not HAS_PRIVATE_PARTS:
         return

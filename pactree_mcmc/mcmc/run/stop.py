@@ -124,9 +124,10 @@ class Pace:
         return True
 
     def next_goal(self, steps: list[int]) -> int:
-        """Return the number of steps that all chains are to reach next, if they have made ``steps`` steps.
+        """Return the number of steps that all chains are to reach next, if they have made ``steps`` steps each.
 
-        The run is to end there if this is ``max(steps)``. Without a time limit no chain waits for others.
+        The run is to end there if this is ``max(steps)``. Without a time limit it is MAX_COUNT: no chain waits for
+        others.
         """
         if not self.stop.is_timed:
             return MAX_COUNT

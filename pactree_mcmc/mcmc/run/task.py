@@ -99,7 +99,7 @@ class Result(NamedTuple):
         return Result(select_draws(self.saved, indices), self._ladder_of(indices), self.end)
 
     def first_draws(self, n_draws: int) -> Result:
-        """Return the result with the first ``n_draws`` draws only."""
+        """Return the result with the first ``n_draws`` draws only, and without the end state if there are more."""
         if n_draws == self.n_draws:
             return self
         return Result(first_draws(self.saved, n_draws), self._ladder_of(slice(n_draws)), None)

@@ -145,7 +145,9 @@ class Pool:
 
 @contextmanager
 def tuning_pool(run_state: RunState, n_steps: int) -> Iterator[tuple[Pool, Progress]]:
-    """Start the clock of a run. Yield a pool for its tuning, and a progress display for ``n_steps`` steps in all."""
+    """Start the clock of a run. Yield a pool for its tuning, with the signal at `ROUNDS_FRACTION` of the time limit,
+    and a progress display for ``n_steps`` steps in all.
+    """
     first = run_state.plans[0]
     try:
         with Progress(0, run_state.progress, tune=n_steps) as progress:
@@ -160,7 +162,8 @@ def tuning_pool(run_state: RunState, n_steps: int) -> Iterator[tuple[Pool, Progr
 
 
 def run_first_steps(plan: Plan, signal: Signal = None) -> tuple[Snapshot, float]:
-    """Run the first tuning steps of a chain. Return its state, and the mean cost of a step in rows visited.
+    """Run the first tuning steps of a chain. Return its state, and the mean cost of a step: the rows visited, plus
+    `PROPOSAL_ROWS` for each proposal.
 
     The chain makes ``PILOT_STEPS`` steps, or fewer if ``signal`` is set, which asks for a stop.
     """
@@ -238,7 +241,7 @@ class _ChainInThread:
         return (self.run.advance, block) if block > 0 and not self.is_finished else None
 
     def store(self, run: Run) -> None:
-        """Note after a task if the chain is finished."""
+        """Note after a task, which returned ``run``, if the chain is finished."""
         self.is_finished = run.is_finished
 
     def skip_tuning(self) -> None:
@@ -396,7 +399,8 @@ class _DrawingRun:
         return out
 
     def _interrupted_state(self) -> RunState:
-        """Return the draws of an interrupted run, with a warning.
+        """Return the draws of an interrupted run, with a warning, or raise KeyboardInterrupt if there are none to
+        return.
 
         In threads chains advance side by side, and as many draws as every chain has are returned. On an executor this
         is so if no chain has finished. Otherwise the finished chains are returned.

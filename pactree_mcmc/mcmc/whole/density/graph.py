@@ -276,7 +276,8 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
 
 @jit
 def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
-    """Add a piece for the cell of a node, without links and value, at free hash table entry ``slot``. Return its index.
+    """Add a piece for the cell of a node, without links and value, at entry ``slot`` of the hash table. Return its
+    index.
     """
     graph, here = state.graph, state.node[node]
     piece_index = graph.used[N_PIECES]
@@ -291,8 +292,7 @@ def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
 
 @jit
 def _add_link(model: Lowered, state: ChainState, node: int, piece_index: int) -> None:
-    """Add the link of an internal node's split to its piece, if it is new. Splittable children must have their pieces.
-    """
+    """Add the link of an internal node's split to its piece, if it is new. Splittable children must have pieces."""
     graph, here, note = state.graph, state.node[node], state.scratch.note
     sides = canonical_categories(model, state, node, here.feature, here.categories)
     if find_link(graph, piece_index, here.feature, here.cut, sides) >= 0:
