@@ -37,7 +37,7 @@ def exp_sum(values: np.ndarray, n: int) -> tuple[float, float]:
 
 @jit
 def log_sum_exp(values: np.ndarray, n: int) -> float:
-    """Return ``log(sum(exp(values)))`` over the first ``n`` values."""
+    """Return ``log(sum(exp(values)))`` over the first ``n`` values, ``-inf`` if all are."""
     largest, total = exp_sum(values, n)
     return largest + log(total) if total > 0.0 else -inf
 

@@ -47,7 +47,8 @@ def by_address(function: Callable[..., float]) -> Callable[..., float]:
 
 
 def address_of(function: Callable[..., float], with_params: bool) -> int:
-    """Return the address of ``function``, which is compiled at the first call.
+    """Return the address of ``function``, which is compiled at the first call. Without compilation it is a number that
+    stands for the Python function.
 
     The function takes ``(numbers, n)``, with ``with_params`` also ``params``, and returns a number, such as the score
     of a leaf from its n sums.
@@ -92,7 +93,10 @@ def _without_exceptions(function: Callable[..., float], with_params: bool) -> Ca
 
 
 def _entry_pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
-    """Return a pointer to the entry of an array at the indices ``place``, in code that is being generated."""
+    """Return a pointer to the entry at the indices ``place`` of an array, in code that is being generated.
+
+    ``kind`` and ``value`` are the numba type and the LLVM value of the array. ``context`` and ``builder`` are numba's.
+    """
     if HAS_PRIVATE_PARTS and isinstance(kind, BlockType):
         kind, value = kind.as_array, load_fixed(builder, value)
     array = context.make_array(kind)(context, builder, value)
@@ -100,14 +104,20 @@ def _entry_pointer(context: Any, builder: Any, kind: Any, value: Any, place: lis
 
 
 def _call_address(builder: Any, address: Any, args: list) -> Any:
-    """Return the result of a call of the function at ``address``, in code that is being generated."""
+    """Return the result of a call of the function at ``address``, in code being generated. All arguments are LLVM
+    values.
+    """
     signature = ir.FunctionType(ir.DoubleType(), [arg.type for arg in args])
     return builder.call(builder.inttoptr(address, signature.as_pointer()), args)
 
 
 @intrinsic
 def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
-    """Return the result of the function at ``address`` for n and a pointer to ``numbers[row, first:]``."""
+    """Return the result of the function at ``address`` for n and a pointer to ``numbers[row, first:]``, in compiled
+    code.
+
+    numba calls this with the types of the arguments, for the signature and the generator of the code.
+    """
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer = _entry_pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
@@ -133,7 +143,9 @@ _POINTER = ctypes.POINTER(ctypes.c_double)
 
 
 def _call_machine_code(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> float:
-    """Return the result of compiled code at an address, called from plain code, as tests of plain moves do."""
+    """Return the result of compiled code at an address, called from plain code, as tests of plain moves do.
+    ``numbers``, of which the code reads n, and ``params`` are copied.
+    """
     form = ctypes.CFUNCTYPE(ctypes.c_double, _POINTER, ctypes.c_int64, *[_POINTER for _ in params])
     arrays = [np.array(each, dtype=np.float64) for each in (numbers, *params)]
     first, *own = [array.ctypes.data_as(_POINTER) for array in arrays]

@@ -117,7 +117,8 @@ class CodeCache:
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled form for the types ``sig``, or None if it is not on disk or its file is damaged.
 
-        numba calls this before it compiles the function.
+        numba calls this before it compiles the function, with its ``target_context``. The watchers of
+        `watch_compilation` are called before None is returned.
         """
         form, is_ready = None, False
         if self._files is not None:

@@ -108,7 +108,7 @@ class CodeFiles:
         return None, False
 
     def save(self, key: Any, data: Any) -> None:
-        """Write a compiled form to the user's folder, or raise an OSError if this is impossible."""
+        """Write a compiled form to the `writable_folder`, or raise an OSError if this is impossible."""
         self._make_folder()
         try:
             self._indices[-1].write(key, data)

@@ -32,7 +32,9 @@ def _attribute(module: str, name: str) -> Any:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return a value that contains functions as bytes. Functions of known libraries are named, others sent as code."""
+    """Return a value that contains functions as bytes. Functions of KNOWN_PACKAGES and of modules that can be imported
+    are named, others are sent as code.
+    """
     out = io.BytesIO()
     _Pickler(out).dump(value)
     return out.getvalue()
