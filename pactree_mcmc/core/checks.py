@@ -122,12 +122,8 @@ def central_fractions(coverage: Any) -> tuple[float, float]:
 
 
 def read_array(name: str, value: Any) -> np.ndarray:
-    """Return an argument as an array, of any dtype.
-
-    Raises
-    ------
-    ValueError
-        If the argument is ragged or cannot be an array, or has masked entries, which a plain array cannot represent.
+    """Return an argument as an array, of any dtype. Raise a ValueError if it is ragged or cannot be an array, or has
+    masked entries, which a plain array cannot represent.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is an array with masked entries; fill them in, or drop them.")
@@ -163,12 +159,8 @@ def inexact_row(values: np.ndarray) -> int | None:
 
 
 def read_matrix(name: str, value: Any) -> np.ndarray:
-    """Return an argument of real numbers as a float64 array, of any shape. It may contain NaN.
-
-    Raises
-    ------
-    ValueError
-        If an entry is not a real number, or float64 would round an integer.
+    """Return an argument of real numbers as a float64 array, of any shape. It may contain NaN. Raise a ValueError if an
+    entry is not a real number, or float64 would round an integer.
     """
     refuse_inexact(name, read_array(name, value))
     return read_numbers(name, value)
@@ -185,15 +177,11 @@ def refuse_inexact(name: str, values: np.ndarray) -> None:
 
 
 def refuse_other_rows(**arguments: Any) -> None:
-    """Raise a ValueError if two arguments are pandas objects of the same length with different indices.
+    """Raise a ValueError if the index of a pandas object is as long as that of the first one, but not the same in the
+    same order.
 
     Each argument, given by its name, has a value for each row. Values are taken by position, so that a Series in
-    another order than the table would be attached to other rows.
-
-    Raises
-    ------
-    ValueError
-        If the index of a pandas object is as long as that of the first one, but not the same in the same order.
+    another order than the table would be attached to other rows. Arguments that are not pandas objects are ignored.
     """
     first: tuple[str, Any] | None = None
     for name, value in arguments.items():
@@ -242,12 +230,8 @@ def labels_differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def read_numbers(name: str, value: Any) -> np.ndarray:
-    """Return an argument as a float64 array of real numbers, booleans included. It may contain NaN.
-
-    Raises
-    ------
-    ValueError
-        If an entry is not a real number.
+    """Return an argument as a float64 array of real numbers, booleans included. It may contain NaN. Raise a ValueError
+    if an entry is not a real number.
     """
     array = read_array(name, value)
     if array.dtype.kind == "O":

@@ -19,15 +19,8 @@ def with_model_sent_once(executor: Executor | None, model: Any) -> Executor | No
 class ModelOnceExecutor(Executor):
     """Executor of a Dask client that sends the model to the workers before the first task, and then not again.
 
-    Parameters
-    ----------
-    executor : Executor
-        Executor of the client.
-    client : distributed.Client
-        Client that sends the model.
-    model : Any
-        Model of the run. Every argument of a task that has it is sent without it: a *plan*, a NamedTuple of the model
-        and the settings of one chain, or a NamedTuple with such a plan.
+    ``executor`` is that of the client, which sends ``model``. Every argument of a task that has the model is sent
+    without it: a *plan*, a NamedTuple of the model and the settings of one chain, or a NamedTuple with such a plan.
     """
 
     def __init__(self, executor: Executor, client: Any, model: Any) -> None:

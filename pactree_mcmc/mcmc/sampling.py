@@ -318,7 +318,7 @@ def check_executor(executor: Any) -> None:
 
 def chain_seeds(rng: Any, chains: int) -> list[Any]:
     """Return a source of randomness for each chain: the entries of a sequence ``rng``, else children spawned by it.
-    Raise ValueError if a sequence does not have ``chains`` entries, or ``rng`` is no source.
+    Raise ValueError if a sequence does not have ``chains`` entries, or ``rng`` is not a valid source.
     """
     if isinstance(rng, list | tuple):
         if len(rng) != chains:

@@ -344,10 +344,9 @@ class Repetition:
 
 
 def is_move_due(n_before: int, n_after: int) -> bool:
-    """Return True if a population must be moved although it is not resampled.
+    """Return True if a population must be moved although it is not resampled: if the number of examples that have
+    entered passes a power of `MOVE_GROWTH` from ``n_before`` to ``n_after``.
 
-    This is the case if the number of examples that have entered passes a power of `MOVE_GROWTH` from ``n_before`` to
-    ``n_after``.
     If moves only followed resampling, a population with even weights would never move and stay too close to the prior,
     with a bias of the order of one over the number of particles.
     """

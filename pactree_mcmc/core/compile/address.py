@@ -51,10 +51,8 @@ def address_of(function: Callable[..., float], with_params: bool) -> int:
     stands for the Python function.
 
     The function takes ``(numbers, n)``, with ``with_params`` also ``params``, and returns a number, such as the score
-    of a leaf from its n sums.
-
-    Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed an exception: a function
-    that raises one returns NaN.
+    of a leaf from its n sums. Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed
+    an exception: a function that raises one returns NaN.
     """
     with _compile_lock:
         if not COMPILES:

@@ -66,18 +66,10 @@ def use_folder(folder: str) -> None:
 class CodeFiles:
     """Cache files with the compiled forms of a function, or of several functions linked as one.
 
-    A form is stored under its key, numba's tuple of argument types, processor and hashes.
-
-    Parameters
-    ----------
-    part : str
-        Part of the library, a package.
-    digest : str
-        Hash of the sources that the code depends on.
-    base : str
-        Beginning of the names of the files.
-    stamp : str
-        Everything else on which the code depends, as text. Files with another stamp are not used.
+    A form is stored under its key, numba's tuple of argument types, processor and hashes. ``part`` is the package, a
+    part of the library, and ``digest`` the hash of the sources that the code depends on. The names of the files begin
+    with ``base``. ``stamp`` is everything else on which the code depends, as text. Files with another stamp are not
+    used.
     """
 
     def __init__(self, part: str, digest: str, base: str, stamp: str = "") -> None:
@@ -204,11 +196,10 @@ def _mark_used(folder: Path) -> None:
 @functools.cache
 def remove_old_versions() -> None:
     """Remove versions of compiled code that were not used for DAYS days, or are beyond the MOST newest of their part.
-
     This is done at most once in a process.
 
-    This applies to the default folder of the user only. In folders that somebody named, processes that read may be
-    unable to mark the versions that they use.
+    It applies to the default folder of the user only. In folders that somebody named, processes that read may be unable
+    to mark the versions that they use.
     """
     root = _user_folder()
     if root is None or root != writable_folder():

@@ -28,10 +28,7 @@ MAX_SPEED_UP = 4
 class Stop:
     """Signal at which the tasks of a run end, given by `set` or by the end of a time limit.
 
-    Parameters
-    ----------
-    seconds : float, default inf
-        Time limit. The clock runs from `start` on.
+    ``seconds`` is the time limit. The clock runs from `start` on.
     """
 
     def __init__(self, seconds: float = inf) -> None:
@@ -94,16 +91,10 @@ def _stop_at_time(end_time: float) -> Stop:
 class Pace:
     """Number of steps, tuning included, that every chain of a run must reach before any chain continues.
 
-    After tuning a step here is a draw, whatever the thinning.
-    Between two such goals lies a piece of the run. With a time limit the first piece is a single step. Later pieces
-    take at most half of the remaining time, by the speed of the piece before.
-
-    Parameters
-    ----------
-    stop : Stop
-        Signal of the run.
-    tune, total : int
-        Steps of tuning, and all steps, of each chain.
+    After tuning a step here is a draw, whatever the thinning. Between two such goals lies a piece of the run. With a
+    time limit the first piece is a single step. Later pieces take at most half of the remaining time, by the speed of
+    the piece before. ``stop`` is the signal of the run, ``tune`` and ``total`` are the steps of tuning, and all steps,
+    of each chain.
     """
 
     def __init__(self, stop: Stop, tune: int, total: int) -> None:
