@@ -55,10 +55,11 @@ class RawForm(NamedTuple):
 def fit_split(
     model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
 ) -> tuple[Split, bool]:
-    """Return the split of a leaf's cell that a raw form from elsewhere gives (code ``cut``, or bits of ``categories``
-    if not -1), and True if its sides changed places: under nominal splits the smallest category goes left.
+    """Return the split that a raw form from elsewhere gives in a leaf's cell, and True if its sides changed places.
+    Under nominal splits the smallest category goes left.
 
-    ``log_rule`` of the split is ``-inf`` if it is not admissible.
+    The raw form is the code ``cut`` or, if not -1, the bits of the ``categories`` that go left. A fixed tree gives its
+    own split instead. ``log_rule`` of the split is ``-inf`` if it is not admissible.
     """
     rule = model.split_prior
     if follows_design(rule):
@@ -95,8 +96,8 @@ def fit_split(
 
 @jit
 def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
-    """Return the categories of feature ``k`` that go left in a node's cell if ``categories`` go left, True if the sides
-    changed places, and True if the split is admissible.
+    """Return the bits of the categories of nominal feature ``k`` that go left in a node's cell if ``categories`` go
+    left, True if the sides changed places, and True if each side gets enough rows (or may be empty).
     """
     rule = model.split_prior
     present = cell_categories(model, state, node, k)
@@ -118,7 +119,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 def has_min_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> bool:
     """Return True if a split on feature ``k`` leaves at least ``min_leaf`` rows of the node on both sides.
 
-    The split is at ``cut`` if ``categories`` is -1, else it sends the categories with these bits left.
+    Codes up to ``cut`` go left if ``categories`` is -1, else the categories with these bits.
     """
     codes, rows, rows_left = model.units.codes, model.units.rows, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
@@ -189,7 +190,7 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 @jit
 def undivided_side(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
     """Return the side, 0 left or 1 right, to which a split on feature ``k`` sends the whole cell of a node, or -1 if it
-    divides the cell.
+    divides the cell. ``cut`` and ``categories`` are as in `has_min_rows`.
     """
     if categories >= 0:
         present = cell_categories(model, state, node, k)

@@ -32,7 +32,7 @@ from .proposal import GROW, PRUNE, Proposal
 
 @jit
 def log_growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior of the tree with both children of ``node`` as leaves, minus that with ``node`` as a leaf."""
+    """Return the log prior, log R included, of splitting ``node`` into two attached leaves, minus that of a leaf."""
     split = node_log_split(model, state, node) + state.node[node].log_rule
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
     return split + stops - node_log_stop(model, state, node)
@@ -40,7 +40,7 @@ def log_growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> floa
 
 @jit
 def log_growth_score_ratio(state: ChainState, node: int) -> float:
-    """Return beta times the log score of both children of ``node`` as leaves minus that of ``node`` as a leaf."""
+    """Return the log score of both children of ``node`` minus that of ``node``, times the inverse temperature."""
     record = state.node[node]
     return state.beta[0] * (state.node[record.left].score + state.node[record.right].score - record.score)
 
@@ -49,8 +49,8 @@ def log_growth_score_ratio(state: ChainState, node: int) -> float:
 def split_gain(state: ChainState, node: int) -> float:
     """Return the gain in log score by the split of a node whose children are leaves, times the inverse temperature.
 
-    `draw_scanned` draws a split with a probability proportional to ``exp(log_rule + split_gain)``. The gain differs
-    from `log_growth_score_ratio` only if the leaves share an unknown variance, for whose guess sums are stored.
+    `draw_scanned` draws splits in proportion to ``exp(log_rule + split_gain)``. If leaves share an unknown variance,
+    the gain is that at a guess of the variance. Else it is `log_growth_score_ratio`.
     """
     record = state.node[node]
     return state.beta[0] * (state.node[record.left].guess + state.node[record.right].guess - record.guess)
@@ -60,7 +60,8 @@ def split_gain(state: ChainState, node: int) -> float:
 def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
     """Return the proposal to grow ``node``, to which `attach_children` has attached two children.
 
-    ``log_proposal_ratio`` is the log probability of proposing the old tree from the new one, minus that of the reverse.
+    ``which``, 0 or 1, is the index in `Move.counts` of the name that counts it. ``log_proposal_ratio`` is the log
+    probability of proposing the old tree from the new one, minus that of the reverse.
     """
     prior, score = log_growth_prior_ratio(model, state, node), log_growth_score_ratio(state, node)
     return Proposal(np.int64(GROW), which, node, np.int64(NONE), prior, score, log_proposal_ratio, 0.0)
@@ -68,7 +69,7 @@ def growth(model: Lowered, state: ChainState, which: int, node: int, log_proposa
 
 @jit
 def pruning(model: Lowered, state: ChainState, which: int, node: int, log_proposal_ratio: float) -> Proposal:
-    """Return the proposal to remove both leaves below ``node``, which becomes a leaf. See `growth` for the ratio."""
+    """Return the proposal to remove both leaves below ``node``. See `growth` for ``which`` and the ratio."""
     prior, score = log_growth_prior_ratio(model, state, node), log_growth_score_ratio(state, node)
     return Proposal(np.int64(PRUNE), which, node, np.int64(NONE), -prior, -score, log_proposal_ratio, 0.0)
 
@@ -131,8 +132,8 @@ def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
 def _sum_children(model: Lowered, state: ChainState, node: int, middle: int) -> None:
     """Sum the statistics of both children of a node, whose rows are divided at ``order[middle]``.
 
-    Write number of rows and hash of the left child. Sums of whole numbers are exact, so that the smaller child alone is
-    visited, and the other one has the rest.
+    Write number of rows and hash of the left child. If statistics are whole numbers, sum those of the smaller child,
+    and subtract them from the node's for the other one, without rounding.
     """
     here, order, merged_rows, stats = state.node[node], state.order, model.units, state.stats
     is_left_smaller = middle - here.start <= here.stop - middle
@@ -249,14 +250,14 @@ def prune(state: ChainState, node: int) -> None:
 
 @jit
 def prune_all(state: ChainState) -> None:
-    """Make the present tree a stump."""
+    """Make the present tree a single leaf, the root."""
     while state.count[N_PRUNABLE] > 0:
         prune(state, state.node[0].prunable)
 
 
 @jit
 def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by a split in raw form, and update the lists of growable, prunable and internal nodes.
+    """Grow a splittable leaf by a split in raw form, which must be admissible, and update the lists of nodes.
 
     The raw form is the code ``cut``, or the bits of the ``categories`` of a nominal feature, which are -1 for an
     ordered one. `fit_split` fits it to the cell of the leaf.
@@ -267,7 +268,7 @@ def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cu
 
 @jit
 def restore_saved_tree(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
-    """Make the saved tree ``nodes[start:stop]``, in preorder, the present tree. Return False if free nodes run out."""
+    """Make the saved preorder ``nodes[start:stop]`` the present tree. Return False, a part made, if nodes run out."""
     prune_all(state)
     node = np.int64(0)
     for at in range(start, stop):

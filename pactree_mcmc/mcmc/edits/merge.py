@@ -29,8 +29,8 @@ MAX_MERGED_LEAVES = 10
 
 @jit
 def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags for the root split of a, placed above a and b: True if it can send the whole cell of b left, and
-    True if it can send that cell right.
+    """Return two flags for the root split of a, an internal node, placed above a and b: True if it can send the whole
+    cell of b left, and True if it can send that cell right. Both are False if each cell has one cut only.
     """
     record = state.node[a]
     if record.categories >= 0:
@@ -49,7 +49,8 @@ def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[
 @jit
 def can_join_roots(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
     """Return two flags for a split of both cells whose halves are the root splits of a and b: True if there is one that
-    sends both left sides the same way, and True if there is one that sends them opposite ways.
+    sends both left sides the same way, and True if there is one that sends them opposite ways. Leaves have no root
+    split.
     """
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False
@@ -67,7 +68,7 @@ def can_join_roots(model: Lowered, state: ChainState, a: int, b: int) -> tuple[b
 def plan_root(
     model: Lowered, state: ChainState, at: int, a: int, b: int, b_goes_left: bool, b_goes_right: bool, swapped: bool
 ) -> None:
-    """Write the root split of a, to be placed above a and b, into plan record ``at``.
+    """Write the root split of a, to be placed above a and b, into plan record ``at``, without its children.
 
     The flags say if the whole cell of b goes left or right. If neither, the root split of b is the other half of the
     split, with its sides exchanged if ``swapped``.
@@ -141,7 +142,8 @@ def plan_split_above(state: ChainState, at: int, v: int, a: int, b: int, a_is_le
 def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
     """Plan merge ``number`` of a and b, which the split of v separates, from plan record ``at`` on.
 
-    Return the first free record. Merges are numbered from 0, as `n_merges` counts them.
+    Return the first free record. ``number`` is from 0, with v's split on top, to ``n_merges - 1``, in the order of its
+    terms. ``a_is_left`` is True if a is the left child of v.
     """
     if number == 0:
         return plan_split_above(state, at, v, a, b, a_is_left)

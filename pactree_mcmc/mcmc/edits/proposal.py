@@ -16,9 +16,10 @@ class Proposal(NamedTuple):
     edit: int
     """NOTHING: no proposal, which is not counted. REFUSED: an impossible proposal, with nothing to undo. GROW: keep the
     children attached to ``node``. PRUNE: make ``node`` a leaf. REPLACE: put the subtree built at ``top`` in the place
-    of ``node``. TAKE: the same without a decision, since the subtree was drawn from its conditional distribution.
-    WITHDRAW: an impossible proposal, of which the part built at ``top`` is dropped. ROTATE: keep the rotation of the
-    edge above ``node``. KEEP_CHANGE: a change that was drawn from its conditional distribution and applied already.
+    of ``node``. TAKE: the same for a subtree drawn from its conditional distribution, of which only drawn feature
+    weights and a prior of the number of leaves are still to be decided. WITHDRAW: an impossible proposal, of which the
+    part built at ``top`` is dropped. ROTATE: keep the rotation of the edge above ``node``. KEEP_CHANGE: a change that
+    was drawn from its conditional distribution and applied already.
     """
     which: int
     """Index, 0 or 1, in `Move.counts` of the name under which the proposal is counted."""
@@ -38,7 +39,7 @@ class Proposal(NamedTuple):
 
 @jit
 def _without_ratios(edit: int, which: int, node: int, top: int) -> Proposal:
-    """Return a proposal whose log ratios are all 0."""
+    """Return a proposal with these fields (`Proposal`) whose log ratios are all 0."""
     return Proposal(edit, which, node, top, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -59,25 +60,28 @@ def refused(which: int) -> Proposal:
 
 @jit
 def withdrawn(which: int, node: int, top: int) -> Proposal:
-    """Return an impossible proposal, part of which was built at ``top`` beside ``node``. The loop drops that part."""
+    """Return an impossible proposal, whose part built at ``top`` beside ``node`` the loop drops. See `refused`."""
     return _without_ratios(np.int64(WITHDRAW), which, node, top)
 
 
 @jit
 def taken(which: int, node: int, top: int) -> Proposal:
-    """Return the proposal of a Gibbs step, without a decision, to put the subtree at ``top`` in place of ``node``."""
+    """Return the proposal of a Gibbs step to put the subtree at ``top`` in place of ``node``.
+
+    It is accepted without a decision, except if feature weights are drawn or the prior depends on the number of leaves.
+    """
     return _without_ratios(np.int64(TAKE), which, node, top)
 
 
 @jit
 def made(which: int) -> Proposal:
-    """Return the proposal of a Gibbs step that has changed the tree already, an error if feature weights are drawn."""
+    """Return the proposal, always accepted, of a Gibbs step that has changed the tree by fixed feature weights."""
     return _without_ratios(np.int64(KEEP_CHANGE), which, np.int64(-1), np.int64(-1))
 
 
 @jit
 def made_at(which: int, node: int) -> Proposal:
-    """Return the proposal of a Gibbs step that has changed the subtree at ``node`` already.
+    """Return the proposal, always accepted, of a Gibbs step that has changed the subtree at ``node`` already.
 
     The step must have used the feature weights if these are drawn.
     """

@@ -73,7 +73,7 @@ def drop_subtree(state: ChainState, node: int, top: int) -> None:
 
 @jit
 def insert_subtree(model: Lowered, state: ChainState, node: int, top: int) -> None:
-    """Replace the subtree at ``node`` by the one built at ``top``, and update the lists."""
+    """Replace the subtree at ``node`` by that built at ``top``, whose record is freed, and update the lists."""
     record, new = state.node[node], state.node[top]
     was_leaf = is_leaf(state, node)
     current = np.int64(node)
@@ -124,6 +124,7 @@ def _free_subtree(state: ChainState, top: int) -> None:
 
 @jit
 def _free_node(state: ChainState, node: int) -> None:
+    """Push the record of a node on the stack of free nodes."""
     state.node[state.count[N_FREE]].free = node
     state.count[N_FREE] += 1
 
@@ -132,7 +133,7 @@ def _free_node(state: ChainState, node: int) -> None:
 def replacement(
     model: Lowered, state: ChainState, which: int, node: int, top: int, log_proposal_ratio: float
 ) -> Proposal:
-    """Return the proposal to put the subtree built at ``top`` in the place of ``node``.
+    """Return the proposal to put the subtree built at ``top`` in the place of ``node``. See `growth` for ``which``.
 
     ``log_proposal_ratio`` is the log probability of proposing the old tree from the new one, minus that of the reverse.
     """
@@ -198,7 +199,7 @@ def make_plan_raw(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def build(model: Lowered, state: ChainState, top: int, n_planned: int, simplify: bool) -> bool:
-    """Grow the leaf ``top`` into the planned subtree, which takes ``n_planned`` plan records.
+    """Grow the leaf ``top`` into the subtree planned in ``state.plan[:n_planned]``, whose first record is its root.
 
     Return False, with a part built, if a split is not admissible. With ``simplify`` leave out each split that sends a
     whole cell to one side, and the subtree on its empty side.

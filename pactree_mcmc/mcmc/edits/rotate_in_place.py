@@ -31,9 +31,10 @@ def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
 
 @jit
 def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
-    """Exchange the places of v's split and its parent's. Return the log prior ratio, ``-inf`` if the tree is not valid.
+    """Exchange the places of v's split and its parent's. Return the log prior ratio, ``-inf`` if the new tree is not
+    valid.
 
-    Rotating the same node again undoes the change. `update_lists_of_rotation` updates the lists.
+    Rotating the same node again undoes the change, invalid or not. `update_lists_of_rotation` updates the lists.
     """
     u = state.node[v].parent
     upper, lower = state.node[u], state.node[v]
@@ -99,8 +100,8 @@ def log_split_factor(model: Lowered, depth: int) -> float:
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Change the depths of a subtree by ``n_levels``. Return the change of its log prior, ``-inf`` if the prior of the
-    subtree is 0 before or after. Log R of its splits counts only if R depends on the depth.
+    """Add ``n_levels``, which may be negative, to the depths of a subtree. Return the change of its log prior, ``-inf``
+    if the prior of the subtree is 0 before or after. Log R of its splits counts only if R depends on the depth.
     """
     total, node = 0.0, np.int64(top)
     while node != NONE:
@@ -112,7 +113,7 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int
 
 @jit
 def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) -> float:
-    """Change the depth of a node by ``n_levels``, and update ``splittable``. Return its new `log_prior_factor`."""
+    """Add ``n_levels`` to a node's depth, and update ``splittable`` and log R. Return its new `log_prior_factor`."""
     record = state.node[node]
     was_at_limit = record.depth >= model.prior.depth_limit
     record.depth += n_levels
@@ -129,8 +130,8 @@ def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) 
 
 @jit
 def log_prior_factor(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior factor of a node as a leaf or as a split at its depth, ``-inf`` if the depth limit excludes
-    it. Log R of a split is included only if R depends on the depth.
+    """Return the log prior factor of a node as a leaf, or as a split if it is internal, ``-inf`` if the depth limit
+    excludes it. Log R of a split is included only if R depends on the depth.
     """
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):

@@ -42,7 +42,7 @@ def change_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> 
 
 @jit
 def shift_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose another cut of a random internal node, up to ``MAX_SHIFT`` possible cuts above or below."""
+    """Propose another cut of a random internal node, 1 to ``MAX_SHIFT`` possible cuts above or below, uniformly."""
     if state.count[N_INTERNAL] == 0:
         return nothing()
     node = state.node[pick(rng, state.count[N_INTERNAL])].internal

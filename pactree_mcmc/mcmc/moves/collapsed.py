@@ -82,7 +82,7 @@ def with_log_decided(proposal: Proposal, log_decided: float) -> Proposal:
 def log_collapsed_proposal_ratio(
     model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int
 ) -> float:
-    """Return the log proposal ratio of growing ``node``, to which the children are attached already.
+    """Return the log proposal ratio of growing ``node`` by its attached split, drawn in proportion to R exp(gain).
 
     The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     """

@@ -39,7 +39,7 @@ def grow_prune_step(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def grow_probability(n_growable: int, n_prunable: int) -> float:
-    """Return the probability g that a step proposes to grow, by the numbers of growable leaves and prunable nodes."""
+    """Return the probability g that a step proposes to grow: 1/2, or 1 or 0 if it can only grow or only prune."""
     if n_growable == 0:
         return 0.0
     return 0.5 if n_prunable > 0 else 1.0
@@ -64,7 +64,7 @@ def propose_pruning(rng: np.random.Generator, model: Lowered, state: ChainState)
 
 @jit
 def log_growth_proposal_ratio(state: ChainState, node: int, n_growable: int, n_prunable: int) -> float:
-    """Return the log proposal ratio of growing ``node``, to which the children are attached already.
+    """Return the log proposal ratio of growing ``node`` by its attached split, drawn from the split prior.
 
     The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     """

@@ -66,7 +66,7 @@ def is_drawable(model: Lowered, state: ChainState, top: int) -> bool:
 
 @jit
 def draw_subtree(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
-    """Grow the leaf ``top`` into a subtree drawn from the density. Return its log density, inf if it gets too large."""
+    """Grow the leaf ``top`` into a subtree drawn from the density. Return its log density, +inf if it is too large."""
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
         if state.node[node].splittable:
@@ -125,7 +125,7 @@ def add_saved_trees(chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.
 def saved_log_weights_into(
     chain: Any, nodes: np.recarray, start: np.ndarray, stop: np.ndarray, out: np.ndarray, first_tree: int
 ) -> int:
-    """Write ``log pi(T) - log g(T)`` of saved trees, with pi = prior times likelihood, into ``out[first_tree:]``, inf
+    """Write ``log pi(T) - log g(T)`` of saved trees, with pi = prior times likelihood, into ``out[first_tree:]``, +inf
     if the learned density g cannot draw the tree.
 
     Tree i is ``nodes[start[i]:stop[i]]``, in preorder. Return the number of entries of ``out`` that are now written,

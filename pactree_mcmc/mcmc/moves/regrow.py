@@ -116,7 +116,7 @@ def log_draw_probability(model: Lowered, state: ChainState, top: int) -> float:
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log term of an internal node's split in the sum that `log_lookahead` returns: log split factor, log R
-    and tempered gain in score.
+    and tempered gain in score. Stop factors of the children are not in it.
     """
     return node_log_split(model, state, node) + state.node[node].log_rule + split_gain(state, node)
 

@@ -112,7 +112,7 @@ def log_guessed_weight(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def regrow_line(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, feature: int) -> bool:
-    """Grow the leaf ``top`` into a subtree drawn in proportion to prior and score, on the ``feature`` of its line.
+    """Grow the leaf ``top`` by cuts of ``feature`` into a subtree drawn in proportion to exp(`log_guessed_weight`).
 
     The stored sums must be those of its cell. Return False, with a part grown, if the subtree gets too large.
     """

@@ -119,7 +119,8 @@ def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_b
 
 @jit
 def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write log R of the cuts of the block's feature in every union of pieces i to j into ``reshape.log_rule``.
+    """Write log R of the block's feature cut behind piece k in the union of pieces i to j into ``reshape.log_rule[i, j,
+    k]``.
 
     If all cuts of a union are equally likely it has one number, at [i, j, 0]. Drawn feature weights are included.
     """
@@ -167,7 +168,7 @@ def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None
 
 @jit
 def move_piece_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Change the depths in a piece, the subtree at ``top``, by ``n_levels``. Return its log prior there without R."""
+    """Add ``n_levels``, maybe negative, to the depths in piece ``top``. Return its log prior there, without log R."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += move_node_down(model, state, node, n_levels)

@@ -58,7 +58,8 @@ def restructure_step(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def note_leaves(model: Lowered, state: ChainState, top: int) -> int:
-    """Number the leaves of the subtree at ``top`` from 0, and return how many there are, 0 if the move is impossible.
+    """Number the leaves of the subtree at ``top`` from 0, and return how many there are. Return 0 if there are too many
+    leaves or values, if a leaf has no rows, or if cells have one split per feature.
 
     Write the codes of each leaf into ``scratch.restructure.codes``, and the leaves in a node's cell into its ``note``.
     """
@@ -117,7 +118,8 @@ def n_splits_on(model: Lowered, state: ChainState, k: int, leaves: int) -> int:
 
 @jit
 def next_leaf_set(model: Lowered, state: ChainState, k: int, leaves: int, side: int) -> int:
-    """Return the smallest subset of ``leaves``, larger than ``side``, that feature ``k`` separates from the others.
+    """Return the smallest subset of ``leaves``, larger than ``side``, that feature ``k`` separates from the others, or
+    ``leaves`` if there is none. The sets are bits, and ``side`` is 0 or a result of this function, not all leaves.
 
     For an ordered feature, it has the leaves below a cut. For a nominal feature, it is ``side`` and a group of leaves
     that share categories, directly or through others.
@@ -154,9 +156,11 @@ def n_splits_in_all(model: Lowered, state: ChainState, leaves: int) -> int:
 
 @jit
 def log_n_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
-    """Return the log number of splits of a node's cell on feature ``k`` that separate two sets of old leaves alike.
+    """Return the log number of splits of a node's cell on feature ``k`` that separate two sets of old leaves (bits)
+    alike.
 
-    It is 0 under local cuts, where splits that divide the rows alike are one split.
+    ``left`` has the smaller codes. The result is 0 under local cuts, where splits that divide the rows alike are one
+    split.
     """
     if not parts_box(model.split_prior):
         return 0.0

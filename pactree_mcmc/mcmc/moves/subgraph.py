@@ -80,7 +80,8 @@ def draw_from_subgraph(
     prior times tempered likelihood of its subtrees in the subgraph, each split over its probability of being sampled,
     and the number of nodes of the drawn one. ``retained`` is the node of the present tree with the same cell, or NONE.
     ``level`` is the number of levels below the top, and ``first_branch`` the first free entry of ``density.branch``,
-    where the splits in the sample are stored.
+    where the sampled splits are stored. Set ``density.is_exhausted`` if the subgraph gets too large. The results then
+    mean nothing.
     """
     record, arrays, is_exhausted = state.node[node], state.scratch.subgraph, state.scratch.density.is_exhausted
     arrays.drawn_node[entry].feature = NONE
