@@ -104,6 +104,7 @@ def is_leaf(state: ChainState, node: int) -> bool:
 
 @jit
 def list_internal(state: ChainState, node: int) -> None:
+    """Add a node to the list of internal nodes."""
     state.node[node].internal_at = state.count[N_INTERNAL]
     state.node[state.count[N_INTERNAL]].internal = node
     state.count[N_INTERNAL] += 1
@@ -111,6 +112,7 @@ def list_internal(state: ChainState, node: int) -> None:
 
 @jit
 def unlist_internal(state: ChainState, node: int) -> None:
+    """Remove a node, which must be there, from the list of internal nodes. The last entry takes its place."""
     at = state.node[node].internal_at
     state.count[N_INTERNAL] -= 1
     last = state.node[state.count[N_INTERNAL]].internal

@@ -147,6 +147,7 @@ PLAN = np.dtype(
 
 
 def _integer_record(*names: str) -> np.dtype:
+    """Return the dtype of a record of int64 fields with these names."""
     return np.dtype([(name, np.int64) for name in names])
 
 

@@ -57,7 +57,7 @@ class Split(NamedTuple):
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a split of a splittable node from the split prior R, or return that of a fixed tree."""
+    """Draw a split of a splittable node from R by equal feature weights, if drawn, or return a fixed tree's split."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = fill_feature_weights(model, state, node)
@@ -211,7 +211,7 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Return True if the cell of a node has an admissible split on feature ``k``."""
+    """Return True if the cell of a node, whatever the depth limit, has an admissible split on feature ``k``."""
     rule = model.split_prior
     if is_weighted(rule):
         return split_mass(model, state, node, k) > 0.0
@@ -237,7 +237,7 @@ def feature_rule_weight(rule: SplitRule, weight: float, split_mass: float) -> fl
 def split_mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
     """Return the sum of the weights of a node's splits on feature ``k``, by which R is normalised within the feature.
 
-    It is the number of splits if they have equal weights, and 0 if the feature is not admissible.
+    With equal weights it is their number, 0 if there are none, but always 1 for dyadic and fixed splits.
     """
     if stores_masses(model, state) and model.split_prior.feature[k].weight > 0.0:
         place = store_masses(model, state, node)
@@ -335,7 +335,7 @@ def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 
 @jit
 def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Return the number of splits of a node on feature ``k``, whatever their weights.
+    """Return the number of splits of a node on feature ``k``, whatever their weights, or 1 if they are dyadic or fixed.
 
     ``n`` is the number of codes that were just collected. It is used under local cuts only.
     """
@@ -361,7 +361,7 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
 
 @jit
 def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Return ``first, last``: cuts behind codes ``first`` to ``last - 1`` of ``n`` leave ``min_leaf`` rows per side."""
+    """Return ``first, last``: cuts behind codes ``first`` to ``last - 1`` (from 0) leave ``min_leaf`` rows per side."""
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
     rows = count_rows_by_code(model, state, node, k, n)
@@ -397,7 +397,7 @@ def _draw_local_cut(
 def _draw_weighted_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a cut of a node on ordered feature ``k``, whose log probability under R is ``log_fraction``, by weight."""
+    """Draw a cut of a node on ordered feature ``k`` in proportion to its weight. log P(``k``) is ``log_fraction``."""
     n = collect_codes(model, state, node, k) if parts_rows(model.split_prior) else np.int64(0)
     total = fill_cut_weights(model, state, node, k, n)
     if parts_box(model.split_prior):
@@ -461,7 +461,7 @@ def _draw_local_partition(
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, min_rows: int) -> int:
     """Return the number of ways to place the categories j, j + 1, ... with at least ``min_rows`` rows on both sides.
 
-    ``rows`` are those by category, ``right`` and ``left`` those placed, ``sums`` the result of `count_light_subsets`.
+    ``rows`` are counts by category, ``right`` and ``left`` those already placed, ``sums`` from `count_light_subsets`.
     """
     total = 0
     for r in rows:

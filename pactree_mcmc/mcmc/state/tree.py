@@ -79,7 +79,7 @@ def initial_density() -> np.ndarray:
 def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> dict[str, int]:
     """Return the length of each axis that the declarations of a state's arrays name, by the name of the axis.
 
-    ``scratch`` has the names of the groups of scratch arrays that the moves of the chain need.
+    The arguments are those of `new_state`.
     """
     rule, leaf, p = model.split_prior, model.leaf, len(model.split_prior.feature)
     n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else n_stored_cells(p)
@@ -108,7 +108,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
 
 
 def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> ChainState:
-    """Return the state of a chain that has no tree yet, with room for ``n_nodes`` nodes and ``n_counts`` counts.
+    """Return the state of a chain without a tree, with room for ``n_nodes`` nodes and ``n_counts`` counts of proposals.
 
     ``scratch`` has the names, of `SCRATCH_NAMES`, of the groups of arrays that the moves of the chain need.
     """
@@ -139,7 +139,10 @@ def _logs_of_rows(n: int, by_numpy: bool) -> np.ndarray:
 
 
 def with_node_capacity(state: ChainState, n_nodes: int) -> ChainState:
-    """Return the state with room for ``n_nodes`` nodes, more than before. Copy arrays by node, and share all others."""
+    """Return the state with room for ``n_nodes`` nodes, more than before. Copy arrays by node, and share all others.
+
+    The old state must not be used any more.
+    """
     cap, n_free = len(state.node), int(state.count[N_FREE])
     by_node = {name: _pad(getattr(state, name), n_nodes) for name in ("node", "stats", "box", "tilt", "plan")}
     out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad(state.scratch.note, n_nodes)))

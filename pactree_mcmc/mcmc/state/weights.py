@@ -116,7 +116,7 @@ def redraw_weights(chain: Any) -> None:
 def draw_weights(
     rng: np.random.Generator, weights: np.ndarray, dirichlet: np.ndarray, split_on: np.ndarray, admitted: np.ndarray
 ) -> None:
-    """Draw ``weights`` (p + 1,), log weights and concentration as in `ChainState`, given the splits of n nodes.
+    """Draw log weights and concentration into ``weights`` (p + 1,), as in `ChainState`, given the splits of n nodes.
 
     Node i splits on feature ``split_on[i]``. Its cell admits the fraction ``admitted[i, k]`` of feature k's weight.
     ``dirichlet`` has the concentration, 0 if it is drawn, and the scale rho of its prior.
