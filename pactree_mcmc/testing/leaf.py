@@ -195,7 +195,7 @@ class _LeafCheck:
             )
 
     def _check_optional(self, name: str, stats: np.ndarray) -> bool:
-        """Check an optional method of the leaf, such as "value", and return True. Return False if the leaf lacks it."""
+        """Check the leaf's method ``name`` on ``stats`` (cells, n_stats). Return False if the leaf lacks it."""
         try:
             getattr(self, f"_check_{name}")(stats)
         except (NotImplementedError, ValueError) as error:
@@ -209,7 +209,7 @@ class _LeafCheck:
         return isinstance(self.leaf, CustomLeaf) and self.leaf.has_function(name)
 
     def _check_value(self, stats: np.ndarray) -> None:
-        """Raise a LeafError if predictions have a wrong shape, or probabilities do not sum to 1."""
+        """Raise a LeafError if predictions (cells, ...) have a wrong shape, or class probabilities do not sum to 1."""
         if not self.leaf.predicts:
             raise NotImplementedError
         value = np.asarray(self.leaf.value(stats, self.target))
@@ -240,7 +240,7 @@ class _LeafCheck:
                 )
 
     def _check_draw(self, stats: np.ndarray) -> None:
-        """Raise a LeafError if draws are too few or not finite."""
+        """Raise a LeafError if draws in random ones of the cells (rows of ``stats``) are too few or not finite."""
         leaf = self.rng.integers(0, len(stats), 50)
         draws = np.asarray(self.leaf.draw(self.rng, stats, leaf, self.target))
         if len(draws) != 50:

@@ -55,7 +55,7 @@ class PrescribedGenerator:
         raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {CHANCE_ADVICE}")
 
     def integers(self, low: int, high: int | None = None, *more: Any, **named: Any) -> int:
-        """Return the outcome of a choice among low, ..., high - 1 with equal probabilities."""
+        """Return the outcome of a choice among low, ..., high - 1 with equal probabilities. Refuse other arguments."""
         if high is None or more or named:
             raise StepError("calls rng.integers other than as rng.integers(low, high); use moves.pick(rng, n)")
         assert high > low, f"[{low}, {high}) has no integer"
@@ -85,6 +85,7 @@ class Uniform:
         self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
 
     def __lt__(self, other: Any) -> bool:
+        """Return True if the number is below ``other``, by a choice of the generator if both outcomes are possible."""
         low, high = self.interval
         # scale U + shift < other if and only if U < threshold. Given that U is uniform in (low, high), this has the
         # probability (threshold - low) / (high - low), and afterwards U is uniform on one side of the threshold
@@ -99,6 +100,7 @@ class Uniform:
         return False
 
     def __float__(self) -> float:
+        """Raise a StepError, since the outcomes of computing with the number cannot be followed."""
         raise StepError(f"computes with rng.random(), which may only be compared; {CHANCE_ADVICE}")
 
     __int__ = __float__
@@ -133,7 +135,7 @@ class TooManyTrees(ValueError):
 
 @contextmanager
 def set_attributes(module: Any, **values: Any) -> Iterator[None]:
-    """Context manager that sets attributes of a module to other values while its block runs."""
+    """Set attributes of a module to ``values`` while the ``with`` block runs, and restore them."""
     before = {name: getattr(module, name) for name in values}
     try:
         for name, value in values.items():
@@ -232,7 +234,7 @@ class Stepper:
 
     @staticmethod
     def library_step(plain: Any, name: str) -> Callable[..., Any]:
-        """Return the step function of a move of the library, given its name."""
+        """Return the step of the library's move ``name``. ``plain`` is the result of `plain_package`."""
         return plain.module("mcmc.kernel").LIBRARY_MOVES[name].step
 
     def first_count_column(self, chain: Any) -> int:

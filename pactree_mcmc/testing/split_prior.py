@@ -218,7 +218,7 @@ class _SplitPriorCheck:
         self._require(is_right, cell, f"children of {split} that do not divide its rows")
 
     def _check_child(self, chain: Any, cell: PlainCell, split: Any, child: int, side: PlainCell) -> None:
-        """Raise an error if the compiled node ``child`` has other rows or another box than ``side``, the Python one."""
+        """Raise an error if node ``child`` has other rows or another box than ``side``, the plain child of ``cell``."""
         record = chain.state.node[child]
         rows = np.sort(chain.state.order[record.start : record.stop])
         is_right = (

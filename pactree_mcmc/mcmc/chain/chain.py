@@ -104,7 +104,7 @@ class Chain:
         grow_by_split(self.model, self.packed_state, node, feature, cut, categories)
 
     def propose(self, move_index: int, n: int) -> None:
-        """Make ``n`` proposals of the kernel's move ``move_index``. Add ``n`` and the rows visited to ``cost``."""
+        """Make ``n`` proposals of move ``move_index``. Add ``n`` and the rows visited to its column of ``cost``."""
         rows_before, remaining = int(self.state.count[N_VISITED_ROWS]), n
         run, first_count = self.move_objects[move_index].run, self.first_counts[move_index]
         while remaining > 0:
@@ -114,7 +114,7 @@ class Chain:
         self.cost[:, move_index] += n, int(self.state.count[N_VISITED_ROWS]) - rows_before
 
     def run_blocks(self, n_blocks: int) -> None:
-        """Make ``n_blocks`` blocks of proposals, divided among moves by the kernel, and draw unknown parameters."""
+        """Make ``n_blocks`` blocks of proposals of all moves. In each, draw unknown noise variance and weights."""
         draws_weights = not self.lowered.split_prior.is_fixed
         if self.kernel.is_single and self.lowered.leaf.is_fixed and not draws_weights:
             self.propose(0, n_blocks * self.kernel.block)

@@ -62,7 +62,10 @@ class Dispersed(NamedTuple):
 
 
 def move_to_start(model: TreeModel, chain: Any, start: Any, rng: np.random.Generator) -> None:
-    """Bring a chain, or each replica of a ladder, from the stump to its start (the argument ``start`` of `sample`)."""
+    """Bring a chain, or each replica of a ladder, from the stump to its ``start``.
+
+    This is "grown", "prior" (a tree drawn by ``rng``), a `Dispersed` or a Tree. Any other value means the stump.
+    """
     for replica in chain.all_chains:
         tree = draw_prior_tree(model, rng) if isinstance(start, str) and start == "prior" else start
         if isinstance(tree, Tree):
@@ -129,7 +132,7 @@ def root_sums_into(sums: np.ndarray, chain: Any) -> bool:
 
 @jit
 def split_root(chain: Any, k: int) -> None:
-    """Split the stump of a packed chain by a split on feature ``k``, drawn in proportion to R exp(gain in score)."""
+    """Split a packed chain's stump on feature ``k``, by a split drawn in proportion to R exp(tempered gain)."""
     model, state, root = chain.model, chain.state, np.int64(0)
     attach_children(model, state, root, draw_scanned_on_feature(chain.rng, model, state, root, k))
     accept_growth(model, state, root)
@@ -166,7 +169,7 @@ def grow_from(chain: Any, node: int) -> int:
 
 
 def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
-    """Grow the tree of a chain, a stump, into ``tree``. Raise ValueError if a smallest category does not go left."""
+    """Grow the stump of a chain into ``tree``. Raise ValueError if a cell's smallest category goes right."""
     todo: list[tuple[int, int]] = [(0, 0)]
     for number, cell, split in model.visit(tree):
         _, node = todo.pop()
@@ -186,7 +189,7 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
-    """Draw a tree from the prior, directly if possible, else (`LeafPenalty`) by a long chain without data."""
+    """Draw a tree from the prior, exactly or, if impossible (`LeafPenalty`), by a long chain without data."""
     prior_draw = draw_prior(model, rng)
     return prior_draw.tree if prior_draw is not None else _prior_by_chain(model, rng)
 

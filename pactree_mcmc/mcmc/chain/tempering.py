@@ -82,7 +82,10 @@ def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
 
 
 class Ladder:
-    """Replicas of a chain at decreasing inverse temperatures (levels). The draws are the trees of the first level."""
+    """Replicas of a chain at decreasing inverse temperatures (levels). The draws are the trees of the first level.
+
+    ``ladder`` is a result of `read_ladder`. The other arguments are those of `Chain`.
+    """
 
     def __init__(
         self,
