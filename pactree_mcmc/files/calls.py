@@ -67,8 +67,8 @@ class Call(NamedTuple):
 def call_record(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
     """Return the record of a call of ``function``, `sample` or `resume`, given its arguments by name.
 
-    Defaults are left out, except those of ALWAYS_RECORDED, and so are the arguments NOT_RECORDED. The value of ``rng``
-    is the one that `seed_of` returns.
+    Defaults are left out, except those of ALWAYS_RECORDED, and so are the arguments NOT_RECORDED. The caller gives as
+    ``rng`` the seed that `seed_of` returns.
     """
     arguments, repeatable = {}, True
     for name, parameter in signature(function).parameters.items():

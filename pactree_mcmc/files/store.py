@@ -101,7 +101,7 @@ def write_parts(parts: dict[str, Any], path: Any, groups: dict[str, Any] | None 
 
 
 def encode_parts(value: dict, path: Path) -> Encoded:
-    """Return parts as text and arrays for a file. A ValueError names a value that a file cannot contain."""
+    """Return parts as text and arrays for the file ``path``. A ValueError names a value that no file can contain."""
     try:
         return CODEC.encode(value)
     except NotStorable as error:
@@ -111,8 +111,8 @@ def encode_parts(value: dict, path: Path) -> Encoded:
 def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     """Write datasets by group and the content of this library to ``path``, completely or not at all.
 
-    The data go to a temporary file in the same folder, which replaces ``path`` once it is on the disk. After an OSError
-    the former file at ``path`` still exists.
+    ``groups`` are xarray datasets for other programs, by the name of their group. The data go to a temporary file in
+    the same folder, which replaces ``path`` once it is on the disk. After an OSError the former file still exists.
     """
     import xarray as xr
 

@@ -74,7 +74,10 @@ def load(
 def load_unfinished(
     path: Any, leaf: CustomLeaf | None = None, split_prior: CustomSplits | None = None
 ) -> Unfinished | None:
-    """Return the unfinished run of a checkpoint, or None if the file contains a posterior or a model."""
+    """Return the unfinished run of a checkpoint, or None if the file contains a posterior or a model.
+
+    ``leaf`` and ``split_prior`` are those of the user, as for `load`.
+    """
     parts = _read_parts(path)
     if "run" not in parts:
         return None
@@ -175,7 +178,10 @@ def _decode_part(encoded: Encoded, path: Any) -> Any:
 
 
 def _posterior_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
-    """Return the posterior of an unfinished run, with as many draws of each chain as all chains have."""
+    """Return the posterior of an unfinished run, with as many draws of each chain as all chains have, and warn.
+
+    Raise a ValueError that names the file ``path`` if a chain has no draw.
+    """
     n_draws = min(0 if result is None else result.n_draws for result in run.results)
     if n_draws == 0:
         raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")

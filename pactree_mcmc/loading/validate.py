@@ -306,7 +306,10 @@ def check_run(run: Any, model: TreeModel) -> Unfinished:
 
 
 def _check_saved(saved: Saved, model: TreeModel, moves: tuple[str, ...]) -> None:
-    """Raise an error if `check_draws` finds a fault in the draws of a chain, or a tree or node is in no draw."""
+    """Raise an error if `check_draws` finds a fault in the draws of a chain, or a tree or node is in no draw.
+
+    ``moves`` are the names of the moves whose proposals the draws count.
+    """
     start = np.asarray(saved.tree)["start"]
     require(saved.node.dtype == CODED_NODE and start[0] == 0 and start[-1] == len(saved.node), "the trees have no ends")
     tree_numbers = np.unique(saved.tree_of_draw)

@@ -73,7 +73,7 @@ class Scale(NamedTuple):
         return np.searchsorted(self.cuts, x, side="left")
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
-        """Return for each of the ``codes`` (m,) a value of this coordinate that has the code, float64 (m,)."""
+        """Return for each of the ``codes`` (m,) a value of this coordinate with the code, float64 (m,), maybe inf."""
         return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
 
     def cut_of(self, threshold: float) -> int | None:
@@ -123,7 +123,7 @@ class DyadicScale:
         return self.threshold(codes, codes)
 
     def cut_of(self, threshold: float) -> int | None:
-        """Return the largest code that goes left under ``threshold``, or None if that is not a cut of this scale."""
+        """Return the largest code that goes left under ``threshold``; None if that is not a cut, as NaN and inf."""
         low, high = 0, self.n_codes
         while high - low >= 2:
             middle = (low + high) // 2
@@ -144,7 +144,10 @@ class DyadicScale:
 
 @jit
 def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
-    """Return `DyadicScale.encode` of the values ``x`` (n,), int64, by bisection, the highest bit first."""
+    """Return the codes (n,) int64 of values ``x`` (n,): indices among ``2**levels`` equal parts of [lower, upper].
+
+    They are found by bisection, the highest bit first. Values outside get the first or the last code.
+    """
     out = np.empty(len(x), dtype=np.int64)
     n_codes = np.int64(1) << levels
     for i in range(len(x)):
@@ -167,7 +170,7 @@ def nominal_scale(n_categories: int) -> Scale:
 
 
 def scale_from_cuts(cuts: np.ndarray) -> Scale:
-    """Return the scale with the thresholds ``cuts``, which stores no values of the data."""
+    """Return the scale with the increasing thresholds ``cuts`` (m,), thus m + 1 codes, without values of the data."""
     return Scale(np.array(cuts, dtype=np.float64), np.empty(0), np.empty(0), len(cuts) + 1)
 
 
@@ -242,7 +245,10 @@ def code_type(n_codes: int, n_rows: int) -> type:
 
 
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
-    """Return the codes (q, n), of `code_type`, of the n rows of the training ``table`` in q coordinates."""
+    """Return the codes (q, n), of `code_type`, of the n rows of the training ``table`` in q coordinates.
+
+    Codes of an ordered coordinate are those of its scale, codes of a nominal feature the indices of categories.
+    """
     kind = code_type(max(s.n_codes for s in scales), table.n_rows)
     codes: np.ndarray = np.empty((len(scales), table.n_rows), dtype=kind)
     for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):

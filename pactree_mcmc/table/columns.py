@@ -151,12 +151,15 @@ class Columns:
         return {group for group in groups if not any(group < other for other in groups)}
 
     def group_indices(self, argument: str, groups: Any) -> list[set[int]]:
-        """Return the columns of each group of `read_groups`, as indices. All other columns are one more group."""
+        """Return the columns of each group, as indices. All other columns are one more group, the last, maybe empty."""
         places = [set(self.column_indices(argument, group)) for group in read_groups(argument, groups)]
         return [*places, {*range(self.n_features)}.difference(*places)]
 
     def group_bits(self, argument: str, groups: Any) -> list[int]:
-        """Return for each feature a bit set, an int, of the groups of `group_indices` that contain it."""
+        """Return for each feature a bit set, an int, of the groups of `group_indices` that contain it.
+
+        Bit i is for group i. ``argument`` is the name of ``groups`` in errors.
+        """
         places = self.group_indices(argument, groups)
         return [sum(1 << i for i, group in enumerate(places) if k in group) for k in range(self.n_features)]
 
@@ -192,11 +195,10 @@ class Columns:
         return frozenset(label for category in members for label in labels_of(category))
 
     def numbers(self, X: Any) -> np.ndarray:
-        """Return table ``X`` as float64 (n, p): ordered values as they are, categories by index, unseen ones as -1.
+        """Return table ``X`` as float64 (n, p): ordered values as numbers, categories by index, unseen ones as -1.
 
-        Missing ordered values are NaN, if values may be missing.
-
-        An array that is already in this form is returned itself: do not write to it.
+        Dates are days, levels their indices. Missing ordered values are NaN, if values may be missing. An array that is
+        already in this form is returned itself: do not write to it.
 
         Raises
         ------
@@ -291,7 +293,7 @@ def _rank(column: str | int) -> tuple[bool, Any]:
 
 
 def in_coordinate(values: np.ndarray, missing_above: bool) -> np.ndarray:
-    """Return values (n,) of a feature in one of two coordinates: NaN becomes inf if ``missing_above``, else -inf."""
+    """Return values (n,) of a feature in one of its coordinates: NaN becomes inf if ``missing_above``, else -inf."""
     return np.where(np.isnan(values), np.inf if missing_above else -np.inf, values)
 
 

@@ -138,7 +138,7 @@ def refuse_missing(y: Any) -> None:
 
 
 def nan_if_missing(values: Any) -> np.ndarray:
-    """Return y, called ``values``, as an array with NaN in place of None and pandas' NA."""
+    """Return ``values``, those of y, as an array with NaN in place of None and pandas' NA."""
     array = read_array("y", values)
     if array.dtype.kind != "O":
         return array

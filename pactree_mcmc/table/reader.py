@@ -82,7 +82,7 @@ def as_frame(X: Any) -> Any:
 
 
 def holds_categories(X: Any) -> bool:
-    """Return True if a table that is not a frame has columns that scikit-learn does not read: text or dates."""
+    """Return True if a table has text or dates, which scikit-learn does not read; False for frames, arrays of text."""
     array = read_array("X", X) if isinstance(X, np.ndarray | list | tuple) else np.empty(0)
     if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
         return array.ndim == 2

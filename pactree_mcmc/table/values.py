@@ -51,7 +51,7 @@ def read_ordered(
     """Return the ordered column ``raw`` called ``name`` as float64 (n,), NaN if missing, and its kind of data.
 
     A ValueError refuses missing values unless ``may_lack``. ``model_kind`` is the kind of the column in the model if
-    the rows are new, and None if they are training rows. In this module it has this meaning everywhere.
+    the rows are new, and None if they are training rows, here and below.
     """
     if model_kind is not None and model_kind.levels:
         values, kind = _level_values(raw, name, model_kind.levels, may_lack), model_kind
@@ -83,7 +83,11 @@ def levels_of(raw: Any) -> Kind | None:
 
 
 def _read_with_kind(raw: Any, name: str, model_kind: Kind | None) -> tuple[np.ndarray, Kind]:
-    """Return the column ``raw`` called ``name`` as real numbers (n,) of any dtype, NaN if missing, and its kind."""
+    """Return the column ``raw`` called ``name`` as real numbers (n,) of any dtype, NaN if missing, and its kind.
+
+    ``model_kind`` is the kind of the model's column for new rows. It is None for training rows, in which a ValueError
+    refuses different values that float64 does not distinguish.
+    """
     levels = levels_of(raw)
     if levels is not None:
         return _level_values(raw, name, levels.levels, True), levels
@@ -137,7 +141,10 @@ def _is_polars_integer(raw: Any) -> bool:
 
 
 def _check_exact(values: np.ndarray, name: str, model_kind: Kind | None) -> np.ndarray:
-    """Return the ``values`` of the column called ``name``, or raise a ValueError if float64 would round an integer."""
+    """Return the ``values`` of the column called ``name``, or raise a ValueError if float64 would round an integer.
+
+    ``model_kind`` is None for training rows, about which the error gives other advice.
+    """
     row = inexact_row(values)
     if row is not None:
         _refuse_inexact(values[row], row, name, model_kind)
@@ -145,7 +152,10 @@ def _check_exact(values: np.ndarray, name: str, model_kind: Kind | None) -> np.n
 
 
 def _refuse_inexact(value: Any, row: int, name: str, model_kind: Kind | None) -> None:
-    """Raise the ValueError about an integer, in a ``row`` of the column called ``name``, that float64 would round."""
+    """Raise the ValueError about an integer, in a ``row`` of the column called ``name``, that float64 would round.
+
+    ``model_kind`` is None for training rows, about which it gives other advice.
+    """
     advice = (
         "subtract the same number from all rows, or name the column in nominal= or leave it out if it is an identifier"
     )
@@ -172,7 +182,8 @@ def _refuse_merged(exact: np.ndarray, rounded: np.ndarray, name: str) -> None:
 def _read_ticks(values: np.ndarray, name: str, model_kind: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
     """Return ``values`` (n,), datetime64 or timedelta64, as days (n,) float64, NaN if missing, and their kind.
 
-    ``aware`` is True if the column had a time zone; the dates are then in UTC.
+    ``aware`` is True if the column had a time zone; the dates are then in UTC. In training rows, for which
+    ``model_kind`` is None, a ValueError refuses different dates that float64 does not distinguish.
     """
     if values.dtype.kind == "m":
         return _days(values, name, "durations"), DURATION
@@ -236,7 +247,8 @@ def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndar
 def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tuple[np.ndarray, Kind]:
     """Return a column of Python objects, ``values`` (n,), as float64 (n,), NaN if missing, and its kind.
 
-    Dates become days since 1970, durations and times of the day days.
+    Dates become days since 1970, durations and times of the day days. ``model_kind`` is the kind of the model's column
+    for new rows, None for training rows.
     """
     present = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
     entries = values[present].tolist()

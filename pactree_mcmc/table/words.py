@@ -250,7 +250,10 @@ def _date_between(low: float, high: float, target: float, kind: Kind) -> str:
 
 
 def _moment_text(microseconds: int, kind: Kind) -> str:
-    """Return a time in microseconds since 1970 as text with minutes, and with seconds and microseconds unless 0."""
+    """Return a time in microseconds since 1970 as text: day and minutes, and seconds and microseconds unless 0.
+
+    In a column of times in UTC, by its ``kind``, " UTC" follows.
+    """
     day, _, time = str(np.datetime64(microseconds, "us")).partition("T")
     if "." in time:
         time = time.rstrip("0").rstrip(".")

@@ -38,13 +38,16 @@ class TreeArrays(NamedTuple):
 
 
 def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """Return the first fault in the preorder of the nodes (m,), such as STRAY, and its node; or IN_ORDER and 0."""
+    """Return the code of the first fault in the preorder of nodes (m,), such as STRAY, and its node; or IN_ORDER, 0."""
     return _find_disorder(feature, left, right, np.empty(len(feature) + 2, dtype=np.int64))
 
 
 @jit
 def _find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray, expected: np.ndarray) -> tuple[int, int]:
-    """Return the result of `find_disorder`. ``expected`` (m + 2,) is scratch."""
+    """Return the code of the first fault in the preorder of the nodes (m,) of a tree, and its node; or IN_ORDER, 0.
+
+    ``expected`` (m + 2,) is scratch.
+    """
     m = len(feature)
     expected[0] = 0
     n = 1
@@ -203,9 +206,9 @@ class Routes(NamedTuple):
 def routes(
     feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, categories: np.ndarray, default_left: np.ndarray
 ) -> Routes:
-    """Return the `Routes` of a tree whose arrays (m,) are in preorder. ``feature`` is -1 in a leaf.
+    """Return the form of a tree for sending many rows down, `Routes`, from its arrays (m,) in preorder.
 
-    ``default_left`` may be anything in a leaf.
+    ``feature`` is -1 in a leaf, where ``default_left`` may be anything.
     """
     is_leaf = feature < 0
     node = np.empty(len(feature), dtype=ROUTE_NODE).view(np.recarray)
@@ -240,7 +243,7 @@ def descend_into(
 ) -> None:
     """Write the leaf that each row of ``X`` (n, p) reaches in a tree to ``out`` (n,), which holds zeros before.
 
-    The other arguments are the fields of `Routes`.
+    The other arguments are fields of `Routes`: arrays (m,) by node, and the number of steps of every row, ``depth``.
     """
     for start in range(0, len(out), ROWS_PER_BLOCK):
         stop = min(start + ROWS_PER_BLOCK, len(out))

@@ -121,11 +121,9 @@ def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np
 
 @jit
 def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, unit_indices: np.ndarray) -> None:
-    """Write the leaf that each of m units (merged rows) reaches in tree ``t`` to ``leaf`` (m,).
+    """Write the leaf that each of m units (merged rows) reaches in tree ``t`` to ``leaf`` (m,), over all trees.
 
-    Leaves are numbered over all trees.
-
-    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) those of the m units.
+    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) the indices of the m units.
     """
     start = trees.offset[t]
     for i in range(len(unit_indices)):
@@ -158,7 +156,7 @@ def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) ->
 def leaves_of_units(trees: CodedTrees, codes: np.ndarray, unit_indices: np.ndarray) -> np.ndarray:
     """Return the leaf (m, n_trees) that each of m units (merged rows) reaches in each tree, numbered over all trees.
 
-    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) those of the m units.
+    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) the indices of the m units.
     """
     out = np.empty((len(unit_indices), len(trees.offset) - 1), dtype=np.int64)
     leaf = np.empty(len(unit_indices), dtype=np.int64)

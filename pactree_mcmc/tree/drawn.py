@@ -118,7 +118,7 @@ def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
     """Return the key of the split of ``node``, the root of a tree, in ``root_split_pmf``, probabilities of root splits.
 
-    ``node`` is numbered over all trees.
+    ``node`` is numbered over all trees. The key of a leaf is None.
     """
     k = int(trees.feature[node])
     if k == LEAF:

@@ -145,8 +145,8 @@ def _dot_label(lines: list[str]) -> str:
 def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
     """Return thresholds (m,) that separate the same training values after these are rounded to float32.
 
-    If ``X`` (n, p) is given, the thresholds separate its rows instead. Infinite ones separate missing from known
-    values.
+    The training values are those of ``between``, without which the thresholds stay as they are. If ``X`` (n, p) is
+    given, they separate its rows instead. Infinite ones separate missing from known values.
 
     Raises
     ------

@@ -386,7 +386,7 @@ def _read_field(name: str, value: Any, dtype: type) -> np.ndarray:
 
 
 def check_tree(tree: Tree, n_features: int | None = None) -> None:
-    """Check the invariants of ``tree``.
+    """Check the invariants of ``tree``, and that it splits on features below ``n_features``, unless that is None.
 
     Raises
     ------
@@ -443,7 +443,7 @@ def _check_preorder(tree: Tree) -> None:
 
 
 def _known_categories(table: np.ndarray, nominal: np.ndarray) -> np.ndarray:
-    """Return the table (n, p) with -1, an unknown category, for values outside 0 to 62 in columns ``nominal``."""
+    """Return the table (n, p) with -1, an unknown category, for values outside 0 to 62 in columns ``nominal`` (c,)."""
     out = table.copy()
     for k in nominal[nominal < table.shape[1]]:
         out[~((table[:, k] >= 0.0) & (table[:, k] < MAX_CATEGORIES)), k] = -1.0
