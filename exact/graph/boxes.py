@@ -138,8 +138,8 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
 def bound_n_splits(model: Any, arrays: Any, n_members: int) -> int:
     """Return an upper bound on the number of splits of a cell with ``n_members`` points and the box in the scratch.
 
-    Points are distinct training rows. MAX_SPLITS_OF_CELL + 1 is returned for a nominal feature with over 20 categories.
-    The caller makes room for as many splits, or gives up if they are too many.
+    Points are distinct training rows. MAX_SPLITS_OF_CELL + 1 is returned for a nominal feature with over 20 categories
+    in the cell. The caller makes room for as many splits, or gives up if they are too many.
     """
     split_prior = model.split_prior
     total = 0

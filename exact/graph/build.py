@@ -77,10 +77,11 @@ INFINITE_ROWS = np.int64(1 << 62)
 
 @jit
 def build_cells(model: Any, arrays: Any, budget: int) -> int:
-    """List the splits of all cells in order of discovery, adding new children, and return FINISHED at the end.
+    """Add the root and list the splits of all cells in order of discovery, adding new children; return FINISHED.
 
     Return MORE_CELLS or MORE_EDGES if an array is full: the caller makes it longer and calls again. Return PAUSED after
-    ``budget`` steps (cells, codes read, and splits listed), so that the caller can show progress, and call again.
+    ``budget`` steps (cells, codes read, and splits listed), to be called again. Return TOO_MANY_SPLITS if a cell has
+    more than allowed.
     """
     counters, cells, p = arrays.scratch.counters, arrays.cells, len(model.split_prior.feature)
     if counters[N_CELLS] == 0:
@@ -154,8 +155,9 @@ def find_or_add(
 
     ``word0, word1`` is the hash of the points (distinct rows) or the box (ranges of codes) of the cell, to which the
     function adds the depth and the groups of features that may still interact, if they matter. ``parent`` (-1: none),
-    ``feature``, ``split`` and ``side`` are the origin of a new cell of this ``size`` (see `BuilderCells`), with the
-    statistics of ``side`` in the builder's scratch. In mode FIND return NO_CELL if the graph does not contain the cell.
+    ``feature`` (a coordinate), ``split`` and ``side`` say how a new cell was reached. Its ``size`` is the number of its
+    rows, or of the codes in its box, and its statistics are those of ``side`` in the builder's scratch. In mode FIND
+    return NO_CELL if the graph does not contain the cell.
     """
     cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
     # the groups of features that may still interact decide which features a cell can be split on
@@ -214,7 +216,7 @@ def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
-    """Return True if a cell with ``n_members`` points (distinct rows) in the scratch has a split. Adds no edge."""
+    """Return True if a cell with ``n_members`` points in the builder's scratch has a split. In mode FIND it adds nothing."""
     counters = arrays.scratch.counters
     before = counters[N_EDGES]
     for k in range(len(model.split_prior.feature)):
@@ -248,8 +250,9 @@ def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -
 def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int, mode: int) -> None:
     """Add the splits of a cell whose two children are both in the graph, after adding the children that ``mode`` adds.
 
-    Its ``n_members`` points are in the builder's scratch. All splits of the cell are listed, and those with a child
-    outside the graph are removed again. So R of the others is their prior probability among all splits of the cell.
+    ``mode`` is ADD (all), ADD_TREE_SPLITS or FIND (none). The ``n_members`` points are in the builder's scratch. All
+    splits of the cell are listed and those with a child outside the graph are removed, so that R of the others is their
+    prior probability among all splits of the cell.
     """
     cells, edges = arrays.cells, arrays.edges
     counters, tree_splits = arrays.scratch.counters, arrays.scratch.tree_splits
@@ -336,10 +339,10 @@ def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last:
 
 @jit
 def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every cut of a cell of ``n_members`` points on ordered coordinate ``k``, with its weight.
+    """Add every cut of a cell of ``n_members`` points on ordered coordinate ``k``, with its weight in ``log_rule``.
 
     The cuts are those between codes that occur in the cell (local), inside the box (grid), or its middle (dyadic). If
-    sides may be empty, the cuts that send all rows to one side are added too.
+    sides may be empty, so are those that send all rows to one side. Too few rows on a side, or weight 0, exclude a cut.
     """
     rule, scratch = model.split_prior, arrays.scratch
     n, n_codes = sum_by_code(arrays, n_members, k), rule.feature[k].n_codes
@@ -406,7 +409,7 @@ def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: i
 def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
     """Add every partition of the categories of ``k`` in the cell (local) or the box (grid) into a left and a right set.
 
-    The smallest category goes left. If sides may be empty, the splits that send all rows to one side are added too.
+    The smallest category goes left. Splits with all rows on one side are added if allowed, none with too few on a side.
     """
     rule, scratch = model.split_prior, arrays.scratch
     n, everything = sum_by_code(arrays, n_members, k), full_mask(rule.feature[k].n_codes)
@@ -445,7 +448,7 @@ def _add_edge(model: Any, arrays: Any, cell: int, k: int, split: int, weight: fl
     """Add a split of a cell on coordinate ``k``, whose sides are summed in the builder's scratch, with its children.
 
     ``log_rule`` holds its weight until `expand` replaces it by log R, the log prior probability of the split given the
-    cell.
+    cell. In mode ADD_TREE_SPLITS the children of a split that no given tree uses are NO_CELL.
     """
     edges, counters = arrays.edges, arrays.scratch.counters
     e = counters[N_EDGES]

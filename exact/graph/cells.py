@@ -249,7 +249,10 @@ def refuse_not_finite(model: TreeModel, columns: dict[str, np.ndarray]) -> None:
 
 
 def _path_to_cell(model: TreeModel, columns: dict[str, np.ndarray], cell: int) -> list[PathSplit]:
-    """Return the splits on a path from the root to a cell, each with the side taken, for an error message."""
+    """Return the splits on a path from the root to a cell, each with the side taken, for an error message.
+
+    ``columns`` is as for `refuse_not_finite`. A split that selects a stage of a mixture is left out.
+    """
     parent = np.repeat(np.arange(len(columns["rows"])), np.diff(columns["first_edge"]))
     out: list[PathSplit] = []
     while cell != 0:

@@ -169,7 +169,8 @@ def next_vectors(
     ``vectors``, ``last`` and ``parent`` are of this layer, and ``previous_child`` is ``child`` of the layer before.
     Each vector is made once, from its parent, which has one halving of the last feature less. The child of a vector v
     by a feature k before its last one is found through the parent: ``v + k`` is ``(parent + k) + last``. ``turn`` is
-    the only feature that may be halved, or -1 if all may be.
+    the only feature that may be halved, or -1 if all may be. None is halved more than ``levels`` times, or at all if
+    its ``weight`` (p,) is 0.
     """
     n, p = vectors.shape
     child = np.full((n, p), NO_CHILD, dtype=np.int32)
@@ -212,8 +213,9 @@ def split_groups_into(
 
     A level vector says how often each feature was halved, and units in one dyadic cell with these levels form a group.
     A group is a group of the parent (``groups_before``, of which there are ``n_groups_before``) and the value of one
-    more bit of the ``codes`` (p, U) of the feature ``last``. Groups are numbered by parent, then bit, so that units
-    sorted by their bits stay sorted by group.
+    more bit of the ``codes`` (p, U), of ``levels`` bits, of the feature ``last``. Groups are numbered by parent, then
+    bit, so that units sorted by their bits stay sorted by group. ``vectors``, ``last`` and ``parent`` are fields of
+    `Layer`.
     """
     n_groups = np.zeros(len(vectors), dtype=np.int64)
     number = np.empty(2 * n_groups_before.max(), dtype=np.int32)
@@ -262,8 +264,8 @@ def write_edges_into(
 ) -> None:
     """Write the children and the split of every edge from ``layer`` to the layer ``next_layer``, by cell, then feature.
 
-    ``codes`` (p, U) are those of the units (merged training rows), and ``levels`` is the largest number of halvings of
-    a feature.
+    Children are numbered in the whole graph, and a half without units leads to the empty cell. ``codes`` (p, U) are
+    those of the units (merged training rows), and ``levels`` is the largest number of halvings of a feature.
     """
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
@@ -344,7 +346,10 @@ def write_rules_into(
 
 
 def sorted_units(model: TreeModel) -> Lowered:
-    """Return the model with its units (merged training rows) sorted by their bits, so that memory is read in order."""
+    """Return the data for compiled code of a dyadic model, with its units (merged training rows) sorted by their bits.
+
+    So memory is read in order.
+    """
     lowered, levels = model.lowered, int(model.split_prior.levels)
     key = interleave(lowered.units.codes, levels)
     return lowered._replace(units=lowered.units.take(np.argsort(key)))

@@ -35,10 +35,10 @@ class Bar:
 
 @contextmanager
 def stage(is_shown: bool, name: str, total: int | None, unit: str) -> Iterator[Bar]:
-    """Show a progress bar on the standard error while the ``with`` block runs.
+    """Yield a `Bar`, and show it as a progress bar on the standard error while the ``with`` block runs.
 
-    A bar appears only if ``is_shown`` is True and the block takes more than a second. ``name`` is the text before the
-    bar, ``unit`` that of an item, and ``total`` the number of items, or None if unknown.
+    It appears only if ``is_shown`` is True and the block takes more than a second. ``name`` is the text before the bar,
+    ``unit`` that of an item, and ``total`` the number of items, or None if unknown.
     """
     if not is_shown:
         yield Bar()
@@ -54,6 +54,7 @@ def run_in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = No
     """Call ``step(first, last)`` for consecutive ranges of the items 0 to ``n - 1``.
 
     The first range has ``size`` items. The others are chosen so that each takes about `SECONDS_PER_PIECE` seconds.
+    After each one its items are added to ``bar``.
     """
     first = 0
     while first < n:
@@ -66,5 +67,5 @@ def run_in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = No
 
 
 def next_size(size: int, seconds: float) -> int:
-    """Return the number of items of the next piece, given that ``size`` items took ``seconds``."""
+    """Return how many items should take 0.2 s, at most 8 times ``size``, given that ``size`` took ``seconds``."""
     return max(1, min(MAX_GROWTH * size, int(size * SECONDS_PER_PIECE / max(seconds, 1e-6))))

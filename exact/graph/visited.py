@@ -59,14 +59,14 @@ class TreeNodes(NamedTuple):
 
     feature: np.ndarray  # (n_nodes,) int64, LEAF in a leaf
     split: np.ndarray  # (n_nodes,) int64: packed cut, or categories going left
-    parent: np.ndarray  # (n_nodes,) int64: node, counted over all trees; NONE for a root
+    parent: np.ndarray  # (n_nodes,) int64: node, counted over all trees; NO_ITEM for a root
     left: np.ndarray  # (n_nodes,) int64: left child, likewise
     right: np.ndarray  # (n_nodes,) int64
-    next_node: np.ndarray  # (n_nodes,) int64: next node in the list of the nodes of the same cell, or NONE
+    next_node: np.ndarray  # (n_nodes,) int64: next node in the list of the nodes of the same cell, or NO_ITEM
     tree_split: np.ndarray  # (n_nodes,) int64: row of the node's split in `CellScratch.tree_splits`
-    first_node: np.ndarray  # (most cells,) int64: first node in the list of the nodes of this cell, or NONE
-    next_cell: np.ndarray  # (most cells,) int64: next cell in the list of the cells of the same size, or NONE
-    of_size: np.ndarray  # (largest size + 1,) int64: first cell of each size that is still to be processed, or NONE
+    first_node: np.ndarray  # (most cells,) int64: first node in the list of the nodes of this cell, or NO_ITEM
+    next_cell: np.ndarray  # (most cells,) int64: next cell in the list of the cells of the same size, or NO_ITEM
+    of_size: np.ndarray  # (largest size + 1,) int64: first cell of each size that is still to be processed, or NO_ITEM
     size: np.ndarray  # (1,) int64: size of the cells that are processed now
 
 
@@ -116,7 +116,8 @@ def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
 def assign_nodes_to_cells(model: Any, arrays: Any, nodes: Any) -> int:
     """Assign the nodes of all trees to cells, from the root down, and add these cells and their splits to the graph.
 
-    ``nodes`` are `TreeNodes`. Return FINISHED, or the array that is full: the caller makes it longer and calls again.
+    ``nodes`` are `TreeNodes`. Return FINISHED, or MORE_CELLS or MORE_EDGES for the array that is full: the caller makes
+    it longer and calls again.
     """
     counters, cells, of_size = arrays.scratch.counters, arrays.cells, nodes.of_size
     if counters[N_CELLS] == 0:
@@ -160,7 +161,8 @@ def _enter_cell(nodes: Any, node: int, cell: int) -> None:
 def _list_tree_splits(model: Any, arrays: Any, nodes: Any, cell: int, n_members: int) -> None:
     """Write the distinct splits that trees have in a cell into ``tree_splits``, and the row of each node's split there.
 
-    The child that a split sends all rows to is in the same cell, and is added to the list of the nodes of the cell.
+    The box and the ``n_members`` points (distinct rows) of the cell are in the builder's scratch. The child that a
+    split sends all rows to is in the same cell, and is added to the list of the nodes of the cell.
     """
     tree_splits, n = arrays.scratch.tree_splits, np.int64(0)
     node = nodes.first_node[cell]
@@ -206,7 +208,7 @@ def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_
     """Return the split of a node in the form in which its cell lists splits, and a mask of the bits that identify it.
 
     Trees with other cuts or boxes can divide the rows of the cell alike. If the cell lists a nominal split with its
-    sides exchanged, the children of the node are exchanged.
+    sides exchanged, the children of the node are exchanged. An empty cell under local cuts has the split 0, mask 0.
     """
     rule, box, k = model.split_prior, arrays.scratch.box, nodes.feature[node]
     split, rows, local = nodes.split[node], arrays.cells.rows[cell], parts_rows(rule)
@@ -257,7 +259,7 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
 def _move_to_children(arrays: Any, nodes: Any, cell: int) -> None:
     """Assign the children of the tree nodes in a cell to the cells to which the splits of these nodes lead.
 
-    The nodes are added to the linked lists of the nodes of these cells.
+    The nodes are added to the linked lists of the nodes of these cells. Children in the same cell are in its list.
     """
     node = nodes.first_node[cell]
     while node != NO_ITEM:

@@ -67,12 +67,13 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 @jit
 def add_hulls_into_buffer(semiring: Any, left: int, right: int, log_weight: float) -> int:
-    """Write the hull of the trees with one given split into ``buffer[1]``, and return its number of vertices.
+    """Write the hull of the trees with one given split into ``semiring.buffer[1]``, and return its number of vertices.
 
-    ``left`` and ``right`` are the slots (cells at a depth) of the two children, ``log_weight`` the log weight of the
-    split. The points (leaves, weight) of such trees are sums of a point of each child. So the edges of the hull are
-    those of both hulls in order of slope: each step goes along the hull whose next edge has the larger gain of weight
-    per leaf. Slopes are compared by cross-multiplication, without division.
+    ``semiring`` is a `Hull`, ``left`` and ``right`` are the slots (cells at a depth) of the two children,
+    ``log_weight`` is that of the split alone. Return 0 if it is -inf or a child has no vertex. The points (leaves,
+    weight) of such trees are sums of a point of each child. So the edges of the hull are those of both hulls in order
+    of slope: each step goes along the hull whose next edge has the larger gain of weight per leaf, compared without
+    division.
     """
     leaves, weight, buffer = semiring.leaves, semiring.weight, semiring.buffer
     i, j = semiring.start[left], semiring.start[right]
@@ -98,9 +99,9 @@ def add_hulls_into_buffer(semiring: Any, left: int, right: int, log_weight: floa
 def add_vertex(vertices: np.ndarray, n: int, leaves: float, weight: float) -> int:
     """Add the point (leaves, weight) to an upper hull of ``n`` vertices, and return the new number of vertices.
 
-    ``vertices`` (2, ...) holds the numbers of leaves and the weights, ascending. The point must have as many leaves as
-    the last vertex or more. Vertices that are no longer above the line from their predecessor to the point are removed.
-    A point with no larger weight than the last vertex is not added.
+    ``vertices`` (2, ...) holds the numbers of leaves and the log weights, ascending, and is changed in place. Points
+    come in order of leaves, of equal ones the heaviest first. Vertices that are no longer above the line from their
+    predecessor to the point are removed. A point with no larger weight than the last vertex is not added.
     """
     if n > 0 and weight <= vertices[1, n - 1]:
         return n

@@ -28,8 +28,8 @@ def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> A
 
     A semiring, such as `LogSum` or `Best`, is an object that defines sum and product and holds an array of the sums. A
     slot is a cell at a depth. A tree below s is a leaf, or a split with a tree below each of its two sides, which are
-    chosen independently. So the sum over all pairs of subtrees is the product of the two sums. Entry 0 is the root.
-    Time O(edges times depths) semiring operations.
+    chosen independently. So the sum over all pairs of subtrees is the product of the two sums. Slot 0 is the root.
+    ``bar`` counts finished cells. Time O(edges times depths) semiring operations.
     """
     packed, n = pack_graph(graph), graph.n_cells
     run_in_pieces(n, lambda first, last: compute_inside_of_cells(packed, semiring, n - last, n - first), bar)
@@ -38,7 +38,10 @@ def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> A
 
 @jit
 def compute_inside_of_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
-    """Compute the sums of `compute_inside` for cells ``first`` to ``last - 1``; those of later cells are finished."""
+    """Write the sums of `compute_inside` for cells ``last - 1`` down to ``first`` into the semiring's arrays.
+
+    The caller has computed those of all later cells, which include the children.
+    """
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
     log_stop, log_split = graph.log_stop, graph.log_split
@@ -96,11 +99,11 @@ def add_occurrences_of_cells(
     first: int,
     last: int,
 ) -> None:
-    """Add the occurrences of the splits of cells ``first`` to ``last - 1``, and those of the children of these splits.
+    """Add the expected occurrences of the splits of cells ``first`` to ``last - 1``, and of their children, in place.
 
-    ``slot_occurrences`` (n_slots,) and ``split_occurrences`` (n_edges,) are expected numbers in a tree. Those of the
-    slots of these cells must be complete, so that cells are processed from the root on. ``log_inside`` is as for
-    `expected_occurrences`.
+    They are added to ``split_occurrences`` (n_edges,) and ``slot_occurrences`` (n_slots,), arrays of `Occurrences`.
+    Entries of the slots of these cells must be complete, so that cells are processed from the root on. ``log_inside``
+    is as for `expected_occurrences`.
     """
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
@@ -199,7 +202,7 @@ def _push_node(
 
 @jit
 def _double_rows(a: np.ndarray) -> np.ndarray:
-    """Return an array with twice as many rows that begins with those of ``a``."""
+    """Return an array with twice as many rows that begins with those of ``a``; the others are not initialised."""
     out = np.empty((2 * a.shape[0], a.shape[1]), dtype=a.dtype)
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -212,8 +215,8 @@ def _absolute_split(model: Any, nodes: np.ndarray, root: int, node: int) -> int:
     """Return the split of a node whose cell has no training rows, in codes of the feature.
 
     The graph stores such a split relative to the box of the cell if only the widths of the box matter. The box follows
-    from the splits of the node's ancestors. ``nodes`` are rows of `GrownTrees.nodes`, and ``root`` is the first node of
-    the tree, from which parents are counted.
+    from the splits of the node's ancestors. ``node`` is a row of ``nodes``, the array `GrownTrees.nodes`, and ``root``
+    that of the first node of its tree, from which parents are counted.
     """
     feature, split = nodes[node, FEATURE], nodes[node, SPLIT]
     if not is_relative(model.split_prior, 0):

@@ -31,7 +31,8 @@ some tree has and is the subtree of a tree from the root.
 def build_with_leaf_counts(model: TreeModel, max_cells: int, *, progress: bool) -> CellGraph:
     """Build the graph of a model whose tree prior is on the number of leaves.
 
-    The graph without this prior is built first. Then its cells are divided by the number of leaves below.
+    The graph without this prior is built first. Then its cells are divided by the number of leaves below. Either graph
+    may have ``max_cells`` cells. ``progress`` is True if a bar may be shown.
     """
     flat = LeafPenalty(0.0, max_depth=model.tree_prior.max_depth)
     base = TreeModel.from_parts(model.parts._replace(tree_prior=flat))
@@ -133,13 +134,13 @@ def list_edges_into(
     edge: np.ndarray,
     n_leaves: np.ndarray,
 ) -> int:
-    """List the splits of all pairs of a slot and a number of leaves that trees from the root have, and count them.
+    """List the splits of all pairs of a slot and a number of leaves that trees from the root have; return their number.
 
-    A slot is a cell at a depth. Return the number of these splits. Mark the pairs as REACHABLE in ``marks`` (n_slots,
-    width). For each split write the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the
-    split of the old graph (``edge``) and the number of leaves below the split (``n_leaves``), as far as the arrays have
-    room. A pair is the number ``slot * width + leaves``. The root is the single pair 0, with all numbers of leaves.
-    Owners ascend.
+    A slot is a cell at a depth. Mark the pairs as REACHABLE in ``marks`` (n_slots, width), from `mark_possible`. For
+    each split write the pair that is split (``owner``), the pairs on both sides (``left``, ``right``), the split of the
+    old graph (``edge``) and the leaves of the two sides together (``n_leaves``), as far as the arrays have room: empty
+    ones only count. A pair is the number ``slot * width + leaves``. The root is the single pair 0, with all numbers of
+    leaves. Owners ascend.
     """
     n, max_leaves = 0, marks.shape[1] - 1
     first_edge, first_slot = graph.first_edge, graph.first_slot

@@ -47,9 +47,9 @@ def mean_leaf_values(
 ) -> np.ndarray:
     """Return the posterior mean (n, d) of the value of the leaf that each of n new rows reaches.
 
-    ``value`` (n_cells, d) are the values of the cells as leaves. ``rows`` (n, q) are the numbers of the new rows by
-    coordinate, ``codes`` (n, q) their codes. ``log_inside`` (n_slots,) are log sums over the trees below each slot.
-    ``router`` says on which side of a split a row goes.
+    ``value`` (n_cells, d) are the values of the cells as leaves. ``rows`` (n, q) are the feature values of the new rows
+    by coordinate (two of a feature with missing values), ``codes`` (n, q) their codes. ``log_inside`` (n_slots,) are
+    log sums over the trees below each slot. ``router`` says on which side of a split a row goes.
     """
     out = np.zeros((len(rows), value.shape[1]))
     for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
@@ -164,9 +164,9 @@ def _rows_to_left(
 def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
     """Return True if a new row goes left at split ``e`` of ``cell``.
 
-    If cuts are local, the number of the feature in ``row`` (q,) is compared with the midpoint between the neighbouring
-    training values; otherwise its code in ``code`` (q,) decides. A missing value or an unknown category goes to the
-    side with more training rows.
+    If cuts are local, the value of the feature in ``row`` (q,) is compared with the midpoint between the neighbouring
+    training values; otherwise its code in ``code`` (q,) decides. A missing value (NaN) or an unknown category (< 0)
+    goes to the side with more training rows, left if equal.
     """
     feature, split = graph.feature[e], graph.split[e]
     if row[feature] != row[feature] or (router.nominal[feature] and row[feature] < 0.0):
@@ -281,7 +281,8 @@ def average_down_paths(
     """Replace the values (m, d) of the nodes of a tree, in preorder, by weighted sums along the path from the root.
 
     The weights are the probabilities ``leaf`` (m,). If a path goes on to a node without rows, the probability ``split``
-    (m,) of the node above weighs the value ``empty`` (d,). ``rows`` (m,) is -1 for a node that no tree has.
+    (m,) of the node above weighs the value ``empty`` (d,). ``rows`` (m,) counts the training rows, -1 for a node that
+    no tree has. ``right`` (m,) is the right child, 0 for a leaf.
     """
     for j in range(value.shape[1]):
         value[0, j] *= leaf[0]

@@ -141,12 +141,13 @@ def list_rows_into(
 ) -> int:
     """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``; return the number of cells.
 
-    ``codes`` (q, n) are those of the rows. ``feature``, ``split`` and ``rows`` are columns of the graph, ``edge`` to
-    ``first_child`` those of `CellPaths`, along which cells are visited depth first. ``order`` is a permutation of the
-    rows, in which every cell on the current path has a range. For each child the range of the cell is partitioned, so
-    that the rows of the child come first. The stack holds the number, the two ends of the range and the next child of
-    each cell on the path, and ``level[0]`` is its last row. The function returns if an array is full, and continues at
-    the next call, until ``level[0]`` is -1.
+    These are the arrays of `CellRows`. ``codes`` (q, n) are those of the rows. ``feature``, ``split`` and ``rows`` are
+    columns of the graph, ``nominal`` (q,) is True for nominal coordinates, ``edge`` to ``first_child`` those of
+    `CellPaths`, along which cells are visited depth first. ``order`` is a permutation of the rows, in which every cell
+    on the current path has a range. For each child the range of the cell is partitioned, so that the rows of the child
+    come first. The stack holds the number, the two ends of the range and the next child of each cell on the path, and
+    ``level[0]`` is its last row. The function returns if an array is full, and continues at the next call, until
+    ``level[0]`` is -1.
     """
     at_level, n_cells, n_written = level[0], 0, 0
     while at_level >= 0:
@@ -221,8 +222,8 @@ def _child_probabilities(
 ) -> list[tuple[CellAtDepth, float]]:
     """Return the two children of every split of a cell at a depth, each with the probability that a tree has it there.
 
-    ``place`` is the cell and its depth, ``probability`` that a tree has it there. Children are at the next depth. One
-    cell is listed once for each split that leads to it.
+    ``place`` is the cell and its depth, ``probability`` that a tree has it there. Children are at the next depth, left
+    ones first; those of probability 0 are omitted. One cell is listed once for each split that leads to it.
     """
     cell, depth = place
     slot = graph.slots_at(cell, depth)

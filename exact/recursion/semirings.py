@@ -50,7 +50,7 @@ _ROOTS = 2.0 ** (np.arange(32) / 32)
 
 @jit
 def exp_down(x: float) -> float:
-    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for -inf and NaN.
+    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for x <= -708 and NaN.
 
     The library's exp costs ten times as much in a loop. With ``x = k log(2) / 32 + r`` and ``k = 32 i + j``, exp(x) is
     ``2^i * 2^(j / 32)``, two table entries, times a polynomial in ``|r| < 0.011``; within two units in the last place.
@@ -82,7 +82,7 @@ def add_split(semiring: Any, accumulator: Any, slot: int, e: int, log_weight: fl
     """Return the accumulator of a slot after adding all trees whose root has split ``e`` (a number of an edge).
 
     ``left`` and ``right`` are the slots (cells at a depth) of the two children, whose values are finished.
-    ``log_weight`` is the log prior factor of the split, nats.
+    ``log_weight`` is the log weight of splitting at the slot plus that of this split, nats.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
@@ -98,7 +98,8 @@ def choose_split(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, chil
     """Return the split (an edge, -1 for a leaf) of a tree at a slot, and the tree numbers of its two subtrees.
 
     ``tree_number`` identifies the tree if the semiring has several for a slot: its rank, the place of a coefficient, or
-    a vertex. The subtrees are grown with the two numbers returned. ``child_depth`` is the depth of the children.
+    a vertex. The subtrees are grown with the two numbers returned. ``child_depth`` is the depth of the children, in the
+    packed ``graph``. Only `LogSum` draws from ``rng``.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
 

@@ -97,7 +97,7 @@ class LikelyPart(NamedTuple):
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = NEGLIGIBLE_MASS) -> LikelyPart:
-    """Return the graph without the splits of least ``occurrences`` and the cells that only these lead to.
+    """Return the graph without the splits of least ``occurrences`` and the cells that only these reach, and its slots.
 
     The expected numbers of the omitted splits in a tree sum to at most ``loss``, and ``P(a tree has one of them)`` is
     at most this sum. So the mean of a function with values in [0, 1], taken over this part with the inside values of

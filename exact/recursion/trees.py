@@ -33,8 +33,8 @@ def grow_chosen_trees(
 ) -> GrownTrees:
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
 
-    With `LogSum` the trees are draws from the posterior. With other semirings the entries identify trees: see
-    `grow_trees`, of which this is the form for plain arguments.
+    With `LogSum` the trees are draws from the posterior, by ``rng``, which others ignore. With other semirings the
+    entries identify trees: see `grow_trees`, which takes the packed graph and model.
     """
     numbers = np.asarray(tree_numbers, dtype=np.int64)
     return grow_trees(read_generator(rng), pack_graph(graph), semiring, numbers, pack(model.lowered))
@@ -129,9 +129,10 @@ class _SlotTrees:
         return self.complete or len(self.trees) > rank
 
     def take_best(self) -> tuple[int, int, int]:
-        """Move the best candidate to ``trees``, and return its split and the ranks of its two subtrees.
+        """Move the best candidate to ``trees``, and return its split (-1 for a leaf) and the ranks of its two subtrees.
 
-        The trees with the next rank on one side become waiting candidates, each from one predecessor only.
+        A split is its number within the cell. The trees with the next rank on one side become waiting candidates, each
+        from one predecessor only.
         """
         negative, e, i, j = heappop(self.heap)
         self.trees.append((-negative, e, i, j))
