@@ -216,7 +216,7 @@ def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
-    """Return True if a cell with ``n_members`` points in the builder's scratch has a split. In mode FIND it adds nothing."""
+    """Return True if a cell with ``n_members`` points in the builder's scratch has a split. Mode FIND adds nothing."""
     counters = arrays.scratch.counters
     before = counters[N_EDGES]
     for k in range(len(model.split_prior.feature)):
