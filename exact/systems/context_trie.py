@@ -42,7 +42,7 @@ class Trie(NamedTuple):
 
 
 def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
-    """Return a trie that has only the root, the empty context, with room for ``capacity`` nodes.
+    """Return a trie that has only the root, the empty context, with room for ``capacity`` nodes, a power of 2.
 
     ``first_ratio`` (depth + 1,) is the log ratio of a new node, by depth: the log prior odds that a context of this
     length is not extended.

@@ -44,7 +44,7 @@ class BaseTree(NamedTuple):
 def base_tree(
     tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_abstain: bool = True
 ) -> BaseTree:
-    """Return a tree as a `BaseTree`, with a label and a number of errors for each node.
+    """Return a tree as a `BaseTree`, with a label (the most frequent class) and a number of errors for each node.
 
     ``labelling`` (n_nodes, K) are the counts of the rows that label nodes, and ``counts`` (n_nodes, K), by default the
     same, those of the rows that determine the weights of subtrees. A *dummy* is a node without rows that label it. It
@@ -68,7 +68,8 @@ def base_tree(
 def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
     """Return the graph whose cells are the nodes of a tree, with all log weights and scores 0.
 
-    Each node in ``inner`` has one split. The cuts are not stored: ``split`` is 0. ``counts`` become ``stats``.
+    The inner nodes, with numbers ``inner``, have one split each. The cuts are not stored: ``split`` is 0. ``counts``
+    (n_nodes, K) become ``stats``. ``rows`` (n_nodes,) are numbers of rows.
     """
     m = tree.n_nodes
     has_edge = tree.feature != LEAF
@@ -92,7 +93,10 @@ def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.n
 
 
 def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the number of rows of each class in each node of a tree, (n_nodes, n_classes) float64."""
+    """Return the number of rows of ``X`` (n, p) of each class in each node of a tree, (n_nodes, n_classes) float64.
+
+    ``label`` (n,) are the classes, 0, 1, ....
+    """
     place = label * tree.n_nodes + tree.routes().leaves(X)
     by_leaf = np.bincount(place, minlength=n_classes * tree.n_nodes).reshape(n_classes, -1).astype(np.float64)
     return np.column_stack([sums_below(tree.feature, tree.left, tree.right, counts) for counts in by_leaf])
@@ -107,10 +111,10 @@ class Weights(NamedTuple):
 
 
 def node_weights(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
-    """Return the probabilities that each node of a base tree is a leaf, and is split, if subtrees are drawn by weight.
+    """Return the probabilities that each node of a base tree is a leaf (log) or split, if subtrees are drawn by weight.
 
-    The weight of a subtree is the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes. One
-    pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018) in logarithms.
+    The weight of a subtree is the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes. The
+    log sum of the weights is returned too. One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018).
     """
     weighted_graph = with_terms(graph, log_stop=log_stop, log_split=log_split)
     log_inside = log_sums(weighted_graph)
@@ -154,9 +158,10 @@ def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> n
 
 
 def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
-    """Return the log prior factor (n_nodes,) of each node as a leaf, ``-3 depth``, 0 for dummies (nodes without rows).
+    """Return the log prior factor (n_nodes,) of each node as a leaf: ``-3 depth``, one number for all, 0 for dummies.
 
-    ``depth`` is D0, by default the depth of the base tree. The constant of the prior is left out.
+    ``depth`` is D0 of Theorem 1, and dummies are nodes without rows that label them. The constant of the prior is left
+    out.
     """
     return np.where(base.dummy, 0.0, -3.0 * depth)
 

@@ -228,7 +228,7 @@ def _pair_graph(
     """Return the graph of the pairs of ``sigma`` (structures) and ``cell``, and of all pairs below; also its keys.
 
     A structure is the shape of a tree with its features. Splits and leaves have no prior factors. The key of a cell of
-    this graph is ``structure * n_cells + cell``.
+    this graph is ``structure * n_cells + cell``. Raise Intractable if there are more than ``max_cells`` pairs.
     """
     keys = new = np.unique(sigma * base.n_cells + cell)
     while len(new):
@@ -320,7 +320,8 @@ def _add_root(
 def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: np.ndarray) -> np.ndarray:
     """Return the log prior (n_structures,) of each structure (shape and features) as a subtree of the root, nats.
 
-    It is the sum of the prior factors of its shape and of its features, whose log weights are ``log_label`` (p,).
+    It is the sum of the log prior factors of its shape and of its features, whose log weights are ``log_label`` (p,);
+    -inf if it is too deep for the prior.
     """
     prior = model.prior_tables
     limit = prior.depth_limit
@@ -362,8 +363,9 @@ class SplittingCounts:
     def _count(self, shape: Any, rows: np.ndarray, max_cuts: int) -> float:
         """Return the estimated number of splittings of ``rows`` by a structure.
 
-        A splitting is a partition of the rows among the leaves. ``shape`` is nested tuples (feature, left, right), None
-        for a leaf. At most ``max_cuts`` cuts of its root are followed.
+        A splitting is a partition of the rows (by number) among the leaves. ``shape`` is nested tuples (feature, left,
+        right), None for a leaf. At most ``max_cuts`` cuts of its root are followed, and a quarter of these one level
+        below.
         """
         if shape is None or len(rows) == 0:
             return 1.0
@@ -387,7 +389,11 @@ class SplittingCounts:
         return weight * total
 
     def _divisions(self, shape: Any, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers (n + 1,) of divisions of the first 0 to n rows by a leaf (1), or a node above leaves."""
+        """Return the number of divisions (1 + its distinct values) of the first m of ``rows``, for m = 0, ..., n.
+
+        ``shape`` is a node whose children are leaves, or None for a leaf, which has one division. ``rows`` (n,) are row
+        numbers in the order of the feature of the node above.
+        """
         out = np.ones(len(rows) + 1)
         if shape is not None:
             codes = self.codes[rows, shape[0]]

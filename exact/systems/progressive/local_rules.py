@@ -202,7 +202,8 @@ def local_rule(model: TreeModel) -> ModelRule:
 def _call_rule(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
     """Call the rule for one leaf, and return the probabilities of its splits after checking them.
 
-    ``earlier`` is the tree so far. ``n`` is the number of splits, or None if any number is allowed.
+    They sum to 1, or are all 0. ``earlier`` is the tree so far, ``leaf`` a path as "01". ``n`` is the number of splits,
+    or None if any number is allowed.
     """
     try:
         returned = rule(dict(earlier), leaf)
@@ -217,7 +218,7 @@ def _call_rule(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | Non
 
 
 def _leaf_paths(tree: dict[str, int]) -> list[str]:
-    """Return the paths of the leaves of a tree, as strings of "0" and "1"."""
+    """Return the paths of the leaves of a tree, as strings of "0" and "1"; keys of ``tree`` are those of its splits."""
     return [side for path in tree for side in (path + "0", path + "1") if side not in tree] if tree else [""]
 
 
