@@ -97,7 +97,7 @@ class SquareRoot(_WithDelta):
     """
 
     def of_sizes(self, leaves: np.ndarray, sample: PenaltyInput) -> np.ndarray:
-        """Return the penalty of trees with ``leaves`` leaves."""
+        """Return the penalty (m,), in units of risk, of trees with ``leaves`` (m,) leaves."""
         nats = labelled_tree_bits(leaves, sample) * math.log(2.0)
         return np.sqrt((nats - math.log(self._delta_of(sample))) / (2.0 * sample.n))
 
@@ -125,7 +125,8 @@ class RootFragments(_WithDelta):
     def of_fragments(self, rows: Any, depth: Any, leaves: Any, sample: PenaltyInput) -> np.ndarray:
         """Return the penalty of leaves of a fragment: cells with ``rows`` rows at ``depth``, and ``leaves`` below them.
 
-        ``leaves`` is the number of leaves that the tree has below the cell, 1 if the cell is a leaf of the tree.
+        It is in units of risk. ``leaves`` is the number of leaves that the tree has below the cell, 1 if the cell is a
+        leaf of the tree.
         """
         log_delta = math.log(self._delta_of(sample))
         nats = dyadic_bits(depth, sample.n_features, cyclic=sample.cyclic) * math.log(2.0)

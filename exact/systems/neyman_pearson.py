@@ -211,7 +211,10 @@ class _ClassCounts(NamedTuple):
 
 
 def _class_counts(problem: DyadicProblem) -> _ClassCounts:
-    """Return the numbers of rows of both classes by cell. Raise ValueError unless there are two classes."""
+    """Return the numbers of rows of both classes by cell; class 0, the first in order, is the null class.
+
+    Raise ValueError unless there are two classes.
+    """
     classes = problem.model.classes_
     labels = [] if classes is None else classes.tolist()
     if len(labels) != 2:
@@ -261,7 +264,7 @@ def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np
 
 
 def _min_misses(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray) -> np.ndarray:
-    """Return lower bounds (max_size,) on the misses of trees of 1, 2, ... leaves with at most ``alarms`` false alarms.
+    """Return lower bounds (m,) on the misses of trees of 1, ..., m leaves with at most ``alarms`` (m,) false alarms.
 
     By Lagrangian duality, for each multiplier m >= 0,
 

@@ -42,8 +42,9 @@ class PenalisedChoice(NamedTuple):
 def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]) -> PenalisedChoice:
     """Return the tree of a graph with the largest log weight minus a nondecreasing penalty by the number of leaves.
 
-    Under a concave penalty the best tree is a vertex of the hull of (leaves, log weight) (Scott 2004, Theorem 18, whose
-    proof does not need a fixed tree). Under other penalties the best trees of all sizes that can matter are compared.
+    ``penalty`` is a function of an array of numbers of leaves, in the units of the log weights, finite. Under a concave
+    penalty the best tree is a vertex of the hull of (leaves, log weight) (Scott 2004, Theorem 18, whose proof does not
+    need a fixed tree). Under other penalties the best trees of all sizes that can matter are compared.
     """
     max_leaves = int(most_leaves(graph)[0])
     penalties = penalty(np.arange(1.0, max_leaves + 1.0))
