@@ -269,8 +269,8 @@ def best_fragments(graph: CellGraph, hull: Hull, penalty: Callable[[np.ndarray, 
     """Return the best pair of a tree and a root fragment (a subtree with the same root) below each slot.
 
     A slot is a cell at a depth, and ``hull`` is from `hull_by_size`. ``penalty(slot, leaves)`` is the cost of a leaf of
-    the fragment at a slot, below which the tree has so many leaves. It must be concave in the number of leaves, so that
-    the best tree below is a vertex of the hull of (leaves, weight). Weights and costs add over the leaves of the
+    the fragment at a slot, below which the tree has so many leaves, both arrays. It must be concave in the leaves, so
+    that the best tree below is a vertex of the hull of (leaves, weight). Weights and costs add over the leaves of the
     fragment.
     """
     reached = np.flatnonzero(hull.length)

@@ -93,7 +93,10 @@ def _count_rows(model: TreeModel) -> np.ndarray:
 
 
 def _counts_in_nodes(model: TreeModel, tree: Tree, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number (n_nodes,) of training rows in each node, and the number (n_nodes,) of the second class."""
+    """Return the number (n_nodes,) of training rows in each node, and the number (n_nodes,) of the second class.
+
+    ``counts`` (n_units, 2) is from `_count_rows`. Raise ValueError if the model lacks a split of the tree.
+    """
     out = np.zeros((tree.n_nodes, 2), dtype=np.int64)
     for number, cell, split in model.visit(tree):
         if split is None and tree.feature[number] != LEAF:

@@ -220,7 +220,8 @@ class Boxes:
         """Draw an interval of the first coordinate such that all other sides are touched.
 
         Sides are ends of the intervals of other coordinates, and one is touched if a point (a row) of the box is on it.
-        Return the points in it and the number of such intervals, and add its two sides to ``excluded``.
+        Return those of ``points`` in it and the number of such intervals, and add its two sides to ``excluded``. The
+        lists hold a mask (P,) for each side: True for the points on it (``touches``), and for those beyond it.
         """
         ranks = self.ranks[0]
         values, place = np.unique(ranks[points], return_inverse=True)
@@ -244,7 +245,8 @@ class Boxes:
     def _terms_of_cell(self, cell: np.ndarray, excluded: list[np.ndarray], weight: float) -> tuple[float, ...]:
         """Return the five terms of one cell (see `draw`) times ``weight``, one over the probability of its box.
 
-        ``cell`` holds its points. The terms are 0 if the sides in ``excluded`` need more splits than the depth limit.
+        ``cell`` holds its points. The terms are 0 if the sides need more splits than the depth limit. ``excluded`` has
+        a mask (P,) for each side, True for the points beyond it.
         """
         present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
         depth = fewest_cuts(np.array(excluded))

@@ -102,10 +102,10 @@ def count_bits(word: np.uint64) -> int:
 
 @jit
 def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
-    """Return the sum of one column (a statistic, rows or sure errors) over the points on the left side of a split.
+    """Return the sum of one column (the statistics, then rows and sure errors) over the points left of a split.
 
-    ``row`` is that of the split in the path. Points are distinct training rows. The sum is that over the binary digits
-    b of ``2^b`` times the number of these points that have the digit.
+    ``row`` is that of the split in the path. Points are distinct training rows, sure errors those that no tree avoids.
+    The sum is that over the binary digits b of ``2^b`` times the number of these points that have the digit.
     """
     total = np.int64(0)
     first = problem.first_plane[column]
@@ -148,7 +148,7 @@ def list_splits(problem: Any, path: Any, depth: int) -> int:
 def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
     """Write the cuts of the cell at ``depth`` on ordered coordinate ``k`` into the path, from ``row`` on.
 
-    A row of the path's arrays is a split. Return the next free row.
+    A row of the path's arrays is a split. Return the next free row. Cuts with too few rows on a side are left out.
     """
     n_stats, n_rows = path.stats.shape[1], path.sums[depth, ROWS]
     rows_up_to_code, cut = np.int64(0), np.int64(-1)
@@ -204,7 +204,8 @@ def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row:
 def _sum_sides(problem: Any, path: Any, depth: int, k: int, row: int) -> None:
     """Write the sums of both sides of a split on coordinate ``k`` of the cell at ``depth`` into ``row`` of the path.
 
-    The sums are the statistics, the number of rows, and the errors that no tree avoids because rows are equal.
+    The path already has the points of the left side there. The sums are the statistics, the number of rows, and the
+    errors that no tree avoids because rows are equal.
     """
     path.feature[row] = k
     n_stats = path.stats.shape[1]
@@ -238,8 +239,8 @@ def value_bound(
     """Return an upper bound of the value (log prior plus log score) of trees below the cell in ``row`` of two tables.
 
     The tables are ``stats`` and ``sums`` (numbers of rows, and of errors that no tree avoids because rows are equal).
-    At the largest depth of the prior, return the value of the cell as a leaf; at the smaller depth ``limit`` of the
-    search, a lower bound of it.
+    At the largest depth of the prior the bound is the value of the cell as a leaf. If the search ends at a smaller
+    depth ``limit``, return a lower bound of this value there.
     """
     score = leaf_score(problem.leaf, stats, row)
     if depth == len(problem.log_stop) - 1:
@@ -255,7 +256,10 @@ def value_bound(
 
 @jit
 def _hash(bits: np.ndarray, depth: int, limit: int) -> tuple[np.uint64, np.uint64]:
-    """Return the two words of the hash of a cell: the set of its points (words of bits), its depth, the depth limit."""
+    """Return the two words of the hash of a cell: its points, in row ``depth`` of ``bits``, its depth, the depth limit.
+
+    ``bits`` (depths, W) are the sets of points of the cells on the path.
+    """
     word0 = mix_hash(np.uint64((depth << 20) + limit + 1))
     word1 = mix_hash(word0)
     for w in range(bits.shape[1]):
@@ -304,7 +308,8 @@ def best_value(
     False, the sides of all splits that reach ``need`` are evaluated.
 
     A side needs what the cell needs, minus the weight of the split and the value (or bound) of the other side:
-    ``need_left = goal - log_split - log R - right``, with R the prior probability of the split given the cell.
+    ``need_left = goal - log_split - log R - right``, with R the prior probability of the split given the cell. The goal
+    is ``need``, or if ``only_best`` the best value so far if that is larger.
     """
     if depth == limit:
         return value_bound(problem, path, path.stats, path.sums, depth, depth, limit)
