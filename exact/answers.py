@@ -42,7 +42,7 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
 
     The weight of a tree is the product of ``exp(log_stop)`` over its leaves and of ``exp(log_split + log_rule)`` over
     its splits: for the graph of a model, prior times marginal likelihood. So entry 0, the sum over all trees, is the
-    log evidence.
+    log evidence. ``bar`` counts finished cells.
     """
     most = int(np.diff(graph.first_edge).max(initial=0))
     # zeros, not empty memory: a split of weight 0 may lead to a cell that is not summed yet
@@ -163,7 +163,7 @@ def mean_products(
 
     Product j is ``leaf_factors[j]`` in [0, 1] to the power of the number of leaves. It is 0 for a tree that splits on
     the feature ``banned[j]`` of ``p`` features; -1 bans none. With factor 1 its mean is the probability that no split
-    is on that feature. ``occurs`` are the expected occurrences of the graph.
+    is on that feature. ``log_inside`` is from `log_sums`, ``occurs`` from `occurrences`.
     """
     part, slots = likely_part(graph, occurs)
     log_values, max_loss = log_inside[slots], _max_losses(occurs.slot[slots])

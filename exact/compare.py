@@ -238,10 +238,10 @@ def _event_row(quantity: str, probability: float, hit: np.ndarray, max_ess: floa
 
 
 def _comparison_row(quantity: str, exact: float, draws: np.ndarray, variance: float, max_ess: float) -> Row:
-    """Return the table row of a quantity with values ``draws`` (chains, draws) and exact posterior mean ``exact``.
+    """Return the table row of a ``quantity`` (name) with values ``draws`` (chains, draws) and exact mean ``exact``.
 
-    ``variance`` is the exact posterior variance of one draw. The effective sample size is at most ``max_ess``, since
-    an estimate from rare visits is often far too large.
+    Its z is 0 or infinite if the error is 0. ``variance`` is the exact posterior variance of one draw. The effective
+    sample size is at most ``max_ess``, since an estimate from rare visits is often far too large.
     """
     sampled = float(draws.mean())
     difference, error = sampled - exact, math.sqrt(max(variance, 0.0) / max(min(ess(draws), max_ess), 1.0))

@@ -184,9 +184,9 @@ class PredictsFromGraph(Posterior):
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes (n,) of numbers ``x`` of coordinate ``c`` under local cuts, and True if a code is certain.
 
-        A code is the number of a group of neighbouring training values. A code is certain if the number lies between
-        training values with this code. If splits use one coordinate only, all thresholds lie between neighbouring
-        codes, so that each number but NaN has a certain code.
+        A code is the number of a group of neighbouring training values, whose ends ``scale`` has. It is certain if the
+        number lies between training values with this code. If splits use one coordinate only, all thresholds lie
+        between neighbouring codes, so that each number but NaN has a certain code.
         """
         if len(self._split_coordinates) == 1:
             lower = np.arange(scale.n_codes - 1)

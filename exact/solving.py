@@ -208,7 +208,8 @@ class Frontier:
 def grow_best_first(model: TreeModel, budget: int, limit: Limit) -> VisitedPosterior:
     """Return the posterior over a part of the graph, built best first, with a bound for the rest.
 
-    The cells that are expected to add most to the sum are expanded, until none is left or there are ``budget`` cells.
+    The cells that are expected to add most to the sum are expanded (their splits added), until none is left or there
+    are ``budget`` cells. Raise Intractable beyond ``limit``.
     """
     building, is_expanded, n_rounds = Building(model, limit), np.zeros(0, dtype=bool), 0
     ceiling = ceiling_of(model, building.points)

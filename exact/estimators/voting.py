@@ -118,9 +118,10 @@ class VotingTree(ClassifierOfTree):
         return checked_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
-        """Return the votes (n_leaves, K) for a row that reaches each leaf of the base tree.
+        """Return the votes (n_leaves, K), not normalised, for a row that reaches each leaf of the base tree.
 
-        They are the sum, over the nodes on the path, of the probability that the node is the leaf times its vote.
+        They are the sum, over the nodes on the path, of the probability (``weights``) that the node is the leaf times
+        its vote, divided by the largest probability on the path.
         """
         abstains = base.dummy & base.dummies_abstain
         return pac_bayes.sum_votes_to_leaves(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
@@ -209,7 +210,7 @@ class VotingTree(ClassifierOfTree):
     def _new_fold(
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
-        """Return the base tree of ``rows``, with the leaves that the rows ``held_out`` reach."""
+        """Return the base tree of ``rows`` (indices), with the leaves that the rows ``held_out`` (indices) reach."""
         base = self._labelled_base(X[rows], label[rows], bounds)
         return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 

@@ -168,7 +168,10 @@ def longer_cells(cells: BuilderCells, n: int) -> BuilderCells:
 
 @jit
 def fill_hash_table(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
-    """Enter the numbers of the first ``n`` cells, with ``hashes`` (n, 2), into an empty table, by open addressing."""
+    """Enter the numbers of the first ``n`` cells, with ``hashes`` (n, 2), into an empty hash table (all -1).
+
+    The length of the table is a power of 2. Open addressing.
+    """
     mask = len(table) - 1
     for cell in range(n):
         place = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask

@@ -126,8 +126,9 @@ def first_invalid_edge(
 ) -> tuple[int, int]:
     """Return the first edge with an invalid child, as (cell, edge), or (-1, -1) if all edges are valid.
 
-    The number of a child must be that of a cell, and larger than that of its parent unless the edge has weight zero. In
-    a layered graph (values for each depth of a cell) a cell may also lead to itself, one level deeper.
+    The arguments are fields of `CellGraph`. An edge is a split of a cell into ``left`` and ``right``. The number of a
+    child must be that of a cell, and larger than that of its parent unless the edge has weight zero. In a layered graph
+    (values for each depth of a cell) a cell may also lead to itself, one level deeper.
     """
     n = len(first_edge) - 1
     for cell in range(n):

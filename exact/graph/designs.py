@@ -428,6 +428,7 @@ def _append_edges(
     """Append the edges from ``layer`` to the layer ``next_layer`` to the lists in ``columns``, and return their number.
 
     ``n_edges`` is the number of edges of the layers above. The first edge of each cell of ``layer`` is appended too.
+    ``codes``, ``levels`` and ``weight`` are as for `iterate_layers`.
     """
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))

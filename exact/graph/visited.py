@@ -149,10 +149,7 @@ def assign_nodes_to_cells(model: Any, arrays: Any, nodes: Any) -> int:
 
 @jit
 def _enter_cell(nodes: Any, node: int, cell: int) -> None:
-    """Add a node to the list of the nodes of a cell.
-
-    It becomes the first of this linked list.
-    """
+    """Put a node of a tree at the front of the linked list, in ``nodes`` (`TreeNodes`), of the nodes of a cell."""
     nodes.next_node[node] = nodes.first_node[cell]
     nodes.first_node[cell] = node
 
@@ -190,7 +187,7 @@ def _list_tree_splits(model: Any, arrays: Any, nodes: Any, cell: int, n_members:
 
 @jit
 def _insert_behind_parent(nodes: Any, node: int, child: int) -> None:
-    """Insert a child that has the same cell as its parent, with all rows, behind the parent in the list of the cell."""
+    """Insert ``child``, which has the cell of its parent ``node``, behind the parent in the list of the cell."""
     nodes.next_node[child], nodes.next_node[node] = nodes.next_node[node], child
 
 
@@ -240,7 +237,7 @@ def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_
 def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
     """Return the first code of ordered coordinate ``k`` in the box of a node, or the categories of a nominal one.
 
-    The box follows from the splits above the node in its tree.
+    The box follows from the splits above the node in its tree. ``rule`` is the split prior.
     """
     nominal, paired = rule.feature[k].nominal, rule.feature[k].other_coordinate
     box, descendant = full_mask(rule.feature[k].n_codes) if nominal else np.int64(0), node

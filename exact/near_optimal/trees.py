@@ -79,10 +79,9 @@ def has_bounds(model: TreeModel) -> bool:
 
 
 def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell] | None:
-    """Return the problem of the search and its root cell, or None if there are no bounds or they need too much memory.
+    """Return the problem of the search and its root cell; None without upper bounds of scores, or if memory is short.
 
     With a ``penalty`` the objective is the number of errors plus the penalty per leaf, in place of the log posterior.
-    The bounds are upper bounds of the values of trees below a cell.
     """
     if not has_bounds(model):
         return None
@@ -122,7 +121,10 @@ def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell]
 
 
 def _score_fields(model: TreeModel, penalty: float | None, limit: int, n: int) -> dict[str, Any]:
-    """Return fields ``log_stop`` to ``error_loss`` of `Problem`, for depths up to ``limit`` and total weight ``n``."""
+    """Return the factors and scores of `Problem`, by name, for depths up to ``limit`` and a total weight of ``n``.
+
+    They are those of the log posterior, or if ``penalty`` is not None of minus errors minus ``penalty`` per leaf.
+    """
     pure_scores = np.zeros((0, 0))
     if penalty is not None:
         stop, split = np.full(limit + 1, -penalty), np.zeros(limit + 1)
@@ -233,8 +235,7 @@ class Search:
         """Compute the largest log prior factor of a subtree with a split at each depth, under a depth limit.
 
         ``log_max_factor[d] = log_split[d] + 2 max(leaf factor at d + 1, log_max_factor[d + 1])``: both subtrees have
-        the largest factor. It is -inf from ``limit`` on. Then put the root at the start of the path, the cells from the
-        root to the present one of a depth-first search.
+        the largest factor. It is -inf from ``limit`` on. Then start the path of the search with the root.
         """
         problem, log_max_factor = self.problem, self.path.log_max_factor
         stop = np.maximum(problem.log_stop, problem.log_forced)
@@ -251,7 +252,7 @@ class Search:
     def _evaluate(self, depth: int, limit: int, need: float, only_best: bool) -> float:
         """Return `best_value` of the cell at ``depth`` of the path, calling it until all cells it needs are evaluated.
 
-        Each call evaluates a limited number of cells, so that Ctrl-C takes effect. Stop if there are too many.
+        Each call evaluates a limited number of cells, so that Ctrl-C takes effect. Too many cells end it with a bound.
         """
         count, step = self.memo.count, FIRST_STEP
         while True:
@@ -265,11 +266,10 @@ class Search:
     def _graph(self, limit: int, need: float) -> tuple[CellGraph, bool, bool]:
         """Return the graph of the trees with values of at least ``need`` and depth up to ``limit``, and two booleans.
 
-        The first is True if the graph has all trees of the problem, the second if the search was not cut off.
-
-        A split belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs
-        what the cell needs without the split and the best value of the other side. Cells come in order of depth, so
-        that all parents of a cell are known when its splits are chosen.
+        The first is True if the graph has all trees of the problem, the second if the search was not cut off. A split
+        belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs what the
+        cell needs without the split and the best value of the other side. Cells come in order of depth, so that all
+        parents of a cell are known when its splits are chosen.
         """
         self._start(limit)
         cells, has_all = [replace(self.root, need=need)], limit == self.depth
@@ -470,8 +470,8 @@ def _check_model_and_penalty(model: TreeModel, penalty: float | None) -> float |
 def _near_graph_function(model: TreeModel, penalty: float | None, max_cells: int) -> Callable[[float], NearGraph]:
     """Return a function of epsilon that returns a graph with all trees at most epsilon worse than the best one.
 
-    If the model has no bounds, this graph is the whole graph of cells. With ``penalty`` trees are worse by their number
-    of errors and leaves.
+    If the model has no bounds, this is the whole graph of cells. With ``penalty`` trees are worse by their number of
+    errors and leaves. ``max_cells`` limits the cells of the graph or of the search.
     """
     check_cells(max_cells)
     prepared = new_problem(model, penalty)
@@ -491,7 +491,7 @@ def _near_graph_function(model: TreeModel, penalty: float | None, max_cells: int
 def _ranked_trees(
     model: TreeModel, graph: CellGraph, values: np.ndarray, ranked: Any, penalty: float | None
 ) -> tuple[list[Tree], np.ndarray]:
-    """Return the trees of the semiring `Ranked`, best first, and their log joint (with ``penalty``, minus objective).
+    """Return the trees of ``ranked`` (`Ranked`), best first, and their log joint (with ``penalty``, minus objective).
 
     ``values`` are the log weights of the trees in the graph.
     """

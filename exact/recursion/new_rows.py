@@ -111,7 +111,7 @@ def move_mass_down(
     this mass the fraction ``stop_s / inside_s`` ends there and is added to ``weight[cell, i]``, the probability that
     the cell is the leaf of row i. The fraction ``split_s R_e inside_left inside_right / inside_s`` goes on to the child
     of split e on the side of the row. ``to_left`` is working memory for the rows that each split of a cell sends to the
-    left, as bits.
+    left, as bits. ``router``, ``rows`` and ``codes`` are as for `mean_leaf_values`.
     """
     n = len(rows)
     for cell in range(first, last):
@@ -152,7 +152,10 @@ def move_mass_down(
 def _rows_to_left(
     graph: Any, router: Router, rows: np.ndarray, codes: np.ndarray, e: int, cell: int, present: int
 ) -> int:
-    """Return the rows of the set ``present`` that split ``e`` of ``cell`` sends left. Sets are bits of integers."""
+    """Return the rows of the set ``present`` that split ``e`` of ``cell`` sends left, by `row_goes_left`.
+
+    Bit i of a set is for row i of ``rows`` and ``codes`` (n, q).
+    """
     out = np.int64(0)
     for i in range(len(rows)):
         if (present >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
@@ -251,7 +254,7 @@ def list_tree_nodes(
     """Return the cell (m,) of each node of the one tree of a fixed design, in preorder, and its right child (m,).
 
     The right child is a node, 0 for a leaf. A cell without training rows is a leaf, although the graph may have a split
-    of it.
+    of it. The arguments are fields of `CellGraph`.
     """
     n = 0
     for cell in range(len(rows)):

@@ -65,7 +65,7 @@ def most_probable_paths(graph: CellGraph, probability: np.ndarray) -> CellPaths:
 
 
 def distinct_row_sets(model: TreeModel, graph: CellGraph, paths: CellPaths) -> RowSets:
-    """Return the distinct sets of training rows of the cells, which follow from one path to each cell.
+    """Return the distinct sets of training rows of the cells, which follow from ``paths``, one to each cell.
 
     Cells with equal rows have the same set, such as boxes that differ in empty parts. Sets are identified by the
     exclusive or of random 128-bit keys of their rows. Time: the total number of rows of the parents of all cells.
@@ -83,8 +83,8 @@ def distinct_row_sets(model: TreeModel, graph: CellGraph, paths: CellPaths) -> R
 def rows_of_cells(graph: CellGraph, paths: CellPaths, codes: np.ndarray, nominal: np.ndarray) -> Iterator[CellRows]:
     """Yield the rows in each cell, some cells at a time. The rows are n training or new rows with ``codes`` (q, n).
 
-    The splits on the path to a cell decide which rows it has. ``nominal`` (q,) is True for coordinates of nominal
-    features. Each cell that has training rows and any of the n rows occurs once.
+    The splits on the path to a cell, in ``paths``, decide which rows it has. ``nominal`` (q,) is True for coordinates
+    of nominal features. Each cell that has training rows and any of the n rows occurs once.
     """
     n = codes.shape[1]
     if n == 0:

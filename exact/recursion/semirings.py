@@ -71,15 +71,15 @@ NEGLIGIBLE_FRACTION = 1e-3
 def start_with_leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
     """Return the accumulator that holds the tree that is a leaf, the first term of the sum over the trees below a slot.
 
-    A slot is a cell at a depth. ``log_stop`` is the log weight of this leaf, its score included. Each semiring
-    registers its own function, and its own kind of accumulator.
+    A slot is a cell at a depth, an accumulator the sum so far. ``log_stop`` is the log weight of this leaf, its score
+    included. Each semiring registers its own function, and its own kind of accumulator.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def add_split(semiring: Any, accumulator: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
-    """Return the accumulator of a slot after adding all trees whose root has split ``e`` (a number of an edge).
+    """Return the accumulator (sum so far) of a slot after adding all trees whose root has split ``e`` (an edge).
 
     ``left`` and ``right`` are the slots (cells at a depth) of the two children, whose values are finished.
     ``log_weight`` is the log weight of splitting at the slot plus that of this split, nats.

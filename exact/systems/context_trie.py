@@ -184,7 +184,10 @@ def _add_exactly(sums: np.ndarray, term: float) -> None:
 
 @jit
 def predict_into(out: np.ndarray, trie: Trie, contexts: np.ndarray, alpha: float) -> None:
-    """Write predictive probabilities (n, n_symbols) after contexts (n, depth), most recent first, into ``out``."""
+    """Write predictive probabilities (n, n_symbols) after contexts (n, depth), most recent first, into ``out``.
+
+    ``alpha`` is the prior count of a symbol. The trie is not changed.
+    """
     depth, n_symbols = contexts.shape[1], out.shape[1]
     path = np.empty(depth + 1, dtype=np.int64)
     for i in range(len(contexts)):

@@ -80,7 +80,10 @@ class SpatiallyAdaptive(_WithDelta):
     """
 
     def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: PenaltyInput) -> np.ndarray:
-        """Return the penalty (m,), in units of risk, of cells as leaves, with ``rows`` (m,) rows at ``depth`` (m,)."""
+        """Return the penalty (m,), in units of risk, of cells as leaves, with ``rows`` (m,) rows at ``depth`` (m,).
+
+        ``sample`` has the numbers of rows, features and classes of the data.
+        """
         options: dict[str, Any] = {"n_classes": sample.n_classes, "cyclic": sample.cyclic}
         return dyadic_penalty(rows, depth, sample.n, sample.n_features, self._delta_of(sample), **options)
 
@@ -97,7 +100,7 @@ class SquareRoot(_WithDelta):
     """
 
     def of_sizes(self, leaves: np.ndarray, sample: PenaltyInput) -> np.ndarray:
-        """Return the penalty (m,), in units of risk, of trees with ``leaves`` (m,) leaves."""
+        """Return the penalty (m,), in units of risk, of trees with ``leaves`` (m,) leaves, for ``sample`` (n, p, K)."""
         nats = labelled_tree_bits(leaves, sample) * math.log(2.0)
         return np.sqrt((nats - math.log(self._delta_of(sample))) / (2.0 * sample.n))
 
@@ -126,7 +129,7 @@ class RootFragments(_WithDelta):
         """Return the penalty of leaves of a fragment: cells with ``rows`` rows at ``depth``, and ``leaves`` below them.
 
         It is in units of risk. ``leaves`` is the number of leaves that the tree has below the cell, 1 if the cell is a
-        leaf of the tree.
+        leaf of the tree. ``sample`` has the numbers of rows, features and classes of the data.
         """
         log_delta = math.log(self._delta_of(sample))
         nats = dyadic_bits(depth, sample.n_features, cyclic=sample.cyclic) * math.log(2.0)
@@ -136,7 +139,10 @@ class RootFragments(_WithDelta):
 
 
 def labelled_tree_bits(leaves: Any, sample: PenaltyInput) -> np.ndarray:
-    """Return the code length ``[T]`` of `SquareRoot`, bits, of a labelled tree with ``leaves`` leaves below a cell."""
+    """Return the code length ``[T]`` of `SquareRoot`, bits, of a labelled tree with ``leaves`` leaves below a cell.
+
+    ``sample`` has the numbers p of features and K of classes.
+    """
     k = np.asarray(leaves, dtype=np.float64)
     split_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
     return 2.0 * k - 1.0 + k * math.log2(sample.n_classes) + (k - 1.0) * split_bits
@@ -392,7 +398,8 @@ def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
 def _is_small(n: int, p: int, levels: int, cyclic: bool) -> bool:
     """Return True if dyadic trees of ``levels`` levels surely have few enough cells and (row, cell) pairs.
 
-    ``n`` and ``p`` are the numbers of rows and features. The limits are `MAX_DEFAULT_CELLS` and `MAX_ROW_CELL_PAIRS`.
+    ``n`` and ``p`` are the numbers of rows and features. If ``cyclic``, coordinates are split in turn. The limits are
+    `MAX_DEFAULT_CELLS` and `MAX_ROW_CELL_PAIRS`.
     """
     # vectors of how often each coordinate is halved, counted by their sum, the depth of the cell
     n_vectors = np.ones(1)

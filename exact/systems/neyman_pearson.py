@@ -428,8 +428,8 @@ def _best_at(
 ) -> HullTree:
     """Return the tree with the smallest ``objective + multiplier * constraint``, by one pass over the cells.
 
-    Each leaf takes the label with the smaller cost. ``tolerance`` and ``strength`` multiply the penalties of the
-    constraint and of the objective.
+    Each leaf takes the label with the smaller cost. ``terms`` are those of the cells as leaves. ``tolerance`` and
+    ``strength`` multiply the penalties of the constraint and of the objective.
     """
     labels_one = multiplier * terms.null < terms.other
     cost = np.where(labels_one, multiplier * terms.null, terms.other)
