@@ -97,7 +97,7 @@ def seed_of(rng: Any, sources: Sequence[Any]) -> Any:
 
 
 def python_source(value: Any) -> tuple[str, bool]:
-    """Return a value as Python source, and True if the source determines the value."""
+    """Return a value as Python source, and True if this determines it. Parts without source are text in < and >."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):

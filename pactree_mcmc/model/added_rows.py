@@ -93,8 +93,9 @@ def _join_codes(
 ) -> tuple[AnyScale, np.ndarray, np.ndarray]:
     """Return the scale of a coordinate with the values ``x`` (m,) of m new rows, and the codes of old and of new rows.
 
-    ``old_codes`` (n,) are the codes of the old rows under ``scale``. Local cuts between all values are computed again.
-    Other cuts stay; if the scale stores the smallest and the largest value of each code, these include the new values.
+    A scale converts values to integer codes. ``old_codes`` (n,) are those of the old rows under ``scale``. Local cuts
+    between all values are computed again. Other cuts stay; if the scale stores the smallest and the largest value of
+    each code, these include the new values. If ``is_nominal``, ``x`` are codes.
     """
     if is_nominal:
         return scale, old_codes, x.astype(np.int64)

@@ -113,7 +113,7 @@ def unknown_constant(model: TreeModel) -> str | None:
 
 
 def _obstacle_in_leaf(model: TreeModel) -> str | None:
-    """Return the reason against a certificate that lies in the leaf model, the rows of E or the weights, or None."""
+    """Return the reason against a certificate, a PAC bound, in the leaf model, rows of E or weights, or None."""
     leaf, target = model.leaf, model.target
     if not leaf.is_classifier:
         return (
@@ -133,7 +133,7 @@ def _obstacle_in_leaf(model: TreeModel) -> str | None:
 
 
 def _obstacle_in_prior(model: TreeModel) -> str | None:
-    """Return the reason against a certificate in unknown feature weights or the cost of empty leaves, or None."""
+    """Return the reason against a certificate, a PAC bound, in feature weights or the cost of empty leaves, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
     if model.prior_tables.empty_bonus != 0.0:

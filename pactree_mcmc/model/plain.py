@@ -37,7 +37,7 @@ class Visit(NamedTuple):
 
 
 def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
-    """Yield the nodes of ``tree`` in preorder, with their cells.
+    """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes.
 
     A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
     """
@@ -86,7 +86,7 @@ class GrownTree(NamedTuple):
 
 
 def grow_plain_tree(model: TreeModel, decide: Callable[[PlainCell], PlainSplit | None]) -> GrownTree:
-    """Grow a tree in preorder, left child first: ``decide`` returns the split of a cell, or None to make it a leaf."""
+    """Return a tree grown in preorder, with its leaf cells. ``decide`` returns the split of a cell, None for a leaf."""
     nodes: list[list] = []
     leaves = []
     todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
@@ -166,7 +166,7 @@ def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> 
 
 
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
-    """Draw a tree from the prior. Return None if the prior is not a process, or if rejection finds no tree.
+    """Draw a tree, with its leaf cells, from the prior; None if this is not a process, or rejection finds no tree.
 
     A conditioned process is drawn by rejecting trees, up to ``MAX_TRIES``, that would split a cell at the depth limit
     or without admissible split. Unknown feature weights are drawn with each try.

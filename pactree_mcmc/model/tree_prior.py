@@ -94,7 +94,7 @@ class TreePrior:
         raise NotImplementedError
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        """Return the log prior factor, in nats, of leaves with ``depth`` and ``node`` as in `log_split`.
+        """Return the log prior factor, in nats, of leaves at ``depth``, or with indices ``node`` in the fixed tree.
 
         ``forced`` is True if its cell cannot be split or lies at ``max_depth``, ``empty`` if the cell has no rows.
         """

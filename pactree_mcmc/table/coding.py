@@ -60,7 +60,7 @@ class Scale(NamedTuple):
         return out
 
     def between(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the training values (m, 2) left and right of each `threshold` of m splits; NaN if not stored."""
+        """Return the training values (m, 2) beside the cuts between codes ``cut``, ``upper`` (m,); NaN if unknown."""
         out = np.full((len(cut), 2), np.nan)
         inner = (cut >= 0) & (upper < self.n_codes)
         if len(self.low):

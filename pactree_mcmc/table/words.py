@@ -327,7 +327,10 @@ def ordered_words(
 
 
 def side_words(threshold: float, left: bool, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan) -> str:
-    """Return the condition for values on the left or the right of a threshold as text, such as "> 2.5"."""
+    """Return the condition for values on the left or the right of a threshold as text, such as "> 2.5".
+
+    ``low`` and ``high`` are the training values next to the threshold, as in `threshold_text`, or NaN.
+    """
     if kind == TRUTH and 0.0 <= threshold < 1.0:
         return "= no" if left else "= yes"
     return f"{'<=' if left else '>'} {threshold_text(threshold, low, high, kind)}"

@@ -121,7 +121,7 @@ def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np
 
 @jit
 def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, unit_indices: np.ndarray) -> None:
-    """Write the leaf that each of m units (merged rows) reaches in tree ``t`` to ``leaf`` (m,), over all trees.
+    """Write to ``leaf`` (m,) the leaf, over all trees, that each of m units (merged rows) reaches in tree ``t``.
 
     ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) the indices of the m units.
     """

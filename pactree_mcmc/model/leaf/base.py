@@ -304,7 +304,7 @@ class Leaf:
         return LeafRule(self.kind, self.params(target), self.n_stats(target), self.lookup(target))
 
     def scores(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return the compiled scores (m,) of cells with ``stats`` (m, n_stats), for scores by address."""
+        """Return the compiled scores (m,) of cells with ``stats`` (m, n_stats); an error unless called by address."""
         if self.kind != codes.BY_ADDRESS:
             # the first parameter of other scores is not the address of a function
             raise NotImplementedError(f"the score of {type(self).__name__} is not called by its address.")

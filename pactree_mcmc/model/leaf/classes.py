@@ -255,7 +255,7 @@ class FrozenLaplace(ClassLeaf):
 def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the log likelihood in nats of a cell's rows of S, the others, under class probabilities by its rows of E.
 
-    ``params``: pseudocount; ``stats[row]``: weights of E by class, then of S by class.
+    These are proportional to weight plus ``params[0]``. ``stats[row]``: weights of E by class, then of S by class.
     """
     n_classes = stats.shape[1] // 2
     total, score = 0.0, 0.0
@@ -338,7 +338,7 @@ class PacBayesLoss(ClassLeaf):
 def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` in nats of the cell ``stats[row]``.
 
-    errors is the weight of the rows of S that are not in the majority class of E, n that of all rows of S. ``params``:
+    errors is the weight of its rows of S outside the majority class of those of E, n that of its rows of S. ``params``:
     lambda1, lambda2, number of classes. ``stats[row]``: weights by class of E, then of S; once if E and S are the same.
     """
     n_classes = np.int64(params[2])

@@ -120,7 +120,7 @@ class PoissonGamma(ExposedLeaf):
         ]
 
     def _reference(self, target: Target) -> float:
-        """Return the mean rate r if the rates y / e of rows have a standard deviation below r / 10, otherwise 0.
+        """Return the mean rate r if the rates y / exposure of rows have a standard deviation below r / 10, otherwise 0.
 
         Large counts have scores much smaller than their log factorials. If r > 0, statistics hold the log likelihoods
         of rows at rate r instead, which avoids cancellation.
@@ -149,7 +149,7 @@ class PoissonGamma(ExposedLeaf):
         return weight if self.exposure is None else target.weights * self.exposures(target), sums
 
     def params(self, target: Target) -> np.ndarray:
-        """Return the parameters (5,) of `poisson_score`."""
+        """Return shape, rate, a constant, reference rate or 0, `stirling_rest` of the shape, for `poisson_score`."""
         reference = self._reference(target)
         if reference > 0.0:
             constant = -float(poisson_kl(self.shape, self.rate * reference))
@@ -198,7 +198,7 @@ class PoissonGamma(ExposedLeaf):
 
 @jit
 def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the Poisson-gamma score in nats of the cell ``stats[row]`` (formulas, section 3).
+    """Return the log marginal likelihood in nats of Poisson counts with a gamma rate in the cell ``stats[row]``.
 
     ``params``: shape, rate, a constant of the prior, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``:
     sums over rows of weight w, exposure e, of w e, w y, and w (y log e - lgamma(y + 1)) or, with a reference rate, w
@@ -215,7 +215,7 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @by_address
 def beta_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `BetaBinomial`.
+    """Return the log marginal likelihood in nats of a cell under `BetaBinomial`, with p ~ Beta(a, b) integrated out.
 
     ``s``: successes, failures, sum of the log binomial coefficients; ``n``: 3; ``params``: a, b.
     """

@@ -62,7 +62,7 @@ def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str
 
 
 def _accepts(function: Any, call: str) -> bool:
-    """Return True if a function has a signature for the arguments in ``call``, such as "s, n", or an unknown one."""
+    """Return True if a function takes the arguments listed in ``call``, such as "s, n", or has no known signature."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -56,7 +56,7 @@ def poisson_kl(s: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 @jit
 def scalar_stirling_rest(x: float) -> float:
-    """Return `stirling_rest` of a number, in compiled code."""
+    """Return ``lgamma(x) - [(x - 1/2) log x - x + log(2 pi) / 2]`` for a number x > 0, in compiled code."""
     if x < SERIES_START:
         return lgamma(x) - (x - 0.5) * log(x) + x - HALF_LOG_TWO_PI
     z = 1.0 / (x * x)
@@ -65,6 +65,6 @@ def scalar_stirling_rest(x: float) -> float:
 
 @jit
 def scalar_poisson_kl(s: float, m: float) -> float:
-    """Return `poisson_kl` of two numbers, in compiled code."""
+    """Return ``s log(s / m) - s + m`` for two numbers s > 0 and m > 0, in compiled code."""
     relative = (s - m) / m
     return (s * log1p(relative) if abs(relative) < 0.5 else s * log(s / m)) - (s - m)

@@ -36,7 +36,7 @@ INTEGRATION_BLOCK = 2048
 
 @by_address
 def negative_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `NegativeBinomialBeta`.
+    """Return the log marginal likelihood in nats of a cell under `NegativeBinomialBeta`, with p ~ Beta(a, b).
 
     ``s``, ``n`` = 3 sums: weight times exposure, y, log of the binomial coefficient C(y + r - 1, y), r dispersion times
     exposure; ``params``: a, b, dispersion.
@@ -254,7 +254,7 @@ def _complex_log1p(z: np.ndarray) -> np.ndarray:
 
 
 def _complex_stirling_rest(z: np.ndarray) -> np.ndarray:
-    """Return `stirling_rest` of complex z with a positive real part.
+    """Return the error of Stirling's formula for log gamma, `stirling_rest`, at complex z with a positive real part.
 
     For small |z| the result is a difference of log gamma and Stirling's formula, otherwise a series.
     """

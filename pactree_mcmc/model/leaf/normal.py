@@ -126,12 +126,12 @@ class NormalInverseGamma(_UnknownVariance):
     kind = codes.NORMAL
 
     def params(self, target: Target) -> np.ndarray:
-        """Return the parameters (5,) of `normal_score`."""
+        """Return m0 less the center of y, k0, a0, b0, and a0 log b0 - lgamma(a0), for `normal_score`."""
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
         return np.array([self.m0 - target.center, self.k0, self.a0, self.b0, constant])
 
     def lookup(self, target: Target) -> np.ndarray:
-        """Return the table (3, m) of `normal_score` by weight; (1, 1) if weights are not integers."""
+        """Return the table (3, m) that `normal_score` reads, by weight; (1, 1) if weights are not integers."""
         n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
@@ -200,10 +200,11 @@ def log_student_density(
 
 @jit
 def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score in nats of the cell ``stats[row]``, with mean and variance integrated out.
+    """Return the log marginal likelihood in nats of a cell of normal y, with mean and variance integrated out.
 
-    ``params``: m0 less the center, k0, a0, b0, a0 log b0 - lgamma(a0). ``lookup``, by n: all terms but -an log bn, then
-    the two rows that `misfit` reads. With one column it is not used.
+    ``params``: m0 less the center of y, k0, a0, b0, a0 log b0 - lgamma(a0). ``stats[row]``: n, sums of y and y^2 from
+    the center. ``lookup``, by n: all terms but -(a0 + n/2) log(b0 + misfit/2), then the two rows that `misfit` reads.
+    With one column it is not used.
     """
     n, k0 = stats[row, 0], params[1]
     if n <= 0.0:
@@ -216,9 +217,9 @@ def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row:
 
 
 def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
-    """Return the parameters (7,) of `known_normal_score`; ``m0`` is measured from the center of y.
+    """Return the arguments, log(2 pi sigma2) and 1 / (2 sigma2), (7,), as `known_normal_score` reads them.
 
-    ``a0`` and ``b0`` are those of the prior of a shared variance, else 0.
+    ``m0`` is measured from the center of y. ``a0`` and ``b0`` are those of the prior of a shared variance, else 0.
     """
     return np.array([sigma2, m0, k0, a0, b0, math.log(2.0 * math.pi * sigma2), 0.5 / sigma2])
 
@@ -257,11 +258,11 @@ class NormalKnownVariance(NormalLeaf):
         return self.with_defaults(sigma2=lambda leaf: target.prior_variance / 4.0, m0=target.center, k0=0.25)
 
     def params(self, target: Target) -> np.ndarray:
-        """Return the parameters (7,) of `known_normal_score`."""
+        """Return `known_normal_params` (7,), sigma2 first, for `known_normal_score`."""
         return known_normal_params(self.sigma2, self.m0 - target.center, self.k0)
 
     def lookup(self, target: Target) -> np.ndarray:
-        """Return the table (3, m) of `known_normal_score` by weight; (1, 1) if weights are not integers."""
+        """Return the table (3, m) that `known_normal_score` reads, by weight; (1, 1) if weights are not integers."""
         n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
@@ -299,10 +300,11 @@ class NormalKnownVariance(NormalLeaf):
 
 @jit
 def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score in nats of the cell ``stats[row]`` given the variance, with the mean integrated out.
+    """Return the log marginal likelihood in nats of the cell ``stats[row]``, n and sums of y and y^2 from the center.
 
-    ``params``: those of `known_normal_params`, sigma2, m0 less the center, k0, a0, b0, log(2 pi sigma2),
-    1 / (2 sigma2). ``lookup``, by n: 0.5 log(k0 / (k0 + n)), then the two rows that `misfit` reads.
+    The variance is given, and the mean integrated out. ``params``: those of `known_normal_params`, sigma2, m0 less the
+    center, k0, a0, b0, log(2 pi sigma2), 1 / (2 sigma2). ``lookup``, by n: 0.5 log(k0 / (k0 + n)), then the two rows
+    that `misfit` reads.
     """
     n, k0 = stats[row, 0], params[2]
     if n <= 0.0:
@@ -359,9 +361,10 @@ class NormalSharedVariance(_UnknownVariance):
         return self.with_variance(self.b0 / rng.gamma(self.a0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return an and bn, (m,) each, of the posterior ``InverseGamma(an, bn)`` of the variance, given a node's tree.
+        """Return an and bn, (m,) each, of the posterior ``InverseGamma(an, bn)`` of the variance in each node's tree.
 
-        ``tree`` (m,) is the index of the tree of which a node is a leaf, -1 for an inner node, which gets any numbers.
+        All leaves of the tree share it. ``tree`` (m,) is the index of the tree of which a node is a leaf, -1 for an
+        inner node, which gets any numbers.
         """
         leaf, out = tree >= 0, np.zeros((2, len(tree)))
         for i, amounts in enumerate((stats[:, 0], self.misfit(stats, target))):

@@ -22,9 +22,10 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def linear_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `NormalLinear`, with log |L| and bn by a Cholesky factorisation of L.
+    """Return the log marginal likelihood in nats of a cell under `NormalLinear`, by a Cholesky factorisation.
 
-    ``s``: ``n`` sums, the lower triangle of F'F (q, q), row by row, F'r, r'r; ``params``: q, a0, b0, k0, k1.
+    ``s``: ``n`` sums, the lower triangle of F'F (q, q), row by row, F'r, r'r, with rows (1, standardised columns) as F
+    and r = y - m0. ``params``: q, and parameters of the prior, a0, b0, k0, k1.
     """
     q, a0, b0 = int(params[0]), params[1], params[2]
     factor, solved = np.empty((q, q)), np.empty(q)
@@ -151,7 +152,7 @@ class NormalLinear(Leaf):
     def _posterior(self, sums: np.ndarray) -> LinearPosterior:
         """Return the posterior of coefficients and variance in m cells with ``sums`` (m, k).
 
-        The sums are the lower triangle of F'F, F'r and r'r, see the class.
+        The sums are the lower triangle of F'F, F'r and r'r, with the rows of `_basis` as F and r = y - m0.
         """
         q = len(self.columns) + 1
         lower, n_products = np.tril_indices(q), q * (q + 1) // 2

@@ -22,7 +22,7 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def independent_normals_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `IndependentNormals`.
+    """Return the log marginal likelihood in nats of a cell under `IndependentNormals`, summed over outputs.
 
     ``s``, ``n`` sums: for each output the weight of the rows with a value of it, the sum of y - m0, the sum of (y -
     m0)^2. ``params``: k0, a0, then b0 of each output.
@@ -172,10 +172,10 @@ class IndependentNormals(Leaf):
 
 @by_address
 def multivariate_normal_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `MultivariateNormal`, with log |Sn| by a Cholesky factorisation.
+    """Return the log marginal likelihood in nats of a cell under `MultivariateNormal`, by a Cholesky factorisation.
 
     ``s``, ``n`` sums: weight, sums of r = y - m0, then the lower triangle of the sum of r r', row by row. ``params``:
-    d, k0, nu0, log |S0|, the lower triangle of S0.
+    d, k0, nu0, log |S0|, the lower triangle of S0, with the prior InverseWishart(nu0, S0).
     """
     d, k0, nu, weight = int(params[0]), params[1], params[2], s[0]
     kn, factor, index, log_determinant = k0 + s[0], np.empty((d, d)), 0, 0.0
@@ -283,7 +283,10 @@ class MultivariateNormal(Leaf):
         return np.ones(len(y)), *residual, *(residual[i] * residual[j])
 
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return kn (m,), the posterior mean less m0 (m, d), and Sn (m, d, d) of the class, given ``sums`` (m, k)."""
+        """Return k0 + n (m,), the posterior mean less m0 (m, d), and the inverse Wishart scale Sn (m, d, d) of cells.
+
+        ``sums`` (m, k) are those of `statistics`.
+        """
         d, (i, j) = self.outputs, np.tril_indices(self.outputs)
         kn, total = self.k0 + sums[:, 0], sums[:, 1 : d + 1]
         scale = np.empty((len(sums), d, d))

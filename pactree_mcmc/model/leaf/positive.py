@@ -24,9 +24,9 @@ from .gamma import log_gamma_ratio
 
 @by_address
 def gamma_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `GammaGamma`.
+    """Return the log marginal likelihood in nats of a cell under `GammaGamma`: y ~ Gamma(k, rate), a gamma prior.
 
-    ``s``: weight, sum of y, sum of log y, of ``n`` = 3 statistics; ``params``: shape, rate, k.
+    ``s``: weight, sum of y, sum of log y, of ``n`` = 3 statistics; ``params``: shape and rate of the prior, k.
     """
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + k * s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - k * s[0] * log(rate + s[1])
@@ -255,10 +255,10 @@ class SurvivalLeaf(ExposedLeaf):
 
 @by_address
 def exponential_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `ExponentialGamma`.
+    """Return the log marginal likelihood in nats of a cell under `ExponentialGamma`, with a gamma prior of the rate.
 
-    ``s``, ``n`` sums: events, total time times exposure, and, if exposures are given, the sum of log e over the events.
-    ``params``: shape, rate.
+    ``s``, ``n`` sums: events, total time times exposure, and, if exposures are given, log exposure over the events.
+    ``params``: shape and rate of the prior.
     """
     shape, rate = params[0], params[1]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])
@@ -322,10 +322,10 @@ class ExponentialGamma(SurvivalLeaf):
 
 @by_address
 def weibull_score(s: Any, n: int, params: Any) -> float:
-    """Return the score in nats of `WeibullGamma`.
+    """Return the log marginal likelihood in nats of a cell under `WeibullGamma`, with a gamma prior of the rate of t^k.
 
-    ``s``, ``n`` sums: events, sum of t^k times exposure, sum of log t over the events, and, if exposures are given, the
-    sum of log e over the events. ``params``: shape, rate, k.
+    ``s``, ``n`` sums: events, t^k times exposure, log t over the events, and, if exposures are given, log exposure over
+    the events. ``params``: shape and rate of the prior, k.
     """
     shape, rate, k = params[0], params[1], params[2]
     gamma = lgamma(shape + s[0]) - lgamma(shape) - shape * log1p(s[1] / rate) - s[0] * log(rate + s[1])

@@ -427,7 +427,8 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder.
 
-    A split into ``n_symbols`` children is a chain of binary nodes; ``joint`` marks all but the first of the chain.
+    At level r < ``depth`` it splits on the feature r, the symbol r + 1 places back. A split into ``n_symbols`` children
+    is a chain of binary nodes; ``joint`` marks all but the first of the chain.
     """
     size = np.ones(depth + 1, dtype=np.int64)  # nodes of the subtree of a node with r symbols left to split on
     for r in range(1, depth + 1):

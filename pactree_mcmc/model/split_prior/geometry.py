@@ -67,9 +67,9 @@ def takes_turns(rule: SplitRule) -> bool:
 
 @jit
 def has_free_cuts(rule: SplitRule) -> bool:
-    """Return True if a cell can have several cuts on a feature, each of which divides the others between the children.
+    """Return True if a cell can have several cuts on a feature, and each child keeps the other cuts on its side.
 
-    Trivial splits are excluded.
+    It is False if there are trivial splits.
     """
     return rule.kind == LOCAL or rule.kind == GRID
 

@@ -59,7 +59,7 @@ def compile_weight(function: Callable[..., float], with_params: bool) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _weight_of_fields(function: Callable[..., float], with_params: bool) -> Callable[..., float]:
-    """Return a ``function`` of a `Cut` as one of an array of its fields, the array's length and, if any, parameters."""
+    """Return a weight ``function`` of a `Cut` as one of the array of its fields, its length and, if any, parameters."""
     if not COMPILES:
         if with_params:
             return lambda s, n, params: plain_weight(function, cut_from_fields(s), params)
@@ -114,7 +114,7 @@ def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
 
 @jit
 def set_cell_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
-    """Write the ends of a cell, LOW and HIGH, to ``out``, the fields (1, N_FIELDS) of a cut.
+    """Write the ends LOW and HIGH of a cell, in units of the feature, to ``out``, the fields (1, N_FIELDS) of a cut.
 
     ``first`` and ``last`` are the smallest and the largest code of coordinate ``k`` in the cell.
     """
