@@ -137,8 +137,8 @@ def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def table_start(state: ChainState, level: int, by_last: bool) -> int:
-    """Return the index in ``line.sums`` at which the (n, n) entries of all runs of n codes, ``level`` levels below the
-    top of the line, begin.
+    """Return the index in ``line.sums`` at which the (n, n) entries of all runs of a line of n codes begin, for cells
+    ``level`` levels below the top of the line.
 
     Their axes are first and last code, or last and first if ``by_last``. The level after the last one has log M, the
     log of the largest Z of a run, instead of fractions.
@@ -149,7 +149,9 @@ def table_start(state: ChainState, level: int, by_last: bool) -> int:
 
 @jit
 def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) -> None:
-    """Write ``value`` as the entry of codes i to j at a level into both halves of the table, by first and last code."""
+    """Write ``value`` as the entry of codes i to j at a level (see `table_start`) into both halves of the table, by
+    first and last code.
+    """
     n_codes, sums = state.stored.line.header[0].n_codes, state.stored.line.sums
     sums[table_start(state, level, False) + i * n_codes + j] = value
     sums[table_start(state, level, True) + j * n_codes + i] = value
@@ -177,7 +179,9 @@ def log_z(state: ChainState, i: int, j: int, level: int) -> float:
 
 @jit
 def rows_of_run(state: ChainState, i: int, j: int) -> int:
-    """Return the number of training rows with the i-th to j-th code, both included, of the line."""
+    """Return the number of training rows with the i-th to j-th code, both included, of the stored line
+    (`compute_line`).
+    """
     return state.stored.line.rows_before[j + 1] - state.stored.line.rows_before[i]
 
 
@@ -197,7 +201,8 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 
 @jit
 def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
-    """Write Z, the sum over all subtrees, of codes i to j at all levels that they can have into the table.
+    """Write Z, the sum over all subtrees of prior times tempered likelihood, of codes i to j at all levels that they
+    can have into the table.
 
     ``log_leaf`` is beta times their score as a leaf. The entries of all shorter runs within must be in the table.
     """
@@ -241,7 +246,8 @@ def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> 
 
 @jit
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write the products ``M(i, k) M(k + 1, j)`` of cuts k of ``first:last``, over the largest, into ``line.weight``.
+    """Write ``M(i, k) M(k + 1, j)`` of each cut k of ``first:last``, divided by the largest of them, into
+    ``line.weight``.
 
     M(i, j) is the largest, over the levels, of the sums Z(i, j) over subtrees. Return the log of the largest product.
     """

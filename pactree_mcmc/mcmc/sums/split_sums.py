@@ -66,7 +66,7 @@ LOG_SMALLEST_TERM = -60.0
 @jit
 def scan(model: Lowered, state: ChainState, node: int) -> float:
     """Return log W of a splittable node: the log of the sum, over its splits q, of the prior probability R(q) times
-    exp(gain in tempered score). Return -inf if no split has a positive R(q).
+    exp(gain in tempered score). Return -inf if the sum has no term.
     """
     return state.stored.cell[scan_cell(model, state, node)].log_w
 
@@ -351,8 +351,8 @@ def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> 
 
 @jit
 def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> None:
-    """Write cut, upper code and categories of split number ``split`` on feature ``k``, and the number of splits that
-    separate the rows alike, into ``scan.drawn_split``.
+    """Write cut (the last code that goes left), next code and categories of split number ``split`` on feature ``k``,
+    and the number of splits that separate the rows alike, into ``scan.drawn_split``.
 
     Split -2 sends all rows right, -1 all left. The others are in the order of `gains_into`.
     """
@@ -403,9 +403,7 @@ def _sum_bins_into(state: ChainState, stats_of_side: np.ndarray, row: int, n_bin
 
 @jit
 def next_bin_by_mean(model: Lowered, state: ChainState, n_bins: int, excluded: int) -> int:
-    """Return the bin with the smallest mean (of y, or of the class number) of those whose bit in ``excluded`` is 0, or
-    -1.
-    """
+    """Return the bin with the smallest mean (of y, or of the class number) whose bit in ``excluded`` is 0, or -1."""
     next_bin, lowest_mean, stats = np.int64(-1), inf, state.scratch.scan.stats
     for j in range(n_bins):
         if not (excluded >> j) & 1:

@@ -100,8 +100,8 @@ def log_weights_of_trees(chain: Chain, n_trees: int, rows: float, seconds: float
 
 
 def log_weights_of_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
-    """Return log pi(T) - log g(T) (chains, k), pi = prior times likelihood, of k evenly spaced draws of each chain of a
-    team, inf if the density g cannot draw T.
+    """Return log pi(T) - log g(T) (chains, k), pi = prior times likelihood, of k evenly spaced draws T of each of the
+    chains numbered in ``team``, inf if the density g cannot draw T.
     """
     n = min(max(N_WEIGHTED_DRAWS // post.n_chains, 1), post.n_draws)
     indices = np.unique(np.linspace(0, post.n_draws - 1, n).astype(np.int64))

@@ -128,9 +128,8 @@ class Tuning:
         return self.plan._replace(seed=self.run_state.plans[c].seed, start=self.run_state.plans[c].start)
 
     def _set_weights(self, results: list[RoundResult]) -> None:
-        """Set the weights of the moves, and the number of proposals in a step, by the cost of proposals so far.
-
-        Do nothing in a run of fixed length.
+        """Add the cost of a round to that of those before, and by it set the weights of the moves and the number of
+        proposals in a step, if the kernel adapts. Do nothing in a run of fixed length.
         """
         length = self.plan.length
         if length is None or not results:
@@ -190,7 +189,7 @@ def n_round_trees(plan: Plan, chains: int) -> int:
 def round_length(plan: Plan, chains: int) -> float:
     """Return the length of the tuning rounds relative to the usual one, at most 1.
 
-    Rounds are shorter if the tuning of all ``chains``, which share the limit on work, would take too much of it. The
+    Rounds are shorter if the tuning of ``chains`` chains, which share the limit on work, would take too much of it. The
     length is 1 in a run of fixed length.
     """
     if plan.length is None:
@@ -205,7 +204,9 @@ def pass_rows(model: TreeModel) -> int:
 
 
 def work_by_default(model: TreeModel) -> float:
-    """Return the default limit on the rows that a run visits, larger on large tables to which a density is fitted."""
+    """Return the default of the limit ``work`` on the rows that a run visits, larger on large tables to which a density
+    is fitted.
+    """
     if pass_rows(model) > MAX_REDRAWN_VALUES:
         return DEFAULT_WORK
     values = model.units.n_units * len(model.lowered.split_prior.feature)
@@ -213,7 +214,9 @@ def work_by_default(model: TreeModel) -> float:
 
 
 def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:
-    """Return True if fitting a density pays on this table and its rounds, which may be short, fit into the work."""
+    """Return True if fitting a density pays on this table and the rounds of ``chains`` chains, which may be short, fit
+    into ``work``, the number of rows that the run may visit.
+    """
     rows = pass_rows(model)
     return rows <= MAX_REDRAWN_VALUES and MIN_ROUND_LENGTH * PASSES_FOR_FULL_ROUNDS * rows * chains <= work
 
@@ -252,7 +255,7 @@ def add_draws_to_graphs(run_state: RunState) -> list[Result]:
 
 
 def drop_draws(run_state: RunState, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
-    """Return all chains at their present trees, without draws. Those in ``graphs`` get their new graph from it, by
+    """Return all chains at their present trees, without draws. Those in ``graphs`` get the new graph there, by
     chain.
     """
     out, graphs = [], graphs or {}

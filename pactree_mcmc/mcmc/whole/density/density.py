@@ -58,7 +58,8 @@ no density is fitted by default: local moves predict as well in less time (bench
 
 @jit
 def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute the log probabilities by the density g that the cell of a splittable node is split or not, unless stored.
+    """Compute the log probabilities by the learned density g that the cell of a splittable node is split or not, unless
+    stored.
 
     Return the index of the cell's entry in the table ``stored.guide``.
     """
@@ -91,7 +92,9 @@ def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> in
 
 @jit
 def _has_one_class(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if all rows of a cell are of one class, so that gains depend on the numbers of rows alone."""
+    """Return True if leaves count classes and all rows of a cell are of one, so that gains depend on numbers of rows
+    alone.
+    """
     return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
 
@@ -191,8 +194,8 @@ def split_probability(
 ) -> float:
     """Return the probability by the density g of one split on feature ``k``, given that its node is split.
 
-    ``split_logit`` is b . f of the split, ``rule_weight`` its R but for the normaliser of the weights of features, and
-    ``guide_index`` the index of the cell in ``stored.guide``.
+    ``split_logit`` is b . f of the split, ``rule_weight`` its prior probability R times the sum of the weights of
+    features, and ``guide_index`` the index of the cell in ``stored.guide``.
     """
     guide = state.stored.guide[guide_index]
     # the learned part is normalised over all splits, the defensive one over those of the feature
@@ -252,9 +255,10 @@ def draw_guided_split(rng: np.random.Generator, model: Lowered, state: ChainStat
 def numbered_split(
     model: Lowered, state: ChainState, node: int, k: int, n_bins: int, number: int, alike_index: int, log_rule: float
 ) -> Split:
-    """Return split number ``number`` (`split_sums`) on feature ``k``, in ``n_bins`` bins, as a `Split`.
+    """Return split number ``number`` on feature ``k``, in ``n_bins`` bins, as a `Split`. Number -2 sends all rows right
+    and -1 all left, others are in the order of `gains_into`.
 
-    ``alike_index`` is its index among the cuts that separate the rows alike, ``log_rule`` its log R.
+    ``alike_index`` is its index among the cuts that separate the rows alike, ``log_rule`` its log prior probability R.
     """
     write_split(model, state, node, k, n_bins, number)
     entry = state.scratch.scan.drawn_split[0]

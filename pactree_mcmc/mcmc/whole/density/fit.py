@@ -22,7 +22,9 @@ MIN_NEWTON_GAIN = 1e-3
 
 
 def fit_density(decisions: Decisions) -> np.ndarray:
-    """Return the parameters of a density (`ChainState.density`) that are most probable given the decisions."""
+    """Return the parameters of a density (`ChainState.density`) that are most probable given the decisions: a row for
+    each depth class, and a last one with the rounded `mean_depth`.
+    """
     out = initial_density()
     out[-1, 0] = max(MIN_TOP_DEPTHS, round(mean_depth(decisions)))
     has_choice = decisions.choice >= 0
@@ -87,10 +89,10 @@ def _maximize_posterior(
 ) -> np.ndarray:
     """Return the parameters that maximize the posterior density, under a normal prior about ``start``.
 
-    ``add_loss(theta, gradient, hessian, terms, *data)`` returns minus the log likelihood. The prior is for terms
-    divided by their standard deviations over the rows of ``terms_of_scale``. Without rows return ``start``. Use
-    Newton's method on the convex loss, and halve each step until the loss decreases by at least a quarter of what its
-    slope predicts.
+    ``add_loss(theta, gradient, hessian, terms, *data)`` returns minus the log likelihood and adds its derivatives. The
+    prior is for terms divided by their standard deviations over the rows of ``terms_of_scale``. Without rows return
+    ``start``. Use Newton's method on the convex loss, and halve each step until the loss decreases by at least a
+    quarter of what its slope predicts.
     """
     if len(terms_of_scale) == 0:
         return start

@@ -237,8 +237,8 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins
 
 @jit
 def log_sum_of_splits(exponent: np.ndarray, n_alike: np.ndarray, n_entries: int) -> float:
-    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n_entries`` entries, or -inf if none
-    counts.
+    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n_entries`` entries, or -inf if it is
+    0.
     """
     largest, total = -inf, 0.0
     for i in range(n_entries):
