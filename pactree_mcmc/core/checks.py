@@ -177,8 +177,7 @@ def refuse_inexact(name: str, values: np.ndarray) -> None:
 
 
 def refuse_other_rows(**arguments: Any) -> None:
-    """Raise a ValueError if the index of a pandas object is as long as that of the first one, but not the same in the
-    same order.
+    """Raise a ValueError if a pandas index has the length of the first one, but not the same entries in the same order.
 
     Each argument, given by its name, has a value for each row. Values are taken by position, so that a Series in
     another order than the table would be attached to other rows. Arguments that are not pandas objects are ignored.

@@ -145,8 +145,9 @@ class Kernel(NamedTuple):
     def with_weights_by_cost(self, cost: np.ndarray, rows: float) -> Kernel:
         """Return the kernel with weights by the cost of proposals, and a block that visits about ``rows`` rows.
 
-        ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited. "learned" and
-        "subgraph" get the fractions of the work in `WORK_FRACTIONS`, the other moves the rest by their given weights.
+        ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited. "learned",
+        which the kernel must have, and "subgraph" get the fractions of the work in `WORK_FRACTIONS`, the other moves
+        the rest by their given weights. A block has at most `MAX_LEARNED_PROPOSALS` proposals of "learned" on average.
         """
         rows_each = _rows_per_proposal(cost)
         given_weights = np.array(self.given)
@@ -205,8 +206,9 @@ def read_kernel(
 ) -> Kernel:
     """Check the argument ``kernel`` of `sample`, a name or weights of moves and kernels, and return the `Kernel`.
 
-    ``is_line`` is True if the model splits on one ordered feature only and there is room for its sums. ``adapts`` is
-    True if weights and block may be set by cost. ``default`` is the name of the kernel that "default" means.
+    ``block`` is the number of proposals in a block. ``is_line`` is True if the model splits on one ordered feature only
+    and there is room for its sums. ``adapts`` is True if weights and block may be set by cost. ``default`` is the name
+    of the kernel that "default" means.
     """
     if isinstance(kernel, str) and (kernel == "default" or kernel in KERNEL_WEIGHTS):
         kernel = {kernel: 1.0}
@@ -265,7 +267,9 @@ def _move_weights(key: Any, is_line: bool, default: str) -> dict[str, float]:
 
 
 def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) -> None:
-    """Raise ValueError if a user's move has the name of another move or kernel, or a count of another move."""
+    """Raise ValueError if a user's move has the name of another move or kernel, or a count of another move.
+    ``weights``, by name, and ``own`` are the moves of the argument and of the user that were read before.
+    """
     counted = {count for other in (*LIBRARY_MOVES.values(), *own) for count in other.counts}
     twice = [move.name] if move.name in {*LIBRARY_MOVES, *KERNEL_WEIGHTS, "default", *weights} else []
     twice += [count for count in move.counts if count in counted]

@@ -134,11 +134,10 @@ def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Seque
 
 
 def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of the chains of a posterior to make ``draws`` further draws each, with the code of the user's
+    """Return the plans of a posterior's chains to make ``draws`` further draws each, with the code of the user's
     ``moves``.
 
-    The plans count the draws from before and the further ones together. Raise ValueError if the posterior has no
-    chains.
+    The plans count all draws, those from before included. Raise ValueError if the posterior does not come from chains.
     """
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")

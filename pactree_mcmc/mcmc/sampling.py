@@ -261,7 +261,9 @@ def _join_posterior(run_state: RunState, seconds: float, steps: int) -> SampledP
 
 
 def _early_end_warning(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
-    """Return the warning about a run that the time limit has shortened."""
+    """Return the warning about a run that the time limit of ``stop`` has shortened. It lists what was left out, and how
+    to make the draws of ``plan`` that ``post`` does not have.
+    """
     missing = plan.length.draws - post.n_draws if plan.length is not None else 0
     advice = f" pt.resume(post, {missing}) makes the other draws." if missing > 0 else ""
     return (
@@ -311,7 +313,7 @@ def check_reachable(model: TreeModel) -> None:
 
 
 def check_executor(executor: Any) -> None:
-    """Raise TypeError if ``executor`` cannot run tasks."""
+    """Raise TypeError if ``executor`` cannot run tasks. None, which stands for threads, is allowed."""
     if executor is not None and not callable(getattr(type(executor), "submit", None)):
         raise TypeError(f"executor is {repr_of(executor)}; give a concurrent.futures.Executor, or None for threads.")
 

@@ -264,8 +264,8 @@ class Repetition:
         )
 
     def enter(self, start: int, stop: int, stage: int) -> None:
-        """Add the examples ``start`` to ``stop - 1``, in the order of entering, to all trees, at stage number
-        ``stage``, from 1.
+        """Add the examples ``start`` to ``stop - 1``, in the order of entering, to all trees, at stage ``stage``, from
+        1.
 
         Each tree of a population is then reweighted by exp(gain of its log score). The population is resampled if its
         weights are too unequal, and moved if it was resampled or `is_move_due` is True.
@@ -309,10 +309,8 @@ class Repetition:
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
-        """Make the ``n`` proposals of a stage in the single chain, and append its current tree to the draws at each of
-        ``times``.
-
-        ``times`` are ascending fractions of the ``n`` proposals, in [0, 1).
+        """Make the ``n`` proposals of a stage in the single chain, and save its current tree at each of ``times``,
+        ascending fractions of the ``n`` proposals in [0, 1).
         """
         n_made = 0
         for next_save in (times * n).astype(int).tolist():

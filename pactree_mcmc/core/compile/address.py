@@ -102,17 +102,14 @@ def _entry_pointer(context: Any, builder: Any, kind: Any, value: Any, place: lis
 
 
 def _call_address(builder: Any, address: Any, args: list) -> Any:
-    """Return the result of a call of the function at ``address``, in code being generated. All arguments are LLVM
-    values.
-    """
+    """Return the result of a call of the function at ``address``, in code being generated. These are LLVM values."""
     signature = ir.FunctionType(ir.DoubleType(), [arg.type for arg in args])
     return builder.call(builder.inttoptr(address, signature.as_pointer()), args)
 
 
 @intrinsic
 def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
-    """Return the result of the function at ``address`` for n and a pointer to ``numbers[row, first:]``, in compiled
-    code.
+    """Return the result of the function at ``address`` for n and a pointer to ``numbers[row, first:]``, if compiled.
 
     numba calls this with the types of the arguments, for the signature and the generator of the code.
     """

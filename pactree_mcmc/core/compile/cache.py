@@ -173,7 +173,7 @@ class JointCache:
         return self._files.locked()
 
     def load(self, key: Any) -> tuple[Any, bool]:
-        """Return the data saved under the key, or None, and True if the data need not be saved again."""
+        """Return the data saved under the key, or None, and True if there are data that need not be saved again."""
         return self._files.load(key)
 
     def save(self, key: Any, data: Any) -> None:

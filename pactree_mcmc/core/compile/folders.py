@@ -142,6 +142,7 @@ class _Index(IndexDataCacheFile):
         super().__init__(str(folder), base, stamp)
 
     def _load_index(self) -> dict[Any, str]:
+        """Return the name of the file of each key, or no keys if the index is damaged."""
         try:
             return super()._load_index()
         except Exception:  # whatever unpickling raises

@@ -18,6 +18,7 @@ class _Pickler(cloudpickle.CloudPickler):
     """Pickler that replaces compiled functions by the functions they were compiled from."""
 
     def reducer_override(self, obj: Any) -> Any:
+        """Return how to make ``obj`` again, a function and its arguments, if it is compiled. Else ask cloudpickle."""
         if isinstance(obj, Dispatcher):
             function = obj.py_func
             if is_of_known_package(function):

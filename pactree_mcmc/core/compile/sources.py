@@ -41,7 +41,7 @@ def _source_texts() -> dict[str, str]:
 
 
 def _module_name(path: Path) -> str:
-    """Return the name of the module with this path."""
+    """Return the name of the module with this path, relative to the folder that contains the package."""
     parts = path.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

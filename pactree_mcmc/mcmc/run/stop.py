@@ -117,8 +117,7 @@ class Pace:
     def next_goal(self, steps: list[int]) -> int:
         """Return the number of steps that all chains are to reach next, if they have made ``steps`` steps each.
 
-        The run is to end there if this is ``max(steps)``. Without a time limit it is MAX_COUNT: no chain waits for
-        others.
+        The run is to end there if this is ``max(steps)``. Without a time limit it is MAX_COUNT, so that no chain waits.
         """
         if not self.stop.is_timed:
             return MAX_COUNT

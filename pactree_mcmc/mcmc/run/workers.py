@@ -260,26 +260,32 @@ class _ChainOnExecutor:
 
     @property
     def has_begun(self) -> bool:
+        """True if a task of the chain has returned, or the chain goes on from an earlier result."""
         return self.result is not None
 
     @property
     def steps(self) -> int:
+        """Number of tuning steps and of draws made, both together, in the tasks that have returned."""
         return 0 if self.result is None else self.result.end.tuned + self.result.n_draws
 
     @property
     def is_finished(self) -> bool:
+        """True if all draws are made."""
         return self.result is not None and self.result.n_draws == self.plan.draws
 
     def next_task(self, goal: int) -> tuple | None:
+        """Return the next task towards ``goal`` tuning steps and draws, or None if none is missing."""
         if self.is_finished or self.steps >= goal:
             return None
         end = None if self.result is None else self.result.end
         return run_chain, remaining_plan(self.plan, self.result), end, self.seconds, goal - self.steps
 
     def store(self, result: Result) -> None:
+        """Add the result of a task to those of the tasks before."""
         self.result = result.with_earlier_draws(self.result)
 
     def skip_tuning(self) -> None:
+        """Leave out the remaining steps of tuning."""
         self.result = self.result._replace(end=self.result.end._replace(tuned=self.plan.tune))
 
 
@@ -399,8 +405,7 @@ class _DrawingRun:
         return out
 
     def _interrupted_state(self) -> RunState:
-        """Return the draws of an interrupted run, with a warning, or raise KeyboardInterrupt if there are none to
-        return.
+        """Return the draws of an interrupted run, with a warning, or raise KeyboardInterrupt if there are none.
 
         In threads chains advance side by side, and as many draws as every chain has are returned. On an executor this
         is so if no chain has finished. Otherwise the finished chains are returned.

@@ -39,10 +39,8 @@ MIN_SUM = 1e-250
 
 @jit
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the only feature that is admissible in a cell if it is ordered, has no missing values and equally likely
-    cuts, else -1.
-
-    The descendants of the cell then have the same feature.
+    """Return the only feature that is admissible in a cell, if it is ordered without missing values and its cuts are
+    equally likely, else -1. The descendants of the cell then have the same feature.
     """
     rule, only_feature = model.split_prior, np.int64(NONE)
     if not has_free_cuts(rule) or is_weighted(rule):
@@ -114,9 +112,7 @@ def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
-    """Write Z, the sum over subtrees, of all runs of neighbouring codes of a node's line, at all levels below the node,
-    into the table.
-
+    """Write Z, the sum over subtrees, of all runs of neighbouring codes of a node's line at all levels into the table.
     The runs are treated by last code, the shortest first.
     """
     n_codes, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
@@ -149,9 +145,7 @@ def table_start(state: ChainState, level: int, by_last: bool) -> int:
 
 @jit
 def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) -> None:
-    """Write ``value`` as the entry of codes i to j at a level (see `table_start`) into both halves of the table, by
-    first and last code.
-    """
+    """Write ``value`` as the entry of codes i to j at a level (see `table_start`) into both halves of the table."""
     n_codes, sums = state.stored.line.header[0].n_codes, state.stored.line.sums
     sums[table_start(state, level, False) + i * n_codes + j] = value
     sums[table_start(state, level, True) + j * n_codes + i] = value
@@ -179,9 +173,7 @@ def log_z(state: ChainState, i: int, j: int, level: int) -> float:
 
 @jit
 def rows_of_run(state: ChainState, i: int, j: int) -> int:
-    """Return the number of training rows with the i-th to j-th code, both included, of the stored line
-    (`compute_line`).
-    """
+    """Return the number of training rows with the i-th to j-th code (both included) of the line (`compute_line`)."""
     return state.stored.line.rows_before[j + 1] - state.stored.line.rows_before[i]
 
 
@@ -246,8 +238,7 @@ def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> 
 
 @jit
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write ``M(i, k) M(k + 1, j)`` of each cut k of ``first:last``, divided by the largest of them, into
-    ``line.weight``.
+    """Write ``M(i, k) M(k + 1, j)`` of each cut k of ``first:last``, divided by the largest one, into ``line.weight``.
 
     M(i, j) is the largest, over the levels, of the sums Z(i, j) over subtrees. Return the log of the largest product.
     """
@@ -262,8 +253,8 @@ def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> f
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, level: int, largest: float) -> float:
-    """Return the log of the sum, over the cuts ``first:last`` of codes i to j, of the product of both sides' Z at
-    ``level + 1``.
+    """Return the log of the sum, over cuts ``first:last`` of codes i to j, of the product of both sides' Z at ``level +
+    1``.
 
     Call `products_into` before, which returns ``largest`` and leaves the products in ``line.weight``.
     """

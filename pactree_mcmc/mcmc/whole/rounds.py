@@ -204,9 +204,7 @@ def pass_rows(model: TreeModel) -> int:
 
 
 def work_by_default(model: TreeModel) -> float:
-    """Return the default of the limit ``work`` on the rows that a run visits, larger on large tables to which a density
-    is fitted.
-    """
+    """Return the default of the limit ``work`` on the rows that a run visits, larger on large tables with a density."""
     if pass_rows(model) > MAX_REDRAWN_VALUES:
         return DEFAULT_WORK
     values = model.units.n_units * len(model.lowered.split_prior.feature)
@@ -255,9 +253,7 @@ def add_draws_to_graphs(run_state: RunState) -> list[Result]:
 
 
 def drop_draws(run_state: RunState, graphs: Mapping[int, Graph] | None = None) -> list[Result]:
-    """Return all chains at their present trees, without draws. Those in ``graphs`` get the new graph there, by
-    chain.
-    """
+    """Return all chains at their present trees, without draws. ``graphs`` has new graphs of some of them, by chain."""
     out, graphs = [], graphs or {}
     for c, (plan, result) in enumerate(zip(run_state.plans, run_state.present_results, strict=True)):
         end = result.end
@@ -266,8 +262,8 @@ def drop_draws(run_state: RunState, graphs: Mapping[int, Graph] | None = None) -
 
 
 def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph, team: int) -> Result:
-    """Return a chain in the state ``end``, without draws, that uses this density and graph, those of team number
-    ``team``, from now on.
+    """Return a chain in the state ``end``, without draws, that from now on uses this density and graph, of team
+    ``team``.
     """
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])

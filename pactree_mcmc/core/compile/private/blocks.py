@@ -60,7 +60,9 @@ class _BlockModel(models.PrimitiveModel):
 
 @lower_cast(BlockType, types.Array)
 def _to_array(context: Any, builder: Any, block: Any, array: Any, value: Any) -> Any:
-    """Generate code that loads the description of the array, if an array is needed in place of its block."""
+    """Generate code that loads the description of the array, if an array is needed in place of its block. ``block`` and
+    ``array`` are their types, ``value`` is the LLVM value of the block.
+    """
     return load_fixed(builder, value)
 
 
@@ -74,6 +76,7 @@ class _TypeOfItem(AbstractTemplate):
     """Type inference of ``block[index]``: the type of an entry, or of the array that a slice returns."""
 
     def generic(self, args: Any, kws: Any) -> Any:
+        """Return numba's signature for the types ``args`` of block and index, or None for others than blocks."""
         block, index = args
         if not isinstance(block, BlockType):
             return None
@@ -88,6 +91,7 @@ class _TypeOfSetting(AbstractTemplate):
     """Type inference of ``block[index] = value``, and of the same with a block as value."""
 
     def generic(self, args: Any, kws: Any) -> Any:
+        """Return the signature for the types ``args`` of block, index and value, or None without a block."""
         block, index, value = args
         if not isinstance(block, BlockType) and not isinstance(value, BlockType):
             return None
@@ -103,6 +107,7 @@ class _TypeOfLen(AbstractTemplate):
     """Type inference of ``len(block)``."""
 
     def generic(self, args: Any, kws: Any) -> Any:
+        """Return the signature for the type in ``args``, or None if it is not a block."""
         return signature(types.intp, *args) if isinstance(args[0], BlockType) else None
 
 
@@ -113,6 +118,7 @@ class _TypeOfIterator(AbstractTemplate):
     key = "getiter"
 
     def generic(self, args: Any, kws: Any) -> Any:
+        """Return the signature for the type in ``args``, or None if it is not a block."""
         if not isinstance(args[0], BlockType):
             return None
         return self.context.resolve_function_type("getiter", (args[0].as_array,), kws)
@@ -125,33 +131,37 @@ class _TypeOfAttribute(AttributeTemplate):
     key = BlockType
 
     def generic_resolve(self, block: BlockType, name: str) -> Any:
+        """Return the type of the attribute ``name``, or None if arrays have none of this name."""
         return self.context.resolve_getattr(block.as_array, name)
 
 
 @lower_getattr_generic(BlockType)
 def _get_attribute(context: Any, builder: Any, block: BlockType, value: Any, name: str) -> Any:
-    """Generate code that reads an attribute of a block, which is that of its array."""
+    """Generate code that reads the attribute ``name`` of a block, which is that of its array. ``block`` is the type and
+    ``value`` the LLVM value of the block. Return the LLVM value that is read.
+    """
     array, loaded = block.as_array, load_fixed(builder, value)
     result = context.typing_context.resolve_getattr(array, name)
     return context.get_getattr(array, name)(context, builder, array, loaded, name) if result is not None else None
 
 
 def load_fixed(builder: Any, pointer: Any) -> Any:
-    """Return the value at a pointer, marked as never changing while compiled code runs, so that loops load it once."""
+    """Generate code that loads the value at a pointer, marked as never changing while compiled code runs, so that loops
+    load it once. Return its LLVM value.
+    """
     loaded = builder.load(pointer)
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded
 
 
 def _axis_length(builder: Any, block: Any, axis: int) -> Any:
-    """Return the length of an axis of a block, in code that is being generated."""
+    """Return the length of an axis of a block as an LLVM value, in code that is being generated."""
     return load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, SHAPE_POSITION, axis))
 
 
 def _entry_address(context: Any, builder: Any, kinds: Any, block: Any, indices: Any) -> Any:
     """Return the address of the entry of a block at ``indices`` of types ``kinds``, in code that is being generated.
-
-    Negative indices count from the end.
+    Block, indices and address are LLVM values. Negative indices count from the end.
     """
     offset = ir.Constant(ir.IntType(64), 0)
     for axis, (kind, index) in enumerate(zip(kinds, indices, strict=True)):
@@ -167,7 +177,7 @@ def _entry_address(context: Any, builder: Any, kinds: Any, block: Any, indices: 
 
 
 def _may_be_negative(kind: Any, index: Any) -> bool:
-    """Return True if an index is signed and not a constant >= 0."""
+    """Return True if an index, with numba type ``kind`` and LLVM value ``index``, is signed and not a constant >= 0."""
     is_constant = isinstance(index, ir.Constant) and isinstance(index.constant, int)
     return bool(kind.signed) and not (is_constant and index.constant >= 0)
 
@@ -175,7 +185,9 @@ def _may_be_negative(kind: Any, index: Any) -> bool:
 @lower_builtin(operator.getitem, BlockType, types.Integer)
 @lower_builtin(operator.getitem, BlockType, types.BaseTuple)
 def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code that reads one entry of a block."""
+    """Generate code that reads one entry of a block. ``sig`` has the numba types and ``args`` the LLVM values of block
+    and index, here and below. Return the LLVM value of the entry.
+    """
     return arrayobj.load_item(context, builder, sig.args[0], _indexed_entry_address(context, builder, sig, args))
 
 
@@ -183,7 +195,7 @@ def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 @lower_builtin(operator.setitem, BlockType, types.BaseTuple, types.Any)
 @lower_builtin(operator.setitem, BlockType, types.SliceType, types.Any)
 def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code that writes one entry of a block, or several through its array."""
+    """Generate code that writes one entry of a block, or several by its array. ``args`` are block, index and value."""
     block, index, value = sig.args
     if not block.is_entry(index) or value != block.dtype:
         array_signature = signature(types.none, block.as_array, index, value)
@@ -195,7 +207,9 @@ def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _indexed_entry_address(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Return the address of an entry from the arguments of getitem or setitem, a block and one or several indices."""
+    """Return the address of an entry from the arguments of getitem or setitem, a block and one or several indices.
+    ``sig`` has their numba types and ``args`` their LLVM values.
+    """
     if isinstance(sig.args[1], types.BaseTuple):
         at = cgutils.unpack_tuple(builder, args[1], count=len(sig.args[1]))
         return _entry_address(context, builder, sig.args[1], args[0], at)
@@ -204,5 +218,5 @@ def _indexed_entry_address(context: Any, builder: Any, sig: Any, args: Any) -> A
 
 @lower_builtin(len, BlockType)
 def _lower_len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code for the length of the first axis of a block."""
+    """Return the length of the first axis of a block, the only entry of ``args``, in code that is being generated."""
     return _axis_length(builder, args[0], 0)

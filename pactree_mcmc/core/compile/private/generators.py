@@ -52,7 +52,9 @@ def generator_words(rng: np.random.Generator) -> np.ndarray:
 
 @intrinsic
 def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
-    """Return the generator in numba's own form. References to it are not counted."""
+    """Return the generator in numba's own form. References to it are not counted. numba calls this with its ``typing``
+    context and the type of the generator, for the signature and the generator of the code.
+    """
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         generator = cgutils.create_struct_proxy(_NUMBA_TYPE)(context, builder)
@@ -75,7 +77,7 @@ def _random(rng):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
-    """Return bits 64 to 127 of the product of two uint64."""
+    """Return bits 64 to 127 of the product of two uint64, in compiled code. ``typing`` is numba's typing context."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         wide = ir.IntType(128)
@@ -88,7 +90,7 @@ def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
 @overload_method(GeneratorType, "integers")
 def _draw_integer(rng, low, high):  # type: ignore[no-untyped-def]
     """Draw an integer from ``low`` to ``high - 1`` as NumPy does (Lemire 2019, Fast random integer generation in an
-    interval, Algorithm 5).
+    interval, Algorithm 5). Return ``low`` if there is no other.
 
     Let n = high - low, and x have 32 or 64 random bits. The upper word of x n is uniform below n if x is drawn again
     whenever the lower word is below 2^32 mod n, or 2^64 mod n. numba's own function takes half a second to compile, and

@@ -111,7 +111,7 @@ class MembersLibrary(EntryLibrary):
 
 
 def _with_callees(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
-    """Return the libraries and all that parts among them call, directly or not, each once."""
+    """Return the libraries and all that parts (of one function) among them call, directly or not, each once."""
     reached, pending = dict.fromkeys(libraries), list(libraries)
     while pending:
         library = pending.pop()
@@ -123,7 +123,7 @@ def _with_callees(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
 
 
 def _link_library(module: Any, library: CodeLibrary) -> None:
-    """Link the code of a library into a module, of a part only its own function."""
+    """Link the code of a library into a module, of a part (library of one function) only its own function."""
     part = isinstance(library, PartLibrary)
     module.link_in(library.own_module if part else library._get_module_for_linking(), preserve=True)
 
@@ -134,6 +134,7 @@ class _Lowering(NativeLowering):
     library_class: type[JITCodeLibrary]
 
     def run_pass(self, state: Any) -> bool:
+        """Make the library in which the code goes, and lower the function of numba's ``state``. Return True."""
         state.library = self.library_class(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return super().run_pass(state)

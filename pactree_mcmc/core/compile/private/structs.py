@@ -87,7 +87,7 @@ class PackedRecord:
 
 
 def _pack_record(value: Any) -> tuple[StructType, list[int], Any]:
-    """Return the type of a NamedTuple, its 64-bit words, and the objects to whose memory these refer."""
+    """Return the type of a NamedTuple, its 64-bit words, and for each field the object to whose memory these refer."""
     kinds, words, alive = zip(*map(_pack_field, value), strict=True)
     return _cached_struct_type(type(value).__name__, value._fields, kinds), [*itertools.chain(*words)], alive
 
@@ -128,7 +128,7 @@ def _cached_inner_type(struct: StructType) -> InnerType:
 
 @functools.cache
 def _block_type(dtype: np.dtype, ndim: int, layout: str) -> BlockType:
-    """Return the type of a block, the same object for the same arguments."""
+    """Return the type of a block with this layout, "C" or "A" of NumPy, the same object for the same arguments."""
     return BlockType(numba.from_dtype(dtype), ndim, layout)
 
 
@@ -139,7 +139,10 @@ class _StructModel(models.OpaqueModel):
 
 @unbox(StructType)
 def _unbox(kind: Any, obj: Any, c: Any) -> Any:
-    """Generate code that takes the ``address`` of a `PackedRecord` when Python calls compiled code with it."""
+    """Generate code that takes the ``address`` of a `PackedRecord` when Python calls compiled code with it.
+
+    ``kind`` is its type, ``obj`` the LLVM value of the Python object, and ``c`` numba's context.
+    """
     number = c.pyapi.object_getattr_string(obj, "address")
     value = c.pyapi.long_as_voidptr(number)
     c.pyapi.decref(number)
@@ -153,12 +156,15 @@ class _Fields(AttributeTemplate):
     key = StructType
 
     def generic_resolve(self, kind: StructType, name: str) -> types.Type | None:
+        """Return the type of the field ``name`` of the struct type ``kind``, or None without it."""
         return kind.kind_of(name) if name in kind.places else None
 
 
 @lower_getattr_generic(StructType)
 def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: str) -> Any:
-    """Generate code that reads the field ``name``: a number, or a pointer to the words of an array or a struct."""
+    """Generate code that reads the field ``name``: a number, or a pointer to the words of an array or a struct.
+    ``kind`` is the type of the struct and ``value`` its LLVM value, a pointer.
+    """
     at, field = kind.places[name]
     place = builder.gep(value, [ir.Constant(ir.IntType(64), at)], inbounds=True)
     if isinstance(field, InnerType):

@@ -58,7 +58,7 @@ no density is fitted by default: local moves predict as well in less time (bench
 
 @jit
 def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute the log probabilities by the learned density g that the cell of a splittable node is split or not, unless
+    """Compute the log probabilities by the learned density g that a splittable node's cell is split or not, unless
     stored.
 
     Return the index of the cell's entry in the table ``stored.guide``.
@@ -92,8 +92,8 @@ def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> in
 
 @jit
 def _has_one_class(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if leaves count classes and all rows of a cell are of one, so that gains depend on numbers of rows
-    alone.
+    """Return True if all rows of a cell are of one class, so that gains depend on row counts alone. False in a
+    regression.
     """
     return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
@@ -119,8 +119,7 @@ def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> fl
 
 @jit
 def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
-    """Compute the probability by the density g of each feature given a split, and the normalisers of g's learned and
-    defensive parts.
+    """Compute the probability by the density g of each feature given a split, and the normalisers of g's two parts.
 
     ``guide_index`` is the index of the node's cell in ``stored.guide``. For each feature ``density.log_sum`` gets the
     log of the sum over its splits of R exp(gain) and of R exp(logit), with R not divided by the sum of the weights of
@@ -269,8 +268,7 @@ def numbered_split(
 
 @jit
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
-    """Return a random node whose subtree is to be redrawn, or NONE (-1). Another subtree there would not change its
-    probability.
+    """Return a random node whose subtree is to be redrawn, which would not change its probability, or NONE (-1).
 
     Follow the path of a random merged row to the first cell that is not too large, and from there a number of levels
     that is uniform on 0 to n - 1, with n in the density's last row. Return NONE if the path ends before.

@@ -167,15 +167,15 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def keep_probability(graph: Any) -> float:
-    """Return the probability that a decision proposed from the density g is kept although the graph contains it."""
+    """Return the probability that a decision proposed from the density g is kept although the graph contains it, a
+    larger one while the graph grows.
+    """
     return KEEP_PROBABILITY_GROWING if graph.used[IS_GROWING] else KEEP_PROBABILITY
 
 
 @jit
 def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
-    """Return the log probability that `draw_decision` draws link ``e``, a stored split of a piece, or if it is -1,
-    stops.
-    """
+    """Return the log probability that `draw_decision` draws link ``e``, a stored split of a piece, or stops, for -1."""
     piece, keep_p = graph.piece[piece_index], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
     # P = k g + (1 - k) e^(s - V), with k = keep_p
@@ -276,9 +276,7 @@ def add_tree(model: Lowered, state: ChainState, top: int) -> None:
 
 @jit
 def _add_piece(model: Lowered, state: ChainState, node: int, slot: int) -> int:
-    """Add a piece for the cell of a node, without links and value, at entry ``slot`` of the hash table. Return its
-    index.
-    """
+    """Add a piece for the cell of a node, without links and value, at ``slot`` of the hash table. Return its index."""
     graph, here = state.graph, state.node[node]
     piece_index = graph.used[N_PIECES]
     graph.used[N_PIECES] += 1

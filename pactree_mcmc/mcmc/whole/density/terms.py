@@ -145,8 +145,8 @@ def split_terms_into(work: Density, column: int, gain: float, left: Impurity, ri
 
 @jit
 def finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
-    """Replace entries 1 to 5 of the splits ``first`` to ``stop - 1`` of a cell with ``rows`` rows by the terms of the
-    density.
+    """Replace entries 1 to 5 of the splits ``first`` to ``stop - 1`` of a cell with ``rows`` rows by the density's
+    terms.
 
     The entries are the impurities in nats of the left and right side, their minorities, and the number of rows that go
     left. The terms are the sum, maximum and sum of roots of the impurities, the log of the product of the minorities
@@ -237,9 +237,7 @@ def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins
 
 @jit
 def log_sum_of_splits(exponent: np.ndarray, n_alike: np.ndarray, n_entries: int) -> float:
-    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n_entries`` entries, or -inf if it is
-    0.
-    """
+    """Return the log of the sum of ``n_alike * exp(exponent)`` over the first ``n_entries`` entries, ``-inf`` for 0."""
     largest, total = -inf, 0.0
     for i in range(n_entries):
         if n_alike[i] > 0:
