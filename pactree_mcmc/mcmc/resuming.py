@@ -134,8 +134,7 @@ def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Seque
 
 
 def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of a posterior's chains to make ``draws`` further draws each, with the code of the user's
-    ``moves``.
+    """Return the plans of a posterior's chains to make ``draws`` further draws each, with the code of the user's moves.
 
     The plans count all draws, those from before included. Raise ValueError if the posterior does not come from chains.
     """

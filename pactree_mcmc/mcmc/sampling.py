@@ -353,7 +353,9 @@ class CheckedStarts(tuple[Tree, ...]):
 
 
 def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
-    """Check the argument ``start`` of `sample`, and return the start of each chain: a tree, a name or `Dispersed`."""
+    """Check the argument ``start`` of `sample`, and return the start of each chain: a tree, a name, or `Dispersed` with
+    the number of the chain for "dispersed".
+    """
     if isinstance(start, CheckedStarts):
         return list(start)
     if isinstance(start, str):

@@ -259,7 +259,7 @@ def _change_plans(run_state: RunState, **changes: object) -> RunState:
 
 
 def _draw_with_checkpoint(run_state: RunState) -> RunState:
-    """Make the draws of the plans, and let the checkpoint follow them."""
+    """Give the plans to the checkpoint, if any, make their draws, and return the state of the run after them."""
     if run_state.checkpoint is not None:
         run_state.checkpoint.update_plans(run_state.plans)
     return make_draws(run_state)

@@ -133,7 +133,8 @@ class Pool:
     def map(
         self, function: Callable[..., Any], arguments: Mapping[int, tuple], lost_chains: dict[int, Exception]
     ) -> dict[int, Any]:
-        """Call ``function(*arguments[c], signal)`` for each chain c. Return the results by number of the chain.
+        """Call ``function(*arguments[c], signal)`` for each chain c, with the signal at which the tasks of the pool
+        end. Return the results by number of the chain.
 
         Leave out chains whose worker died, and add their errors to ``lost_chains``.
         """

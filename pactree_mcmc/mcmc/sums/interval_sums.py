@@ -292,7 +292,7 @@ def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, l
 
 @jit
 def log_term_of_cut(state: ChainState, i: int, j: int, k: int, level: int) -> float:
-    """Return the log of the product of Z, at ``level + 1``, of both sides of the cut behind code k of codes i to j.
-    ``level`` is that of the cell with codes i to j, counted from the top of the line.
+    """Return the log of the product of Z, the sum over subtrees, of both sides of the cut behind code k of codes i to
+    j. ``level`` is that of the cell with codes i to j, counted from the top of the line. The sides are one level below.
     """
     return log_z(state, i, k, level + 1) + log_z(state, k + 1, j, level + 1)

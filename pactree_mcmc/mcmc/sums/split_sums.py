@@ -73,7 +73,8 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
-    """Return ``log(stop + split W)``, with the prior factors of a leaf and of a split at a node, and W of `scan`.
+    """Return ``log(stop + split W)``, with the prior factors of a leaf and of a split at a node, and W of `scan`, the
+    mean of exp(gain in tempered score) over its splits.
 
     It is the log sum of prior times exp(beta score) over the subtrees with at most one split, minus beta times the
     score as a leaf, without the prior factors of the two children. Without a possible split it is ``log(stop)``.
@@ -116,7 +117,9 @@ def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a split of a splittable node in proportion to its term of W, R(q) exp(beta gain). W must not be 0."""
+    """Draw a split q of a splittable node in proportion to R(q) exp(beta gain), its prior probability times the
+    exponential of its gain in tempered score. The sum W of these (see `scan`) must not be 0.
+    """
     cell_index, rule = scan_cell(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
@@ -126,9 +129,8 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 
 @jit
 def draw_scanned_on_feature(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """Draw a split of a splittable node on feature ``k`` in proportion to its term of W, R(q) exp(beta gain).
-
-    The part of the feature in W must not be 0.
+    """Draw a split q on feature ``k`` of a splittable node in proportion to R(q) exp(beta gain), as `draw_scanned`. The
+    part of the feature in the sum W (see `scan`) must not be 0.
     """
     cell_index, rule = scan_cell(model, state, node), model.split_prior
     if follows_design(rule):

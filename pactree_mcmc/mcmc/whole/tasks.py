@@ -110,8 +110,8 @@ def add_draws(
 
 
 def sample_independent(chain: Chain, n: int, signal: Signal = None) -> np.ndarray:
-    """Draw ``n`` trees from the density g and return their log weights ``log pi(T) - log g(T)``, (n,), with pi = prior
-    times likelihood.
+    """Draw ``n`` trees from the learned density g and return their log weights ``log pi(T) - log g(T)``, (n,), with pi
+    = prior times likelihood.
 
     A growing graph gets the trees. Trees that are too large, or that a signal leaves undrawn, have log weight ``-inf``.
     """

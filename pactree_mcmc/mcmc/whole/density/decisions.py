@@ -70,7 +70,7 @@ def new_decisions(n_cells: int) -> Decisions:
 @jit
 def record_decisions(chain: Any, decisions: Any) -> None:
     """Append what the chain's present tree does at its splittable cells, to stop or to take a split, to ``decisions``,
-    until these are full. Cells at which g always or never splits are left out.
+    until these are full. Cells that the density always or never splits are left out.
 
     ``chain`` is a `PackedChain`, and ``decisions`` a packed `Decisions`.
     """

@@ -92,8 +92,8 @@ def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> in
 
 @jit
 def _has_one_class(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if all rows of a cell are of one class, so that gains depend on row counts alone. False in a
-    regression.
+    """Return True if all rows of a cell are of one class, so that gains depend on row counts alone. False if y is
+    numeric.
     """
     return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
@@ -122,8 +122,8 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index
     """Compute the probability by the density g of each feature given a split, and the normalisers of g's two parts.
 
     ``guide_index`` is the index of the node's cell in ``stored.guide``. For each feature ``density.log_sum`` gets the
-    log of the sum over its splits of R exp(gain) and of R exp(logit), with R not divided by the sum of the weights of
-    features, which ``guide.weight`` gets.
+    log of the sum over its splits of R exp(gain) and of R exp(logit), with the prior probability R not divided by the
+    sum of the weights of features, which ``guide.weight`` gets.
     """
     stored, guide, work = state.stored, state.stored.guide[guide_index], state.scratch.density
     n_features, total_weight = len(model.split_prior.feature), 0.0
@@ -165,8 +165,8 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 @jit
 def _split_probability_into(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
-    """Write the log probabilities by the density g of splitting and stopping at a node into its entry of
-    ``stored.guide``.
+    """Write the log probabilities of splitting and stopping at a node by the learned density into its ``stored.guide``
+    entry.
     """
     guide = state.stored.guide[guide_index]
     if guide.odds == -inf or guide.odds == inf:
@@ -191,10 +191,10 @@ def _logistic(z: float) -> float:
 def split_probability(
     model: Lowered, state: ChainState, node: int, guide_index: int, k: int, rule_weight: float, split_logit: float
 ) -> float:
-    """Return the probability by the density g of one split on feature ``k``, given that its node is split.
+    """Return the probability by the learned density g of one split on feature ``k``, given that its node is split.
 
-    ``split_logit`` is b . f of the split, ``rule_weight`` its prior probability R times the sum of the weights of
-    features, and ``guide_index`` the index of the cell in ``stored.guide``.
+    ``split_logit`` is its log weight before R (`logit`), ``rule_weight`` its prior probability R times the sum of the
+    weights of features, and ``guide_index`` the index of the cell in ``stored.guide``.
     """
     guide = state.stored.guide[guide_index]
     # the learned part is normalised over all splits, the defensive one over those of the feature
@@ -206,7 +206,7 @@ def split_probability(
 
 @jit
 def log_split_probability(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability of an internal node's split by the density g, given that the node is split.
+    """Return the log probability of an internal node's split by the learned density g, given that the node is split.
 
     The split must be one of those that `is_candidate` admits.
     """
@@ -226,7 +226,7 @@ def log_split_probability(model: Lowered, state: ChainState, node: int) -> float
 
 @jit
 def draw_guided_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node from the density g. Return it and its log probability, given a split."""
+    """Draw a split of a splittable node from the learned density. Return it and its log probability, given a split."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node), 0.0
     guide_index, weight, total = evaluate_cell_and_splits(model, state, node), state.scratch.feature_weight, 0.0
@@ -254,8 +254,8 @@ def draw_guided_split(rng: np.random.Generator, model: Lowered, state: ChainStat
 def numbered_split(
     model: Lowered, state: ChainState, node: int, k: int, n_bins: int, number: int, alike_index: int, log_rule: float
 ) -> Split:
-    """Return split number ``number`` on feature ``k``, in ``n_bins`` bins, as a `Split`. Number -2 sends all rows right
-    and -1 all left, others are in the order of `gains_into`.
+    """Return split number ``number`` on feature ``k`` as a `Split`, after `fill_bins`, which returned ``n_bins``.
+    Number -2 sends all rows right and -1 all left, others are in the order of `gains_into`.
 
     ``alike_index`` is its index among the cuts that separate the rows alike, ``log_rule`` its log prior probability R.
     """

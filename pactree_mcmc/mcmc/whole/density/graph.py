@@ -134,14 +134,18 @@ def evaluate_piece(graph: Any, piece_index: int) -> None:
 
 @jit
 def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
-    """Compute the values V (`evaluate_piece`) of all pieces, given their indices in an ``order``, children first."""
+    """Compute the values V (`evaluate_piece`) of all pieces (cells at a depth), given their indices in ``order``,
+    children first.
+    """
     for at in order:
         evaluate_piece(graph, at)
 
 
 @jit
 def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability by the density g, without graph, to split an internal node and by its split."""
+    """Return the log probability by the learned density g, without graph, to split an internal node and by its
+    split.
+    """
     return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split_probability(model, state, node)
 
 
@@ -149,7 +153,8 @@ def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """Draw a split of a splittable node, or feature NONE to stop, and return it with its log probability.
 
-    Propose from the density g. If the graph of visited cells contains the proposal, mostly draw a stored one instead.
+    Propose from the learned density. If the graph of visited cells contains the proposal, mostly draw a stored one
+    instead.
     """
     split, log_g = _propose_decision(rng, model, state, node)
     piece_index, link_index = piece_of_node(state, node), np.int64(NONE)
@@ -167,8 +172,8 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def keep_probability(graph: Any) -> float:
-    """Return the probability that a decision proposed from the density g is kept although the graph contains it, a
-    larger one while the graph grows.
+    """Return the probability that a decision proposed from the learned density is kept although the graph contains it.
+    It is larger while the graph grows.
     """
     return KEEP_PROBABILITY_GROWING if graph.used[IS_GROWING] else KEEP_PROBABILITY
 
@@ -184,7 +189,7 @@ def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
 
 @jit
 def _propose_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a node from the density g, or feature NONE to stop. Return it with its log probability."""
+    """Draw a split of a node from the learned density, or feature NONE to stop. Return it with its log probability."""
     guide = state.stored.guide[evaluate_cell(model, state, node)]
     log_p, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_p)):
@@ -369,7 +374,9 @@ def copy_graph(graph: Any, copy: Any) -> None:
 
 
 def merge_graphs(graphs: list[Graph]) -> Graph:
-    """Return a frozen graph with all pieces and links of several graphs and new values V, without spare entries."""
+    """Return a frozen graph with all pieces (cells at a depth) and links (splits) of several graphs, without spare
+    entries. The values V of its pieces are computed again (`evaluate_piece`).
+    """
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
     merged = with_capacity(graphs[0], max(n_pieces, 1), max(n_links, 1))
     packed = pack(merged)

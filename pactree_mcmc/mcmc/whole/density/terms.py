@@ -200,7 +200,8 @@ def logit(density: np.ndarray, density_row: int, terms: np.ndarray, column: int)
 
 @jit
 def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
-    """Compute gain, terms f and logit b . f of the splits of a node on feature ``k``. Return their number.
+    """Compute the gain in tempered score, the terms f and the `logit` b . f of the splits of a node on feature ``k``,
+    after `fill_bins`. Return their number.
 
     Split i has entry i + 2 in ``density.exponent``, ``split_terms`` and ``n_alike``, the number of splits that separate
     the rows alike, 0 if they leave too few rows on a side. Entries 0 and 1, all rows right or left, are not counted.
