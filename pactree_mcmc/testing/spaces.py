@@ -50,6 +50,7 @@ class PrescribedGenerator:
         return outcome
 
     def __getattr__(self, name: str) -> Any:
+        """Raise a StepError, since a step has asked for a method of random generators that is not followed."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise StepError(f"uses rng.{name}, whose outcomes cannot be followed; {CHANCE_ADVICE}")

@@ -82,7 +82,7 @@ def is_grown_start(start: Any) -> bool:
 
 
 def grow_dispersed(chain: Chain, start: Dispersed) -> None:
-    """Grow the tree of a chain by the likelihood to a power, with the root feature at ``start.place``."""
+    """Grow a random tree by prior times likelihood to ``start.power``, with the root feature at ``start.place``."""
     state = chain.state
     beta, version = float(state.beta[0]), int(state.count[STORED_VERSION])
     state.beta[0], state.count[STORED_VERSION] = start.power * beta, TEMPORARY_VERSION
@@ -116,8 +116,8 @@ def feature_at(log_weights: np.ndarray, place: float) -> int:
 
 @jit
 def root_sums_into(sums: np.ndarray, chain: Any) -> bool:
-    """Write the log of each feature's part of W, the sum of R exp(tempered gain) over the splits of the root, up to a
-    constant, into ``sums`` (q,).
+    """Write the log of each feature's part of W, the sum of split prior times exp(tempered gain) over the splits of the
+    root, up to a constant, into ``sums`` (q,).
 
     Return True if W > 0. If the root cannot be split, return False and write nothing.
     """
@@ -132,7 +132,7 @@ def root_sums_into(sums: np.ndarray, chain: Any) -> bool:
 
 @jit
 def split_root(chain: Any, k: int) -> None:
-    """Split a packed chain's stump on feature ``k``, by a split drawn in proportion to R exp(tempered gain)."""
+    """Split a packed chain's stump on feature ``k``, drawing in proportion to split prior times exp(tempered gain)."""
     model, state, root = chain.model, chain.state, np.int64(0)
     attach_children(model, state, root, draw_scanned_on_feature(chain.rng, model, state, root, k))
     accept_growth(model, state, root)
@@ -169,7 +169,7 @@ def grow_from(chain: Any, node: int) -> int:
 
 
 def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
-    """Grow the stump of a chain into ``tree``. Raise ValueError if a cell's smallest category goes right."""
+    """Grow a chain's stump into ``tree``. Raise ValueError if a split sends its cell's smallest category right."""
     todo: list[tuple[int, int]] = [(0, 0)]
     for number, cell, split in model.visit(tree):
         _, node = todo.pop()

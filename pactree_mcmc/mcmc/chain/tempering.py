@@ -207,7 +207,7 @@ class Ladder:
             has_been_last[-1] = True
 
     def _set_level(self, i: int) -> None:
-        """Give the replica at level i its beta, and the version by which its stored values are valid or not."""
+        """Give the replica at level i its inverse temperature, and the number by which its stored values are valid."""
         state = self.replicas[i].state
         state.beta[0] = self.betas[i]
         if self.replicas[i].lowered.leaf.is_fixed:
@@ -217,7 +217,7 @@ class Ladder:
             state.count[STORED_VERSION] += 1
 
     def _set_levels(self) -> None:
-        """Give all replicas the betas of their levels."""
+        """Give all replicas the inverse temperatures of their levels."""
         for i in range(len(self.betas)):
             self._set_level(i)
 

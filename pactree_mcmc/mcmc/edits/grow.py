@@ -32,7 +32,7 @@ from .proposal import GROW, PRUNE, Proposal
 
 @jit
 def log_growth_prior_ratio(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior, log R included, of splitting ``node`` into two attached leaves, minus that of a leaf."""
+    """Return the log prior, split prior included, of splitting ``node`` into its two leaves, minus that of a leaf."""
     split = node_log_split(model, state, node) + state.node[node].log_rule
     stops = node_log_stop(model, state, state.node[node].left) + node_log_stop(model, state, state.node[node].right)
     return split + stops - node_log_stop(model, state, node)
@@ -268,7 +268,7 @@ def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cu
 
 @jit
 def restore_saved_tree(model: Lowered, state: ChainState, nodes: np.recarray, start: int, stop: int) -> bool:
-    """Make the saved preorder ``nodes[start:stop]`` the present tree. Return False, a part made, if nodes run out."""
+    """Make the saved preorder ``nodes[start:stop]`` the present tree, or a part and return False if nodes run out."""
     prune_all(state)
     node = np.int64(0)
     for at in range(start, stop):

@@ -48,9 +48,8 @@ def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[
 
 @jit
 def can_join_roots(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags for a split of both cells whose halves are the root splits of a and b: True if there is one that
-    sends both left sides the same way, and True if there is one that sends them opposite ways. Leaves have no root
-    split.
+    """Return two flags for a split of both cells whose halves are the root splits of a and b: True if one sends both
+    left sides the same way, and True if one sends them opposite ways. Both are False if a or b is a leaf.
     """
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False

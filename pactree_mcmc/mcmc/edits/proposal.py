@@ -60,7 +60,7 @@ def refused(which: int) -> Proposal:
 
 @jit
 def withdrawn(which: int, node: int, top: int) -> Proposal:
-    """Return an impossible proposal, whose part built at ``top`` beside ``node`` the loop drops. See `refused`."""
+    """Return an impossible proposal. The loop drops the part built at ``top`` beside ``node``. See `refused`."""
     return _without_ratios(np.int64(WITHDRAW), which, node, top)
 
 

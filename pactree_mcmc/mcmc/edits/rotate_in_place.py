@@ -31,8 +31,7 @@ def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
 
 @jit
 def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
-    """Exchange the places of v's split and its parent's. Return the log prior ratio, ``-inf`` if the new tree is not
-    valid.
+    """Exchange the places of v's split and its parent's. Return the log prior ratio, ``-inf`` if the tree gets invalid.
 
     Rotating the same node again undoes the change, invalid or not. `update_lists_of_rotation` updates the lists.
     """
@@ -94,14 +93,14 @@ def _exchange_splits(
 
 @jit
 def log_split_factor(model: Lowered, depth: int) -> float:
-    """Return the log prior factor of splitting a node at a depth, without log R of its split."""
+    """Return the log prior factor of splitting a node at a depth, without the split prior R of its split."""
     return model.prior.table[depth].log_split
 
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
     """Add ``n_levels``, which may be negative, to the depths of a subtree. Return the change of its log prior, ``-inf``
-    if the prior of the subtree is 0 before or after. Log R of its splits counts only if R depends on the depth.
+    if the prior of the subtree is 0 before or after. The split prior R counts only if it depends on the depth.
     """
     total, node = 0.0, np.int64(top)
     while node != NONE:
@@ -113,7 +112,7 @@ def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int
 
 @jit
 def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) -> float:
-    """Add ``n_levels`` to a node's depth, and update ``splittable`` and log R. Return its new `log_prior_factor`."""
+    """Add ``n_levels`` to a node's depth. Update ``splittable``, ``log_rule``. Return the new `log_prior_factor`."""
     record = state.node[node]
     was_at_limit = record.depth >= model.prior.depth_limit
     record.depth += n_levels
@@ -131,7 +130,7 @@ def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) 
 @jit
 def log_prior_factor(model: Lowered, state: ChainState, node: int) -> float:
     """Return the log prior factor of a node as a leaf, or as a split if it is internal, ``-inf`` if the depth limit
-    excludes it. Log R of a split is included only if R depends on the depth.
+    excludes it. The split prior R is included only if it depends on the depth.
     """
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):

@@ -38,8 +38,8 @@ from .grow_prune import (
 
 @jit
 def collapsed_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to grow a random leaf, by a split drawn in proportion to R exp(gain), or to prune a random node, unless a
-    first stage, which needs no split, refuses.
+    """Propose to grow a random leaf, by a split drawn in proportion to split prior times exp(gain), or to prune a
+    random node, unless a first stage, which needs no split, refuses.
     """
     n_growable, n_prunable = state.count[N_GROWABLE], state.count[N_PRUNABLE]
     if n_growable + n_prunable == 0:
@@ -82,7 +82,7 @@ def with_log_decided(proposal: Proposal, log_decided: float) -> Proposal:
 def log_collapsed_proposal_ratio(
     model: Lowered, state: ChainState, node: int, n_growable: int, n_prunable: int
 ) -> float:
-    """Return the log proposal ratio of growing ``node`` by its attached split, drawn in proportion to R exp(gain).
+    """Return the log proposal ratio of growing ``node`` by its split, drawn by split prior times exp(tempered gain).
 
     The two counts are those of the tree in which ``node`` is a leaf. A pruning has the negative ratio.
     """

@@ -77,7 +77,7 @@ def n_choices(state: ChainState, top: int) -> int:
 def regrow(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
     """Grow the leaf ``top`` into a random subtree, drawn node by node with a lookahead of one level (`log_lookahead`).
 
-    Return the log probability of drawing it, or inf if it gets too large.
+    Return the log probability of drawing it, or +inf if it gets too large.
     """
     total, n_internal, node = 0.0, 0, np.int64(top)
     while node != NONE:
@@ -115,8 +115,8 @@ def log_draw_probability(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def log_split_term(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log term of an internal node's split in the sum that `log_lookahead` returns: log split factor, log R
-    and tempered gain in score. Stop factors of the children are not in it.
+    """Return the log term of an internal node's split in the sum that `log_lookahead` returns: log split factor, log
+    split prior and tempered gain in score. Stop factors of the children are not in it.
     """
     return node_log_split(model, state, node) + state.node[node].log_rule + split_gain(state, node)
 

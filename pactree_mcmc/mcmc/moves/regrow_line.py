@@ -33,8 +33,8 @@ from .regrow import n_choices
 
 @jit
 def regrow_line_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose a new subtree of a cell in which only one ordered feature is admissible (a line), drawn from its exact
-    conditional distribution.
+    """Propose a new subtree of a line, a cell in which only one ordered feature is admissible. It is drawn from its
+    exact conditional distribution (at a guess of a shared variance), in the largest line around a random node.
     """
     n_internal = state.count[N_INTERNAL]
     n_before = n_internal + state.count[N_GROWABLE]

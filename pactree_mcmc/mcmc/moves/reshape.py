@@ -119,8 +119,7 @@ def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_b
 
 @jit
 def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Write log R of the block's feature cut behind piece k in the union of pieces i to j into ``reshape.log_rule[i, j,
-    k]``.
+    """Write log R, the log split prior, of cutting pieces i to j behind piece k into ``reshape.log_rule[i, j, k]``.
 
     If all cuts of a union are equally likely it has one number, at [i, j, 0]. Drawn feature weights are included.
     """
@@ -168,7 +167,7 @@ def fill_log_priors(model: Lowered, state: ChainState, top: int, n: int) -> None
 
 @jit
 def move_piece_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Add ``n_levels``, maybe negative, to the depths in piece ``top``. Return its log prior there, without log R."""
+    """Add ``n_levels``, maybe negative, to the depths in piece ``top``. Return its log prior, split prior excluded."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         total += move_node_down(model, state, node, n_levels)
@@ -198,7 +197,7 @@ def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> 
 def log_cut_term(model: Lowered, state: ChainState, i: int, j: int, k: int, d: int) -> float:
     """Return the log prior of all trees over pieces i to j that cut behind piece k, d levels below the block's top.
 
-    The prior factor of splitting is left out, and R too if all cuts have the same.
+    The prior factor of splitting is left out, and the split prior R too if it is the same for all cuts.
     """
     scratch = state.scratch.reshape
     log_below = scratch.log_prior[i, k, d + 1] + scratch.log_prior[k + 1, j, d + 1]
@@ -218,7 +217,7 @@ def draw_cut(rng: np.random.Generator, model: Lowered, state: ChainState, i: int
 
 @jit
 def draw_arrangement(rng: np.random.Generator, model: Lowered, state: ChainState, top: int, n: int) -> None:
-    """Draw a tree over the n pieces of a block from the top down, and make it part of the present tree."""
+    """Draw a tree over the n pieces of a block from its prior, top down, and make it part of the present tree."""
     scratch, top_depth, n_open = state.scratch.reshape, state.node[top].depth, 1
     _push_union(state, 0, np.int64(0), n - 1, np.int64(NONE), False)
     while n_open > 0:
@@ -272,7 +271,7 @@ def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
 def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
     """Make a node of the block the union of pieces i to j: its cell, statistics and scores.
 
-    Set log R of its split as well, if cuts have equal weights.
+    Set ``log_rule``, the log split prior of its split, as well, if cuts have equal weights.
     """
     if is_union(state, node, state.node[top].feature, i, j):
         return

@@ -156,11 +156,11 @@ def n_splits_in_all(model: Lowered, state: ChainState, leaves: int) -> int:
 
 @jit
 def log_n_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
-    """Return the log number of splits of a node's cell on feature ``k`` that separate two sets of old leaves (bits)
-    alike.
+    """Return the log number of a node's splits on feature ``k`` that separate the sets ``left`` and ``right`` of old
+    leaves.
 
-    ``left`` has the smaller codes. The result is 0 under local cuts, where splits that divide the rows alike are one
-    split.
+    Sets are bits, ``left`` with the smaller codes. It is 0 under local cuts, where splits that divide rows alike are
+    one.
     """
     if not parts_box(model.split_prior):
         return 0.0
@@ -207,7 +207,7 @@ def log_build_probability(model: Lowered, state: ChainState, top: int) -> float:
 def build_same_leaves(rng: np.random.Generator, model: Lowered, state: ChainState, top: int) -> float:
     """Grow the leaf ``top`` into a random subtree with the old leaves, the set of which is in ``note[top].leaves``.
 
-    Return the log probability of the subtree, ``-inf`` if a cell has no split.
+    Return the log probability of the subtree, ``-inf`` if a cell has no split or one is not admissible.
     """
     total, node = 0.0, np.int64(top)
     while node != NONE:

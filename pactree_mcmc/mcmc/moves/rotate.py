@@ -52,7 +52,7 @@ from .swap import pick_internal_child
 
 @jit
 def rotate_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose to rotate a random edge between internal nodes: in place, by a cut or by a merge."""
+    """Propose to rotate a random edge between internal nodes, by moving, cutting in two or merging subtrees."""
     if state.count[N_INTERNAL] < 2:
         return nothing()
     child = pick_internal_child(rng, state)
@@ -121,7 +121,7 @@ def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w
 
 @jit
 def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
-    """Return True if a split of z's subtree, on another feature than ``feature`` of v, is left out on both sides of v's
+    """Return True if a split of z's subtree, not on v's split feature ``feature``, is left out on both sides of v's
     split.
 
     It then separates its cell as v does, and no merge would bring it back. The plans of both sides have copies of z's
@@ -160,7 +160,7 @@ def categories_outside(model: Lowered, state: ChainState, u: int, v: int) -> int
 
 @jit
 def collect_wider_cuts(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Return the number of local cuts of u's cell, other than v's, that separate the cell of its child v as v's split
+    """Return the number of local cuts of u's cell, but for v's, that separate the cell of its child v as v's split
     does.
 
     Write the codes of these cuts, ascending, into ``codes.distinct``.
@@ -229,10 +229,11 @@ def n_allowed_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 def plan_merge_option(
     model: Lowered, state: ChainState, v: int, a: int, b: int, a_is_left: bool, number: int
 ) -> tuple[int, int, bool]:
-    """Plan tree ``number``, from 0, of those that `n_merge_options` counts: the split of v below that of its child a.
+    """Plan tree ``number``, from 0, of those that `n_merge_options` counts: the split of v is below that of its child
+    a, and b is the other child. ``a_is_left`` is True if a is the left child.
 
     Return the number of planned nodes, the plan record of v's split, and True if the root splits of a and b are halves
-    of the new top split. ``a_is_left`` is True if a is the left child of v.
+    of the new top split.
     """
     node_a, node_b = state.node[a], state.node[b]
     left, right = undivided_sides(model, state, a, b)

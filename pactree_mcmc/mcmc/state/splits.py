@@ -57,7 +57,7 @@ class Split(NamedTuple):
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a split of a splittable node from R by equal feature weights, if drawn, or return a fixed tree's split."""
+    """Draw a node's split from the split prior, unknown feature weights equal, or return that of a fixed tree."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = fill_feature_weights(model, state, node)
@@ -78,7 +78,7 @@ def draw_split_of(rng: np.random.Generator, model: Lowered, state: ChainState, n
 def _draw_split_of(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, log_fraction: float
 ) -> Split:
-    """Draw a split of a node from R given feature ``k``, whose log probability under R is ``log_fraction``."""
+    """Draw a node's split from the split prior given feature ``k``, whose log probability is ``log_fraction``."""
     rule = model.split_prior
     if is_weighted(rule) and not rule.feature[k].nominal:
         return _draw_weighted_cut(rng, model, state, node, k, log_fraction)
@@ -174,7 +174,7 @@ def store_masses(model: Lowered, state: ChainState, node: int) -> int:
 def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
     """Write the weights of the features that a cell admits into ``scratch.feature_weight``, and return their sum.
 
-    R draws a feature in proportion to them, then a split on it. If ``rule.over_cell`` they include the `split_mass`.
+    The split prior R is to draw a feature in proportion to them. With ``rule.over_cell`` they include the `split_mass`.
     """
     rule = model.split_prior
     has_stored = stores_masses(model, state)
@@ -229,7 +229,7 @@ def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def feature_rule_weight(rule: SplitRule, weight: float, split_mass: float) -> float:
-    """Return the unnormalised P(feature) under R: ``weight``, times ``split_mass`` if ``rule.over_cell``."""
+    """Return a feature's unnormalised split prior: ``weight``, times ``split_mass`` if ``rule.over_cell``."""
     return weight * split_mass if rule.over_cell else weight
 
 
@@ -259,7 +259,7 @@ def compute_split_mass(model: Lowered, state: ChainState, node: int, k: int) -> 
 
 @jit
 def split_mass_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Return the `split_mass` of feature ``k`` in a node, given the number ``n`` of codes that were just collected."""
+    """Return the `split_mass` of feature ``k`` in a node. See `n_splits_of_codes` for the number ``n`` of codes."""
     if is_weighted(model.split_prior):
         return fill_cut_weights(model, state, node, k, n)
     return n_splits_of_codes(model, state, node, k, n)
@@ -269,8 +269,8 @@ def split_mass_of_codes(model: Lowered, state: ChainState, node: int, k: int, n:
 def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
     """Write the weights of a node's splits on feature ``k`` into ``scratch.cut_weight``, and return their sum.
 
-    Entry j is the cut behind the j-th of the ``n`` codes collected, or, in a box, behind its j-th code. For a nominal
-    feature entry 0 is the weight of each of its splits. All are 0 if interaction groups exclude the feature.
+    Entry j is the cut behind the j-th of ``n`` codes (`collect_codes`) or, in a box, behind its j-th code. For a
+    nominal feature entry 0 is the weight of each of its splits. All are 0 if interaction groups exclude the feature.
     """
     rule, weights, depth = model.split_prior, state.scratch.cut_weight, state.node[node].depth
     if state.node[node].open & rule.feature[k].groups == 0:
@@ -325,7 +325,7 @@ def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: in
 
 @jit
 def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Return log R of a split on feature ``k`` at ``cut``, which the cell's geometry must admit, -inf if R is 0."""
+    """Return the log split prior R of a node's split on ``k`` at ``cut``, valid in its geometry; -inf if R is 0."""
     total = fill_feature_weights(model, state, node)
     if not state.scratch.feature_weight[k] > 0.0:
         return -inf
@@ -337,7 +337,7 @@ def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
     """Return the number of splits of a node on feature ``k``, whatever their weights, or 1 if they are dyadic or fixed.
 
-    ``n`` is the number of codes that were just collected. It is used under local cuts only.
+    ``n`` is the number of codes, used under local cuts. If ``min_leaf`` > 1, `collect_codes` has just collected them.
     """
     rule = model.split_prior
     if has_one_split_per_feature(rule):
@@ -414,7 +414,7 @@ def _draw_weighted_cut(
 def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, n_left: int) -> tuple[int, int]:
     """Return ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``n_left`` of ``n`` codes left.
 
-    The codes were just collected. If all go left, so do the feature's other codes. If none does, ``cut`` is -1.
+    They are in ``codes.distinct``. If all go left, so do the feature's other codes. If none does, ``cut`` is -1.
     """
     n_codes = model.split_prior.feature[k].n_codes
     if n_left == n:

@@ -103,9 +103,8 @@ def n_line_sums(model: Lowered) -> int:
 
 @jit
 def n_line_levels(n: int, limit: int, max_sums: int) -> int:
-    """Return the number of levels for which sums of a line of ``n`` codes are stored, 0 if ``max_sums`` are too few.
-
-    ``limit`` is the largest depth of its subtrees.
+    """Return the number of levels for which sums of a line, a cell with one admissible ordered feature, of ``n`` codes
+    are stored, 0 if ``max_sums`` are too few. ``limit`` is the largest depth of its subtrees.
     """
     levels = min(limit, n - 1, MAX_LINE_LEVELS - 1) + 1
     n_stored = min(levels, max_sums // (2 * n * n) - 1)

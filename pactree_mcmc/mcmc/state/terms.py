@@ -62,14 +62,14 @@ def node_log_stop(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def node_log_split(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior factor of splitting the node, whether it is split or not, without log R of the split."""
+    """Return the log prior factor of splitting the node, split or not, without the split prior R of its split."""
     return model.prior.table[prior_index(model, state.node[node].depth, state.node[node].design)].log_split
 
 
 @jit
 def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
-    """Return the log prior of the subtree at ``root``: log stop factors of leaves, log split factors and log R of
-    splits. Drawn feature weights count as equal here (`weights`).
+    """Return the log prior of the subtree at ``root``: log stop factors of leaves, and log split factors and log split
+    priors of internal nodes. Drawn feature weights count as equal here (`weights`).
     """
     total = 0.0
     node = root

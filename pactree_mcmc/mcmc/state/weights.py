@@ -54,8 +54,8 @@ def has_drawn_weights(state: ChainState) -> bool:
 
 @jit
 def split_tilt(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the tilt of a node's split on coordinate ``k``: log R by the drawn feature weights, minus log R by equal
-    weights. It does not depend on the cut.
+    """Return the tilt of a node's split on coordinate ``k``: its log split prior by the drawn feature weights, minus
+    that by equal weights. It does not depend on the cut.
     """
     # with s the drawn weights and h the admitted ones, R = h_k s_k / sum_c h_c s_c, against h_k / sum_c h_c
     feature, total_equal, largest = model.split_prior.feature, fill_feature_weights(model, state, node), -inf
