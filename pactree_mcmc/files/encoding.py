@@ -135,7 +135,10 @@ class Codec:
         raise NotStorable(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of an array. The same object is added once, unless its name begins with ``separate``."""
+        """Return the JSON form of an array at path ``at``, and add the array to ``arrays``.
+
+        The same object is added once, unless its path begins with an entry of ``separate``.
+        """
         if at.lstrip(".").startswith(arrays.separate):
             return self._encode_new(value, at, arrays)
         if id(value) not in arrays.shared:
@@ -143,7 +146,7 @@ class Codec:
         return arrays.shared[id(value)][1]
 
     def _encode_new(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of an array, and add the array to ``arrays``; the form of text lists it."""
+        """Return the JSON form of an array at path ``at``, and add it to ``arrays``; the form of text contains it."""
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:

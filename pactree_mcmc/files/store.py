@@ -199,7 +199,7 @@ def _check_digest(path: Path, what: str, computed: str, stored: str) -> None:
 
 
 def _check_disk_space(part: Path, datasets: Iterable[Any]) -> None:
-    """Raise an OSError if the disk has no room for the datasets, since HDF5 may crash on a full disk."""
+    """Raise an OSError if the disk has no room for a file ``part`` of datasets, as HDF5 may crash on a full disk."""
     if not hasattr(os, "posix_fallocate"):
         return
     size = sum(dataset.nbytes + HEADER_BYTES * (1 + len(dataset.variables)) for dataset in datasets)

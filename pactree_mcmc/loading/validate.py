@@ -250,7 +250,7 @@ def check_kernel(kernel: Any) -> None:
 
 
 def check_snapshot(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
-    """Raise an error unless the final state of a chain has the shapes and dtypes that this model and kernel give.
+    """Raise an error unless ``end``, a chain's final state, has the shapes and dtypes that this model and kernel give.
 
     A chain with tempering has a replica, the state of one chain, for each temperature.
     """
@@ -264,7 +264,10 @@ def check_snapshot(end: Snapshot, model: TreeModel, kernel: Kernel) -> None:
 
 
 def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
-    """Raise an error unless the state of one chain has the shapes and dtypes that this model and kernel give."""
+    """Raise an error unless the state of a replica has the shapes and dtypes that this model and kernel give.
+
+    A replica is a chain at one temperature.
+    """
     require(len(replica.state) == len(ARRAYS), "the state of a chain is incomplete")
     lowered, scratch = model.lowered, kernel.scratch
     n_nodes = len(replica.state[ARRAYS.index("node")])

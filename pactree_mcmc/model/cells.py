@@ -86,7 +86,7 @@ class PlainCell:
         return codes_go_left(self.codes(split.feature), split.cut, split.categories)
 
     def split(self, split: PlainSplit, nodes: tuple[int, int] = (0, 0)) -> tuple[PlainCell, PlainCell]:
-        """Return the left and right child of the cell; ``nodes`` are their indices in the fixed tree, 0 without one."""
+        """Return the left and right child by ``split``; ``nodes`` are their indices in a fixed tree, 0 without one."""
         goes_left, k = self.goes_left(split), split.feature
         children = []
         for is_left, rows, node in ((True, goes_left, nodes[0]), (False, ~goes_left, nodes[1])):
@@ -101,7 +101,7 @@ class PlainCell:
 
 
 def root_cell(merged_rows: Units, columns: Columns, n_codes: np.ndarray) -> PlainCell:
-    """Return the cell that contains all rows of a model. ``n_codes`` (q,) are the numbers of codes of coordinates."""
+    """Return the cell that contains all rows of a model; ``n_codes`` (q,) counts the codes of each coordinate."""
     is_nominal = columns.is_nominal[columns.source]
     low = np.where(is_nominal, (1 << np.where(is_nominal, n_codes, 0)) - 1, 0).astype(np.int64)
     high = np.where(is_nominal, -1, n_codes).astype(np.int64)

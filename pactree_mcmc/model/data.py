@@ -110,7 +110,7 @@ def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
 
 
 def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.ndarray:
-    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y, after a check that none is missing.
+    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y; NaN only for leaves that allow it.
 
     ``model_names`` are the names of the columns of y in the model (`Target.names`), if it has been built.
     """
@@ -291,7 +291,7 @@ class MergedRows(NamedTuple):
 def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> MergedRows:
     """Merge rows with equal ``codes`` (q, n), and equal labels if the statistics are counts, and add their statistics.
 
-    If rows are merged, the memory of ``codes`` is overwritten.
+    ``leaf`` and ``target`` give the statistics. If rows are merged, the memory of ``codes`` is overwritten.
     """
     n = codes.shape[1]
     group = np.empty(n, dtype=np.int32)
@@ -316,7 +316,8 @@ def _statistic_of_row(leaf: Leaf, target: Target) -> np.ndarray:
 def sum_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
     """Return the units (merged rows) with ``codes`` (q, U) and the sums of the statistics of their rows.
 
-    ``group`` (n,) is the index of the unit of each row; None if row i is unit i.
+    ``group`` (n,) is the index of the unit of each row; None if row i is unit i. ``leaf`` and ``target`` give the
+    statistics.
     """
     label = _statistic_of_row(leaf, target)
     weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
@@ -410,7 +411,7 @@ def add_unit(stats: np.ndarray, row: int, merged_rows: Any, u: int) -> None:
 
 @jit
 def add_units(stats: np.ndarray, row: int, merged_rows: Any, order: np.ndarray, start: int, stop: int) -> None:
-    """Add the statistics of the units ``order[start:stop]``, in this order, to ``stats[row]``, those of a cell."""
+    """Add statistics of the units ``order[start:stop]`` of merged rows, in this order, to ``stats[row]``, a cell's."""
     label, weight, weight_all, moments = (
         merged_rows.label,
         merged_rows.weight,
@@ -440,7 +441,7 @@ def add_units(stats: np.ndarray, row: int, merged_rows: Any, order: np.ndarray, 
 def scatter_units(
     stats: np.ndarray, target_rows: np.ndarray, merged_rows: Any, order: np.ndarray, start: int, stop: int
 ) -> None:
-    """Add the statistics of the i-th of the units ``order[start:stop]`` to row ``target_rows[i]`` of ``stats``.
+    """Add statistics of the i-th of the units ``order[start:stop]`` of merged rows to ``stats[target_rows[i]]``.
 
     Each row of ``stats`` (m, n_stats) has the sums of one set of units, such as those with the same code.
     """

@@ -63,7 +63,7 @@ class FixedShape(NamedTuple):
     """(m,) bool: True for joint nodes."""
 
     def inner(self, limit: int) -> np.ndarray:
-        """Return for each node (m,) True if it can be split and no leaf lies deeper than ``limit``; joint nodes can."""
+        """Return a mask (m,) of nodes that can be split if no tree is deeper than ``limit``, joint ones included."""
         return ~self.is_leaf & (self.is_joint | (self.depth < limit))
 
 
@@ -101,7 +101,10 @@ class TreePrior:
         raise NotImplementedError
 
     def log_constant(self, shape: FixedShape | None) -> float:
-        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or left unnormalised."""
+        """Return minus the log of the sum that normalises the prior; 0 if it is normalised, or left unnormalised.
+
+        ``shape`` is that of the fixed tree, or None, here and below.
+        """
         return 0.0
 
     def log_by_leaves(self) -> np.ndarray:
@@ -114,8 +117,7 @@ class TreePrior:
     def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """Return the log of the sum of the prior over all trees, or None if it depends on the cells.
 
-        ``n_splits`` is a lower bound on the number of splits above a cell that has no splits. ``shape`` is that of the
-        fixed tree, or None.
+        ``n_splits`` is a lower bound on the number of splits above a cell that has no splits.
         """
         return 0.0
 

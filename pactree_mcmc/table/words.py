@@ -297,7 +297,7 @@ def digits_of_range(values: np.ndarray, min_digits: int = 5) -> int:
 
 
 def rounded_texts(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> list[str]:
-    """Return numbers as text, all with the same number of digits, by which different values differ as text."""
+    """Return numbers as text, all with as many digits, at least ``min_digits``, as distinguish different values."""
     numbers = list(values)
     digits = digits_that_separate(numbers, min_digits)
     return [rounded_text(x, digits) for x in numbers]

@@ -38,7 +38,10 @@ class TreeArrays(NamedTuple):
 
 
 def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """Return the code of the first fault in the preorder of nodes (m,), such as STRAY, and its node; or IN_ORDER, 0."""
+    """Return the code of the first fault in the preorder of nodes, such as STRAY, and its node; or IN_ORDER and 0.
+
+    The arguments (m,) are the feature of each node, LEAF in a leaf, and the indices of its children.
+    """
     return _find_disorder(feature, left, right, np.empty(len(feature) + 2, dtype=np.int64))
 
 
@@ -90,7 +93,8 @@ def number_goes_left(x: float, threshold: float, categories: int, default_left: 
     """Return True if a split sends the value ``x`` of its feature left. ``categories`` is -1 if the split is ordered.
 
     Otherwise it is the bit set of the categories that go left, and x an index of a category, -1 if unknown.
-    If the threshold is NaN, missing values go to the default side and all others to the other side.
+    Missing values and unknown categories go left if ``default_left``. If the threshold is NaN, all others go to the
+    other side.
     """
     if categories >= 0:
         return (categories >> np.int64(x)) & 1 == 1 if x >= 0.0 else default_left

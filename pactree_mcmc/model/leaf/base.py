@@ -224,7 +224,7 @@ class Leaf:
     # statistics
 
     def n_stats(self, target: Target) -> int:
-        """Return the number of statistics of a cell: that of the classes, or 1 + k if `statistics` returns k arrays."""
+        """Return the number of statistics of a cell: one for each class, or 1 + k if `statistics` returns k arrays."""
         if self.is_classifier:
             return target.n_classes
         one_row = None if target.regressors is None else target.regressors[:1]

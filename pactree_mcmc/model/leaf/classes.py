@@ -185,7 +185,7 @@ def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def add_counts_scores_into(out: np.ndarray, log_rising: np.ndarray, stats: np.ndarray, n: int) -> None:
-    """Add the `counts_score` of each of the first ``n`` cells, rows of ``stats`` (m, K), to its entry of ``out``."""
+    """Add the `counts_score`, by ``log_rising``, of the first ``n`` cells, rows of ``stats`` (m, K), to ``out``."""
     if stats.shape[1] != 2:
         for row in range(n):
             out[row] += counts_score(log_rising, stats, row)

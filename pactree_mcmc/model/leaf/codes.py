@@ -54,6 +54,9 @@ def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def add_addressed_scores_into(out: np.ndarray, params: np.ndarray, stats: np.ndarray, n: int) -> None:
-    """Add the `addressed_score` of the first ``n`` cells, rows of ``stats`` (m, n_stats), to ``out`` (at least n,)."""
+    """Add the score by the function whose address is ``params[0]`` of the first ``n`` cells to ``out`` (at least n,).
+
+    ``stats`` (m, n_stats) are the statistics of the cells, ``params`` as in `addressed_score`.
+    """
     for row in range(n):
         out[row] += addressed_score(params, stats, row)

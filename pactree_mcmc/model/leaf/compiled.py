@@ -25,13 +25,13 @@ from .normal import known_normal_score, normal_score
 
 @jit
 def leaf_score(rule: LeafRule, stats: np.ndarray, row: int) -> float:
-    """Return the score in nats, log marginal likelihood or minus a loss, of the cell with statistics ``stats[row]``."""
+    """Return the score of a cell, ``stats[row]``, by a leaf model: log marginal likelihood in nats, or minus a loss."""
     return _score_by_kind(rule.kind, rule.params, rule.lookup, stats, row)
 
 
 @jit
 def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) -> None:
-    """Add to ``out[i]``, i < ``n``, the score in nats of the cell with statistics ``stats[i]``, see `leaf_score`."""
+    """Add to ``out[i]``, i < ``n``, the score in nats of the cell with statistics ``stats[i]`` by the leaf ``rule``."""
     kind, params, lookup = rule.kind, rule.params, rule.lookup
     # loops of their own for the commonest scores: choosing the kind cell by cell costs ten times as much
     if kind == DIRICHLET and lookup.shape[1] > 1:

@@ -350,7 +350,7 @@ class CustomLeaf(Leaf):
     in_file = outline
 
     def mismatch(self, outline: LeafOutline, target: Target) -> str | None:
-        """Return a text on the first difference from the leaf of a file, or None if the two agree."""
+        """Return a text on the first difference from the leaf that ``outline``, part of a file, describes, or None."""
         for attribute in ("name", "classes", "y_columns"):
             mine = self.is_classifier if attribute == "classes" else getattr(self, attribute)
             if mine != getattr(outline, attribute):

@@ -39,8 +39,8 @@ MAX_SUMMED_INTEGERS = 5000
 def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str, Any], has_x: bool) -> None:
     """Raise a ValueError if ``score`` or another function does not take the arguments with which a leaf calls it.
 
-    ``functions`` are the others by the name of their argument, None if not given. ``has_x`` is True if the leaf uses
-    columns of X.
+    ``functions`` are the others by the name of their argument, None if not given. ``has_params`` is True if the score
+    takes parameters, ``has_x`` if the leaf uses columns of X.
     """
     if not _accepts(score, "s, n, params" if has_params else "s, n"):
         if has_params and _accepts(score, "s, n"):

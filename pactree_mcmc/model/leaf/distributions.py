@@ -161,7 +161,7 @@ class _QuantileSearch:
         return high
 
     def _clip_to_bracket(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return y (m,) moved inside the bracket: to an integer if y is whole, else one float or more from its ends."""
+        """Return y (m,) moved between ``low`` and ``high``: an integer for counts, else a float or more from both."""
         if self._distributions.is_whole:
             return np.clip(np.floor(y), np.floor(low) + 1.0, np.ceil(high) - 1.0)
         return np.clip(y, _shift_floats(low, MAX_FINAL_GAP // 2), _shift_floats(high, -(MAX_FINAL_GAP // 2)))

@@ -425,7 +425,10 @@ def sums_of_others(values: np.ndarray) -> np.ndarray:
 
 @jit
 def squares_about_mean(total: float, squares: float, mean: float) -> float:
-    """Return the sum of squares about the mean from the sums of y and of y^2; 0 if it is within rounding error."""
+    """Return the sum of squares about the mean from ``total``, the sum of y, and ``squares``, that of y^2.
+
+    It is 0 if it is within rounding error.
+    """
     scatter = squares - total * mean
     return scatter if scatter > ROUNDING_FRACTION * squares else 0.0
 

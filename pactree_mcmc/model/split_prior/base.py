@@ -283,11 +283,11 @@ class SplitPrior:
         return None
 
     def children(self, cell: PlainCell, split: PlainSplit) -> tuple[PlainCell, PlainCell]:
-        """Return the left and the right child of the cell."""
+        """Return the left and the right child that ``split`` makes of the cell."""
         return cell.split(split)
 
     def admissible(self, cell: PlainCell) -> np.ndarray:
-        """Return a number proportional to the probability of each coordinate (q,) in the draw of a split of the cell.
+        """Return for each coordinate (q,) a number proportional to its probability in the draw of a split of the cell.
 
         It is 0 if the cell has no split on the coordinate. The caller multiplies by feature weights that are unknown.
         """

@@ -230,7 +230,7 @@ class CustomSplits(SplitPrior):
         return SplitsOutline(*arguments, np.array(weights), self.interactions, self.weight is equal_weight)
 
     def mismatch(self, outline: SplitsOutline, scales: list[AnyScale], columns: Columns) -> str | None:
-        """Return a text on the first difference from the prior that a file describes, or None if the two agree."""
+        """Return a text on the first difference from the prior that ``outline``, part of a file, describes, or None."""
         for name in ("name", "over", "by_depth"):
             if getattr(self, name) != getattr(outline, name):
                 return f"its {name} is {getattr(self, name)!r}, that of the file {getattr(outline, name)!r}"
@@ -482,7 +482,7 @@ class BoundSplits(SplitPrior):
 
 
 def splits_from_outline(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
-    """Return the prior that a file describes, with the user's ``weight`` function; None if all weights are equal."""
+    """Return the prior that a file describes by ``outline``, with the user's ``weight``, None if weights are equal."""
     fields = {name: getattr(outline, name) for name in ("of", "over", "by_depth", "name")}
     return CustomSplits(weight, params=outline.params.tolist(), interactions=outline.interactions or None, **fields)
 

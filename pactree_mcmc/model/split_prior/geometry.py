@@ -19,55 +19,55 @@ def call_uncompiled(function: Callable[..., Any], rule: Any) -> Any:
 
 @jit
 def parts_rows(rule: SplitRule) -> bool:
-    """Return True if a cell is a set of rows, so that splits that separate the rows in the same way are the same."""
+    """Return True if cells of a split prior are sets of rows, so that splits that part them in one way are the same."""
     return rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL
 
 
 @jit
 def parts_box(rule: SplitRule) -> bool:
-    """Return True if a cell is a box whose splits are all the cuts inside it, or subsets of its categories."""
+    """Return True if cells of a split prior are boxes whose splits are all cuts inside, or subsets of categories."""
     return rule.kind == GRID
 
 
 @jit
 def halves_box(rule: SplitRule) -> bool:
-    """Return True if a cell is a box whose splits are at the middle of a side."""
+    """Return True if cells of a split prior are boxes whose splits are at the middle of a side."""
     return rule.kind == DYADIC or rule.kind == CYCLIC
 
 
 @jit
 def has_box(rule: SplitRule) -> bool:
-    """Return True if a cell is a box, with or without rows."""
+    """Return True if cells of a split prior are boxes, with or without rows; False for sets of rows and fixed trees."""
     return rule.kind == GRID or rule.kind == DYADIC or rule.kind == CYCLIC
 
 
 @jit
 def follows_design(rule: SplitRule) -> bool:
-    """Return True if a cell is a node of a fixed tree, which has one split."""
+    """Return True if cells of a split prior are the nodes of a fixed tree, with one split each."""
     return rule.kind == FIXED
 
 
 @jit
 def has_one_split_per_feature(rule: SplitRule) -> bool:
-    """Return True if a cell has at most one split on each feature."""
+    """Return True if under a split prior a cell has at most one split on each feature."""
     return rule.kind == DYADIC or rule.kind == CYCLIC or rule.kind == FIXED
 
 
 @jit
 def has_empty_sides(rule: SplitRule) -> bool:
-    """Return True if a cell also has the splits that send all rows to one side."""
+    """Return True if under a split prior a cell also has the splits that send all rows to one side."""
     return rule.kind == LOCAL_TRIVIAL
 
 
 @jit
 def takes_turns(rule: SplitRule) -> bool:
-    """Return True if the depth of a cell determines the feature of its splits."""
+    """Return True if under a split prior the depth of a cell determines the feature of its splits, in turn."""
     return rule.kind == CYCLIC
 
 
 @jit
 def has_free_cuts(rule: SplitRule) -> bool:
-    """Return True if a cell can have several cuts on a feature, and each child keeps the other cuts on its side.
+    """Return True if cells of a split prior can have several cuts on a feature, and children keep those on their side.
 
     It is False if there are trivial splits.
     """
@@ -76,11 +76,11 @@ def has_free_cuts(rule: SplitRule) -> bool:
 
 @jit
 def is_weighted(rule: SplitRule) -> bool:
-    """Return True if a function weights the splits on a feature, False if they are equally likely."""
+    """Return True if in a split prior a function weights the splits on a feature, False if they are equally likely."""
     return rule.weight_address != 0
 
 
 @jit
 def least_rows(rule: SplitRule) -> int:
-    """Return the smallest number of rows on each side of a split; 0 if there is no such limit."""
+    """Return the smallest number of rows that a split prior needs on each side of a split; 0 if there is none."""
     return rule.min_leaf if rule.kind == LOCAL else 0

@@ -139,7 +139,10 @@ def weight_between_codes(rule: SplitRule, out: np.ndarray, k: int, cut: int, upp
 
 @jit
 def checked_weight(rule: SplitRule, cut: np.ndarray) -> float:
-    """Return the weight of a cut with fields (1, N_FIELDS). Raise a ValueError if it is outside 0 to 1e100 or NaN."""
+    """Return the weight of a cut, its fields (1, N_FIELDS), by the function in the split prior ``rule``.
+
+    Raise a ValueError if it is outside 0 to 1e100 or NaN.
+    """
     weight = weight_at(rule.weight_address, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
         raise ValueError(
@@ -195,7 +198,7 @@ def equal_weight(cut: Cut) -> float:
 def ends_of_codes(scale: AnyScale) -> np.ndarray:
     """Return the smallest and the largest value of each code of a scale, (2, n_codes); NaN for a nominal feature.
 
-    They are values of the data under LocalCuts, and cuts under GridCuts, with infinite outer ends.
+    They are values of the data under LocalCuts, and cuts under GridCuts, with infinite outer ends, as for one category.
     """
     assert isinstance(scale, Scale)
     if len(scale.low):
