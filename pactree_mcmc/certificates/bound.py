@@ -325,7 +325,7 @@ def holdout_gibbs(risk: float, n: int, delta: float = 0.05) -> Bound:
 
 
 def _broadcast(**arguments: Any) -> Sequence[np.ndarray]:
-    """Return the arguments as arrays of numbers broadcast to one shape; their names are for errors."""
+    """Return the arguments, in order, as arrays of numbers broadcast to one shape; their names are for errors."""
     arrays = {name: read_numbers(name, value) for name, value in arguments.items()}
     try:
         return np.broadcast_arrays(*arrays.values())
@@ -335,7 +335,7 @@ def _broadcast(**arguments: Any) -> Sequence[np.ndarray]:
 
 
 def log_choose(n: Any, k: Any) -> Any:
-    """Return the log of the binomial coefficient C(n, k), of numbers or arrays."""
+    """Return the log of the binomial coefficient C(n, k) for 0 <= k <= n, of numbers or arrays."""
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
@@ -354,7 +354,7 @@ def _scalar_kl(p: float, q: float) -> float:
 
 @jit
 def _kl_inverse(p: float, complexity: float, outer: float) -> float:
-    """Return the q between p and ``outer`` farthest from p with ``kl(p || q) <= complexity``, by bisection.
+    """Return the q between p and ``outer``, 0 or 1, farthest from p with ``kl(p || q) <= complexity``, by bisection.
 
     The end of the last interval that is farther from p is returned.
     """
@@ -370,7 +370,10 @@ def _kl_inverse(p: float, complexity: float, outer: float) -> float:
 
 @jit
 def _tail_inverse(log_chosen: np.ndarray, n: int, log_delta: float) -> float:
-    """Return the q at which ``sum over k of exp(log_chosen[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``."""
+    """Return the q at which ``sum over k of exp(log_chosen[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``.
+
+    ``log_chosen`` (errors + 1,) has ``ln C(n, k)`` for k from 0, so that the sum is the lower tail of the binomial.
+    """
     low, high, term = 0.0, 1.0, np.empty(len(log_chosen))
     for _ in range(BISECTION_STEPS):
         q = (low + high) / 2.0

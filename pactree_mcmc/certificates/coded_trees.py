@@ -193,9 +193,9 @@ def occam_tree_bound(
 
 
 def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
-    """Return two code lengths in nats, by name: of a compression set, and of its assignment to thresholds.
+    """Return the code lengths of the "compression set", and of the "rows of the thresholds": the row of each threshold.
 
-    The set consists of ``n_rows`` of ``n`` rows; each of ``n_inner`` thresholds is the value of one of them.
+    The set consists of ``n_rows`` of ``n`` rows; each of ``n_inner`` thresholds is the value of one of them. In nats.
     """
     assignment = float(zeta_nats(n_inner - n_rows))
     if n_inner:
@@ -264,7 +264,10 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
 
 
 def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRows:
-    """Check a tree and its rows, and return the errors of the tree and the interval of each possible threshold."""
+    """Check a tree and its rows; return its errors and, for each inner node, the interval of possible thresholds.
+
+    All thresholds in the interval divide the rows alike. ``n_classes`` is the number of possible labels.
+    """
     wrong = count_errors(tree, X, y, check_count("n_classes", n_classes, 2)).wrong
     table = read_matrix("X", X) if tree.columns is None else tree.columns.numbers(X)
     inner = np.flatnonzero(tree.feature != LEAF)
@@ -283,7 +286,11 @@ def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRow
 
 
 def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
-    """Return a threshold of each inner node (m,) from the list of its feature, and their code length in nats."""
+    """Return a threshold of each inner node (m,) from the list of its feature, and their total code length in nats.
+
+    It is the smallest of the ascending list that divides the rows as the tree does; a ValueError if there is none. The
+    length is the entry "thresholds" of a dictionary.
+    """
     values, nats = np.empty(len(tree_rows.inner)), 0.0
     for i, k in enumerate(tree_rows.feature):
         place = int(np.searchsorted(lists[k], tree_rows.low[i]))
@@ -299,9 +306,10 @@ def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tu
 def _thresholds_from_ranges(
     tree_rows: TreeOnRows, ranges: np.ndarray, halvings: str, shared: bool
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Return the threshold of each inner node (m,) with the shortest dyadic code, and code lengths in nats, by name.
+    """Return the threshold of each inner node (m,) with the shortest dyadic code, and two code lengths in nats.
 
-    ``ranges`` (p, 2) are the ranges of the features; ``halvings`` and ``shared`` as for `occam_tree_bound`.
+    The lengths are those of the "thresholds" and the "halvings", each in all. ``ranges`` (p, 2) are the ranges of the
+    features; ``halvings`` and ``shared`` as for `occam_tree_bound`.
     """
     if len(tree_rows.inner) == 0:
         return np.empty(0), {"thresholds": 0.0, "halvings": 0.0}
@@ -345,14 +353,17 @@ def _common_halvings(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np
 
 
 def _with_thresholds(tree: Tree, tree_rows: TreeOnRows, values: np.ndarray) -> Tree:
-    """Return the tree with the thresholds ``values`` (m,) at its inner nodes, and missing values sent right."""
+    """Return the tree with the thresholds ``values`` (m,) at its inner nodes, all of which send missing values right.
+
+    ``tree_rows.inner`` has the numbers of the inner nodes.
+    """
     threshold = tree.threshold.copy()
     threshold[tree_rows.inner] = values
     return replace(tree, threshold=threshold, default_left=np.zeros(tree.n_nodes, dtype=bool))
 
 
 def _with_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) -> TreeBound:
-    """Return ``bound`` as a `TreeBound`: with the tree that it bounds, the compression set, and counts of its rows."""
+    """Return ``bound`` as a `TreeBound`, with the other arguments as its fields of the same names."""
     return TreeBound(bound.name, bound.raw, bound.delta, bound.terms, tree, rows, n, errors)
 
 
@@ -362,8 +373,8 @@ def _threshold_intervals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest value that goes left at each node, and the smallest that goes right, (n_nodes,) each.
 
-    These are values of the rows X (n, p) of the feature of the node. They are -inf and inf if no row goes to that side,
-    or the node is a leaf.
+    These are values of the node's feature in the rows of X (n, p) that reach the node. They are -inf and inf if no row
+    goes to that side, or the node is a leaf. The other arguments are fields of the `Tree`.
     """
     low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
     for i in range(len(X)):
@@ -381,10 +392,10 @@ def _threshold_intervals(
 
 @jit
 def _cover_cuts(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return for each of m thresholds the number (m,) of a row whose value can be used, with few distinct rows.
+    """Return for each of m thresholds the number (m,) of a row of X whose value can be used, with few distinct rows.
 
-    The value of ``feature`` (m,) must be in [low, high), (m,) each. Greedy set cover: each step takes the row that can
-    be used for most of the remaining thresholds, and among equal ones a row on which the tree errs.
+    Its value of ``feature`` (m,) must be in [low, high), (m,) each. Greedy set cover: each step takes the row that can
+    be used for most of the remaining thresholds, and among equal ones a row on which the tree errs, ``wrong`` (n,).
     """
     m, n = len(low), len(X)
     holder, gain = np.full(m, -1), np.zeros(n, dtype=np.int64)
@@ -412,7 +423,7 @@ def code_between(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of bits (m,) and the value (m,) of the shortest dyadic code in each interval ``[low, high)``.
 
-    The range of each threshold is ``[lower, upper]``. The bits are -1 if 60 are too few.
+    The range of each threshold is ``[lower, upper]``. The bits are -1 and the value NaN if 60 bits are too few.
     """
     bits, values = np.empty(len(low)), np.empty(len(low))
     for j in range(len(low)):

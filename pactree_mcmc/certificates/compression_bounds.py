@@ -213,13 +213,16 @@ def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[s
 
 
 def _compressed_tree_nats(n_nodes: int, n_features: int, n: int) -> dict[str, float]:
-    """Return the code lengths, in nats, of a tree and of a compression set with a row for each node, by name."""
+    """Return the code lengths, in nats, of `message_nats` and of the "compression set": ``n_nodes`` of ``n`` rows."""
     set_nats = float(log_choose(n, n_nodes) + zeta_nats(np.array(n_nodes)))
     return message_nats(n_nodes, n_features) | {"compression set": set_nats}
 
 
 def _closed_form(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
-    """Return ``1 - exp(-(ln C(n, errors) + sum(nats) + ln(1 / delta)) / (n - errors))`` as a bound called ``name``."""
+    """Return ``1 - exp(-(ln C(n, errors) + sum(nats) + ln(1 / delta)) / (n - errors))`` as a bound called ``name``.
+
+    It is 1 if all n rows are errors. ``nats`` are code lengths by the names of their parts.
+    """
     total = float(log_choose(n, errors)) + sum(nats.values()) - math.log(delta)
     raw = 1.0 - math.exp(-total / (n - errors)) if errors < n else 1.0
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
@@ -249,7 +252,10 @@ def _check_sizes(n_nodes: int, n_features: int, n: int, errors: int, delta: floa
 def _check_compression(
     n_nodes: int, n_features: int, n: int, errors: int, delta: float
 ) -> tuple[int, int, int, int, float]:
-    """Check and return the arguments, in this order, of a bound whose compression set has a row for each node."""
+    """Check and return the arguments, in this order, of a bound whose compression set has a row for each node.
+
+    So ``n_nodes < n``, and ``errors`` are at most ``n - n_nodes``.
+    """
     n_nodes, n_features, n, _, delta = _check_sizes(n_nodes, n_features, n, 0, delta)
     if n_nodes >= n:
         raise ValueError(f"n_nodes={n_nodes} rows would be the compression set of n={n}; no row is left to count.")

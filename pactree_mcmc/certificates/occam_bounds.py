@@ -254,7 +254,9 @@ def root_fragment(tree: Tree, X: Any, y: Any, *, split_bits: Any, n_classes: int
 
 @documented
 def dyadic_bits(depth: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Return the code length of a dyadic cell: ``2 (depth + 1) + depth log2 p`` bits, without ``log2 p`` if cyclic.
+    """Return the code length of a dyadic cell: ``2 (depth + 1) + depth log2 p`` bits for p = ``n_features``.
+
+    If ``cyclic``, the depth determines the feature, and the term with ``log2 p`` is left out.
 
     {raises}
 
@@ -276,7 +278,8 @@ def dyadic_penalty(
 ) -> np.ndarray:
     """Return the spatially adaptive penalty of each cell of a dyadic tree.
 
-    ``sqrt(2 p' ([A] ln 2 + ln(K / delta)) / n)`` with ``p' = 4 max(rows / n, ([A] ln 2 + ln(1 / delta)) / n)``.
+    ``sqrt(2 p' ([A] ln 2 + ln(K / delta)) / n)`` with ``p' = 4 max(rows / n, ([A] ln 2 + ln(1 / delta)) / n)``, where
+    ``[A]`` is `dyadic_bits` of the cell.
 
     Parameters
     ----------
@@ -358,7 +361,10 @@ def dyadic_tree_bound(
 
 
 def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
-    """Check the argument ``split_bits``, and return the code length (n_nodes,) of each node's split, 0 at leaves."""
+    """Return ``split_bits``, one number for all splits or (n_nodes,), as an array (n_nodes,) that is 0 at leaves.
+
+    Raise a ValueError if a length of an inner node is negative or infinite.
+    """
     check_type("tree", tree, Tree, "a Tree")
     bits = read_numbers("split_bits", split_bits)
     if bits.ndim and bits.shape != (tree.n_nodes,):
@@ -370,9 +376,10 @@ def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
 
 
 def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> RowErrors:
-    """Return the errors of a classification tree on rows, and the number of rows in each node.
+    """Return the errors of a classification tree on rows with labels ``y``, and the number of rows in each node.
 
-    Raise an error if the tree and the rows do not fit, or the tree has more than ``n_classes`` classes.
+    The tree predicts the class with the largest leaf value. Raise an error if the tree and the rows do not fit, or the
+    tree has more than ``n_classes`` classes.
     """
     check_type("tree", tree, Tree, "a Tree")
     if tree.classes is None or tree.value is None:
@@ -412,7 +419,7 @@ def sums_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, values:
 
 @jit
 def best_fragment_leaves(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Return the leaves (m,), as numbers of nodes, of the root fragment with the smallest sum of costs.
+    """Return the leaves (m,), as ascending numbers of nodes, of the root fragment with the smallest sum of costs.
 
     A root fragment is the tree with some of its subtrees cut off. ``cost[i]`` is the cost of a leaf of the fragment at
     node i. The other arguments are fields of the `Tree`.

@@ -86,9 +86,9 @@ def vote_split_kl(risk: float, tandem: float, kl: float, n: int, delta: float = 
 def vote_coin_betting(risk: float, tandem: float, kl: float, n: int, delta: float = 0.05, mus: Any = MUS) -> Bound:
     """Bound the risk of the vote by coin betting: the wealth of a gambler who bets against the true mean stays small.
 
-    Let ``V(m)`` be the maximum over beta of the mean, over rows and pairs of trees, of ``log(1 + beta (z - m))``. At
-    the true mean m, ``V(m) <= (2 KL + log(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2) / delta)) / n``, and the largest such
-    m is the bound on the mean of z.
+    Let z be ``(e - mu) (e' - mu)``, with e and e' 1 if a tree of a pair errs, else 0, and ``V(m)`` the maximum over
+    beta of the mean of ``log(1 + beta (z - m))`` over rows and pairs. At the true mean m,
+    ``V(m) <= (2 KL + log(sqrt(pi) Gamma(n + 1) / Gamma(n + 1/2) / delta)) / n``; the largest such m bounds the mean.
 
     Parameters
     ----------
@@ -188,9 +188,10 @@ def _check_vote(risk: float, tandem: float, kl: float, n: int, delta: float) -> 
 
 
 def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
-    """Return the smallest split-kl bound over a grid of mu < 1/2, and that mu.
+    """Return the smallest split-kl bound on the risk of the vote over a grid of mu < 1/2, and that mu.
 
-    The arguments are upper bounds on the probabilities that both trees err, at least one errs, and both err or neither.
+    The arguments are upper bounds on the probabilities that both of two trees err, that at least one errs, and that
+    both err or neither does.
     """
     mu = 0.5 - 1.5 * np.arange(1, N_MUS + 1) / N_MUS
     # Z = mu^2, -mu (1 - mu) or (1 - mu)^2 if none, one or both err; its mean is written with the bounded probabilities
@@ -204,9 +205,10 @@ def _best_mu(both: float, any_one: float, alike: float) -> tuple[float, float]:
 
 @jit
 def _best_coin_bet(risk: float, tandem: float, complexity: float, mus: np.ndarray) -> tuple[float, float, float]:
-    """Return the smallest coin-betting bound on the vote over ``mus``, that mu, and its bound on the mean of Z.
+    """Return the smallest coin-betting bound on the risk of the vote over ``mus``, that mu, and its bound on E[Z].
 
-    ``complexity`` is the upper bound on the log wealth per row, the right side in `vote_coin_betting`.
+    Z is (e - mu) (e' - mu), with e and e' 1 if a tree errs, else 0, for two independent trees. ``risk`` and ``tandem``
+    are empirical. ``complexity`` is the upper bound on the log wealth per row, the right side in `vote_coin_betting`.
     """
     best, best_mu, mean_bound = np.inf, 0.0, 0.0
     p = np.array([max(1.0 - 2.0 * risk + tandem, 0.0), 2.0 * (risk - tandem), tandem])
@@ -229,9 +231,9 @@ def _best_coin_bet(risk: float, tandem: float, complexity: float, mus: np.ndarra
 
 @jit
 def _log_wealth(p: np.ndarray, z: np.ndarray, m: float) -> float:
-    """Return the log wealth a row, the largest ``sum p_j log(1 - beta (z_j - m))`` for 0 <= beta < 1 / (max z - m).
+    """Return the log wealth per row, the largest ``sum p_j log(1 - beta (z_j - m))`` for 0 <= beta < 1 / (max z - m).
 
-    ``p`` (3,) are probabilities of the values ``z`` (3,), and m is above their mean.
+    ``p`` (3,) are probabilities of the values ``z`` (3,), and m is a bet on the mean of z that is above it.
     """
     # the sum is concave in beta and rises at 0: bisect for the zero of its derivative
     low, high = 0.0, 1.0 / max(z.max() - m, 1e-300)

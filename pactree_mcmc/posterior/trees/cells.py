@@ -204,7 +204,7 @@ def _hash_nodes_into(
 ) -> None:
     """Write the hash of the rows in each node to ``hashes`` (n_nodes, 2), which contains zeros; see `hash_nodes`.
 
-    The arrays after ``key`` are scratch.
+    ``order`` (m,), ``start`` and ``stop``, as long as the largest tree has nodes, are scratch.
     """
     n = len(merged_rows)
     for t in range(len(trees.offset) - 1):
@@ -280,7 +280,8 @@ def _number_pairs_into(number: np.ndarray, first_row: np.ndarray, table: np.ndar
 def kl_of_draws(post: DrawnTrees) -> float:
     """Return sum_t w_t log(w_t / prior(t)), nats, over the distinct trees t with fraction w_t of the draws.
 
-    This is the divergence of the draws from the prior, `SampledPosterior.kl_to_prior`.
+    This is the divergence of the draws from the prior, `SampledPosterior.kl_to_prior`. Trees with equal splits count as
+    one. Raise a ValueError if the prior is known only up to a constant.
     """
     reason = unknown_constant(post.model)
     if reason is not None:
@@ -346,7 +347,7 @@ def _pair_columns(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _number_splits(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the splits of nodes so that equal splits of the same cell have equal numbers (n_nodes,).
+    """Number the splits of nodes so that equal splits of the same cell have equal numbers (n_nodes,), leaves too.
 
     Also returns a bool array (n_nodes,): True if the two sides of a nominal split must be exchanged, so that equal
     splits have the same left side. ``root`` (n_nodes,) is the node number of the root of each node's tree.

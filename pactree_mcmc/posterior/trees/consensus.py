@@ -205,10 +205,10 @@ def _node_pairs(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) 
 
 
 def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> CutIntervals:
-    """Return the 90 % interval, over trees, of each cut on the path between the nodes of (upper, lower) ``pairs``.
+    """Return the 90 % interval, over trees by weight, of each cut on the path between the nodes of ``pairs``.
 
-    Intervals (lower, upper), in the units of X, are by (feature, True for the left side). Of several cuts of a tree on
-    one side the tightest one counts. A cut whose interval is a single value has none.
+    A pair is (upper node, lower node). Intervals (lower, upper), in the units of X, are by (feature, True for the left
+    side). Of several cuts of a tree on one side the tightest one counts. A cut whose interval is one value has none.
     """
     values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
     for upper_node, node in pairs:

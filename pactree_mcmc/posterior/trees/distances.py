@@ -130,7 +130,8 @@ def n_common_cells(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> in
 def _partition_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
     """Return the variation of information (a, b), nats, between the partitions of the training rows by leaves.
 
-    ``first_trees`` (a,) and ``second_trees`` (b,) are numbers of distinct trees.
+    Of more than 2,000 distinct rows 2,000 are used. ``first_trees`` (a,) and ``second_trees`` (b,) are numbers of
+    distinct trees.
     """
     merged_rows = identifying_rows(post.model, MAX_ROWS)[0]
     codes, rows = post.model.units.codes, merged_row_sizes(post.model, merged_rows)
@@ -144,7 +145,7 @@ def _partition_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees
 def _number_leaves(leaf: np.ndarray) -> np.ndarray:
     """Number the leaves of each tree from 0, and return the number (n_trees, m) of the leaf that each row reaches.
 
-    ``leaf`` (m, n_trees) is the node that each row reaches in each tree.
+    ``leaf`` (m, n_trees) is the node that each row reaches in each tree. Leaves without rows get no number.
     """
     return np.ascontiguousarray([np.unique(column, return_inverse=True)[1] for column in leaf.T], dtype=np.int64)
 
@@ -187,7 +188,8 @@ def information_distances(first: np.ndarray, second: np.ndarray, weight: np.ndar
 def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
     """Return the root mean squared difference (a, b) over training rows of the predictions of two trees.
 
-    The square is summed over outputs. ``first_trees`` (a,) and ``second_trees`` (b,) are numbers of distinct trees.
+    Of more than 2,000 distinct rows 2,000 are used. The square is summed over outputs. ``first_trees`` (a,) and
+    ``second_trees`` (b,) are numbers of distinct trees.
     """
     merged_rows = identifying_rows(post.model, MAX_ROWS)[0]
     rows = merged_row_sizes(post.model, merged_rows)
@@ -293,7 +295,7 @@ def focal_draws(post: DrawnTrees, max_trees: int) -> np.ndarray:
 
 
 def draw_label(post: DrawnTrees, draw: int) -> str:
-    """Return the name of a draw, such as "draw 3 of chain 1", given its number, counted chain after chain."""
+    """Return the name of draw number ``draw``, counted chain after chain, such as "draw 3 of chain 1", both from 0."""
     return f"draw {draw % post.n_draws} of chain {draw // post.n_draws}"
 
 

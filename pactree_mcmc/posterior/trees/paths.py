@@ -39,7 +39,7 @@ class Condition(NamedTuple):
 
 
 def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int) -> list[tuple[int, Condition]]:
-    """Return the ancestors of ``node``, from the root of its ``tree`` on, each with its condition on the path.
+    """Return the ancestors of ``node``, from the root of its ``tree`` on, each as (number, condition on the path).
 
     Nodes are numbered over all trees. ``between`` (n_nodes, 2) has the training values on either side of each
     threshold, as `values_between` returns them; None if they are unknown.
@@ -74,7 +74,8 @@ def conditions_in_words(
     """Return the conjunction of ``conditions``, those of a path, as text: for each feature its tightest bounds.
 
     Features come in the order of the path. Of a nominal feature only the categories are named that ``ancestors``, the
-    conditions on the path before, admit. ``cuts`` are intervals of thresholds, which are shown in brackets.
+    conditions on the path before, admit. ``cuts`` are intervals of thresholds, which are shown in brackets. Without
+    conditions the text is "all rows".
     """
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:
@@ -90,9 +91,10 @@ def conditions_in_words(
 def _condition_texts(
     columns: Columns, k: int, conditions: list[Condition], ancestors: Sequence[Condition], cuts: CutIntervals
 ) -> list[str]:
-    """Return the conjunction of ``conditions``, all on feature ``k``, as one or two texts, each to follow its name.
+    """Return the conjunction of ``conditions``, all on feature ``k``, as texts that follow the feature's name.
 
-    ``ancestors`` are the conditions on the path before, ``cuts`` the intervals of thresholds that are shown.
+    There are at most two, such as " > 1" and " <= 3", the tightest bounds. ``ancestors`` are the conditions on the path
+    before, ``cuts`` the intervals of thresholds that are shown.
     """
     if columns.categories[k] is not None:
         return [_category_text(columns, k, conditions, ancestors)]
@@ -115,8 +117,8 @@ def _condition_texts(
 def cut_words(columns: Columns, cut: Condition, lower: float, upper: float) -> str:
     """Return the condition ``cut`` of an ordered split as text that follows the name of the feature: ``<= 3 [2, 5]``.
 
-    ``lower`` and ``upper`` are the ends of the interval of the threshold, shown in brackets. Without an interval, which
-    is the case if both are equal, the text is that of a tree. All thresholds of truth values separate "no" from "yes".
+    ``lower`` and ``upper`` are the ends of the interval of the threshold, shown in brackets. If both are equal, or the
+    feature has truth values, there is no interval, and the text is that of the split in a printed tree.
     """
     kind = columns.kind(cut.feature)
     if not lower < upper or kind == TRUTH:
@@ -155,7 +157,7 @@ def _category_text(columns: Columns, k: int, conditions: list[Condition], ancest
 
 
 def _admitted_categories(columns: Columns, k: int, conditions: Iterable[Condition]) -> int:
-    """Return the categories of nominal feature ``k``, as bits, that all ``conditions`` admit."""
+    """Return the categories of nominal feature ``k``, as bits, that all ``conditions`` on this feature admit."""
     categories = columns.categories[k]
     assert categories is not None
     admitted = (1 << len(categories)) - 1

@@ -145,7 +145,7 @@ def explained_by(values: np.ndarray, leaf_weight: np.ndarray, weight: np.ndarray
     """Approximate functions by their means in leaves; return the R² (k,) and the means (k, L, d) of each function.
 
     ``values`` (k, m, d) are k functions at m rows with ``weight`` (m,), and ``leaf_weight`` (m, L) is the weight of
-    each row in its leaf, 0 in all others. The R² of a constant function is 1.
+    each row in its leaf, 0 in all others. The R² is of squares summed over the d outputs; 1 for a constant function.
     """
     # R2 = sum over leaves of w_leaf mean_leaf^2 / sum over rows of w f^2, for f less its mean
     total_weight = leaf_weight.sum(axis=0)
@@ -164,10 +164,10 @@ def grow_summary(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Grow a least-squares tree for a function ``response`` (m, d) of the ``merged_rows`` (m,) with ``weight`` (m,).
 
-    One tree is grown from the best split of each of several features at the root. The split that lowers the sum of
-    squares most is added until there are ``max_leaves`` leaves. Returns the best of these trees, as records of its
-    nodes in preorder, dtype CODED_NODE, and the node number (m,) of the leaf of each row. Merged rows, groups of equal
-    training rows, are given by number.
+    One tree is grown from each of the 8 best splits of the root, each on another feature. The split that lowers the sum
+    of squares most is added until there are ``max_leaves`` leaves, or no split lowers it. Returns the best of these
+    trees, as records of its nodes in preorder, dtype CODED_NODE, and the node number (m,) of the leaf of each row.
+    Merged rows, groups of equal training rows, are given by number.
     """
     min_gain = MIN_RELATIVE_GAIN * float(
         (weight[:, None] * (response - np.average(response, axis=0, weights=weight)) ** 2).sum()
@@ -219,7 +219,8 @@ def _as_records(
     """Return the nodes in preorder, dtype CODED_NODE, and the preorder number (m,) of the leaf of each row.
 
     ``rows_of_node`` are the indices of the rows in each node, nodes in the order of creation, and ``split_of_node`` the
-    split and the two children of each inner node, both as `_grow_from_root` returns. ``weight`` (m,) is that of rows.
+    split and the two children of each inner node, both as `_grow_from_root` returns. ``weight`` (m,) is that of rows;
+    missing values go to the side of a split with more of it.
     """
     order, todo = [], [0]
     while todo:
@@ -295,9 +296,10 @@ def _best_splits(
 
 
 def _next_code(model: TreeModel, codes: np.ndarray, i: int) -> int:
-    """Return the smallest code that goes right of a cut after ``codes[i]``, given the codes that occur in the cell.
+    """Return the smallest code that goes right of a cut after ``codes[i]``.
 
-    Under local cuts it is the next code that occurs in the cell, otherwise the next integer.
+    Under local cuts, which depend on the cell, it is ``codes[i + 1]``, otherwise ``codes[i] + 1``. ``codes`` are the
+    distinct ones in the cell, ascending; a code is the integer by which a value is stored.
     """
     return int(codes[i + 1]) if model.split_prior.kind in (LOCAL, LOCAL_TRIVIAL) else int(codes[i]) + 1
 
@@ -305,8 +307,8 @@ def _next_code(model: TreeModel, codes: np.ndarray, i: int) -> int:
 def _along_main_axis(means: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return the coordinates (k,) of ``means`` (k, d) along their main axis, the first right singular vector.
 
-    Categories are ordered by them. Rows are weighted by ``size`` (k,). The sign of the axis is such that its largest
-    entry is positive.
+    Categories are ordered by them. Rows are weighted by ``size`` (k,), and not centred here. The sign of the axis is
+    such that its largest entry is positive. With d = 1 the coordinates are ``means`` itself.
     """
     if means.shape[1] == 1:
         return means[:, 0]

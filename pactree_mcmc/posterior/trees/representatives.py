@@ -180,9 +180,9 @@ def _mean_silhouette(distance: np.ndarray, cluster_of_point: np.ndarray, k: int)
 def describe_cluster(post: DrawnTrees, is_member: np.ndarray) -> list[str]:
     """Return lines of text on the splits that the trees of a cluster have more or less often than all other trees.
 
-    ``is_member`` (n_distinct_trees,) is True for trees of the cluster. The first line is the root feature that is more
-    frequent by a quarter or more, if there is one. Then follow at most three splits whose frequencies differ most, by
-    at least a quarter.
+    ``is_member`` (n_distinct_trees,) is True for trees of the cluster. The first line is the root feature, or "no
+    split", that is more frequent in the cluster by 0.25 or more, if there is one. Then follow at most three splits
+    whose frequencies, fractions of draws, differ most, by at least 0.25.
     """
     weight = post.weight_of_tree
     groups = np.array([np.where(is_member, weight, 0.0), np.where(is_member, 0.0, weight)])

@@ -178,7 +178,7 @@ def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
 def indices_by_probability(probability: np.ndarray, min_probability: float, first_index: int) -> np.ndarray:
     """Return the indices >= ``first_index`` with a positive ``probability`` (n,) of at least ``min_probability``.
 
-    The index of the largest probability comes first. With ``first_index`` 1, cell 0, which is all rows, is left out.
+    They are in descending order of probability. With ``first_index`` 1, cell 0, which is all rows, is left out.
     """
     is_listed = (probability >= min_probability) & (probability > 0.0)
     numbers = first_index + np.flatnonzero(is_listed[first_index:])
@@ -186,7 +186,7 @@ def indices_by_probability(probability: np.ndarray, min_probability: float, firs
 
 
 def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
-    """Return the key of each split: the hashes of its two cells, two integers each, in ascending order.
+    """Return the key of each split, four integers: the hashes of its two cells, the smaller hash first.
 
     ``sides`` (m, 2, 2) are these hashes. Equal splits in posteriors of one model have equal keys.
     """
