@@ -28,7 +28,10 @@ LENGTH_ARGUMENTS = ("tune", "thin", "proposals")
 
 
 def advice_lines(post: DrawnTrees, diagnostics: Diagnostics, levels: int) -> list[str]:
-    """Return sentences of advice on a run of ``levels`` inverse temperatures that fails, the most helpful first."""
+    """Return sentences of advice on a run of ``levels`` inverse temperatures that fails, the most helpful first.
+
+    ``diagnostics`` are those of the draws ``post``, with at least one quantity that fails.
+    """
     worst = np.argsort(-diagnostics.times_longer, kind="stable")[:MAX_LISTED_PER_KIND]
     disagree = post.n_chains > 1 and chains_disagree(diagnostics.traces(worst, post.tree_of_draw))
     has_trend = chains_have_trend(diagnostics.by_tree[: len(SCALARS)][:, post.tree_of_draw])
@@ -76,7 +79,10 @@ def _remedy(is_adaptive: bool, levels: int) -> str:
 
 
 def _resume_call(post: DrawnTrees, factor: float) -> str:
-    """Return a call of `resume` for ``factor`` times as many draws, "" if ``factor`` > 1.5 or this is impossible."""
+    """Return the text of a `resume` call that makes the run ``factor`` times as long.
+
+    "" if ``factor`` > 1.5, or the run cannot be resumed.
+    """
     if factor > MAX_RESUME_FACTOR or post.course is None:
         return ""
     n_further = math.ceil((math.ceil(10.0 * factor) / 10.0 - 1.0) * post.n_draws - 1e-9)

@@ -226,10 +226,10 @@ class AnswersAboutChains(DrawnTrees):
         return self._sample(model, **(defaults | options))
 
     def _start_trees(self, model: TreeModel, n_chains: int) -> Any:
-        """Return trees at which ``n_chains`` chains of a run on ``model`` can start, for `update`.
+        """Return a list of trees at which ``n_chains`` chains of a run on ``model`` can start, for `update`.
 
-        They are the last drawn trees of the chains of this posterior that the model allows, or the option "dispersed"
-        of `sample` if it allows none of the last 10 trees of any chain, or feature weights are drawn.
+        They are the last drawn trees of the chains of this posterior that the model allows, in turn. Return the option
+        "dispersed" of `sample` if it allows none of the last 10 trees of any chain, or feature weights are drawn.
         """
         last_trees = self.tree_of_draw[:, ::-1][:, :MAX_START_CANDIDATES]
         start_of_tree: dict[int, Tree | None] = {}

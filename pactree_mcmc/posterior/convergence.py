@@ -66,7 +66,7 @@ SINGLE_TEAM_REMARK = (
 
 
 def warn_if_unconverged(post: DrawnTrees, *, max_points: int = MAX_POINTS, levels: int = 1) -> None:
-    """Give one ConvergenceWarning with the lines of `short_diagnosis`, which says what the arguments are, if any."""
+    """Give one ConvergenceWarning with the lines of `short_diagnosis`, if there are any. The arguments are the same."""
     lines = short_diagnosis(post, max_points, levels=levels)
     if lines:
         warn("\n  ".join(lines), ConvergenceWarning)
@@ -78,8 +78,9 @@ def short_diagnosis(
     """Return the criteria of `check_convergence` that fail in at most five lines; an empty list if none fails.
 
     The lines are the verdict, the worst quantity of each kind, the log evidences of the teams of chains if these
-    differ, the advice for a run of ``levels`` inverse temperatures (1: not tempered), and where to read on. If
-    ``diagnostics`` are None they are computed, with predictions at up to ``max_points`` training rows.
+    differ, the advice for a run of ``levels`` inverse temperatures (1: not tempered), and where to read on; with too
+    few draws one line that says so. If ``diagnostics`` are None they are computed, with predictions at up to
+    ``max_points`` training rows.
     """
     if _has_too_few_draws(post):
         return [_too_few_draws_line(post)]
@@ -94,7 +95,10 @@ def short_diagnosis(
 
 
 def worst_quantity_phrase(post: DrawnTrees) -> str:
-    """Return a phrase on the worst quantity that fails the criteria, without advice; an empty text if none fails."""
+    """Return a phrase on the worst quantity that fails the criteria, without advice; an empty text if none fails.
+
+    With too few draws the phrase says so. If only the log evidences of teams of chains differ, it is on these.
+    """
     if _has_too_few_draws(post):
         return _too_few_draws_line(post).partition(";")[0]
     diagnostics = _compute_diagnostics(post, MAX_POINTS)
@@ -167,7 +171,7 @@ def _evidence_disagreement(post: DrawnTrees) -> list[str]:
 
 
 def _has_too_few_draws(post: DrawnTrees) -> bool:
-    """Return True if there are too few draws to judge convergence, in all or per chain."""
+    """Return True if there are too few draws to judge convergence, below 100 in all or below 4 per chain."""
     return post.tree_of_draw.size < MIN_DRAWS_TO_JUDGE or post.n_draws < MIN_DRAWS_PER_CHAIN
 
 
@@ -283,7 +287,10 @@ def _join_diagnostics(
 
 
 def _scalars_by_tree(post: DrawnTrees) -> np.ndarray:
-    """Return log posterior in the unit of `_without_rounding_noise`, leaves and depth, (3, n_distinct_trees)."""
+    """Return log posterior, number of leaves and depth of each distinct tree, (3, n_distinct_trees).
+
+    The log posterior is an integer multiple of the step of `_without_rounding_noise`, not in nats.
+    """
     log_posterior = _without_rounding_noise((post.log_prior_of_tree + post.log_score_of_tree)[None])
     return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
 
@@ -314,8 +321,8 @@ def has_converged(post: DrawnTrees) -> bool:
 def feature_weights(post: DrawnTrees) -> dict[str, np.ndarray]:
     """Return by name the traces (chains, draws) of drawn feature weights, and of their concentration if it is drawn.
 
-    The weights are those of features that some chain has in more than 0.02 of its trees. The dictionary is empty if
-    feature weights are not drawn.
+    Names are "concentration" and "weight of feature 'x0'". The weights are those of features that some chain has in
+    more than 0.02 of its trees. The dictionary is empty if feature weights are not drawn.
     """
     prior, weights, concentration = post.model.split_prior.drawn_weights, post.feature_weights, post.concentration
     if prior is None or weights is None or concentration is None:
@@ -370,7 +377,7 @@ def distance_quantities(post: DrawnTrees) -> Quantities:
 def _without_rounding_noise(values: np.ndarray) -> np.ndarray:
     """Return ``values`` rounded to multiples of a small step, in units of the step, so that rounding breaks no ties.
 
-    The step is about 1e-9 of the range of the finite values.
+    The step is about 1e-9 of the range of all finite values of the array. If all are 0 they are returned unchanged.
     """
     finite = values[np.isfinite(values)]
     step = 1e-9 * np.ptp(finite) + 1e-14 * np.abs(finite).max() if len(finite) else 0.0

@@ -198,7 +198,7 @@ class DrawnTrees:
 
     @property
     def log_score(self) -> np.ndarray:
-        """Log score of the tree of each draw, nats (chains, draws)."""
+        """Log score, the log marginal likelihood, of the tree of each draw, nats (chains, draws)."""
         return self.log_score_of_tree[self.tree_of_draw]
 
     @property
@@ -282,7 +282,7 @@ def draws_of(posterior: DrawnTrees) -> Draws:
 
 
 def code_trees(model: TreeModel, trees: Sequence[Tree]) -> tuple[CodedTrees, np.ndarray]:
-    """Return trees in coded form, and the statistics (n_nodes, s) of the training rows in each of their nodes.
+    """Return trees in coded form, and the leaf model's statistics (n_nodes, s) of the training rows in each node.
 
     In coded form a threshold is the largest integer code, of the values of its feature in the model, that goes left.
     """

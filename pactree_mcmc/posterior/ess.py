@@ -165,7 +165,10 @@ def explained_by_chance(
 
 
 def split_chains(values: np.ndarray) -> np.ndarray:
-    """Return chains cut in two (quantities, 2 * chains, draws // 2): all first halves, then all second halves."""
+    """Return chains cut in two (quantities, 2 * chains, draws // 2): all first halves, then all second halves.
+
+    ``values`` has shape (quantities, chains, draws). The middle draw of an odd number is dropped.
+    """
     half = values.shape[2] // 2
     return np.concatenate([values[:, :, :half], values[:, :, -half:]], axis=1)
 
@@ -173,8 +176,8 @@ def split_chains(values: np.ndarray) -> np.ndarray:
 def normal_scores(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the normal scores of the draws of each quantity, and those of the distances of draws from their median.
 
-    A normal score is the normal quantile of the average rank. Both arrays have the shape of ``values``, whose first
-    axis counts quantities.
+    A normal score is the normal quantile of the average rank, among the draws of all chains. Both arrays have the shape
+    of ``values``, whose first axis counts quantities.
     """
     flat = values.reshape(len(values), -1)
     bulk, folded = np.empty(flat.shape), np.empty(flat.shape)
@@ -198,7 +201,7 @@ def _twice_ranks(count: np.ndarray) -> np.ndarray:
 def _rhat(scores: np.ndarray) -> np.ndarray:
     """Return the R-hat (quantities,) of chains of ``scores`` (quantities, chains, draws), without splitting or ranking.
 
-    NaN for a constant.
+    NaN for a constant; infinite if each chain is constant and not all are equal.
     """
     n_draws = scores.shape[2]
     within = scores.var(axis=2, ddof=1).mean(axis=1)
@@ -229,8 +232,9 @@ def ess_of_chains(scores: np.ndarray) -> np.ndarray:
 def ess_from_autocovariances(autocovariance: np.ndarray, between: np.ndarray, n_chains: int) -> np.ndarray:
     """Return the effective sample size (quantities,) from autocovariances, by Geyer's initial monotone sequence.
 
-    ``autocovariance`` (quantities, draws) has the mean over chains at each lag, ``between`` (quantities,) is the
-    variance of the means of chains, and ``n_chains`` the number of chains.
+    ``autocovariance`` (quantities, draws) has the mean over chains at each lag, of sums divided by the number of draws,
+    ``between`` (quantities,) is the variance of the means of chains, and ``n_chains`` the number of chains. The size
+    counts all N draws, and is at most N log10 N.
     """
     n_draws = autocovariance.shape[1]
     # autocorrelation at lag t: 1 - (W - autocovariance_t) / V with V = (n - 1) W / n + B (Vehtari et al., equation 10)

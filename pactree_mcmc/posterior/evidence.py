@@ -234,10 +234,10 @@ def _warn_of_unknown_error(n_draws: int, reason: str, factor: float) -> None:
 
 
 def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
-    """Return the log ratio of the normalisers of two distributions, from equal numbers of draws (Bennett 1976).
+    """Return the log of the normaliser of a first distribution over that of a second (Bennett 1976), nats.
 
-    Both arguments (n,) are log densities of the first distribution relative to the second: ``high`` at draws of the
-    first, ``low`` at draws of the second.
+    Both arguments (n,) are log densities of the first distribution relative to the second, not normalised: ``high`` at
+    n draws of the first, ``low`` at n draws of the second.
     """
     bracket = min(high.min(), low.min()), max(high.max(), low.max())
     if bracket[0] == bracket[1]:
@@ -253,7 +253,7 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
     A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
     weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.
     ``evidences`` (teams, 2) has the log evidence of each team, and its standard error or NaN. If one of these is NaN
-    the standard error returned is None.
+    the mean is unweighted, and the standard error returned is None.
     """
     values, errors = evidences.T
     if len(values) == 1:
@@ -277,7 +277,8 @@ def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
 def evidence_difference_lines(evidences: np.ndarray | None) -> list[str]:
     """Return a line of a warning if the log evidences of two teams differ by more than their errors explain, else [].
 
-    ``evidences`` (teams, 2) has the log evidence of each team, nats, and its standard error; None if not estimated.
+    The limit is 4 standard errors of the difference, at least 0.1. ``evidences`` (teams, 2) has the log evidence of
+    each team, nats, and its standard error; None if not estimated.
     """
     if evidences is None or len(evidences) < 2 or not np.isfinite(evidences).all():
         return []

@@ -52,7 +52,10 @@ class Reweighting(NamedTuple):
 
 
 def data_difference(first_model: TreeModel, second_model: TreeModel) -> str:
-    """Return the name of some data, other than X, in which two models differ, such as "y"; "" if there are none."""
+    """Return the name of the first data other than X in which two models differ; "" if there are none.
+
+    It is "their classes", "y", "sample_weight" or "the rows that count".
+    """
     parts = (
         ("their classes", first_model.classes_, second_model.classes_),
         ("y", first_model.target.values, second_model.target.values),
@@ -126,6 +129,7 @@ def _score_trees(
 ) -> tuple[CodedTrees, np.ndarray, np.ndarray]:
     """Return some trees in the codes of ``model``, the statistics of their nodes, and their log scores (m,) under it.
 
+    A log score is a log marginal likelihood, nats, and the statistics are those of the training rows in a node.
     ``trees`` are the distinct trees of ``post``, and ``numbers`` (m,) say which to return. If both models have the same
     leaf and codes, the arrays of ``post`` are reused, which is three times as fast.
     """
@@ -186,7 +190,10 @@ def _summarise_weights(log_weight: np.ndarray) -> Reweighting:
 
 
 def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
-    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times."""
+    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times.
+
+    Probabilities are divided by their sum.
+    """
     ends = np.cumsum(probability)
     places = (np.arange(n) + rng.random()) / n * ends[-1]
     return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
@@ -239,7 +246,8 @@ def restriction_of(
 ) -> Restriction:
     """Return the draws that satisfy the constraints, and the probability of these; see `Posterior.restrict`.
 
-    If ``independent``, the draws are independent, so that each counts as one effective draw.
+    If ``independent``, the draws are independent, so that each counts as one effective draw. Raise a ValueError if
+    fewer than ``min_ess`` effective draws satisfy the constraints.
     """
     min_ess = check_number("min_ess", min_ess, "a number of draws >= 1", 1.0)
     signs, groups = read_monotone(post, monotone), read_interaction_groups(post, interactions)
@@ -394,7 +402,10 @@ def regions_of(post: DrawnTrees, t: int, features: np.ndarray) -> LeafRegions:
 
 
 def _regions_overlap(regions: LeafRegions, j: int) -> np.ndarray:
-    """Return a (m, m) bool array: True if the regions of two leaves have a value of feature ``j`` in common."""
+    """Return a (m, m) bool array: True if the regions of two leaves have a value of feature ``j`` in common.
+
+    A missing value counts as a value. ``j`` is a column of ``regions``.
+    """
     low, high, has_values, has_missing, categories = (column[:, j] for column in regions[1:])
     overlap = has_values[:, None] & has_values & (np.maximum(low[:, None], low) < np.minimum(high[:, None], high))
     return (overlap | (has_missing[:, None] & has_missing)) & ((categories[:, None] & categories) != 0)

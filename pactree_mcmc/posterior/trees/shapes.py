@@ -150,8 +150,9 @@ def shapes_of(post: DrawnTrees, max_shapes: int, coverage: float) -> Shapes:
 def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     """Number the shapes of the distinct trees: which features they split on, and where in the tree.
 
-    The left side of a split of categories is taken to be the one with the first category of the cell, so that a split
-    with its sides exchanged has the same shape. Nodes are numbered over all trees.
+    A split of missing from known values is not the same as one at a threshold. The left side of a split of categories
+    is taken to be the one with the first category of the cell, so that a split with its sides exchanged has the same
+    shape. Nodes are numbered over all trees.
     """
     trees, columns = post.distinct_trees, post.model.columns
     feature, categories = trees.feature.tolist(), trees.categories.tolist()
@@ -286,7 +287,7 @@ def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float
 def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) -> tuple[float, float, float]:
     """Return the lower end of the central interval of ``values`` (m,), their median, and the upper end of the interval.
 
-    Each value has ``weight`` (m,); the interval has weight ``coverage`` of the total.
+    Each value has ``weight`` (m,); the interval has weight ``coverage`` of the total. All three are among ``values``.
     """
     order = np.argsort(values)
     below = np.cumsum(weight[order])
