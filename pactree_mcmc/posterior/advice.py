@@ -90,7 +90,7 @@ def _resume_call(post: DrawnTrees, factor: float) -> str:
 
 
 def _longer_run_phrase(post: DrawnTrees, is_adaptive: bool, factor: float) -> str:
-    """Return a phrase that asks for ``factor`` times as many draws, or steps if the run is adaptive."""
+    """Return a phrase that asks for ``factor`` times as many draws per chain, or steps if ``is_adaptive``."""
     noun, n_made = ("steps", post.course.steps) if is_adaptive and post.course else ("draws", post.n_draws)
     if factor > 1000.0:
         return f"more than 1000 times as many {noun}"

@@ -45,7 +45,7 @@ DIMS_BY_VARIABLE = {name: [dim] for dim, names in VARIABLES_BY_DIM.items() for n
 
 
 def load_arviz() -> Any:
-    """Import ArviZ without the notice that its last 0.x release prints."""
+    """Return the module ArviZ, imported without the notice that its last 0.x release prints."""
     require_package("arviz", "to_arviz")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -170,8 +170,8 @@ def _dataset(
 ) -> Any:
     """Return the xarray dataset of a group with ``variables`` by name, and ``coords``, the labels by dimension.
 
-    ``dims`` has the names of the dimensions behind chain and draw. Other dimensions get a name from the variable, as in
-    ArviZ.
+    The first dimensions are chain and draw, except in a ``group`` whose name ends in "_data". ``dims`` has the names of
+    those behind them. Other dimensions get a name from the variable, as in ArviZ.
     """
     import xarray as xr
 
@@ -264,8 +264,9 @@ def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> di
 def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
     """Draw a new y of every training row from each draw.
 
-    Returns the name of the variable, the new values (chains, draws, n) and the observed ones (n,). The name is "y", or
-    "class_number" if class labels are not numbers; then values are positions among the sorted classes.
+    Returns the name of the variable, the new values (chains, draws, n) and the observed ones (n,), with one more axis
+    if y has columns. The name is "y", or "class_number" if class labels are not numbers; then values are positions
+    among the sorted classes.
     """
     model = posterior.model
     refuse_loss(model)

@@ -89,7 +89,8 @@ def reweight_draws(post: PosteriorOfDraws, model: TreeModel, least_ess: float, r
     """Resample the draws of ``post`` by importance weights into draws of another model's posterior.
 
     Implementation of `SampledPosterior.reweight`. The weight of a draw of tree T is p'(T) p'(y | T) / (p(T) p(y | T)),
-    with p' under ``model``.
+    with p' under ``model``. Raise a ValueError if the effective number of draws is below ``least_ess``. The result has
+    one chain.
     """
     check_number("least_ess", least_ess, "a number >= 1", 1.0)
     generator = read_generator(rng)
@@ -244,10 +245,10 @@ class LeafRegions(NamedTuple):
 def restriction_of(
     post: DrawnTrees, monotone: Any, interactions: Any, min_ess: float, *, independent: bool
 ) -> Restriction:
-    """Return the draws that satisfy the constraints, and the probability of these; see `Posterior.restrict`.
+    """Return the draws whose trees satisfy ``monotone`` and ``interactions``, and the probability of these constraints.
 
-    If ``independent``, the draws are independent, so that each counts as one effective draw. Raise a ValueError if
-    fewer than ``min_ess`` effective draws satisfy the constraints.
+    See `Posterior.restrict`. If ``independent``, the draws are independent, so that each counts as one effective draw.
+    Raise a ValueError if fewer than ``min_ess`` effective draws satisfy the constraints.
     """
     min_ess = check_number("min_ess", min_ess, "a number of draws >= 1", 1.0)
     signs, groups = read_monotone(post, monotone), read_interaction_groups(post, interactions)

@@ -98,6 +98,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     @property
     def _stats_by_place(self) -> np.ndarray:
+        """Statistics (n_nodes, n_stats) of the training rows in each node of the distinct trees."""
         return self.node_stats
 
     def _values(self, X: np.ndarray) -> np.ndarray:
@@ -113,7 +114,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return out
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
-        """Yield blocks of rows, and the leaves that they reach in the trees, weighted by fractions of the draws."""
+        """Yield blocks of rows as slices, and the leaves that they reach, weighted by the trees' fractions of draws."""
         drawn_trees = np.flatnonzero(self.weight_of_tree)
         weight, step = self.weight_of_tree[drawn_trees], max(MAX_LEAVES_PER_BLOCK // len(drawn_trees), 1)
         for start in range(0, len(X), step):
@@ -122,7 +123,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
             yield slice(start, start + step), Mixture(node.ravel(), np.tile(weight, len(node)), first)
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
-        """Return the posterior itself, and the numbers (n,) of the trees of ``n`` of its draws, chosen at random."""
+        """Return the posterior itself, and the tree numbers (n,) of ``n`` of its draws, random with replacement."""
         return self, rng.choice(self.tree_of_draw.ravel(), size=n)
 
     def _as_draws(self, draws: int, rng: Seed) -> SampledPosterior:
@@ -133,10 +134,14 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self
 
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
+        """Return the standard deviation over draws of the predictions at rows X: (n, d), or (n,) for a single mean."""
         return std_over_trees(self, X, lambda: self.node_values)
 
     def _values_se(self, X: np.ndarray) -> np.ndarray:
-        """Return the Monte-Carlo standard error (n, d) of the mean prediction at rows X, from the spread of chains."""
+        """Return the Monte-Carlo standard error (n, d) of the mean prediction at rows X, from the spread of chains.
+
+        NaN for a single chain.
+        """
         by_chain = np.zeros((self.n_chains, len(X), self.node_values.shape[1]))
         for out, trees in zip(by_chain, self.tree_of_draw, strict=True):
             weight = np.bincount(trees, minlength=self.n_distinct_trees) / self.n_draws
@@ -160,6 +165,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return np.bincount(self.depth_of_tree, weights=self.weight_of_tree)
 
     def _feature_inclusion(self) -> np.ndarray:
+        """Return the fraction (p,) of the draws whose tree splits on each feature at least once."""
         return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:

@@ -294,7 +294,8 @@ def _extend_path_into(
     Row ``level - 1`` has the path to its parent, whose split on feature ``k`` is the new condition. A path has
     ``count`` different features, listed in ``feature``; ``present`` is o, 1 if the data row meets all conditions on the
     feature, else 0, and ``absent`` is z, the product of the fractions of training rows. ``is_met`` is True if the data
-    row meets the new condition; ``fraction`` is its fraction of the training rows.
+    row meets the new condition; ``fraction`` is that of the parent's training rows that do. A new condition on a
+    feature already on the path changes the o and z of this feature.
     """
     n, place = count[level - 1], -1
     for j in range(n):
@@ -343,7 +344,10 @@ def _integrate_into(
 def interactions_of(
     posterior: AnyPosterior, min_probability: float, max_pairs: int, coverage: float, draws: int, rng: Seed
 ) -> pd.DataFrame:
-    """Return the table of the pairs of features that interact; see `Posterior.interactions`."""
+    """Return the table of pairs of features that interact with probability >= ``min_probability``, by probability.
+
+    At most ``max_pairs`` are listed. See `Posterior.interactions`.
+    """
     import pandas as pd
 
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
@@ -396,8 +400,8 @@ def _interaction_strengths(
     """Return strength and H, (m, 200) each, of the interaction of the features in each of ``pairs`` (m, 2).
 
     The second axis are draws of a tree and its leaf values. The strength is sd(I_jk), in units of the prediction, and H
-    is sd(I_jk) / sd(F_jk). F_jk is the partial dependence of the prediction on both features, centred over training
-    rows, and I_jk = F_jk - F_j - F_k.
+    is sd(I_jk) / sd(F_jk), or 0 if that is 0 / 0. F_jk is the partial dependence of the prediction on both features,
+    centred over up to 40 training rows, and I_jk = F_jk - F_j - F_k.
     """
     tree_draws = draw_leaf_values(post, trees_of_spaced_draws(post, N_STRENGTH_DRAWS), rng)
     value, points = tree_draws.value, training_points(post.model, N_DEPENDENCE_POINTS)[1]

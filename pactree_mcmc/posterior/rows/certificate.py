@@ -106,9 +106,10 @@ class Losses(NamedTuple):
 
 
 def certify(post: AnyPosterior, delta: float) -> Certificate:
-    """Return PAC-Bayes bounds on the risks of a drawn tree and of ``predict``, from the training rows that count (S).
+    """Return PAC-Bayes bounds on the risks of a drawn tree and of ``predict``, from the training rows.
 
-    All hold with probability 1 - ``delta``. Implementation of `Posterior.certificate`.
+    Only rows that enter the marginal likelihood of a tree count. All bounds hold with probability 1 - ``delta``.
+    Implementation of `Posterior.certificate`.
     """
     delta = check_delta(delta)
     check_prior_of_certificate(post.model)
@@ -130,7 +131,7 @@ def certify(post: AnyPosterior, delta: float) -> Certificate:
 
 
 def empirical_losses(post: AnyPosterior) -> Losses:
-    """Return the empirical risk of a drawn tree and the tandem loss on the counted rows, S, exact for the posterior."""
+    """Return the empirical risk of a drawn tree and the tandem loss on the rows that enter the marginal likelihood."""
     merged, n_classes = post.model.units, post.model.target.n_classes
     # merged rows of S, by their codes; the values of a code go to the side of the row in every split on boxes
     counted = np.flatnonzero(merged.label >= n_classes)
@@ -209,7 +210,10 @@ def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> Holdout
 
 
 def _read_held_out_rows(post: AnyPosterior, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Check the arguments ``X`` and ``y``, and return the rows as floats (n, p), and the labels (n,)."""
+    """Check the arguments ``X`` and ``y``, and return the rows as floats (n, p), and the labels (n,) as given.
+
+    A category becomes its number.
+    """
     labels, numbers = read_labels(y, X), post.model.columns.numbers(X)
     n = len(numbers)
     if labels.shape != (n,) or n == 0:
@@ -336,7 +340,7 @@ def _predicted_classes(tree: Tree, numbers: np.ndarray) -> np.ndarray:
 
 
 def _bound_of_best_tree(is_error: np.ndarray, prior: np.ndarray, delta: float) -> tuple[Bound, int]:
-    """Return the smallest bound on the risk of a single tree, and the number of that tree.
+    """Return the smallest bound on the risk of a single tree, by binomial tail inversion, and the number of that tree.
 
     ``is_error`` (n_trees, n) is 1 if a tree errs at a row. The bound of tree t may fail with probability ``prior[t] *
     delta``, with ``prior`` (n_trees,) of sum 1, so all bounds hold simultaneously.

@@ -30,7 +30,7 @@ Vehtari et al. (2021) recommend as many.
 
 
 def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
-    """Return the leave-one-out log density (chains, draws, m), nats, of the rows that enter the score of a tree.
+    """Return the leave-one-out log density (chains, draws, m), nats, of the rows in the marginal likelihood of a tree.
 
     The density of a row is that given all other rows and the tree of the draw, as `log_densities` returns it, times
     noise, which the Pareto fit of ``arviz.loo`` needs. The noise can be large, but does not change the leave-one-out
@@ -44,8 +44,8 @@ def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
 def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
     """Return log density and log influence, (chains, draws, m) each, of m rows, each given all others and the tree.
 
-    The rows are those that enter the score of a tree. Both numbers are in nats. The influence is the density of the row
-    given all rows and the tree, divided by that given all others.
+    The rows are those that enter the score of a tree, its marginal likelihood. Both numbers are in nats. The influence
+    is the density of the row given all rows and the tree, divided by that given all others.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _densities_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> np.ndarray:
-    """Return log density and log influence (2, n_trees, m), nats, of each of the m rows that enter the score.
+    """Return log density and log influence (2, n_trees, m), nats, of the m rows that enter the marginal likelihood.
 
     They are given all other rows and each of the distinct trees numbered ``trees`` (n_trees,); see `log_densities`.
     """
@@ -153,7 +153,8 @@ class LeftOutDensities(NamedTuple):
 def rows_left_out(posterior: DrawnTrees, power: float, max_rows: int) -> LeftOutDensities:
     """Leave out up to ``max_rows`` training rows, evenly spaced, one by one, and return their densities.
 
-    The likelihood of the model is raised to ``power``: its weights are ``power`` times the weights of the rows.
+    The first axis of the result has all draws, chain after chain. The likelihood of the model is raised to ``power``:
+    its weights are ``power`` times the weights of the rows.
     """
     model, tree_of_draw = posterior.model, posterior.tree_of_draw.ravel()
     target, row_stats = model.target, model.leaf.row_stats(model.target)

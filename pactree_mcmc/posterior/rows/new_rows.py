@@ -339,7 +339,7 @@ def novelty_of(model: TreeModel, X: Any) -> pd.DataFrame:
 
 
 def _unseen_categories(name: str, entries: Any, codes: np.ndarray) -> list[tuple[int, str]]:
-    """Return (row, reason) for each row whose category is not in the training rows.
+    """Return (row, reason) for each row whose category is missing or not in the training rows.
 
     ``entries`` (n,) are the values of column ``name``, ``codes`` (n,) the numbers of their categories, negative for a
     category that is not in the training rows and for a missing value.

@@ -252,7 +252,8 @@ def draw_new_y(
 def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.ndarray:
     """Return the ends (n, 2) or (n, d, 2) of credible intervals of E(y | x) at rows of X, or of class probabilities.
 
-    Implementation of `Posterior.credible_interval`.
+    Their posterior probability is ``coverage``, equal tails. Without a closed form the ends are quantiles of 2,000
+    draws. Implementation of `Posterior.credible_interval`.
     """
     fractions = central_fractions(coverage)
     refuse_no_expectation(post.model)
@@ -269,7 +270,8 @@ def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.n
     """Return the ends (l, d, 2) of credible intervals of the expectation in l leaves that m trees have in common.
 
     ``nodes`` (m, l) are these leaves in each tree, numbered over all trees, and ``weight`` (m,) are the weights of the
-    trees in the mixture. An expectation without a posterior in closed form is drawn, as in `credible_interval`.
+    trees in the mixture, whose quantiles leave out (1 - ``coverage``) / 2 at each end. An expectation without a
+    posterior in closed form is drawn, as in `credible_interval`.
     """
     (n_trees, n_leaves), fractions, model = nodes.shape, central_fractions(coverage), post.model
     if not model.leaf.has_closed_expectation:
@@ -370,7 +372,7 @@ def draw_predictions(
 def trees_of_spaced_draws(post: DrawnTrees, draws: int) -> np.ndarray:
     """Return the numbers (draws,) of the distinct trees of ``draws`` evenly spaced draws, chain after chain.
 
-    Each draw is taken once if the posterior has exactly ``draws`` draws.
+    Each draw is taken once if the posterior has exactly ``draws`` draws; some are repeated if it has fewer.
     """
     trees = post.tree_of_draw.ravel()
     return trees[np.arange(draws) * len(trees) // draws]

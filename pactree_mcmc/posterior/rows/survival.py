@@ -149,7 +149,7 @@ class KaplanMeier(NamedTuple):
 def kaplan_meier(time: np.ndarray, event: np.ndarray, coverage: float) -> KaplanMeier:
     """Return the Kaplan-Meier curve of rows with times (n,) and ``event`` (n,), True if not censored.
 
-    The confidence intervals, pointwise, are by Greenwood's formula for log(-log S).
+    The confidence intervals, pointwise with this ``coverage``, are by Greenwood's formula for log(-log S).
     """
     times, place = np.unique(time, return_inverse=True)
     n_events, n_leaving = np.bincount(place, event, len(times)), np.bincount(place, minlength=len(times))
@@ -254,7 +254,7 @@ def _read_times(times: Any) -> np.ndarray:
 def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> tuple[np.ndarray, list[str]]:
     """Divide rows into groups of about equal size by predicted mean time; return group numbers (n,) and group names.
 
-    Rows with equal predictions are in the same group.
+    Group 0 has the shortest times. Rows with equal predictions are in the same group, so there may be fewer groups.
     """
     values, place = np.unique(post._values(numbers)[:, 0], return_inverse=True)
     size = np.bincount(place)

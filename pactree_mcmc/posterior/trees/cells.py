@@ -114,7 +114,7 @@ def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) 
 
 
 def identifying_rows(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the merged rows that identify cells: return their numbers (m,), evenly spaced, and keys (m, 2) uint64.
+    """Choose at most ``max_rows`` merged rows, evenly spaced, to identify cells: return numbers (m,) and keys (m, 2).
 
     A merged row is a group of equal training rows. A key has 126 random bits, from which the hash of a cell is
     computed. It is the same in every posterior of the model.

@@ -249,7 +249,7 @@ def _sibling_sort_keys(parent: np.ndarray, paths: list[list[Condition]]) -> np.n
 
 
 def _nodes_in_preorder(parent: np.ndarray, sort_key: np.ndarray) -> np.ndarray:
-    """Return the nodes (m,) in preorder; siblings are ordered by the sort key ``sort_key`` (m,)."""
+    """Return the node numbers (m,) in preorder, given the ``parent`` (m,) of each; siblings ascend in ``sort_key``."""
     order, todo = [], [0]
     while todo:
         node = todo.pop()

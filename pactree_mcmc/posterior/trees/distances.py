@@ -332,9 +332,9 @@ def vector_autocovariances(
 ) -> np.ndarray:
     """Return autocovariances (draws,) by lag of the 0/1 vectors of cells of the draws, summed over cells.
 
-    Means over chains. ``halves`` (chains, draws) are numbers of trees, ``mean`` (chains, n_cells) the frequencies of
-    the cells, and ``between`` the variance between chains summed over cells. Zeros behind the lag at which Geyer's sum
-    of a pair of autocorrelations is not positive.
+    Means over chains. ``offset`` and ``member`` are fields of `Cells`, ``halves`` (chains, draws) numbers of trees,
+    ``mean`` (chains, n_cells) the frequencies of the cells, and ``between`` the variance between chains summed over
+    cells. Zeros behind the lag at which Geyer's sum of a pair of autocorrelations is not positive.
     """
     chains, n = halves.shape
     out = np.zeros(n)

@@ -209,7 +209,8 @@ def _table_of_splits(
 ) -> pd.DataFrame:
     """Return the table ``Shape.splits``, cut and interval of each split, of m trees of a shape with ``weight`` (m,).
 
-    ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order.
+    ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order. The weights sum to 1,
+    and ``coverage`` of them is in an interval.
     """
     import pandas as pd
 
@@ -247,7 +248,7 @@ def _table_of_leaves(
     """Return the table ``Shape.leaves``, predictions with intervals, of m trees of one shape with ``weight`` (m,).
 
     ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order, and ``best``
-    (n_nodes,) those of the most probable one.
+    (n_nodes,) those of the most probable one. Intervals have probability ``coverage``.
     """
     import pandas as pd
 
@@ -277,7 +278,8 @@ def _table_of_leaves(
 def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
     """Return the central intervals (l, d, 2), over m trees, of the predictions ``values`` (m, l, d) of l leaves.
 
-    Trees have ``weight`` (m,). This is for leaf models without a posterior of the expectation.
+    Trees have ``weight`` (m,), and ``coverage`` of it is in the interval. This is for leaf models without a posterior
+    of the expectation.
     """
     m, n_leaves, d = values.shape
     ends = [weighted_quantiles(column, weight, coverage)[::2] for column in values.reshape(m, -1).T]
