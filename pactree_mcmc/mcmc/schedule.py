@@ -196,10 +196,10 @@ class Schedule:
     def _next_thin(self, confirms: bool) -> int:
         """Return the number of steps between two draws of the next stretch, 0 if there is none or no room for one.
 
-        If ``confirms`` is True, the next stretch only confirms good draws, and is as long as the present one. Otherwise
-        it replaces bad draws, and is longer, or equal if there is no room. After 0 the present stretch is extended. If
-        only the time is too short for a stretch, reduce the largest number of steps so that it excludes the stretch.
-        Then ``steps=`` repeats the run.
+        If ``confirms`` is True, the next stretch only confirms good draws, and has the thinning of the present one.
+        Otherwise it replaces bad draws, and has that of `thin_of_stretch`, or the present one if there is no room.
+        After 0 the present stretch is extended. If only the time is too short for a stretch, reduce the largest number
+        of steps so that it excludes the stretch. Then ``steps=`` repeats the run.
         """
         thin, number = self.plan.thin, self.length.stretch + 1
         if number == MAX_STRETCHES and not confirms:

@@ -97,7 +97,8 @@ def add_to_tree(model: Any, state: Any, rows: Any, start: int, stop: int) -> flo
 
 @jit
 def add_to_all_trees(chains: Any, rows: Any, start: int, stop: int, stage: int, gain: np.ndarray) -> None:
-    """Add ``rows[start:stop]`` to the trees of all chains, and write the increase of each log score, nats, to ``gain``.
+    """Add ``rows[start:stop]`` to the merged rows and to the trees of all chains. Write the gain of each log score, in
+    nats, to ``gain``.
 
     ``chains`` is a typed list of compiled chains, each with one tree. ``stage`` marks stored values of cells, so that
     those of earlier stages are no longer used.

@@ -74,7 +74,7 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 @jit
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
     """Return ``log(stop + split W)``, with the prior factors of a leaf and of a split at a node, and W of `scan`, the
-    mean of exp(gain in tempered score) over its splits.
+    prior mean of exp(gain in tempered score) over its splits.
 
     It is the log sum of prior times exp(beta score) over the subtrees with at most one split, minus beta times the
     score as a leaf, without the prior factors of the two children. Without a possible split it is ``log(stop)``.

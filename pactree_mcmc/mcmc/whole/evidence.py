@@ -39,22 +39,13 @@ larger trees would say little about the evidence."""
 
 
 def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
-    """Return the log evidence in nats and its standard error, by the density and the draws of each team.
+    """Return the log evidence in nats and its standard error, (teams, 2), by the density and the draws of each team.
 
-    Parameters
-    ----------
-    post : SampledPosterior
-        Draws of a run with a density.
-    limit : float, default inf
-        Time limit of the run in seconds.
-
-    Returns
-    -------
-    ndarray of shape (teams, 2), or None
-        NaN for an error that too few draws leave unknown. None if the run fitted no density of whole trees, if the
-        mass of the prior is not known, if the variance of the leaves or feature weights are drawn, if the root is too
-        large a cell, if drawing independent trees would visit too many rows or take too much of the time limit, or if
-        the density of a team contains none of its draws, or draws only trees that are too large.
+    ``post`` is a SampledPosterior, and ``limit`` the time limit of its run in seconds. An error is NaN if too few draws
+    leave it unknown. Return None if the run fitted no density of whole trees or was tempered, if the mass of the prior
+    is not known, if the variance of the leaves or feature weights are drawn, if the root is too large a cell or cannot
+    be split, if drawing independent trees would visit too many rows or take too much of the time limit, or if the
+    density of a team contains none of its draws, or draws only trees that are too large.
     """
     model, course = post.model, post.course
     if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.is_fixed:

@@ -126,9 +126,8 @@ def sample_independent(chain: Chain, n: int, signal: Signal = None) -> np.ndarra
 
 
 def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
-    """Set the density parameters and the inverse temperature of a chain, and remove its graph.
-
-    If ``density`` is None, keep density and graph. The stored values of cells become invalid in either case.
+    """Set the density parameters and the inverse temperature of a chain, and remove its graph. If ``density`` is None,
+    set the inverse temperature alone. The stored values of cells become invalid in either case.
     """
     state = chain.state
     if density is not None:

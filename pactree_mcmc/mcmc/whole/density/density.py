@@ -165,8 +165,8 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 @jit
 def _split_probability_into(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
-    """Write the log probabilities of splitting and stopping at a node by the learned density into its ``stored.guide``
-    entry.
+    """Write the log probabilities of splitting and stopping at a node by the learned density into its entry of
+    ``stored.guide``.
     """
     guide = state.stored.guide[guide_index]
     if guide.odds == -inf or guide.odds == inf:

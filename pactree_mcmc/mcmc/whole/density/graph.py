@@ -134,7 +134,7 @@ def evaluate_piece(graph: Any, piece_index: int) -> None:
 
 @jit
 def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
-    """Compute the values V (`evaluate_piece`) of all pieces (cells at a depth), given their indices in ``order``,
+    """Compute the values V (`evaluate_piece`) of all pieces, cells at a depth, from their indices in ``order``,
     children first.
     """
     for at in order:
@@ -143,9 +143,7 @@ def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
 
 @jit
 def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability by the learned density g, without graph, to split an internal node and by its
-    split.
-    """
+    """Return the log probability by the learned density, without graph, to split an internal node and by its split."""
     return state.stored.guide[evaluate_cell(model, state, node)].log_split + log_split_probability(model, state, node)
 
 
