@@ -174,7 +174,8 @@ def entering_rows(model: TreeModel) -> np.ndarray:
 def _run_on_threads(plans: list[StagePlan]) -> list[StageResult]:
     """Run the repetitions on threads, and return their results in the order of ``plans``.
 
-    If interrupted, return as many draws of each as every repetition has, with a warning, or raise it if one has none.
+    If interrupted, return as many draws of each as every repetition has, with a warning, or raise KeyboardInterrupt
+    again if one has none.
     """
     stop = Event()
     with ThreadPoolExecutor(min(len(plans), n_cores())) as pool:

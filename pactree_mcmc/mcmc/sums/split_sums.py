@@ -277,8 +277,10 @@ def draw_alike_cut(
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
     """Write the gain in log score of each split on feature ``k``, not tempered, into ``scan.gain``, after `fill_bins`.
 
-    Return their number. Cuts outside of all ``n_bins`` bins have no gain and are not counted. Statistics of both sides
-    are written into ``scan.left`` and ``scan.right``, numbers of rows into ``scan.rows_left``.
+    Return their number. Split i sends bins 0 to i left, or of a nominal feature with few categories the bins in the
+    bits of 1 + 2 i, with many the first i + 1 in the order of their means. Cuts outside of all ``n_bins`` bins have no
+    gain and are not counted. Statistics of both sides are written into ``scan.left`` and ``scan.right``, numbers of
+    rows into ``scan.rows_left``.
     """
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
@@ -444,7 +446,8 @@ def empty_sided_splits(
     model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int
 ) -> tuple[int, int, int]:
     """Return the number of splits on feature ``k`` that send all rows right (``split`` -2) or left (-1), the cut of the
-    first of them, and its categories (-1 for an ordered feature). Only under grid cuts there can be several.
+    first of them, and its categories (-1 for an ordered feature), after `fill_bins`. Only under grid cuts there can be
+    several.
     """
     rule = model.split_prior
     n_codes = rule.feature[k].n_codes

@@ -178,7 +178,7 @@ def keep_probability(graph: Any) -> float:
 
 @jit
 def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
-    """Return the log probability that `draw_decision` draws link ``e``, a stored split of a piece, or stops, for -1."""
+    """Return the log probability that `draw_decision` draws link ``e``, a stored split of a piece, or for -1, stops."""
     piece, keep_p = graph.piece[piece_index], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
     # P = k g + (1 - k) e^(s - V), with k = keep_p
@@ -313,7 +313,9 @@ def _add_link(model: Lowered, state: ChainState, node: int, piece_index: int) ->
 
 @jit
 def add_graph(graph: Any, other: Any) -> None:
-    """Add the pieces and links of ``other`` to ``graph``, as far as there is room. `evaluate_pieces` must follow."""
+    """Add the pieces and links of ``other`` that ``graph`` lacks, as far as there is room. `evaluate_pieces` must
+    follow.
+    """
     index_in_graph = np.empty(other.used[N_PIECES], dtype=np.int64)
     for i in range(len(index_in_graph)):
         piece = other.piece[i]

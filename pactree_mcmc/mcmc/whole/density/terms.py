@@ -171,7 +171,7 @@ def finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
 @jit
 def cell_terms_into(model: Lowered, state: ChainState, node: int, log_odds: float) -> None:
     """Write the terms x of a node's cell into ``density.cell_terms``: 1, its lookahead ``log_odds`` and their negative
-    part, the impurity, its root, the log weight outside the largest class, log rows and depth.
+    part, the impurity, its root, the logs of 1 + weight outside the largest class and of 1 + rows, and the depth.
     """
     work = state.scratch.density
     terms, cell_impurity = work.cell_terms, impurity(model, work.logs, state.stats, node)
