@@ -237,7 +237,7 @@ def read_kernel(
 
 
 def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
-    """Raise ValueError if splits have weights and a move takes the splits of a feature to be equally likely."""
+    """Raise ValueError if a move draws from the learned density and the splits of a feature are not equally likely."""
     names = [move.name for move in kernel.move_objects if "density" in move.scratch]
     if names and not split_prior.has_equal_weights:
         raise ValueError(

@@ -163,8 +163,8 @@ def progressive_mixture(
 
 
 def entering_rows(model: TreeModel) -> np.ndarray:
-    """Return the indices (T,) of the rows that enter one by one, S, in the order of the data. Raise ValueError without
-    any.
+    """Return the indices (T,) of the rows that enter one by one, S, in the order of the data. Raise ValueError if none
+    do.
     """
     if len(model.counted_rows) == 0:
         raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")

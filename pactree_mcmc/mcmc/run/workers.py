@@ -353,7 +353,7 @@ class _DrawingRun:
         return [c for c in self.surviving_chains if not self.chains[c].is_finished]
 
     def _store(self, c: int, result: Any) -> None:
-        """Store the result of a task, show the progress, and write the checkpoint if it is due."""
+        """Store the result of a task of chain ``c``, show the progress, and write the checkpoint if it is due."""
         self.chains[c].store(result)
         if self.progress.is_shown:
             self._show_progress()

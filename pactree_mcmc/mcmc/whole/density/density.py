@@ -268,7 +268,8 @@ def numbered_split(
 
 @jit
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
-    """Return a random node whose subtree is to be redrawn, which would not change its probability, or NONE (-1).
+    """Return a random node whose subtree is to be redrawn, or NONE (-1). Its probability does not depend on this
+    subtree.
 
     Follow the path of a random merged row to the first cell that is not too large, and from there a number of levels
     that is uniform on 0 to n - 1, with n in the density's last row. Return NONE if the path ends before.

@@ -121,7 +121,8 @@ def _maximize_posterior(
 
 
 def term_scales(terms: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column of ``terms``, or the larger of its size and 1 if it is constant.
+    """Return the standard deviation of each column of ``terms``, or if it is constant, its largest absolute value, at
+    least 1.
 
     Terms are in nats, or logs of counts. A deviation below `MIN_DEVIATION` counts as none: that of rounding errors
     alone would give parameters so large that a split has another probability if its terms are computed in another

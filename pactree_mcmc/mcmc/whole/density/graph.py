@@ -151,8 +151,7 @@ def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
     """Draw a split of a splittable node, or feature NONE to stop, and return it with its log probability.
 
-    Propose from the learned density. If the graph of visited cells contains the proposal, mostly draw a stored one
-    instead.
+    Propose from the learned density. If the graph of visited cells has the proposal, mostly draw a stored one instead.
     """
     split, log_g = _propose_decision(rng, model, state, node)
     piece_index, link_index = piece_of_node(state, node), np.int64(NONE)
