@@ -200,7 +200,7 @@ class DesignCounts:
         return x, labels, weight, mask
 
     def _append(self, piece: tuple[np.ndarray, ...]) -> None:
-        """Add a piece (rows, labels, weights, mask of E), and merge all pieces if there are many new rows.
+        """Add a piece (rows, labels, weights, mask of estimation rows), and merge all pieces if many rows are new.
 
         Many are more than the rows merged before, and more than `MIN_UNMERGED_ROWS`.
         """
@@ -260,8 +260,8 @@ def _merge_numbers(
     """Replace the rows of each finest cell by two rows with the same total weight, mean and variance.
 
     Their values are the mean plus and minus the standard deviation, each with half the weight. One row is enough if the
-    values do not vary. Arguments from ``X`` on and the result are pieces: rows, numbers y, weights, and the mask of E,
-    which is empty here.
+    values do not vary. Arguments from ``X`` on and the result are pieces: rows, numbers y, weights, and the mask of the
+    estimation rows E, which is empty for numbers.
     """
     leaf = parts.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)
     merged = TreeModel(X, y, split_prior=split_prior, sample_weight=weight, leaf=leaf)

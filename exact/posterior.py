@@ -369,7 +369,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior:
         """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain.
 
-        For the entries see `grow_trees`.
+        ``semiring`` is the result of a recursion over the graph (`Best`, `Ranked`, ...). For the entries see
+        `grow_trees`.
         """
         return as_draws(self.model, self.graph, grow_chosen_trees(self.model, self.graph, semiring, tree_numbers, rng))
 

@@ -228,8 +228,8 @@ class PredictsFromGraph(Posterior):
     def _leaves_by_cells(self, codes: np.ndarray) -> RowLeaves:
         """Return the cells of each row with certain cells (see `NewRows`), with their probabilities as leaves.
 
-        ``codes`` (n, c) are those of the coordinates that splits use. A row that may end in an empty cell is listed
-        with one such cell, of the probability that remains.
+        ``codes`` (n, c) are those of the coordinates that splits use. A row that may end in a cell without training
+        rows is listed with one such cell, of the probability that remains.
         """
         leaf, cells, rows = self.cell_probabilities().leaf, [], []
         for chunk in self._rows_in_cells(codes):

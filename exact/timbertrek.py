@@ -145,7 +145,7 @@ def _hierarchy(tree: Tree, nodes: list[str], rows: np.ndarray, positive: np.ndar
 
 
 def _add_paths(trie: dict[str, Any], tree: Tree, nodes: list[str], number: int) -> None:
-    """Add the splits on the path to each leaf of a tree to the trie, with the ``number`` of the tree at its end, once.
+    """Add the path of splits to each leaf of a tree to the trie of such paths, ending once with the tree's ``number``.
 
     ``nodes`` are the numbers of the splits of the nodes, as text, "" for a leaf.
     """

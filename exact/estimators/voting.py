@@ -88,7 +88,7 @@ class VotingTree(ClassifierOfTree):
     def _fit_rows(self, rows: SortedRows, bounds: np.ndarray) -> None:
         """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows.
 
-        ``bounds`` (p, 2) is the box of a dyadic tree.
+        ``bounds`` (p, 2) are the ends of the features' ranges, which a dyadic tree halves.
         """
         X, label = rows.X, rows.label
         parameters = self._search(X, label, bounds)
@@ -146,9 +146,10 @@ class VotingTree(ClassifierOfTree):
         return column_ranges(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
-        """Return the base tree grown on some rows (``bounds``: box of a dyadic tree); one row makes a single node.
+        """Return the base tree grown on some rows; one row makes a single node.
 
-        Classes matter only in that a cell whose rows have one class is not split.
+        Classes matter only in that a cell whose rows have one class is not split. ``bounds`` (p, 2) are the ends of the
+        ranges that a dyadic tree halves; a KD tree does not use them.
         """
         n, p = X.shape
         if n < 2:
@@ -173,8 +174,7 @@ class VotingTree(ClassifierOfTree):
 
         Set ``cv_errors_``, the values tried and their errors for each parameter chosen.
 
-        ``X`` (n, p) and ``label`` (n,) are the training rows and their classes, ``bounds`` (p, 2) the box of a dyadic
-        tree.
+        ``X`` (n, p) and ``label`` (n,) are the training rows and their classes, ``bounds`` as for `_grow`.
         """
         values = {name: getattr(self, name) for name in self._cross_validated}
         self.cv_errors_ = {}

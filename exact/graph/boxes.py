@@ -77,7 +77,7 @@ def is_relative(rule: Any, rows: int) -> bool:
 
 @jit
 def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
-    """Return a split on coordinate ``k`` of an empty cell relative to the box in the builder's scratch.
+    """Return a split on coordinate ``k`` of an empty cell (no rows) relative to the box in the builder's scratch.
 
     The box is the range of codes, or the set of categories, of each coordinate that the cell can contain. A cut is
     counted from the first code of the box, a category by its place among those of the box. Then boxes of the same
@@ -101,7 +101,8 @@ def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
 def translated_bits(split: int, source: int, target: int) -> int:
     """Translate a set of categories from one box to another: the j-th category of ``source`` to the j-th of ``target``.
 
-    All three arguments and the result are bits of categories. Both boxes have as many categories.
+    ``split``, the boxes ``source`` and ``target``, and the result are sets of categories, as bits of integers. Both
+    boxes, the categories that two cells can contain, have as many.
     """
     out = np.int64(0)
     while source:
@@ -189,8 +190,8 @@ def find_members(model: Any, arrays: Any, cell: int) -> int:
     """Write the box and the points of a cell into the scratch, and return the number of points.
 
     Points are distinct training rows, and the box is the range of codes of each coordinate that the cell can contain.
-    Both follow from the splits on the path by which the cell was first reached. An empty cell has 0 points. Only the
-    points in the range of the most selective ordered coordinate are examined.
+    Both follow from the splits on the path by which the cell was first reached. A cell without rows has 0 points. Only
+    the points in the range of the most selective ordered coordinate are examined.
     """
     points, cells, box, members = arrays.points, arrays.cells, arrays.scratch.box, arrays.scratch.members
     feature, ancestor = model.split_prior.feature, cell
@@ -231,7 +232,7 @@ def find_members(model: Any, arrays: Any, cell: int) -> int:
 def _first_with_code(points: Any, k: int, code: int) -> int:
     """Return the first place, among the points sorted by coordinate ``k``, with a code of at least ``code``.
 
-    If there is none, return the number of points.
+    Points are distinct training rows. If there is no such place, return their number.
     """
     low, high = 0, points.order.shape[1]
     while low < high:

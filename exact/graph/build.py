@@ -324,9 +324,9 @@ def rows_that_ensure_split(model: Any, arrays: Any) -> int:
 def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last: int) -> float:
     """Replace the weights of edges ``first`` to ``last - 1`` in ``log_rule``, all of one cell and feature, by logs.
 
-    Each split gets the part of the feature's weight that its own weight is of the sum. Return the weight of the
-    feature, times the sum of the weights of its splits if the prior is ``joint``. R, the prior probability of a split
-    given the cell, is its part divided by the sum of what is returned for all features of the cell.
+    Each split gets the part of the feature's ``weight`` that its own weight is of the sum. Return ``weight``, times the
+    sum of the splits' weights if ``rule`` compares splits across features. R, the prior probability of a split given
+    the cell, is its part divided by the sum of what is returned for all features of the cell.
     """
     edges, mass = arrays.edges, 0.0
     for e in range(first, last):
@@ -389,7 +389,7 @@ def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: i
     """Return the record that the weight function of a split prior takes, for the cuts of a cell on coordinate ``k``.
 
     It holds what all these cuts have in common: their number (``last - first`` in a grid, those that leave enough rows
-    under local cuts), the depth, and the smallest and the largest code. ``n`` is the number of codes in the cell.
+    with cuts between codes in the cell), the depth, the smallest and the largest code. The cell has ``n`` codes.
     """
     rule, scratch, depth = model.split_prior, arrays.scratch, np.int64(arrays.cells.depth[cell])
     low, high = box_code_range(model, arrays, k)
@@ -481,7 +481,7 @@ def _mark_tree_split(arrays: Any, k: int, split: int) -> bool:
 def _child(model: Any, arrays: Any, cell: int, k: int, split: int, side: int) -> int:
     """Return the number of the child on one side of a split, and add the child if it is new and the mode allows.
 
-    Under local cuts a side with all rows is the cell itself. Return NO_CELL if the child is new and the mode is FIND.
+    If cells are sets of rows, a side with all is the cell itself. Return NO_CELL if the child is new in mode FIND.
     """
     rule, scratch, cells = model.split_prior, arrays.scratch, arrays.cells
     if parts_rows(rule):

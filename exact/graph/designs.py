@@ -241,9 +241,9 @@ def needs_empty_cell(
 ) -> np.ndarray:
     """Return the boolean array (V,) that is True for each level vector of the next layer that has an empty cell.
 
-    A level vector says how often each feature was halved. It has an empty cell if one of its parents has, or if a half
-    of some group (the units of one cell) of a parent contains no unit.
-    ``child``, ``n_groups_above`` and ``has_empty_above`` are of the layer above, ``n_groups`` (V,) of the next one.
+    A level vector says how often each feature was halved. It has an empty cell (without rows) if one of its parents
+    has, or if a half of some group (the rows of one cell) of a parent contains no row. ``child``, ``n_groups_above``
+    and ``has_empty_above`` are of the layer above, ``n_groups`` (V,) of the next one.
     """
     parent, feature = np.nonzero(child >= 0)
     below = child[parent, feature]

@@ -38,7 +38,7 @@ def stage(is_shown: bool, name: str, total: int | None, unit: str) -> Iterator[B
     """Yield a `Bar`, and show it as a progress bar on the standard error while the ``with`` block runs.
 
     It appears only if ``is_shown`` is True and the block takes more than a second. ``name`` is the text before the bar,
-    ``unit`` that of an item, and ``total`` the number of items, or None if unknown.
+    ``unit`` the word for an item, and ``total`` the number of items, or None if unknown.
     """
     if not is_shown:
         yield Bar()

@@ -205,7 +205,8 @@ def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_
     """Return the split of a node in the form in which its cell lists splits, and a mask of the bits that identify it.
 
     Trees with other cuts or boxes can divide the rows of the cell alike. If the cell lists a nominal split with its
-    sides exchanged, the children of the node are exchanged. An empty cell under local cuts has the split 0, mask 0.
+    sides exchanged, the children of the node are exchanged. Both are 0 for a cell without rows if cells are sets of
+    rows. The box and the ``n_members`` points (distinct rows) of the cell are in the builder's scratch.
     """
     rule, box, k = model.split_prior, arrays.scratch.box, nodes.feature[node]
     split, rows, local = nodes.split[node], arrays.cells.rows[cell], parts_rows(rule)

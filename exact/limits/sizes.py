@@ -137,7 +137,7 @@ def refuse_large_estimate(estimate: SizeEstimate, limit: Limit, at_least: bool) 
 
 
 def _estimate_from_terms(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
-    """Return the estimate from the terms (n_samples, 5) of random boxes, as `Boxes.draw` returns them."""
+    """Return the estimate from the ``terms`` (n, 5) of random boxes that `Boxes.draw` returns: means and error."""
     cells, members, splits, slots, n_terms = terms.mean(axis=0).tolist()
     deviation = float(np.std(terms[:, 0], ddof=1)) / math.sqrt(len(terms))
     q, n_stats = len(model.scales), model.lowered.leaf.n_stats
@@ -301,8 +301,8 @@ def least_cells(model: TreeModel, codes: np.ndarray) -> int:
 
     Points are distinct training rows. It is the number of boxes around one point that the splits of a tree can make:
     the coefficients of a product of polynomials, one for each feature, in the number of splits that the sides of the
-    box take. Return 1 under local cuts, weighted splits and splits that take turns, for which this number may be too
-    large.
+    box take. Return 1 for cuts between training values (local), weighted splits and splits that take turns, for which
+    this number may be too large.
     """
     rule, limit = model.split_prior, int(model.prior_tables.depth_limit)
     # weights may rule splits out

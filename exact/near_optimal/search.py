@@ -104,8 +104,9 @@ def count_bits(word: np.uint64) -> int:
 def sum_left(problem: Any, path: Any, row: int, column: int) -> int:
     """Return the sum of one column (the statistics, then rows and sure errors) over the points left of a split.
 
-    ``row`` is that of the split in the path. Points are distinct training rows, sure errors those that no tree avoids.
-    The sum is that over the binary digits b of ``2^b`` times the number of these points that have the digit.
+    ``path`` holds the cells from the root to the current one and, one a ``row``, their splits. Points are distinct
+    training rows, sure errors those that no tree avoids. The sum is that over the binary digits b of ``2^b`` times the
+    number of these points that have the digit.
     """
     total = np.int64(0)
     first = problem.first_plane[column]
@@ -148,7 +149,8 @@ def list_splits(problem: Any, path: Any, depth: int) -> int:
 def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
     """Write the cuts of the cell at ``depth`` on ordered coordinate ``k`` into the path, from ``row`` on.
 
-    A row of the path's arrays is a split. Return the next free row. Cuts with too few rows on a side are left out.
+    The path holds the cells from the root to the current one and, one a row, their splits. Return the next free row.
+    Cuts with too few rows on a side are left out.
     """
     n_stats, n_rows = path.stats.shape[1], path.sums[depth, ROWS]
     rows_up_to_code, cut = np.int64(0), np.int64(-1)
@@ -176,7 +178,8 @@ def _list_cuts_into_path(problem: Any, path: Any, depth: int, k: int, row: int) 
 def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row: int) -> int:
     """Write the partitions of the categories of coordinate ``k`` in the cell at ``depth`` into the path, from ``row``.
 
-    A row of the path's arrays is a split. Return the next free row. The smallest category goes left.
+    The path holds the cells from the root to the current one and, one a row, their splits. Return the next free row.
+    The smallest category goes left. Too few rows on a side exclude a partition.
     """
     n_stats, n_rows, first = path.stats.shape[1], path.sums[depth, ROWS], problem.first_code[k]
     n_codes, present = problem.first_code[k + 1] - first, np.int64(0)
@@ -204,8 +207,8 @@ def _list_partitions_into_path(problem: Any, path: Any, depth: int, k: int, row:
 def _sum_sides(problem: Any, path: Any, depth: int, k: int, row: int) -> None:
     """Write the sums of both sides of a split on coordinate ``k`` of the cell at ``depth`` into ``row`` of the path.
 
-    The path already has the points of the left side there. The sums are the statistics, the number of rows, and the
-    errors that no tree avoids because rows are equal.
+    The path (cells from the root to the current one, and their splits) already has the points of the left side there.
+    The sums are the statistics, the number of rows, and the errors that no tree avoids because rows are equal.
     """
     path.feature[row] = k
     n_stats = path.stats.shape[1]
@@ -282,8 +285,8 @@ def _place_in_table(memo: Any, word0: np.uint64, word1: np.uint64) -> int:
 def _store_value(memo: Any, word0: np.uint64, word1: np.uint64, value: float, need: float) -> None:
     """Write the ``value`` of a cell, given by the two words of its hash, into the table.
 
-    A value below ``need``, for which it was evaluated, is an upper bound. The place is that of the cell, an empty one,
-    or that of another cell, which is overwritten.
+    A value below ``need``, for which it was evaluated, is an upper bound. The place is that of the cell, a free one, or
+    that of another cell, which is overwritten.
     """
     mask, place = len(memo.value) - 1, _place_in_table(memo, word0, word1)
     for i in range(PROBES):

@@ -145,7 +145,7 @@ def _score_fields(model: TreeModel, penalty: float | None, limit: int, n: int) -
 
 
 def _as_bit_words(sets: list[np.ndarray], n: int) -> np.ndarray:
-    """Return m sets of points, given as masks (n,) bool, as bits (m, W) uint64."""
+    """Return m sets of ``n`` points, given as masks (n,) bool, as bits (m, W) uint64, 64 points a word."""
     padded = np.zeros((len(sets), 64 * -(-n // 64)), dtype=np.bool_)
     if sets:
         padded[:, :n] = sets
@@ -315,11 +315,11 @@ class Search:
         return rows[is_near], bool(np.all(is_near == is_possible))
 
     def _terms(self, depth: int, rows: np.ndarray) -> np.ndarray:
-        """Return the log prior factors, with log R, of the splits in ``rows`` of the path, of a cell at ``depth``."""
+        """Return the log prior factors of splitting at ``depth`` by each of the splits in ``rows`` of the path."""
         return self.problem.log_split[depth] + self.path.log_rule[rows]
 
     def _as_graph(self, cells: list[Cell]) -> CellGraph:
-        """Return cells and their splits as a graph with one slot a cell."""
+        """Return cells and their splits as a graph with one slot a cell, which occurs at one depth."""
         problem, depth = self.problem, np.array([cell.depth for cell in cells])
         stats, score = np.array([cell.stats for cell in cells]), np.empty(len(cells))
         scores_into(score, self._packed[0], stats)

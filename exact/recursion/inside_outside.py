@@ -101,9 +101,9 @@ def add_occurrences_of_cells(
 ) -> None:
     """Add the expected occurrences of the splits of cells ``first`` to ``last - 1``, and of their children, in place.
 
-    They are added to ``split_occurrences`` (n_edges,) and ``slot_occurrences`` (n_slots,), arrays of `Occurrences`.
-    Entries of the slots of these cells must be complete, so that cells are processed from the root on. ``log_inside``
-    is as for `expected_occurrences`.
+    They are added to ``split_occurrences`` (n_edges,) and ``slot_occurrences`` (n_slots,), arrays of `Occurrences`. A
+    slot is a cell at a depth. Entries of the slots of these cells must be complete, so that cells are processed from
+    the root on. ``log_inside`` (n_slots,) are the values of `LogSum`.
     """
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
@@ -143,10 +143,11 @@ CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, TREE_NUMBER = range(7)
 def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers: np.ndarray, model: Any) -> GrownTrees:
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
 
-    With `LogSum` the trees are independent draws from the posterior, with `Best` each is the best tree, and the entries
-    have no meaning. Otherwise an entry says which tree: the place of a coefficient of the root with `BestBySize`, a
-    vertex with `Hull`, and a rank with `Ranked`. ``model`` is the packed model. Time of a tree: the number of splits of
-    its cells.
+    ``semiring`` holds the result of `compute_inside` over ``graph``. With `LogSum` the trees are independent draws from
+    the posterior, with `Best` each is the best tree, and the entries have no meaning. Otherwise an entry says which
+    tree: with `BestBySize` number ``t * n_sizes + m - 1`` has m leaves and count t, with `Hull` it is a vertex of the
+    root, with `Ranked` a rank, 0 for the best. ``graph`` and ``model`` are packed for compiled code. Time of a tree:
+    the number of splits of its cells.
     """
     n_trees = len(tree_numbers)
     nodes = np.empty((64, 7), dtype=np.int64)

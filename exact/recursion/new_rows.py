@@ -49,7 +49,7 @@ def mean_leaf_values(
 
     ``value`` (n_cells, d) are the values of the cells as leaves. ``rows`` (n, q) are the feature values of the new rows
     by coordinate (two of a feature with missing values), ``codes`` (n, q) their codes. ``log_inside`` (n_slots,) are
-    log sums over the trees below each slot. ``router`` says on which side of a split a row goes.
+    log sums over the trees below each slot (a cell at a depth). ``router`` says on which side of a split a row goes.
     """
     out = np.zeros((len(rows), value.shape[1]))
     for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):

@@ -97,9 +97,9 @@ def store(semiring: Any, slot: int, total: Any) -> None:
 def choose_split(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, child_depth: int, tree_number: int) -> Any:
     """Return the split (an edge, -1 for a leaf) of a tree at a slot, and the tree numbers of its two subtrees.
 
-    ``tree_number`` identifies the tree if the semiring has several for a slot: its rank, the place of a coefficient, or
-    a vertex. The subtrees are grown with the two numbers returned. ``child_depth`` is the depth of the children, in the
-    packed ``graph``. Only `LogSum` draws from ``rng``.
+    A slot is a cell at a depth. ``tree_number`` identifies the tree if the semiring, the result of a recursion, has
+    several for a slot: by rank, by size, or by penalty. The subtrees are grown with the two numbers returned.
+    ``child_depth`` is the depth of the children. Only `LogSum` draws from ``rng``.
     """
     raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
 

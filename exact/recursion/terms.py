@@ -97,11 +97,12 @@ class LikelyPart(NamedTuple):
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = NEGLIGIBLE_MASS) -> LikelyPart:
-    """Return the graph without the splits of least ``occurrences`` and the cells that only these reach, and its slots.
+    """Return the graph without the splits of least ``occurrences`` and the cells that only these reach.
 
-    The expected numbers of the omitted splits in a tree sum to at most ``loss``, and ``P(a tree has one of them)`` is
-    at most this sum. So the mean of a function with values in [0, 1], taken over this part with the inside values of
-    the whole graph, is too small by at most ``loss``.
+    Return too which slots (cells at a depth) of the whole graph it has, a mask. The expected numbers of the omitted
+    splits in a tree sum to at most ``loss``, and ``P(a tree has one of them)`` is at most this sum. So the mean of a
+    function with values in [0, 1], taken over this part with the inside values of the whole graph, is too small by at
+    most ``loss``.
     """
     split_occurrences = occurrences.split
     _, exponent = np.frexp(split_occurrences)

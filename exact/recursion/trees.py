@@ -33,8 +33,8 @@ def grow_chosen_trees(
 ) -> GrownTrees:
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
 
-    With `LogSum` the trees are draws from the posterior, by ``rng``, which others ignore. With other semirings the
-    entries identify trees: see `grow_trees`, which takes the packed graph and model.
+    ``semiring`` is the result of a recursion over the graph. With `LogSum` the trees are draws from the posterior, by
+    ``rng``, which others ignore. With others the entries identify trees: see `grow_trees`, the compiled form.
     """
     numbers = np.asarray(tree_numbers, dtype=np.int64)
     return grow_trees(read_generator(rng), pack_graph(graph), semiring, numbers, pack(model.lowered))

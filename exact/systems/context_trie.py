@@ -62,7 +62,7 @@ def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
 
 
 def with_double_capacity(trie: Trie) -> Trie:
-    """Return the same trie with twice the capacity."""
+    """Return the same trie with room for twice as many nodes (contexts) and entries."""
     nodes = {"log_ratio": trie.log_ratio, "total": trie.total, "depth": trie.depth}
     columns = {name: np.concatenate([values, np.zeros_like(values)]) for name, values in nodes.items()}
     empty = np.full(2 * len(trie.key), NO_NODE, dtype=np.int64)

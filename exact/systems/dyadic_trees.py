@@ -353,7 +353,8 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
 def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
     """Build the cells of a dyadic model. Splits have prior factor 1, and a cell without rows is not split.
 
-    ``cyclic`` only decides which advice the error gives if there are too many cells.
+    Cells arise by halving the range of a feature. ``cyclic`` only decides which advice the error gives if there are too
+    many cells.
     """
     try:
         graph = build_graph(model, max_cells)

@@ -343,7 +343,7 @@ class Prunings:
     def _grow_pruning(self, semiring: Any, tree_number: int) -> Tree:
         """Return the pruning with this number among those of a semiring: a vertex, or a number of leaves minus 1.
 
-        The semiring is `Hull` or `BestBySize`.
+        ``semiring`` is a `Hull`, with the vertices of (leaves, cost), or a `BestBySize`, with all sizes.
         """
         nodes = grow_chosen_trees(self._model, self._graph, semiring, [tree_number]).nodes
         return _subtree(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])

@@ -196,8 +196,8 @@ def _minimise(
 ) -> RootFragmentTree:
     """Return the best tree and root fragment, by one pass for the hulls of subtrees and one for the fragment.
 
-    The hull of a cell holds the best (leaves, errors) of the trees below the cell. The arguments other than ``model``,
-    ``graph`` and ``code`` are fields of the result.
+    A fragment is a subtree with the same root. The hull of a cell holds the best (leaves, errors) of the trees below
+    the cell. ``code`` holds code lengths. The other arguments, after ``graph``, are fields of the result.
     """
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
     has_rows = graph.rows > 0

@@ -350,7 +350,7 @@ class SplittingCounts:
         self._log_counts: dict[Any, float] = {}
 
     def log_count(self, structure: Tree) -> float:
-        """Return the log of the number of splittings of the rows by ``structure``, nats; estimates are kept."""
+        """Return the log number of partitions of the rows by the shape and features of a tree; estimates are kept."""
         inner = structure.feature[structure.feature != LEAF]
         if len(np.unique(inner)) <= 1:
             m, n = len(inner), int(self.codes[:, inner[:1]].max(initial=0)) + 1

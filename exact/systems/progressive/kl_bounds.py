@@ -379,7 +379,7 @@ def _read_truth(truth: Any, model: TreeModel) -> np.ndarray:
 
 
 def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """Return the graph of local cuts with a cost ``log(N + 1)`` for each leaf in place of the costs of its splits.
+    """Return the graph of cuts between values, with a cost ``log(N + 1)`` for each leaf in place of those of splits.
 
     N is the number of rows plus one. The cost of a split that is left out is the log of the number of splits of its
     cell on its feature.

@@ -189,7 +189,8 @@ class ProgressiveMixture(IndependentDraws):
         """Return the graph unrolled over the stages of order ``number``, its log sums, and its expected occurrences.
 
         Stage t is the posterior after t test examples, and the unrolled graph has a copy of each cell for each set of
-        its examples seen. The log sums (n_slots,) are over the trees below each slot. The last result is stored.
+        its examples seen. The log sums (n_slots,) are over the trees below each slot (a cell at a depth). The last
+        result is stored.
         """
         if self._last[0] == number:
             return self._last[1]
@@ -281,7 +282,7 @@ class ProgressiveMixture(IndependentDraws):
     def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
         """Return the mean values (n, d) of the leaves that rows of numbers reach, from the stages of each order.
 
-        Rows that all splits send the same way are computed once.
+        Stage t is the posterior after t test examples. Rows that all splits send the same way are computed once.
         """
         marginals = self._marginals
         coded = marginals._code_rows(X)
@@ -297,7 +298,7 @@ class ProgressiveMixture(IndependentDraws):
         return out[of_row.reshape(-1)] / len(self._orders)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
-        """Return the distribution of the root split, the mean over the stages."""
+        """Return the distribution of the root split, the mean over the posteriors after 0, 1, ... test examples."""
         stop, fraction = self._root_pmf
         return self._marginals.name_root_pmf(float(stop), fraction)
 
@@ -328,7 +329,7 @@ class ProgressiveMixture(IndependentDraws):
         return 1.0 - self._mean_over_orders(never).clip(0.0, 1.0)
 
     def _mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
-        """Return the mean over the orders of an array computed by ``answer`` from the unrolled graph and its sums.
+        """Return the mean over the orders of an array computed by ``answer`` from the graph of all stages of an order.
 
         Shorter arrays are extended by zeros. ``answer`` takes the results of `_sums_of_order`.
         """
@@ -435,7 +436,7 @@ def _interval_numbers(model: TreeModel, graph: CellGraph, router: Router, rows: 
 
 
 def _router_with_stage(router: Router) -> Router:
-    """Return the router with an additional feature, the stage, whose split at code 0 sends every row to the left."""
+    """Return the router with one more feature, the stage (number of test examples), whose splits send all rows left."""
     return router._replace(
         offset=np.append(router.offset, 0),
         n_codes=np.append(router.n_codes, 0),
@@ -449,10 +450,10 @@ def _path_marginals(
     """Return a posterior whose cells have given mean probabilities of leaves and splits, and mean values.
 
     ``leaf`` (n_cells,) and ``by_edge`` (n_edges,) are these probabilities. ``value`` (n_cells, d) is the mean over
-    stages of P(the cell is a leaf) times its value. In the posterior the split of each cell is drawn
-    independently with its mean probability. So the probability that a cell occurs is right, and so are the predictions
-    of a row whose cells do not depend on the path. Whole trees and paths from the root have another distribution than
-    in the mixture, in which splits of different cells are dependent through the stage.
+    stages (numbers of test examples seen) of P(the cell is a leaf) times its value. In the posterior the split of each
+    cell is drawn independently with its mean probability. So the probability that a cell occurs is right, and so are
+    the predictions of a row whose cells do not depend on the path. Whole trees and paths from the root have another
+    distribution than in the mixture, in which splits of different cells are dependent through the stage.
     """
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)

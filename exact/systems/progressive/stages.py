@@ -214,7 +214,7 @@ def mean_root_pmf(stages: UnrolledGraph, log_inside: np.ndarray) -> tuple[float,
     """Return the probability that the root is a leaf, and those of its splits (n_splits,), as means over the stages.
 
     Stage t is the posterior after t test examples. ``log_inside`` (n_slots,) are the log sums over the trees below each
-    slot of the unrolled graph.
+    slot (a cell at a depth) of the graph of all stages.
     """
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
@@ -225,10 +225,10 @@ def mean_root_pmf(stages: UnrolledGraph, log_inside: np.ndarray) -> tuple[float,
 
 
 def log_sums_over_stages(stages: UnrolledGraph) -> np.ndarray:
-    """Return the log sums (n_slots,) over the trees below each slot of the unrolled graph.
+    """Return the log sums (n_slots,) over the trees below each slot (a cell at a depth) of the graph of all stages.
 
-    Overwrite ``log_rule`` of the splits that choose the stage by log weights under which all stages are equally likely,
-    whatever their evidence. The log sum of the root is then 0.
+    Stage t is the posterior after t test examples. Overwrite ``log_rule`` of the splits that choose the stage by log
+    weights under which all stages are equally likely, whatever their evidence. The log sum of the root is then 0.
     """
     log_inside = log_sums(stages.graph)
     stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
