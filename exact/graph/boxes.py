@@ -115,7 +115,7 @@ def translated_bits(split: int, source: int, target: int) -> int:
 
 @jit
 def box_code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
-    """Return the first code and the end (exclusive) of the codes of ordered coordinate ``k`` in the box.
+    """Return the first code and the end (exclusive) of the codes of ordered coordinate ``k`` in the current cell's box.
 
     A feature with missing values has two coordinates (missing first, missing last), and both limit this range.
     """

@@ -125,7 +125,7 @@ def storage_status(arrays: Any, n_splits: int) -> int:
 
 @jit
 def add_root(model: Any, arrays: Any) -> None:
-    """Add the root, the cell of all points, to the empty arrays of cells."""
+    """Add the root, the cell of all points (distinct rows), to the empty arrays of cells."""
     points, scratch = arrays.points, arrays.scratch
     clear_sides(arrays)
     for i in range(len(points.rows)):
@@ -216,7 +216,7 @@ def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
-    """Return True if a cell with ``n_members`` points in the builder's scratch has a split. Mode FIND adds nothing."""
+    """Return True if a cell of ``n_members`` points in the scratch has a split. The caller sets mode FIND: add none."""
     counters = arrays.scratch.counters
     before = counters[N_EDGES]
     for k in range(len(model.split_prior.feature)):

@@ -26,10 +26,11 @@ def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> A
 
         inside_s  =  stop_s  +  sum over splits e of  split_s * R_e * inside_left(s, e) * inside_right(s, e) .
 
-    A semiring, such as `LogSum` or `Best`, is an object that defines sum and product and holds an array of the sums. A
-    slot is a cell at a depth. A tree below s is a leaf, or a split with a tree below each of its two sides, which are
-    chosen independently. So the sum over all pairs of subtrees is the product of the two sums. Slot 0 is the root.
-    ``bar`` counts finished cells. Time O(edges times depths) semiring operations.
+    Here stop_s is the weight of a leaf with its likelihood, split_s that of splitting, R_e that of split e among
+    others. A semiring, such as `LogSum` or `Best`, is an object that defines sum and product and holds an array of the
+    sums. A slot is a cell at a depth. A tree below s is a leaf, or a split with a tree below each of its two sides,
+    which are chosen independently. So the sum over all pairs of subtrees is the product of the two sums. Slot 0 is the
+    root. ``bar`` counts finished cells. Time O(edges times depths) semiring operations.
     """
     packed, n = pack_graph(graph), graph.n_cells
     run_in_pieces(n, lambda first, last: compute_inside_of_cells(packed, semiring, n - last, n - first), bar)
@@ -81,8 +82,8 @@ def expected_occurrences(graph: CellGraph, log_inside: np.ndarray) -> Occurrence
 
         occurs_s * split_s * R_e * inside_left * inside_right / inside_s
 
-    times, and each of its two children occurs as often in addition. ``log_inside`` (n_slots,) are the values of
-    `LogSum`. Takes as long as `compute_inside`.
+    times, see `compute_inside`, and each of its two children occurs as often in addition. ``log_inside`` (n_slots,) are
+    the values of `LogSum`. Takes as long as `compute_inside`.
     """
     packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0

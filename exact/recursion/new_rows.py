@@ -107,11 +107,12 @@ def move_mass_down(
 ) -> None:
     """Move the probabilities of the rows in cells ``first`` to ``last - 1`` to the child slots, or to ``weight``.
 
-    A slot is a cell at a depth. ``mass[s, i]`` is the probability of the trees in which row i passes through slot s. Of
-    this mass the fraction ``stop_s / inside_s`` ends there and is added to ``weight[cell, i]``, the probability that
-    the cell is the leaf of row i. The fraction ``split_s R_e inside_left inside_right / inside_s`` goes on to the child
-    of split e on the side of the row. ``to_left`` is working memory for the rows that each split of a cell sends to the
-    left, as bits. ``router``, ``rows`` and ``codes`` are as for `mean_leaf_values`.
+    A slot is a cell at a depth. The symbols are those of `compute_inside`. ``mass[s, i]`` is the probability of the
+    trees in which row i passes through slot s. Of this mass the fraction ``stop_s / inside_s`` ends there and is added
+    to ``weight[cell, i]``, the probability that the cell is the leaf of row i. The fraction ``split_s R_e inside_left
+    inside_right / inside_s`` goes on to the child of split e on the side of the row. ``to_left`` is working memory for
+    the rows that each split of a cell sends to the left, as bits. ``router``, ``rows`` and ``codes`` are as for
+    `mean_leaf_values`.
     """
     n = len(rows)
     for cell in range(first, last):

@@ -171,7 +171,7 @@ class AdditivePenalty:
             object.__setattr__(self, "cost", number)
 
     def of_cells(self, rows: np.ndarray, depth: np.ndarray, sample: PenaltyInput) -> np.ndarray:
-        """Return the penalty of cells with ``rows`` rows at ``depth``."""
+        """Return the penalty, in units of risk, of cells with ``rows`` rows at ``depth``. ``sample`` is not used."""
         cost = read_numbers("what cost returns", self.cost(rows, depth) if callable(self.cost) else self.cost)
         if cost.shape not in ((), rows.shape):
             raise ValueError(f"cost returns shape {cost.shape}; return one value for each of the {len(rows)} cells.")
@@ -202,7 +202,7 @@ class SizePenalty:
             raise TypeError(f"function is {repr_of(self.function)}; give a function of an array of numbers of leaves.")
 
     def of_sizes(self, leaves: np.ndarray, sample: PenaltyInput) -> np.ndarray:
-        """Return the penalty of trees with ``leaves`` leaves."""
+        """Return the penalty, in units of risk, of trees with ``leaves`` leaves. ``sample`` is not used."""
         return sizes_penalty(self.function, leaves)
 
 
@@ -210,7 +210,7 @@ Penalty = SpatiallyAdaptive | SquareRoot | AdditivePenalty | SizePenalty | RootF
 
 
 def read_penalty(penalty: Any) -> Penalty:
-    """Return the penalty object for a name, a number (the cost of a leaf), or an object."""
+    """Return the penalty for a name ("adaptive" or "square-root"), a number (the cost of a leaf), or a penalty."""
     named: dict[str, Penalty] = {"adaptive": SpatiallyAdaptive(), "square-root": SquareRoot()}
     if isinstance(penalty, str) and penalty in named:
         return named[penalty]
@@ -416,7 +416,7 @@ def _is_small(n: int, p: int, levels: int, cyclic: bool) -> bool:
 def _minimise_over_cells(
     problem: DyadicProblem, errors: np.ndarray, rule: SpatiallyAdaptive | AdditivePenalty, strength: float
 ) -> PenalisedTree:
-    """Return the best tree under a penalty that adds over the leaves, by one pass over the cells.
+    """Return the tree of least risk plus a penalty that adds over the leaves, by one pass over the cells.
 
     ``errors`` (n_cells,) are the numbers of rows that each cell as a leaf misclassifies, ``rule`` is the penalty, and
     ``strength`` its factor.
@@ -429,7 +429,7 @@ def _minimise_over_cells(
 
 
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
-    """Return the best tree under a penalty by the number of leaves. Arguments are as for `_minimise_over_cells`."""
+    """Return the tree of least risk plus penalty by the number of leaves. Arguments as for `_minimise_over_cells`."""
     n, sample = problem.sample.n, problem.sample
     graph = with_terms(problem.graph, log_stop=-errors)
 
@@ -444,9 +444,9 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
-    """Return the best tree under the penalty at its best root fragment. Arguments as for `_minimise_over_cells`.
+    """Return the tree of least risk plus penalty at its best root fragment, a subtree with the same root.
 
-    A root fragment is a subtree with the same root.
+    Arguments are as for `_minimise_over_cells`.
     """
     graph, sample = problem.graph, problem.sample
 

@@ -282,7 +282,7 @@ def _min_misses(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray
 
 
 def _labelled_tree(problem: DyadicProblem, best: _Best) -> Tree:
-    """Return the best tree with a label of each leaf: 1 if the chosen coefficient has false alarms there, else 0.
+    """Return the best tree with a label of each leaf: 1 if the best tree counts false alarms there, else 0.
 
     A leaf without rows of the null class has label 1 if it has any rows. The value of a node is (1, 0) or (0, 1).
     """

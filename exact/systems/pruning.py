@@ -355,10 +355,11 @@ class Prunings:
 def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the trees that minimise ``cost + alpha * penalty`` for some alpha, and their thresholds.
 
-    The trees are given in ascending order of ``penalty``. The indices begin with the largest tree. Tree j is as good as
-    the larger tree i at ``alpha = (cost_j - cost_i) / (penalty_i - penalty_j)``. The first member is the smallest tree
-    of least cost. The next member is the tree with the least such alpha, of several the smallest (Figure 4.3). Costs
-    that differ by rounding are equal, so that of several trees on one line only the ends are members.
+    A threshold is the alpha from which on a tree is best, 0 for the first. The trees are given in ascending order of
+    ``penalty``. The indices begin with the largest tree. Tree j is as good as the larger tree i at ``alpha = (cost_j -
+    cost_i) / (penalty_i - penalty_j)``. The first member is the smallest tree of least cost. The next member is the
+    tree with the least such alpha, of several the smallest (Figure 4.3). Costs that differ by rounding are equal, so
+    that of several trees on one line only the ends are members.
     """
     slack = COST_ROUNDING * float(np.abs(cost).max())
     members, threshold = [int(np.argmax(cost <= cost.min() + slack))], [0.0]

@@ -134,7 +134,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
 
 
 def check_global(model: Any) -> None:
-    """Raise ValueError if the splits of a model are not those of the global splitting prior."""
+    """Raise ValueError if a model has not the splits of the global splitting prior, ``LocalCuts(trivial=True)``."""
     if not isinstance(model, TreeModel) or not call_uncompiled(has_empty_sides, model.split_prior):
         raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
     refuse_leaf_counts(model)
