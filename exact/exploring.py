@@ -154,7 +154,7 @@ class ExploresGraph(AnswersAboutTrees):
         def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior: ...
 
     def support(self, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
-        """Return the cells and splits of the trees, with their exact probabilities.
+        """Return the cells and splits of exact probability at least ``min_probability``.
 
         Same as `Posterior.support`, without Monte-Carlo errors. ``draws`` and ``rng`` are not used. To compare draws
         with these probabilities: ``draws.support().table(beside=truth.support(0.0))``.

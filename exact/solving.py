@@ -172,20 +172,23 @@ class Frontier:
             self.log_bound[slots] = ceiling.log_upper_bound(sums[cell], depth[slots])
 
     def upper_graph(self) -> CellGraph:
-        """Return the graph in which a leaf at an unexpanded cell weighs an upper bound of the sum over trees below."""
+        """Return the graph with an upper bound of the sum over trees below as the weight of each unexpanded leaf.
+
+        The splits of an unexpanded cell are not in the graph yet.
+        """
         return with_terms(self.graph, log_stop=np.logaddexp(self.graph.log_stop, self.log_bound))
 
     def log_upper(self) -> float:
         """Return the log of an upper bound of the sum over all trees, without the constant of the prior.
 
-        Return inf if there are unexpanded cells without bounds.
+        Return inf if there are unexpanded cells (their splits are not in the graph yet) without bounds.
         """
         if not self.is_open.any():
             return log_sum(self.graph)
         return log_sum(self.upper_graph()) if self.is_bounded else np.inf
 
     def expected_gain(self) -> np.ndarray:
-        """Return the likely gain of expanding each cell, (n_cells,), in arbitrary units.
+        """Return the likely gain, arbitrarily scaled, of expanding each cell (adding its splits), (n_cells,).
 
         This is the probability of the cell as a leaf in the graph so far, times a power of (bound / weight as a leaf).
         It is 0 for expanded cells. The bound itself is too loose for this: by it alone the engine would expand only the
@@ -198,7 +201,7 @@ class Frontier:
         return np.add.reduceat(leaf * np.exp(np.maximum(gain, 0.0)), graph.first_slot[:-1])
 
     def excess(self) -> np.ndarray:
-        """Return the fraction (n_cells,) of the upper bound that is due to the bound of each cell."""
+        """Return the fraction (n_cells,) of the upper bound on the sum that is due to the bound below each cell."""
         graph = self.upper_graph()
         log_inside = log_sums(graph)
         part = np.where(self.is_open, occurrences(graph, log_inside).slot * np.exp(self.log_bound - log_inside), 0.0)

@@ -97,7 +97,7 @@ class Limit:
         self.n_bytes = available_bytes()
 
     def refuse_above(self, n_cells: int, n_edges: int = 0) -> None:
-        """Raise Intractable if a graph of ``n_cells`` cells and ``n_edges`` splits is not allowed."""
+        """Raise Intractable if ``n_cells`` exceed the limit, or ``n_edges`` splits exceed 32 times the limit."""
         if n_cells > self.cells:
             raise Intractable(n_cells, self.cells)
         if n_edges > EDGES_PER_CELL * self.cells:

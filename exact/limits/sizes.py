@@ -75,7 +75,7 @@ class SizeEstimate(NamedTuple):
     seconds: float  # Processor time
 
     def as_phrase(self, at_least: bool = False) -> str:
-        """Return the estimate as a phrase, which begins with "at least" if ``at_least`` is True."""
+        """Return cells, memory and time as a phrase, which begins with "at least" if ``at_least`` is True."""
         error = f" (standard error {100.0 * self.error:.0f}%)" if self.error >= 0.005 else ""
         about = "at least about" if at_least else "about"
         return f"{about} {self.cells:.2g} cells{error}, {as_bytes(self.n_bytes)}, {as_time(self.seconds)}"
@@ -84,9 +84,10 @@ class SizeEstimate(NamedTuple):
 def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bool) -> SizeEstimate | None:
     """Return the estimated size of the graph of a model with local cuts over points with ``codes`` (q, P).
 
-    Points are distinct training rows. Return None if the graph is small, or the estimate is too inexact. ``layered`` is
-    True if a cell is counted at each of its depths. Coordinates are added a few at a time, since more coordinates never
-    make fewer cells. The function stops with an error as soon as there are certainly too many cells.
+    Points are distinct training rows; local cuts lie between the values of a cell. Return None if the graph is small,
+    or the estimate is too inexact. ``layered`` is True if a cell is counted at each of its depths. Coordinates are
+    added a few at a time, since more coordinates never make fewer cells. The function stops with an error as soon as
+    there are certainly too many cells.
 
     Raises
     ------
@@ -182,7 +183,10 @@ class Boxes:
         return np.array([self._draw_box() for _ in range(min(n_samples, n_that_fit))])
 
     def _draw_box(self) -> tuple[float, ...]:
-        """Draw a box, and return its five terms (see `draw`) divided by its probability; zeros if it is not valid."""
+        """Draw a box, and return its five terms (see `draw`) divided by its probability.
+
+        They are 0 if a side has no point of the box on it, so that the box is not that of its cell.
+        """
         points, weight = np.arange(self.ranks.shape[1]), 1.0
         touches: list[np.ndarray] = []
         excluded: list[np.ndarray] = []

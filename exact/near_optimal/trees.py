@@ -217,7 +217,7 @@ class Search:
     def _optimum(self) -> tuple[int, float]:
         """Return the largest depth limit under which the value of the best tree was found, and this value.
 
-        The best tree under a small limit gives the search under the next one a value that is needed.
+        The best tree under one limit gives the value that the search under the next needs. 0 and -inf if none was.
         """
         self.max_evaluated = int(self.memo.count[EVALUATED]) + self.max_cells
         solved_limit, best, limit = 0, -np.inf, min(1, self.depth)
@@ -245,7 +245,7 @@ class Search:
         self._set_cell(self.root)
 
     def _set_cell(self, cell: Cell) -> None:
-        """Write a cell into the path, at its depth."""
+        """Write a cell into the path of the search, the cells from the root to the current one, at its depth."""
         path, depth = self.path, cell.depth
         path.bits[depth], path.stats[depth], path.sums[depth] = cell.bits, cell.stats, cell.sums
 

@@ -127,7 +127,7 @@ def _(semiring, slot, total):
 
 @choose_split.register(Hull)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """``tree_number`` is the number of a vertex of the slot's hull, counted from 0."""
+    """Return the split of tree ``tree_number``, a vertex of the slot's hull, and the vertices of its subtrees."""
     leaves, weight, start = semiring.leaves, semiring.weight, semiring.start
     m = leaves[start[slot] + tree_number]
     best, left_number, right_number, top = -1, 0, 0, -np.inf
@@ -169,7 +169,10 @@ class Fragments(NamedTuple):
 
 @choose_split.register(Fragments)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """``tree_number`` is IN_FRAGMENT, or a vertex of the slot's hull if the fragment ended at an ancestor."""
+    """Return the split (-1: leaf) of the best tree and fragment at a slot, and the tree numbers of its two subtrees.
+
+    ``tree_number`` is IN_FRAGMENT, or a vertex of the slot's hull if the fragment ended at an ancestor.
+    """
     if tree_number != IN_FRAGMENT:
         return choose_split(semiring.hull, rng, graph, cell, slot, child_depth, tree_number)
     best, top = -1, semiring.stop[slot]

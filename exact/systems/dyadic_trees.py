@@ -365,7 +365,7 @@ def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
 
 
 def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
-    """Return the default number of levels for n rows and p features.
+    """Return the default number of levels (halvings of one coordinate on a path) for n rows and p features.
 
     It is ``log2(n / ln n)``, rounded up, or less if there may be over four million cells or 40 million pairs of a row
     and a cell.

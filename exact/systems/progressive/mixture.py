@@ -210,7 +210,8 @@ class ProgressiveMixture(IndependentDraws):
     def _mean_values(self, stages: UnrolledGraph, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its prediction.
 
-        ``fraction`` are these probabilities, copy by copy, and ``starts`` (n_cells,) the first copy of each cell.
+        ``stages`` has a copy of each cell for each set of its examples seen. ``fraction`` are these probabilities, copy
+        by copy, and ``starts`` (n_cells,) the first copy of each cell.
         """
         out, stats = [], stages.graph.stats[1:-1]
         ends, begin = np.append(starts[1:], len(fraction)), 0
@@ -318,7 +319,10 @@ class ProgressiveMixture(IndependentDraws):
         return self._mean_over_orders(lambda graph, log_inside, _: depth_distribution(graph, log_inside, deepest)[1:])
 
     def _feature_inclusion(self) -> np.ndarray:
-        """Return the probability (p,) that a tree splits on each feature at least once, the mean over the stages."""
+        """Return the probability (p,) that a tree splits on a feature at least once, the mean over the stages.
+
+        Stage t is the posterior after t test examples.
+        """
         p = self.model.n_features
 
         def never(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
