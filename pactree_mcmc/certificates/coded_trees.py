@@ -363,7 +363,10 @@ def _with_thresholds(tree: Tree, tree_rows: TreeOnRows, values: np.ndarray) -> T
 
 
 def _with_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) -> TreeBound:
-    """Return ``bound`` as a `TreeBound`, with the other arguments as its fields of the same names."""
+    """Return ``bound`` as a `TreeBound` on the risk of ``tree``, with the numbers ``rows`` of its compression set.
+
+    The tree has ``errors`` errors on the ``n`` other rows.
+    """
     return TreeBound(bound.name, bound.raw, bound.delta, bound.terms, tree, rows, n, errors)
 
 
@@ -392,7 +395,7 @@ def _threshold_intervals(
 
 @jit
 def _cover_cuts(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return for each of m thresholds the number (m,) of a row of X whose value can be used, with few distinct rows.
+    """Choose for each of m thresholds a row of X whose value can replace it, few rows in all; return row numbers (m,).
 
     Its value of ``feature`` (m,) must be in [low, high), (m,) each. Greedy set cover: each step takes the row that can
     be used for most of the remaining thresholds, and among equal ones a row on which the tree errs, ``wrong`` (n,).

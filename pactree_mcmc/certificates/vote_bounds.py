@@ -168,7 +168,7 @@ def vote_partition(risk: float, kl: float, n: int, weights: Any, delta: float = 
 def least_half(weights: np.ndarray) -> float:
     """Return a lower bound on the smallest sum of a subset of ``weights`` (trees,) that is at least 1/2.
 
-    The weights sum to 1.
+    The weights sum to 1. The bound is that sum, up to rounding, for 20 weights or fewer, and at least 1/2.
     """
     weights = np.sort(weights)[::-1]
     sums = np.zeros(1)

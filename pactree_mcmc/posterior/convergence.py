@@ -97,7 +97,7 @@ def short_diagnosis(
 def worst_quantity_phrase(post: DrawnTrees) -> str:
     """Return a phrase on the worst quantity that fails the criteria, without advice; an empty text if none fails.
 
-    With too few draws the phrase says so. If only the log evidences of teams of chains differ, it is on these.
+    With too few draws the phrase says so. If only the log evidences of chains that tuned apart differ, it is on these.
     """
     if _has_too_few_draws(post):
         return _too_few_draws_line(post).partition(";")[0]
@@ -302,7 +302,10 @@ def log_posterior_converged(log_posterior: np.ndarray) -> bool:
 
 
 def has_converged(post: DrawnTrees) -> bool:
-    """Return True if no criterion of `check_convergence` fails; predictions are computed only if no other one fails."""
+    """Return True if no criterion of `check_convergence` fails, False with too few draws.
+
+    Predictions are computed only if no other criterion fails.
+    """
     if _has_too_few_draws(post):
         return False
     parts, rhat_and_ess_of_parts = [], []
@@ -413,7 +416,7 @@ def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
 
 
 def _values_by_tree(post: DrawnTrees, rows: np.ndarray, merged_rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield for each training row the predictions (n_distinct_trees, k) of the distinct trees.
+    """Yield for each of ``rows`` the predictions (n_distinct_trees, k) of k outputs by the distinct trees.
 
     ``rows`` (m,) are numbers of training rows, ``merged_rows`` (m,) the group of merged equal rows that each is in.
     """

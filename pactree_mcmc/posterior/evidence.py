@@ -84,7 +84,10 @@ class PriorMass(NamedTuple):
 
 
 def prior_mass(model: TreeModel) -> PriorMass:
-    """Return the mass of the model's tree prior, unknown if it depends on which splits each cell has."""
+    """Return the mass of the model's tree prior, its sum over all trees.
+
+    ``log_mass`` of the result is None if the mass depends on which splits are possible in each cell.
+    """
     fewest = model.split_prior.fewest_splits(model.columns)
     log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
     return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
@@ -248,7 +251,7 @@ def log_ratio(high: np.ndarray, low: np.ndarray) -> float:
 
 
 def combined_evidence(evidences: np.ndarray) -> tuple[float, float | None]:
-    """Return the mean of the log evidences of several teams of chains, and its standard error.
+    """Return the mean of the log evidences of several teams, chains that tuned together, and its standard error.
 
     A random-effects mean (DerSimonian and Laird 1986): if the teams differ by more than their errors explain, the
     weights become more equal and the error covers the difference, |difference| / 2 for two teams far apart.

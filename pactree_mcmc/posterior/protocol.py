@@ -113,12 +113,12 @@ class AnyPosterior(ABC):
     @property
     @abstractmethod
     def _stats_by_place(self) -> np.ndarray:
-        """Statistics (m, n_stats) of the training rows at each of the m places."""
+        """Leaf model's statistics (m, n_stats) of the training rows at each of the m places, nodes or cells."""
 
     @property
     @abstractmethod
     def _tree_of_place(self) -> np.ndarray:
-        """Number (m,) of the tree of which each place is a leaf, -1 for an internal node."""
+        """Number (m,) of the tree of which each place, a node or cell, is a leaf; -1 for an internal node."""
 
     @abstractmethod
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice | np.ndarray, Mixture]]:
@@ -130,13 +130,13 @@ class AnyPosterior(ABC):
 
     @abstractmethod
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Return for each row the posterior mean (n, d) of ``by_place`` (m, d) at the place that the row reaches."""
+        """Return for each row the posterior mean (n, d) of ``by_place`` (m, d) at the leaf or cell that it reaches."""
 
     @abstractmethod
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[DrawnTrees, np.ndarray]:
-        """Return the posterior as draws whose leaves have their own statistics, and n of these trees by number.
+        """Return the posterior as draws whose leaves have their own statistics, and ``n`` random trees of them.
 
-        The second array (n,) has the number of the distinct tree of each of ``n`` draws.
+        The array (n,) has the number of the distinct tree of each of the ``n`` draws.
         """
 
     def _as_draws(self, draws: int, rng: Seed) -> DrawnTrees:
@@ -151,7 +151,7 @@ class AnyPosterior(ABC):
         return self._as_draws(draws, rng)
 
     def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
-        """Return the probability (n_cells,) of each cell of the draws ``post``, or the exact one if it is known."""
+        """Return the probability (n_cells,) of each cell of ``post``: exact if known, else its fraction of draws."""
         return post.cells.frequencies(post.weight_of_tree)
 
     @property

@@ -238,8 +238,8 @@ def add_shapley_values_into(
     """Add to ``out`` (n_trees, n, p, d) the Shapley values of each tree's predictions for the rows ``X`` (n, p).
 
     ``value`` (n_nodes, d) has the predictions of nodes, ``fraction`` (n_nodes,) the fraction of the parent's training
-    rows that are in each node, and ``nodes`` and ``weights`` the rules of `gauss_legendre_rules`. The formula is in the
-    docstring of this module.
+    rows that are in each node, and ``nodes`` and ``weights`` the rules of `gauss_legendre_rules`. Given some features
+    only, a tree predicts the mean over both sides of the other splits, weighted by ``fraction``.
     """
     max_depth = 2 * (len(nodes) - 1) + 1
     # the path to a node, by depth: number of features, the features, o and z of each, and the side of the row

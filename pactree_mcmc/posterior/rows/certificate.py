@@ -364,7 +364,7 @@ def _bound_of_best_tree(is_error: np.ndarray, prior: np.ndarray, delta: float) -
 def _bounds_on_votes(
     is_error: np.ndarray, prior: np.ndarray, delta_of: dict[str, float]
 ) -> dict[str, tuple[Bound, WeightedTrees]]:
-    """Return by name each bound on a weighted vote of trees, and the weights that were chosen to make this bound small.
+    """Return by name, such as "tandem", each bound on a weighted vote of trees, and weights that make this bound small.
 
     ``is_error`` (n_trees, n) is 1 if a tree errs at a row, ``prior`` (n_trees,) are the weights before the rows were
     seen, and ``delta_of`` has the probability with which each bound may fail.

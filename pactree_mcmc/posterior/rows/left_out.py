@@ -92,9 +92,10 @@ class LeaveOneOut(NamedTuple):
 
 
 def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
-    """Estimate the sum of the leave-one-out log densities of all rows that enter the score, by importance sampling.
+    """Estimate the sum of the leave-one-out log densities of the training rows, by importance sampling.
 
     The density of a row given all others is the harmonic mean over draws of its density given all others and the tree.
+    Only rows that enter the marginal likelihood of a tree count.
     """
     trees, count = np.unique(posterior.tree_of_draw.ravel(), return_counts=True)
     # 1 / p(y_i | y_-i) is the mean over draws of 1 / p(y_i | y_-i, T)

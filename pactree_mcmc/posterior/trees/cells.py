@@ -62,7 +62,10 @@ class Cells(NamedTuple):
         return len(self.sides)
 
     def trees_with(self, numbers: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Return a (m, n_trees) bool array: True if a tree has cell ``numbers[i]``, or with ``splits`` that split."""
+        """Return a (m, n_trees) bool array: True if a tree has cell ``numbers[i]``, or with ``splits`` that split.
+
+        ``numbers`` (m,) are different numbers of cells or splits, as in the fields of this class.
+        """
         of_node, n = (self.split_of_node, self.n_splits) if splits else (self.of_node, self.n_cells)
         position = np.full(n + 1, -1)
         position[numbers] = np.arange(len(numbers))
@@ -88,7 +91,7 @@ class Cells(NamedTuple):
 
 
 def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) -> Cells:
-    """Number the cells and splits of distinct trees.
+    """Number the cells, sets of training rows of a node, and the splits, partitions of a cell, of distinct trees.
 
     At most ``max_rows`` distinct rows are used, evenly spaced. The hash of a cell is the exclusive or of 126 random
     bits for each of its rows, so two different cells of a posterior count as one with a probability below 1e-26.
@@ -316,9 +319,9 @@ def checked_divergence(difference: float, size: float) -> float:
 def label_equal_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
     """Return a label (n_trees,) int64 for each tree, such that equal trees have equal labels, by first occurrence.
 
-    Under local cuts two splits of a cell are equal if they are on the same feature and divide its rows in the same way;
-    otherwise if they have the same cut, or the same set of categories. The two sides of a nominal split may be
-    exchanged.
+    Under local cuts, which depend on the rows in a cell, two splits of a cell are equal if they are on the same feature
+    and divide its rows in the same way; otherwise if they have the same cut, or the same set of categories. The two
+    sides of a nominal split may be exchanged.
     """
     root, n = np.repeat(trees.offset[:-1], np.diff(trees.offset)), len(trees.feature)
     split, is_exchanged = _number_splits(model, trees, root)
@@ -375,7 +378,8 @@ def _number_splits(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> tup
 def _categories_in_box(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> np.ndarray:
     """Return for each node the categories (n_nodes,), as bits, of the feature it splits on that its ancestors admit.
 
-    0 for leaves. ``root`` (n_nodes,) is the node number of the root of each node's tree.
+    0 for leaves, and without meaning for ordered features. ``root`` (n_nodes,) is the node number of the root of each
+    node's tree.
     """
     all_categories = np.array([(1 << min(n, 63)) - 1 for n in model.n_codes.tolist()], dtype=np.int64)
     box, admitted = [all_categories] * len(root), np.zeros(len(root), dtype=np.int64)

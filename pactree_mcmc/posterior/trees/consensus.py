@@ -108,9 +108,9 @@ def consensus_of(
 ) -> ConsensusTree:
     """Return the tree of the cells with a probability above ``min_support``; see `Posterior.consensus_tree`.
 
-    ``probability`` (n_cells,) is that of exact cells. With ``join_cuts``, cells that differ in the places of cuts alone
-    are joined into groups. Two groups that each have a probability above one half are both in some tree, so they are
-    nested or disjoint there.
+    A cell is the set of training rows of a node, and ``probability`` (n_cells,) is that of a tree with exactly this
+    cell. With ``join_cuts``, cells that differ in the places of cuts alone are joined into groups. Two groups that each
+    have a probability above one half are both in some tree, so they are nested or disjoint there.
     """
     min_support = check_number("min_support", min_support, "a number 0.5..1", 0.5, 1.0)
     check_flag("join_cuts", join_cuts)
@@ -271,7 +271,7 @@ class Groups(NamedTuple):
 
 
 def exact_groups(post: DrawnTrees, probability: np.ndarray) -> Groups:
-    """Return groups of which each is one exact cell with its ``probability`` (n_cells,)."""
+    """Return groups of nodes of which each is one cell, a set of training rows, with its ``probability`` (n_cells,)."""
     return Groups(post.cells.of_node, probability, np.zeros(len(probability), dtype=np.bool_))
 
 
@@ -331,7 +331,7 @@ def _number_signatures(post: DrawnTrees) -> np.ndarray:
 
 
 def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Return a (m, m) bool array, True at [i, j] if group j is above group i in most of the trees that have both.
+    """Return a (m, m) bool array, True at [i, j] if group j is above group i in most of the draws that have both.
 
     ``members`` (m,) are numbers of groups of nodes, the first that of all rows, and ``of_node`` (n_nodes,) is the group
     of each node.

@@ -96,7 +96,7 @@ def distance_matrix(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.
 def cell_distances_into(
     out: np.ndarray, offset: np.ndarray, member: np.ndarray, first_trees: np.ndarray, second_trees: np.ndarray
 ) -> None:
-    """Write to ``out`` (a, b) the number of cells that only one of two trees has.
+    """Write to ``out`` (a, b) the number of cells, sets of training rows of a node, that only one of two trees has.
 
     The pairs are of one of ``first_trees`` (a,) and one of ``second_trees`` (b,). Tree t has the cells
     member[offset[t]:offset[t + 1]], in ascending order.
@@ -114,7 +114,7 @@ def cell_distances_into(
 
 @jit
 def n_common_cells(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
-    """Return the number of cells that trees ``s`` and ``t`` have in common.
+    """Return the number of cells, sets of training rows of a node, that trees ``s`` and ``t`` have in common.
 
     Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
     """
@@ -225,7 +225,7 @@ def predictions_at(post: DrawnTrees, trees: np.ndarray, merged_rows: np.ndarray)
 
 
 def merged_row_sizes(model: TreeModel, merged_rows: np.ndarray) -> np.ndarray:
-    """Return the number (m,) of equal training rows in each of the ``merged_rows`` (m,), given by number."""
+    """Return the number (m,) of equal training rows, whatever their weights, in each of ``merged_rows`` (m,)."""
     return model.units.rows[merged_rows & model.units.rows_all].astype(np.float64)
 
 
@@ -270,7 +270,7 @@ class TreeEss(NamedTuple):
 
 
 def tree_ess_of(post: DrawnTrees) -> TreeEss:
-    """Return the effective sample size of the trees; see `SampledPosterior.tree_ess`."""
+    """Return effective sample sizes and R-hat of the trees, from their distances; see `SampledPosterior.tree_ess`."""
     check_drawn(post)
     total, cells = post.tree_of_draw.size, post.cells
     # mean over pairs of draws: a cell of frequency p is in one of the two with probability 2 p (1 - p)
@@ -302,7 +302,7 @@ def draw_label(post: DrawnTrees, draw: int) -> str:
 def distances_from(post: DrawnTrees, trees: np.ndarray) -> np.ndarray:
     """Return the cell distance (m, n_distinct_trees) of each distinct tree from the trees numbered ``trees`` (m,).
 
-    The distance is the number of cells that only one of two trees has.
+    The distance is the number of cells, sets of training rows of a node, that only one of two trees has.
     """
     return distance_matrix(post, trees, np.arange(post.n_distinct_trees), "cells")
 
@@ -310,9 +310,9 @@ def distances_from(post: DrawnTrees, trees: np.ndarray) -> np.ndarray:
 def frechet_ess(post: DrawnTrees) -> float:
     """Return the effective sample size of the drawn trees by the Fréchet correlation, over the halves of all chains.
 
-    The root of the number of cells that only one tree has is the Euclidean distance of the vectors that say which cells
-    a tree has. So the Fréchet variance and covariances are traces of the covariance matrices of these vectors, and sums
-    over the products of centred vectors.
+    The root of the number of cells, sets of training rows of a node, that only one tree has is the Euclidean distance
+    of the vectors that say which cells a tree has. So the Fréchet variance and covariances are traces of the covariance
+    matrices of these vectors, and sums over the products of centred vectors.
     """
     halves = np.ascontiguousarray(split_chains(post.tree_of_draw[None])[0])
     chains, n = halves.shape

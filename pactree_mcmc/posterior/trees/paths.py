@@ -74,8 +74,8 @@ def conditions_in_words(
     """Return the conjunction of ``conditions``, those of a path, as text: for each feature its tightest bounds.
 
     Features come in the order of the path. Of a nominal feature only the categories are named that ``ancestors``, the
-    conditions on the path before, admit. ``cuts`` are intervals of thresholds, which are shown in brackets. Without
-    conditions the text is "all rows".
+    conditions on the path before, admit. ``cuts`` are intervals of thresholds by (feature, side), shown in brackets.
+    Without conditions the text is "all rows".
     """
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:

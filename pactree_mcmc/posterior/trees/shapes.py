@@ -191,10 +191,10 @@ def _describe_shape(
     by_chain: np.ndarray,
     coverage: float,
 ) -> Shape:
-    """Return the description of one shape, given the numbers (m,) of the distinct ``trees`` that have it.
+    """Return the description of one shape, which the distinct ``trees`` (m,), given by number, have.
 
-    ``probability`` and ``by_chain`` (chains,) are the fractions of draws that have it, in all and by chain, and
-    ``coverage`` is that of the intervals of cuts and leaf values.
+    ``numbers`` are those of the shapes of all trees. ``probability`` and ``by_chain`` (chains,) are the fractions of
+    draws that have it, in all and by chain, and ``coverage`` is that of the intervals of cuts and leaf values.
     """
     nodes = np.array([numbers.nodes[t] for t in trees.tolist()])
     weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
@@ -210,7 +210,7 @@ def _table_of_splits(
     """Return the table ``Shape.splits``, cut and interval of each split, of m trees of a shape with ``weight`` (m,).
 
     ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order. The weights sum to 1,
-    and ``coverage`` of them is in an interval.
+    and ``coverage`` of them is in an interval. ``numbers`` has the categories on the left of each nominal split.
     """
     import pandas as pd
 

@@ -169,7 +169,8 @@ def check_drawn(post: DrawnTrees) -> None:
 def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
     """Return the fraction of the draws of each chain whose tree has each cell, (chains, n_cells).
 
-    With ``splits`` return the fraction that have each split, (chains, n_splits).
+    A cell is the set of training rows of a node. With ``splits`` return the fraction that have each split of a cell in
+    two, (chains, n_splits).
     """
     counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
     return post.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / post.n_draws
@@ -239,10 +240,10 @@ class SplitFrequencies(NamedTuple):
 
 
 def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequencies:
-    """Return the average standard deviation between chains of the frequencies of cells; see `SampledPosterior.asdsf`.
+    """Return the average standard deviation between chains of the frequencies of cells, and its expected value.
 
-    The average is over cells with a frequency of at least ``min_probability`` in some chain. A single chain is divided
-    into two halves.
+    The average is over cells, sets of training rows of a node, with a frequency of at least ``min_probability`` in some
+    chain. A single chain is divided into two halves. See `SampledPosterior.asdsf`.
     """
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     check_drawn(post)
