@@ -262,8 +262,8 @@ def drop_draws(run_state: RunState, graphs: Mapping[int, Graph] | None = None) -
 
 
 def _at_first_draw(plan: Plan, end: Snapshot, density: np.ndarray, graph: Graph, team: int) -> Result:
-    """Return a chain in the state ``end``, without draws, that from now on uses this density and graph, of number
-    ``team``.
+    """Return a chain in the state ``end``, without draws, that from now on uses this density and graph. ``team`` is the
+    number of its team.
     """
     at, (replica,) = ARRAYS.index("density"), end.replicas
     state = (*replica.state[:at], density, *replica.state[at + 1 :])

@@ -177,7 +177,9 @@ def keep_probability(graph: Any) -> float:
 
 @jit
 def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
-    """Return the log probability that `draw_decision` draws link ``e``, a stored split of a piece, or for -1, stops."""
+    """Return the log probability that `draw_decision` draws link ``e`` (a stored split) of a piece, or stops if it is
+    -1.
+    """
     piece, keep_p = graph.piece[piece_index], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
     # P = k g + (1 - k) e^(s - V), with k = keep_p
