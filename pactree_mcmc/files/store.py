@@ -239,7 +239,10 @@ def _write_dataset(part: Path, suffix: str, group: str, dataset: Any) -> None:
 
 
 def _rename_safely(part: Path, path: Path) -> None:
-    """Flush ``part``, a file or folder, to the disk, then rename it to ``path``, which it replaces."""
+    """Flush ``part``, a file or folder, to the disk, then rename it to ``path``, which it replaces.
+
+    After an OSError the former file or folder is still at ``path``.
+    """
     for file in (part, *part.rglob("*")):
         if file.is_file():
             _flush(file)
@@ -248,7 +251,11 @@ def _rename_safely(part: Path, path: Path) -> None:
         old = path.with_name(f".{path.name}.old")
         _remove(old)
         os.replace(path, old)
-        os.replace(part, path)
+        try:
+            os.replace(part, path)
+        except OSError:
+            os.replace(old, path)
+            raise
         _remove(old)
     else:
         os.replace(part, path)

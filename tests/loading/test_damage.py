@@ -11,7 +11,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.files import store as _store
 from pactree_mcmc.files.encoding import CODEC, Encoded
-from pactree_mcmc.files.store import content_digest, encode_parts, read_content, write_file
+from pactree_mcmc.files.store import _rename_safely, content_digest, encode_parts, read_content, write_file
 from pactree_mcmc.loading.validate import InvalidFile
 from pactree_mcmc.loading.validate_model import check_parts
 from pactree_mcmc.mcmc.state.records import CHAIN_NODE
@@ -272,3 +272,21 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda a, b: (events.append(("replace", b.name)), replace(a, b)))
     write_file(tmp_path / "run.nc", Encoded("{}", {}), {})
     assert events == [("flush", ".run.nc.part"), ("replace", "run.nc"), ("flush", tmp_path.name)]
+
+
+def test_a_folder_that_cannot_take_its_place_leaves_the_former_one(tmp_path, monkeypatch):
+    part, path, replace = tmp_path / ".run.zarr.part", tmp_path / "run.zarr", os.replace
+    for folder in (part, path):
+        folder.mkdir()
+        (folder / "name").write_text(folder.name)
+
+    def failing_replace(a, b):
+        if a == part:
+            raise OSError("full")
+        replace(a, b)
+
+    monkeypatch.setattr(os, "replace", failing_replace)
+    with pytest.raises(OSError, match="full"):
+        _rename_safely(part, path)
+    assert (path / "name").read_text() == "run.zarr"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".run.zarr.part", "run.zarr"]
