@@ -135,7 +135,7 @@ class Record:
 
 
 class Records(Sequence):
-    """Sequence of the records of an array. An attribute is the field of all records, as a new array.
+    """Sequence of the records of a copy of an array. An attribute is the field of all records, as a new array.
 
     A record is made when it is used for the first time, since most records of large arrays are never used.
     """
@@ -147,6 +147,7 @@ class Records(Sequence):
         return len(self._array)
 
     def __getitem__(self, i: Any) -> Any:
+        """Return record ``i``, not negative, or a list of records if ``i`` is a slice."""
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
         records = self._made
@@ -157,6 +158,7 @@ class Records(Sequence):
         return records[i]
 
     def __getattr__(self, name: str) -> np.ndarray:
+        """Return the field ``name`` of all records as a new array."""
         if name.startswith("_"):
             raise AttributeError(name)
         values = self._array[name].copy()

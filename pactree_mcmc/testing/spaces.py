@@ -34,7 +34,7 @@ class StepError(ValueError):
 
 
 class PrescribedGenerator:
-    """Random generator whose first choices have prescribed outcomes. Each later choice has its first outcome."""
+    """Random generator whose first choices have the outcomes ``prescribed`` (indices), and all later ones the first."""
 
     def __init__(self, prescribed: Sequence[int]) -> None:
         self.prescribed = prescribed
@@ -107,6 +107,7 @@ class Uniform:
     __int__ = __float__
 
     def __mul__(self, factor: Any) -> Uniform:
+        """Return this number times ``factor``, of the same U."""
         return Uniform(self.outcomes, self.interval, self.scale * float(factor), self.shift * float(factor))
 
     __rmul__ = __mul__
@@ -292,7 +293,8 @@ class ReachedTrees:
     """All trees that a move reaches from the stump, numbered, with snapshots and the rows of its transition matrix.
 
     ``keys``, ``snapshots``, ``rows`` and ``trees`` have one entry a tree, by number; ``number`` is that of each key.
-    ``after_pruning`` has, by number, the state of the chain when it came to the tree from a larger one.
+    ``after_pruning`` has, by number, the state of the chain when it came to the tree from a larger one. Raise
+    TooManyTrees if there are more than ``max_trees``.
     """
 
     def __init__(self, model: Any, stepper: Stepper, chain: Any, max_trees: int = MAX_TREES) -> None:

@@ -39,7 +39,7 @@ class Proposal(NamedTuple):
 
 @jit
 def _without_ratios(edit: int, which: int, node: int, top: int) -> Proposal:
-    """Return a proposal with these fields (`Proposal`) whose log ratios are all 0."""
+    """Return a proposal with these fields, explained in `Proposal`, whose log ratios are all 0."""
     return Proposal(edit, which, node, top, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -66,7 +66,8 @@ def withdrawn(which: int, node: int, top: int) -> Proposal:
 
 @jit
 def taken(which: int, node: int, top: int) -> Proposal:
-    """Return the proposal of a Gibbs step to put the subtree at ``top`` in place of ``node``.
+    """Return the proposal of a Gibbs step to put the subtree at ``top`` in place of ``node``. See `refused` for
+    ``which``.
 
     It is accepted without a decision, except if feature weights are drawn or the prior depends on the number of leaves.
     """
@@ -75,13 +76,16 @@ def taken(which: int, node: int, top: int) -> Proposal:
 
 @jit
 def made(which: int) -> Proposal:
-    """Return the proposal, always accepted, of a Gibbs step that has changed the tree by fixed feature weights."""
+    """Return the proposal, always accepted, of a Gibbs step that has changed the tree. See `refused` for ``which``.
+
+    The loop raises a ValueError if feature weights are drawn.
+    """
     return _without_ratios(np.int64(KEEP_CHANGE), which, np.int64(-1), np.int64(-1))
 
 
 @jit
 def made_at(which: int, node: int) -> Proposal:
-    """Return the proposal, always accepted, of a Gibbs step that has changed the subtree at ``node`` already.
+    """Return the proposal, always accepted, of a Gibbs step that has changed the subtree at ``node``. See `refused`.
 
     The step must have used the feature weights if these are drawn.
     """

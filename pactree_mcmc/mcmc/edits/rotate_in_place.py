@@ -99,8 +99,8 @@ def log_split_factor(model: Lowered, depth: int) -> float:
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Add ``n_levels``, which may be negative, to the depths of a subtree. Return the change of its log prior, ``-inf``
-    if the prior of the subtree is 0 before or after. The split prior R counts only if it depends on the depth.
+    """Add ``n_levels``, maybe negative, to the depths of the subtree at ``top``. Return the change of its log prior,
+    ``-inf`` if the prior of the subtree is 0 before or after. The split prior R counts only if it depends on the depth.
     """
     total, node = 0.0, np.int64(top)
     while node != NONE:

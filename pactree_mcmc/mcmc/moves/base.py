@@ -71,7 +71,8 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 
 @jit
 def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log prior ratio, new tree to old, by the drawn feature weights, minus that by equal weights.
+    """Return the log prior ratio of a proposal, new tree to old, by the drawn feature weights, minus that by equal
+    weights.
 
     Moves use equal weights for their prior ratios. Set ``state.tilt``, the part of each internal node in this ratio, to
     the values of the new tree.
@@ -90,7 +91,7 @@ def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> flo
 
 @jit
 def log_leaf_count_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log ratio, new tree to old, of the prior factor that depends on the number of leaves, or -inf if the
+    """Return the log ratio, new tree to old, of the prior factor of the number of leaves for a proposal, or -inf if the
     new tree has more leaves than the prior admits.
     """
     edit, by_leaves, n_leaves_before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1

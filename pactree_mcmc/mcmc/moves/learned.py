@@ -32,7 +32,9 @@ from .base import Move
 
 @jit
 def learned_step(rng: np.random.Generator, model: Lowered, state: ChainState) -> Proposal:
-    """Propose a subtree of a random node, drawn from the learned density independently of the present one."""
+    """Propose a subtree of a random node, drawn from the learned density independently of the present one. Add both to
+    a growing graph of visited cells.
+    """
     node = pick_cell(rng, model, state)
     if node == NONE or not state.node[node].splittable:
         return nothing()

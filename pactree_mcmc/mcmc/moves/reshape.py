@@ -121,7 +121,8 @@ def set_union_cell(state: ChainState, node: int, top: int, i: int, j: int, has_b
 def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Write log R, the log split prior, of cutting pieces i to j behind piece k into ``reshape.log_rule[i, j, k]``.
 
-    If all cuts of a union are equally likely it has one number, at [i, j, 0]. Drawn feature weights are included.
+    Do so for all i < j of the n pieces of the block at ``top``. If all cuts of a union are equally likely it has one
+    number, at [i, j, 0]. Drawn feature weights are included.
     """
     union, k, scratch = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
@@ -186,7 +187,7 @@ def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int)
 
 @jit
 def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
-    """Return `log_cut_term` of the cuts behind pieces i to j - 1, (j - i,), in a scratch array."""
+    """Return `log_cut_term` for the cuts behind pieces k = i to j - 1, d levels down, (j - i,), in a scratch array."""
     out = state.scratch.reshape.term[: j - i]
     for k in range(i, j):
         out[k - i] = log_cut_term(model, state, i, j, k, d)
@@ -247,8 +248,8 @@ def draw_arrangement(rng: np.random.Generator, model: Lowered, state: ChainState
 
 @jit
 def _push_union(state: ChainState, at: int, i: int, j: int, parent: int, on_left: bool) -> None:
-    """Write the union of pieces i to j, to be arranged as the left or right child of ``parent``, into entry ``at`` of
-    the stack ``reshape.pending``.
+    """Write the union of pieces i to j, to be arranged as the left (``on_left``) or right child of ``parent``, into
+    entry ``at`` of the stack ``reshape.pending``.
     """
     union = state.scratch.reshape.pending[at]
     union.first, union.last, union.parent, union.on_left = i, j, parent, on_left
@@ -269,7 +270,7 @@ def keep_top_node(state: ChainState, top: int, k: int, n: int) -> None:
 
 @jit
 def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j: int) -> None:
-    """Make a node of the block the union of pieces i to j: its cell, statistics and scores.
+    """Make a node of the block at ``top`` the union of pieces i to j: its cell, statistics and scores.
 
     Set ``log_rule``, the log split prior of its split, as well, if cuts have equal weights.
     """
@@ -301,7 +302,7 @@ def is_union(state: ChainState, node: int, k: int, i: int, j: int) -> bool:
 
 @jit
 def attach_child(state: ChainState, node: int, parent: int, on_left: bool) -> None:
-    """Make ``node`` the left or right child of ``parent``, and note if that changes the tree."""
+    """Make ``node`` the left (``on_left``) or right child of ``parent``, and note if that changes the tree."""
     old_child = state.node[parent].left if on_left else state.node[parent].right
     if old_child != node or state.node[node].parent != parent:
         state.count[TREE_CHANGED] = 1

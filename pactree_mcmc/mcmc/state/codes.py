@@ -100,8 +100,8 @@ def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, 
 
 @jit
 def count_rows_by_code(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
-    """Return the number of training rows of a node with each of the ``n`` codes in ``codes.distinct``, which
-    `collect_codes` has just written, (n,) int64 in the same order.
+    """Return the number of training rows of a node with each of the ``n`` codes of feature ``k`` in ``codes.distinct``,
+    which `collect_codes` has just written, (n,) int64 in the same order.
     """
     merged_rows, rows, distinct = model.units, state.scratch.codes.rows, state.scratch.codes.distinct
     for i in range(state.node[node].start, state.node[node].stop):

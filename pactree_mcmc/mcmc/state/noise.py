@@ -40,7 +40,7 @@ def redraw_noise(chain: Any) -> None:
 
 @jit
 def set_variance(params: np.ndarray, sigma2: float) -> None:
-    """Write a variance, ``log(2 pi sigma2)`` and ``1 / (2 sigma2)`` into the parameters of a leaf."""
+    """Write a variance, ``log(2 pi sigma2)`` and ``1 / (2 sigma2)`` into the parameters ``params`` of a leaf."""
     params[SIGMA2], params[LOG_SCALE], params[HALF_PRECISION] = sigma2, log(2.0 * pi * sigma2), 0.5 / sigma2
 
 
@@ -58,7 +58,7 @@ def update_noise_guess(model: Any, state: Any) -> None:
 
 @jit
 def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
-    """Set the guess of the variance, at which stored sums over splits are computed, and make the old sums invalid."""
+    """Set the guess of the variance, for which sums over splits are stored, to ``sigma2``. Make old sums invalid."""
     set_variance(model.proposal_leaf.params, sigma2)
     rescore_nodes(model, state)
     state.count[STORED_VERSION] += 1

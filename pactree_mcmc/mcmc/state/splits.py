@@ -361,7 +361,7 @@ def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: i
 
 @jit
 def admissible_cut_range(model: Lowered, state: ChainState, node: int, k: int, n: int) -> tuple[int, int]:
-    """Return ``first, last``: cuts behind codes ``first`` to ``last - 1`` (from 0) leave ``min_leaf`` rows per side."""
+    """Return ``first, last``: cuts behind codes first to last - 1 of ``n`` collected leave ``min_leaf`` rows a side."""
     if model.split_prior.min_leaf == 1:
         return 0, n - 1
     rows = count_rows_by_code(model, state, node, k, n)
@@ -461,7 +461,7 @@ def _draw_local_partition(
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, min_rows: int) -> int:
     """Return the number of ways to place the categories j, j + 1, ... with at least ``min_rows`` rows on both sides.
 
-    ``rows`` are counts by category, ``right`` and ``left`` those already placed, ``sums`` from `count_light_subsets`.
+    ``rows`` counts them by category, ``right`` and ``left`` count those placed, ``sums`` is from `count_light_subsets`.
     """
     total = 0
     for r in rows:

@@ -71,7 +71,7 @@ def split_tilt(model: Lowered, state: ChainState, node: int, k: int) -> float:
 
 @jit
 def update_tilts(model: Lowered, state: ChainState, top: int) -> float:
-    """Compute and store the tilts (`split_tilt`) of the internal nodes of a subtree, and return their sum."""
+    """Compute and store the tilts (`split_tilt`) of the internal nodes of the subtree at ``top``. Return their sum."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -83,7 +83,7 @@ def update_tilts(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def stored_tilt(state: ChainState, top: int) -> float:
-    """Return the sum of the stored tilts (`split_tilt`) of the internal nodes of a subtree."""
+    """Return the sum of the stored tilts (`split_tilt`) of the internal nodes of the subtree at ``top``."""
     total, node = 0.0, np.int64(top)
     while node != NONE:
         if not is_leaf(state, node):
@@ -173,7 +173,7 @@ def admits_several(admitted: np.ndarray, i: int) -> bool:
 
 @jit
 def admits_all(admitted: np.ndarray, i: int) -> bool:
-    """Return True if node ``i`` admits all features with all their splits."""
+    """Return True if row ``i`` of ``admitted`` (see `draw_weights`) admits all features with all their splits."""
     for k in range(admitted.shape[1]):
         if admitted[i, k] != 1.0:
             return False
