@@ -1,8 +1,9 @@
-"""BART of 200 trees by stochtree, in a process of its own: fitted to the rows given, and what it says of test rows.
+"""Fit a BART of 200 trees by stochtree to training rows, and predict test rows, in a process of its own.
 
-Run by `rivals.Bart`: python bart.py GIVEN FOUND. Ten draws grown from the root, then 200 dropped and 1,000 kept, else
-stochtree's defaults; two classes by a probit link. Of a regression also quantiles of a new y. The default prior of the
-noise variance is improper: on a few dozen rows the trees pass through the data, and intervals are far too narrow.
+`rivals.Bart` runs it: python bart.py GIVEN FOUND, two files of `elsewhere.run`. Ten trees grown from the root, then 200
+draws dropped and 1,000 kept, otherwise stochtree's defaults; two classes by a probit link. A regression also has
+quantiles of a new y. The default prior of the noise variance is improper: on a few dozen rows the trees pass through
+the data, and intervals are far too narrow.
 """
 
 import sys
@@ -14,6 +15,7 @@ from stochtree import BARTModel, OutcomeModel
 
 
 def fitted(X, y, regression):
+    """Return a BARTModel fitted to X (n, p) and y (n,): numbers of a ``regression``, or classes 0 and 1."""
     model = BARTModel()
     outcome = OutcomeModel(*(("continuous", "identity") if regression else ("binary", "probit")))
     general = {"random_seed": 0, "num_threads": 1, "outcome_model": outcome}

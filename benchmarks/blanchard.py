@@ -1,8 +1,9 @@
-"""Theorems 3 and 4 of Blanchard (1999) by simulation: risks of the data-dependent mixtures, and bounds.
+"""Simulate Theorems 3 and 4 of Blanchard (1999): risks of the data-dependent mixtures beside the bounds.
 
-x uniform on [0, 1], P(y = 1) = .9 on an interval of length .3 and .2 elsewhere: a tree of three leaves. Each mixture is
-asked at new rows, each of which counts among the points. The corollary is at its infimum over all trees; "splittings"
-is Theorem 3 with the numbers of splittings themselves; the lower bound holds for the worst truth.
+x is uniform on [0, 1], P(y = 1) is .9 on an interval of length .3 and .2 elsewhere: a tree of three leaves. Each
+mixture predicts new rows, each of which counts among its points. "Corollary 2", "omega" and "splittings" are the bounds
+at their infimum over all trees, the last two with counted splits ("splittings": Theorem 3). The lower bound holds for
+the worst true distribution.
 Run: python benchmarks/blanchard.py [--draws 30] [--rows 20 40 80]
 """
 
@@ -18,14 +19,17 @@ PRIOR = pt.BranchingProcess(0.45, max_depth=2)
 
 
 def truth(x):
+    """Return the true P(y = 1) at x (n,)."""
     return np.where((x > 0.35) & (x <= 0.65), 0.9, 0.2)
 
 
 def divergence(p, q):
+    """Return the Kullback-Leibler divergence (nats) of coins with probabilities p (true) and q."""
     return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
 
 
 def one_sample(n, seed, n_new=8):
+    """Return risks (nats, mean over ``n_new`` new rows) and bounds for one sample of ``n`` rows, by name."""
     rng = np.random.default_rng([n, seed])
     x, new = rng.random((n, 1)), rng.random((n_new, 1))
     y = (rng.random(n) < truth(x[:, 0])).astype(int)

@@ -1,4 +1,4 @@
-"""Certificates on real tables, and Shah's Table 1; needs the data folder (beside the checkout, or PACTREE_DATA).
+"""Print certificates on real tables, and Shah's Table 1; needs the data folder (beside the checkout, or PACTREE_DATA).
 
 Run: python benchmarks/certificates.py [--splits 5]. The first run compiles the sampler for a few minutes.
 """
@@ -28,11 +28,11 @@ TABLE_1 = (  # table, attributes as counted there, size of the tree, bound
     ("sick", 29, 61, 0.25),
 )
 N_VALUES = {"vote": 2, "breast_w": 10, "kr_vs_kp": 2}
-"""Values of a column, where the paper has Theorem 3."""
+"""Number of values of a column of the tables for which the paper has Theorem 3."""
 
 
 def known_to(X, E, nominal):
-    """``X`` with the categories that rows ``E`` lack merged with the commonest one there: a map found on E alone."""
+    """Return X with each category that rows ``E`` (a mask) lack replaced by the commonest one in these rows."""
     X = X.copy()
     for k in nominal:
         known, counts = np.unique(X[E, k], return_counts=True)
@@ -41,20 +41,21 @@ def known_to(X, E, nominal):
 
 
 def grid_model(X, y, E, nominal, lambda1):
-    """Any part of the categories, any cut between the values that E has."""
+    """Return the model of all sets of categories and all cuts between values in E, with loss factor lambda1."""
     cuts = pt.GridCuts.from_table(X[E], 32, nominal=nominal)
     leaf, prior = pt.PacBayesLoss(lambda1), pt.ChipmanPrior(0.5, 1.0)
     return pt.TreeModel(X, y, split_prior=cuts, leaf=leaf, tree_prior=prior, nominal=nominal, estimation=E)
 
 
 def pruning_model(X, y, E, lambda1):
-    """Prunings of a CART tree grown on E, categories taken as numbers."""
+    """Return the model of the prunings of a CART tree grown on E, with categories taken as numbers."""
     grown = DecisionTreeClassifier(min_samples_leaf=2, random_state=0).fit(X[E], y[E])
     split_prior, leaf = pt.FixedTree.from_sklearn(grown), pt.PacBayesLoss(lambda1)
     return pt.TreeModel(X, y, split_prior=split_prior, leaf=leaf, tree_prior=pt.BranchingProcess(0.5, 20), estimation=E)
 
 
 def posteriors(X, y, E, nominal, lambda1, seed):
+    """Yield the name and the posterior of each kind: grid sampled, prunings sampled, prunings exact."""
     yield "grid, sampled", pt.sample(grid_model(X, y, E, nominal, lambda1), 1000, tune=300, rng=seed, progress=False)
     model = pruning_model(X, y, E, lambda1)
     yield "prunings, sampled", pt.sample(model, 1000, tune=300, rng=seed, progress=False)
@@ -62,7 +63,10 @@ def posteriors(X, y, E, nominal, lambda1, seed):
 
 
 def certify(name, lambda1, splits, wanted):
-    """A line for each kind of posterior: means over splits into test (20 %), E (24 %) and S (56 %)."""
+    """Print a line for each kind of posterior: means over ``splits`` divisions into test (20 %), E (24 %) and S (56 %).
+
+    ``wanted`` is the bound on the error of the vote that the line names as the goal.
+    """
     X, y, nominal = read_table(name)
     found = {}
     for seed in range(splits):
@@ -88,7 +92,7 @@ def certify(name, lambda1, splits, wanted):
 
 
 def tree_of_size(X, y, size):
-    """The least pruned entropy tree of at most ``size`` nodes (odd sizes only), two rows or more in a leaf."""
+    """Return the least pruned entropy tree of at most ``size`` + 1 nodes (always odd), two rows or more in a leaf."""
     grow = {"criterion": "entropy", "min_samples_leaf": 2, "random_state": 0}
     alphas = np.maximum(DecisionTreeClassifier(**grow).cost_complexity_pruning_path(X, y).ccp_alphas, 0.0)
     low, high = 0, len(alphas) - 1
@@ -100,8 +104,11 @@ def tree_of_size(X, y, size):
 
 
 def table_1_row(name, attributes, size):
-    """Means over ten folds: test error; Corollary 2 (delta .05) at the published size and that tree's training errors;
-    Theorem 3 where the values are few, else NaN; the bound of the tree itself, and how many rows hold its thresholds.
+    """Return means over ten folds for a line of Shah's Table 1, with the number of ``attributes`` counted there.
+
+    They are: test error; Corollary 2 (delta .05) at the published ``size`` and the training errors of that tree;
+    Theorem 3, NaN unless columns have few values; the bound of the tree itself, and the number of rows that store its
+    thresholds.
     """
     X, y, _ = read_table(name)
     found = []
@@ -117,7 +124,10 @@ def table_1_row(name, attributes, size):
 
 
 def forward_row(name, attributes, ranges, **how):
-    """Shah's Table 1 by his forward algorithm: means over ten folds of the bound, Corollary 2, nodes, error, rounds."""
+    """Return means over ten folds for Shah's forward algorithm: bound, Corollary 2, nodes, test error, rounds.
+
+    With ``ranges`` it knows the range of each column. ``how`` are arguments of `exact.forward_tree`.
+    """
     X, y, _ = read_table(name)
     ends = np.column_stack([X.min(axis=0), X.max(axis=0) + (X.min(axis=0) == X.max(axis=0))])
     found = []
@@ -137,10 +147,11 @@ FORWARD = {
     "ranges": {"ranges": True, "patience": 20},
     "ranges, by the bound": {"ranges": True, "patience": 20, "criterion": "bound"},
 }
-"""Ways of growing forward. The ranges are those of the whole table, as a table's description would give them."""
+"""Arguments of `forward_row` by name. The ranges are those of the whole table, as its description would give them."""
 
 
 def table_1_forward():
+    """Print Shah's Table 1 by his forward algorithm: a line for each table and way."""
     for name, attributes, size, published in TABLE_1:
         print(f"Shah, Table 1, forward: {name} (published: {size} nodes, {published:.2f})")
         for way, how in FORWARD.items():

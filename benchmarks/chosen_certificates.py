@@ -1,8 +1,9 @@
-"""The certificate of choice beside that of the training rows and that of held-out rows, on three kinds of tables.
+"""Compare the certificate of choice with those of the training rows and of held-out rows, on three kinds of tables.
 
-A fifth of the rows is held out. *Training rows*: posterior of the others, 30 % of them in E, the rest counted. *Held
-out*: posterior of all the others, the fifth counted. *Choice*: posterior of half of the others, the other half counted
-and choosing. Run: python benchmarks/chosen_certificates.py [--splits 5] [table ...]
+A fifth of the rows is held out. *Training rows*: posterior of the others, 30 % of them in E, the rest counted by the
+bound. *Held out*: posterior of all the others, the held-out fifth counted. *Choice*: posterior of half of the others;
+the other half of them chooses the prediction and is counted. The test error is that of the held-out fifth.
+Run: python benchmarks/chosen_certificates.py [--splits 5] [table ...]
 """
 
 import argparse
@@ -17,10 +18,14 @@ import pactree_mcmc as pt
 
 DRAWS = 300
 LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+"""Lines of three fields on the board."""
 
 
 def tic_tac_toe():
-    """All 958 boards at which a game that x begins may end (0 empty, 1 x, 2 o), and whether x has won."""
+    """Return the 958 boards at which a game that x begins may end, whether x has won (1 or 0), and the nominal columns.
+
+    A field is 0 if it is empty, 1 for x and 2 for o. All nine columns are nominal.
+    """
     ends, todo = {}, {((0,) * 9, 1)}
     while todo:
         board, turn = todo.pop()
@@ -34,7 +39,10 @@ def tic_tac_toe():
 
 
 def adult_like(n=4_000, seed=0):
-    """Incomes above a limit by age, schooling, hours, gains, sex, household and work; the best error is about .16."""
+    """Return a table like the census incomes (UCI Adult): features, income above a limit (0 or 1), nominal columns.
+
+    The features are age, schooling, hours, gains, sex, household and work. The best possible error is about .16.
+    """
     rng = np.random.default_rng(seed)
     age, schooling = np.round(rng.gamma(7.0, 5.6, n).clip(17, 90)), rng.binomial(16, 0.62, n).astype(float)
     hours = np.round(rng.normal(40.0, 12.0, n).clip(1, 99))
@@ -51,14 +59,17 @@ MADE = {"tic_tac_toe": tic_tac_toe, "adult_like": adult_like}
 
 
 def fitted(X, y, rows, nominal, seed):
-    """The default posterior of some rows; categories that they lack are merged with the commonest of theirs."""
+    """Return X as `known_to` does for ``rows`` (a mask), and the default posterior of these rows."""
     merged = known_to(X, rows, nominal)
     model = pt.TreeModel(merged[rows], y[rows], nominal=nominal)
     return merged, pt.sample(model, DRAWS, tune=DRAWS, rng=seed, progress=False)
 
 
 def from_training_rows(X, y, test, E, nominal, seed):
-    """The smallest bound on the vote over three lambdas, which S may choose, and the error of that vote."""
+    """Return the smallest bound on the vote's error over three values of lambda1, and the test error of that vote.
+
+    ``test`` and ``E`` are masks; all rows that are in neither are S.
+    """
     merged, found = known_to(X, E, nominal), []
     for lambda1 in (0.3, 1.0, 3.0):
         model = grid_model(merged[~test], y[~test], E[~test], nominal, lambda1)
@@ -68,6 +79,7 @@ def from_training_rows(X, y, test, E, nominal, seed):
 
 
 def compare(name, splits):
+    """Print bounds and errors of the three certificates on a table: means over ``splits`` random divisions."""
     X, y, nominal = MADE[name]() if name in MADE else read_table(name)
     found, alternatives, chosen = [], [], []
     for seed in range(splits):

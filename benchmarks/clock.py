@@ -1,10 +1,10 @@
-"""The clock the benchmarks share."""
+"""Measure the time of a call, for all benchmarks."""
 
 import time
 
 
 def timed(answer, repeats=3):
-    """The answer, and the least wall and CPU seconds of a call."""
+    """Call ``answer()`` several times; return its last result, and the least wall and CPU seconds of a call."""
     wall, cpu = [], []
     for _ in range(repeats):
         began, used = time.perf_counter(), time.process_time()

@@ -1,6 +1,6 @@
-"""Processor seconds to the first result, imports included: empty cache, then a second process; rivals beside.
+"""Measure processor seconds to the first result, imports included: empty cache, then a second process; rivals too.
 
-In parentheses: times the processor seconds that the same Python takes to add 1e8 squares, just before.
+In parentheses: the seconds divided by those that the same Python takes to add 1e8 squares, just before.
 
 Run: python benchmarks/cold_start.py [--wheel PYTHON] [--rivals PYTHON]
 
@@ -52,7 +52,10 @@ IMPORTS = {"stochtree": "stochtree", "pymc-bart": "pymc_bart"}
 
 
 def spent(python, script, cache, folder=None):
-    """Processor seconds of a process and its children, with this cache of compiled code."""
+    """Run a ``script`` and return the processor seconds of the process and its children.
+
+    ``cache`` is the folder of compiled code, ``folder`` the working folder, or None for this one and its PYTHONPATH.
+    """
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or folder is None}
     env.pop("PACTREE_SHARED_CACHE", None)
     env |= {"NUMBA_CACHE_DIR": cache, "PYTENSOR_FLAGS": f"base_compiledir={cache}"}
@@ -63,7 +66,7 @@ def spent(python, script, cache, folder=None):
 
 
 def row(name, python, script, folder=None, second=None):
-    """Print one line: the first process, and a second."""
+    """Print one line: seconds of a first process with an empty cache, and of a second, of ``second`` if it is given."""
     with tempfile.TemporaryDirectory() as cache:
         loop = spent(python, LOOP, cache)
         cells = [spent(python, script, cache, folder), spent(python, second or script, cache, folder)]

@@ -1,4 +1,4 @@
-"""Tables the benchmarks share: generated ones, real ones from the data folder, and held-out ones (`held_out.py`)."""
+"""Load tables for the benchmarks: generated ones, real ones from the data folder, and held-out ones (`held_out.py`)."""
 
 import gzip
 import os
@@ -13,7 +13,7 @@ MISSING = -1.0
 
 
 def friedman(n, seed=0, noise=1.0):
-    """Ten uniform features, Friedman's first function of them, and it with noise of that standard deviation."""
+    """Return ten uniform features, Friedman's first function of them, and that plus normal noise of this deviation."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 10))
     f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
@@ -21,20 +21,23 @@ def friedman(n, seed=0, noise=1.0):
 
 
 def friedman_binary(n, seed=0):
-    """The same table with the noisy function above its median as label."""
+    """Return the features of `friedman`, and the label: True if the noisy function is above its median."""
     X, _, y = friedman(n, seed)
     return X, y > np.median(y)
 
 
 def four_levels(n=200, seed=0):
-    """One uniform feature; P(y = 1) jumps between .9, .2, .75, .35 at .3, .55, .8."""
+    """Return one uniform feature and a label; P(y = 1) is .9, .2, .75 and .35, with jumps at .3, .55 and .8."""
     rng = np.random.default_rng(seed)
     x = rng.random(n)
     return x[:, None], rng.random(n) < np.select([x < 0.3, x < 0.55, x < 0.8], [0.9, 0.2, 0.75], 0.35)
 
 
 def stepped(n=1000, p=8, cells=50, seed=0, noise=0.1):
-    """Normal features, cut into cells whose means lie far apart: the largest again, at a quantile between .3 and .7."""
+    """Return normal features (n, p) and y, whose mean is constant on each of ``cells`` cells, normal with deviation 3.
+
+    The largest cell is cut again and again, at a random feature's quantile between .3 and .7.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     rows = [np.arange(n)]
@@ -50,7 +53,7 @@ def stepped(n=1000, p=8, cells=50, seed=0, noise=0.1):
 
 
 def uneven_steps(n, seed=0):
-    """Four levels of the mean and two of the noise, by cuts of two uniform features of five."""
+    """Return five uniform features and y, with four levels of the mean and two of the noise by cuts of two of them."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 5))
     noise = np.where(X[:, 0] > 0.6, 2.0, 0.5)
@@ -58,7 +61,7 @@ def uneven_steps(n, seed=0):
 
 
 def uneven_smooth(n, seed=0):
-    """A smooth mean, noise that grows along the feature, with heavy tails."""
+    """Return two uniform features and y with a smooth mean and heavy-tailed noise that grows along the first."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     return X, np.sin(6.0 * X[:, 0]) + (0.1 + X[:, 0]) * rng.standard_t(4, size=n)
@@ -74,7 +77,7 @@ GENERATED = {
     "uneven_steps": lambda: uneven_steps(1000),
     "uneven_smooth": lambda: uneven_smooth(1000),
 }
-"""Regressions, X and y. The means of ``stepped`` spread by 3, those of Friedman's function by 4.9."""
+"""Functions that return X and y of regressions. Means of ``stepped`` spread by 3, Friedman's function by 4.9."""
 BUNDLED = {
     "iris": load_iris,
     "wine": load_wine,
@@ -100,11 +103,12 @@ def load(name):
 
 
 def _filed(name):
+    """Read a table of the data folder as a structured array, with NaN for missing cells."""
     return np.genfromtxt(DATA / f"{name}.csv.gz", delimiter=",", names=True, deletechars="")
 
 
 def has_table(name):
-    """Return True if the table can be had; print why if not."""
+    """Return True if a table is available. Otherwise print the reason."""
     if name in GENERATED or name in BUNDLED:
         return True
     if held_out.source_of(name) is not None:
@@ -118,7 +122,10 @@ def has_table(name):
 
 
 def read_table(name):
-    """Features (n, p), missing ones -1; classes (n,); the nominal columns, those with missing values too."""
+    """Return features (n, p) -1 for missing cells, classes (n,), and nominal columns of a file of the data folder.
+
+    Columns with missing cells count as nominal.
+    """
     with gzip.open(DATA / f"{name}.csv.gz", "rt") as file:
         header = file.readline().strip().split(",")
         table = np.nan_to_num(np.genfromtxt(file, delimiter=","), nan=MISSING)

@@ -1,7 +1,7 @@
-"""CPU seconds of default runs by part of the run, with a hash of the draws, to compare two checkouts in turn.
+"""Measure the CPU seconds of default runs by part of the run, with a hash of the draws, to compare two checkouts.
 
-One row of Markdown for each run: CPU seconds, steps, milliseconds of a step with the move learned, and the seconds of
-the parts: independent trees, the move learned, the other moves, the fit of the density, and the diagnosis.
+Prints one row of Markdown for each run: CPU seconds, steps, milliseconds of a step spent in the learned move, and the
+seconds of the parts: independent trees, the learned move, the other moves, the fit of the density, and the diagnosis.
 
 Run: python benchmarks/default_run.py [--tables heart_statlog concrete] [--seeds 0 1 2] [--steps 1000]
 """
@@ -33,12 +33,14 @@ from pactree_mcmc.mcmc.whole import rounds, tasks
 TABLES = ("two_columns", "wu_tjelmeland_west", "iris", "heart_statlog", "pima_diabetes", "concrete")
 ROWS = 770
 PARTS = ("trees", "learned", "other moves", "fit", "diagnosis")
+"""Names of the parts of a run."""
 seconds: dict = collections.defaultdict(float)
+"""CPU seconds by part, which `count_time` adds to."""
 lock = threading.Lock()
 
 
 def count_time(owner, name, part):
-    """Let the function ``name`` of a module or class add its CPU seconds to those of ``part(*args)``."""
+    """Replace function ``name`` of a module or class by one that adds its CPU seconds to those of ``part(*args)``."""
     function = getattr(owner, name)
 
     def timed(*args, **kwargs):
@@ -54,7 +56,7 @@ def count_time(owner, name, part):
 
 
 def model_of(name):
-    """Return the default model of a table, of large ones of their first rows."""
+    """Return the default model of a table, of the first ROWS rows if it is large."""
     if name == "two_columns":
         rng = np.random.default_rng(0)
         X = rng.integers(0, 5, (200, 2)).astype(float)
@@ -68,7 +70,7 @@ def model_of(name):
 
 
 def hash_of(post):
-    """Return a hash of the draws, the evidence and the number of steps."""
+    """Return a hash of the draws, the evidence and the number of steps, as text."""
     arrays = post.log_score, post.tree_of_draw, post.coded_trees.records()
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     return hashlib.sha256(content + repr((post.log_evidence, post.course.steps)).encode()).hexdigest()[:12]

@@ -1,6 +1,6 @@
-"""Programs in processes of their own, of an interpreter that has them: arrays go there and come back in files.
+"""Run programs of other libraries in processes of their own; arrays and results are exchanged in files.
 
-The interpreter is this one where it has the module, else that of ``--rivals``, or of the variable PACTREE_RIVALS.
+The interpreter is this one if it has the library, else that of ``--rivals``, or of the variable PACTREE_RIVALS.
 """
 
 import importlib.util
@@ -16,11 +16,11 @@ import numpy as np
 
 
 class Failed(Exception):
-    """A program in another process did not do what it was asked to."""
+    """Error of a program in another process, which ended without its result."""
 
 
 def add_option(parser):
-    """Option ``--rivals`` of a benchmark."""
+    """Add the option ``--rivals`` to the parser of a benchmark."""
     parser.add_argument(
         "--rivals",
         default=os.environ.get("PACTREE_RIVALS"),
@@ -31,7 +31,10 @@ def add_option(parser):
 
 @cache
 def interpreter_with(module, rivals):
-    """Path of an interpreter that imports the module, ours first; None where neither has it."""
+    """Return the path of an interpreter that imports ``module``, this one first, or None if neither does.
+
+    ``rivals`` is the path of the other interpreter, or None.
+    """
     if importlib.util.find_spec(module) is not None:
         return sys.executable
     ended = rivals and subprocess.run([rivals, "-c", f"import {module}"], capture_output=True, check=False)
@@ -39,9 +42,10 @@ def interpreter_with(module, rivals):
 
 
 def run(command, arrays, options):
-    """Arrays that a program writes, given arrays and options; ``command`` is followed by the two files.
+    """Run a program and return the arrays that it writes, by name. ``arrays`` (by name) and ``options`` are its input.
 
-    Raises Failed with the end of what it said where it fails.
+    ``command`` is the interpreter and the script, to which the paths of both files are added. Raises Failed with the
+    end of the program's standard error if it fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         given, found = Path(folder) / "given.npz", Path(folder) / "found.npz"
@@ -62,7 +66,7 @@ def run(command, arrays, options):
 
 
 def read_given(path):
-    """In the other process: the arrays, and the options."""
+    """Return the arrays by name, and the options, that `run` has given to this process."""
     with np.load(path) as given:
         arrays = dict(given)
     return arrays, json.loads(str(arrays.pop("options")))

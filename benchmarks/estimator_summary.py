@@ -1,4 +1,4 @@
-"""Summary of the file of `estimators.py` as Markdown: figures by table, ratios, counts."""
+"""Print the file of `estimators.py` as tables in Markdown: figures by table, ratios of losses, counts."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 WORSE = 1.1
-"""Ratio of losses above which a table is named."""
+"""Ratio of losses above which a table is listed by name."""
 FIGURES = {
     "classification": {"loss": "log loss", "score": "accuracy", "calibration": "expected calibration error"},
     "regression": {"loss": "RMSE", "score": "R squared", "calibration": "mean gap of coverage"},
@@ -14,11 +14,11 @@ FIGURES = {
 SECONDS = "CPU seconds of a fit"
 WITH_LEAVES = ("ours", "ours, stated", "CART")
 LEAST = 1e-15
-"""Smallest loss in a ratio, since that of a table split without error may be 0."""
+"""Smallest loss in a ratio, since the loss of a table that is split without error may be 0."""
 
 
 def read(path):
-    """Measurements by key (task, table, learner, few rows): the last of each."""
+    """Return the last line of the file for each key (task, table, learner, few rows); nothing if there is no file."""
     if not path.exists():
         return {}
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
@@ -26,11 +26,12 @@ def read(path):
 
 
 def key_of(line):
+    """Return the key of a line of the file: task, table, learner, few rows."""
     return line["task"], line["table"], line["learner"], line["few_rows"]
 
 
 def number(value):
-    """Four digits, or four decimals if that is fewer; two digits of what would vanish; a dash for nothing."""
+    """Return a number as text with four digits or decimals, two digits below .001, and "-" for NaN or None."""
     if pd.isna(value):
         return "-"
     if abs(value) < 0.001:
@@ -39,14 +40,18 @@ def number(value):
 
 
 def markdown(head, rows):
-    """Lines of a table."""
+    """Yield the lines of a table in Markdown with the column names ``head`` and the ``rows`` of texts."""
     yield f"| {' | '.join(head)} |"
     yield "|" + " --- |" * len(head)
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def summary(found, order, learners, few_rows):
-    """Yield the lines of all tables of both tasks; ``order`` has the names of the tables of each task."""
+    """Yield the lines of all tables of both tasks.
+
+    ``found`` is the result of `read`, ``order`` has the names of the tables of each task, ``learners`` those of the
+    learners. ``few_rows`` selects the measurements on few rows, or those on all.
+    """
     lines = pd.DataFrame([line for line in found.values() if line["few_rows"] == few_rows])
     for task, figures in FIGURES.items():
         here = lines[lines["task"] == task] if len(lines) else lines
@@ -78,7 +83,10 @@ def summary(found, order, learners, few_rows):
 
 
 def _ratios(losses, title):
-    """Yield each learner's losses over those of CART, then ours over each learner's, on the tables that both have."""
+    """Yield a table of ratios of losses: each learner over CART, then ours over each, on the tables that both have.
+
+    ``losses`` is a frame of tables by learners, ``title`` the head of the first column.
+    """
     ours = [who for who in losses if who.startswith("ours")]
     pairs = [(who, "CART") for who in losses if who != "CART" and "CART" in losses]
     pairs += [(who, rival) for who in ours for rival in losses if rival != "CART" and rival not in ours]

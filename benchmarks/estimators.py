@@ -62,7 +62,7 @@ TABLES = {
 LEARNERS = ("ours", "ours, stated", "CART", *CONTEXT, "BART")
 MANY_ROWS, N_TEST, FEW_ROWS, FOLDS = 4000, 2000, 300, 5
 WARM_ROWS = 700
-"""Rows fitted once before anything is timed: more than 256 cuts of a feature, so codes of either size."""
+"""Number of rows fitted once before anything is timed: more than 256 cuts of a feature, so codes of both sizes."""
 
 
 def splits(y, regression, n_folds=FOLDS):
@@ -81,7 +81,7 @@ def splits(y, regression, n_folds=FOLDS):
 
 
 class Ours:
-    """Our estimators as the rivals are called."""
+    """An estimator of this library, with the methods of the rivals."""
 
     def __init__(self, regression, **how):
         self.regression = regression
@@ -100,7 +100,7 @@ class Ours:
 
 
 def learner_of(who, regression, n_rows, bart):
-    """A learner that is not fitted yet, by its name."""
+    """Return a learner that is not fitted yet, by its name ``who``. ``bart`` is the interpreter with stochtree."""
     if who == "CART":
         return Cart(regression, 3 if n_rows > MANY_ROWS else 5, conformal=regression)
     if who == "BART":
@@ -111,7 +111,12 @@ def learner_of(who, regression, n_rows, bart):
 
 
 def fold(learner, rows, y, classes):
-    """Figures of one split: loss, score, seconds; and of each test row what calibration is counted from (m, n)."""
+    """Fit a learner and return its figures on one split (loss, score, seconds), and what calibration is counted from.
+
+    ``rows`` and ``y`` are pairs (training, test), ``classes`` are None for a regression. The second result (m, n) has
+    two lines for classes, the largest probability and whether it is right, else one for each of COVERAGES: y is in the
+    interval.
+    """
     (here, there), (train, test) = rows, y
     began = time.process_time()
     learner.fit(here, train)
@@ -128,7 +133,7 @@ def fold(learner, rows, y, classes):
 
 
 def measure(task, name, who, few_rows, bart, n_folds=FOLDS):
-    """Return a line of the file, the figures of a learner on a table, or None if it has no model of the table."""
+    """Return the figures of a learner ``who`` on a table, as a line of the file, or None if it has no such model."""
     X, y = load(name)
     regression, n_rows = task == "regression", len(y)
     y = y if regression else y.astype(int)
@@ -160,14 +165,14 @@ def measure(task, name, who, few_rows, bart, n_folds=FOLDS):
 
 
 def calibration(counted, regression):
-    """Calibration error of what `fold` counted; None where there are no intervals."""
+    """Return the calibration error from all second results of `fold` side by side; None if there are no intervals."""
     if not regression:
         return calibration_error(*counted)
     return float(np.mean(np.abs(counted.mean(axis=1) - COVERAGES))) if len(counted) else None
 
 
 def asked_for(options):
-    """Learners that the command line asks for."""
+    """Return the names of the learners that the command line asks for."""
     ours = "ours, stated" if options.stated else "ours"
     if options.ours_only:
         return [ours]
@@ -175,7 +180,7 @@ def asked_for(options):
 
 
 def run(options, names):
-    """Measure what the file lacks, a line each."""
+    """Measure what the file lacks, of ``names`` (task, table), and append a line for each measurement."""
     found, learners = read(options.out), asked_for(options)
     bart = elsewhere.interpreter_with("stochtree", options.rivals) if "BART" in learners else None
     if "BART" in learners and bart is None:

@@ -1,9 +1,9 @@
-"""The exact engine on designs: seconds, cells and memory, with a scikit-learn tree of the same depth as rival.
+"""Measure the exact engine on fixed designs: seconds, cells and memory, beside a scikit-learn tree of the same depth.
 
-Both are the best of two runs, by processor time, which other work on the machine lengthens less than wall time; ours is
-coding, graph, inside, outside, and making the KD tree. The rival fits a greedy tree to the same rows, another answer to
-another split: its time is a yardstick. Rows of Markdown come last. Memory is what the run adds to the process; ask
-for one problem alone to have it clean.
+Both are the best of two runs, by processor time, which other work on the machine lengthens less than wall time. Ours
+consists of coding, graph, inside, outside, and making the KD tree. The rival fits a greedy tree to the same rows: a
+different answer, so its time is only a yardstick. Rows of Markdown come last. Memory is what the run adds to the
+process; run one problem alone to measure it well.
 Run: python benchmarks/exact_design.py [cyclic kd free predict known] [--rows 1000000] [--no-rival]
 """
 
@@ -30,6 +30,7 @@ FREE = {"p=2, 10 levels": (2, 10, 10_000), "p=4, 4 levels": (4, 4, 10_000), "p=6
 
 
 def table(n, p=FEATURES):
+    """Return uniform features (n, p) and noisy classes (n,) that depend on three of them."""
     rng = np.random.default_rng(0)
     X = rng.random((n, p))
     noise = 0.3 * rng.standard_normal(n)
@@ -37,7 +38,7 @@ def table(n, p=FEATURES):
 
 
 def reset_peak():
-    """Forget the largest resident size so far, where the system allows it; bytes held now."""
+    """Reset the record of the largest resident size, if the system allows it, and return the size now in bytes."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -47,7 +48,7 @@ def reset_peak():
 
 
 def peak():
-    """Largest resident size, bytes."""
+    """Return the largest resident size of this process in bytes."""
     try:
         with open("/proc/self/status") as file:
             line = next(line for line in file if line.startswith("VmHWM"))
@@ -57,7 +58,7 @@ def peak():
 
 
 def run(X, y, split_prior, prior):
-    """Processor seconds of coding, graph, inside, outside; the posterior; bytes beside what was held before."""
+    """Return processor seconds (4,) of coding, graph, inside, outside; the posterior; the bytes that the run added."""
     before = reset_peak()
     marks = [time.process_time()]
     model = pt.TreeModel(X, y, split_prior=split_prior, tree_prior=prior)
@@ -72,19 +73,20 @@ def run(X, y, split_prior, prior):
 
 
 def best_of(times, X, y, split_prior, prior):
-    """The fastest of several runs."""
+    """Return the fastest of several results of `run`."""
     runs = [run(X, y, split_prior, prior) for _ in range(times)]
     return min(runs, key=lambda r: r[0].sum())
 
 
 def rival_seconds(X, y, depth):
-    """Processor seconds of a fit, the better of two."""
+    """Return the processor seconds of fitting a scikit-learn tree of this depth, the better of two."""
     from sklearn.tree import DecisionTreeClassifier
 
     return timed(lambda: DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y), 2)[2]
 
 
 def report(name, seconds, truth, memory, X):
+    """Print a line about a result of `run`, and return it as a row of Markdown."""
     g = truth.graph
     coding, graph, inside, outside = seconds
     line = f"{name}: {seconds.sum():.2f} s (coding {coding:.2f}, graph {graph:.2f}, inside {inside:.2f}, outside "
@@ -96,13 +98,14 @@ def report(name, seconds, truth, memory, X):
 
 
 def design(kind, X):
-    """Splits and prior of a fixed design, and the processor seconds it takes to make them."""
+    """Return split prior and tree prior of a fixed design, "cyclic" or "kd", and the processor seconds to make them."""
     began, depth = time.process_time(), DEPTHS[kind]
     split_prior = pt.DyadicCuts(depth // FEATURES, cyclic=True) if kind == "cyclic" else pt.kd_tree(X, depth)
     return split_prior, pt.BranchingProcess(0.5, depth), time.process_time() - began
 
 
 def fixed(kind, n, with_rival):
+    """Print the results of one fixed design on n rows, and of the rival if ``with_rival``."""
     X, y = table(n)
     run(X[:2000], y[:2000], *design(kind, X[:2000])[:2])
     split_prior, prior, made = design(kind, X)
@@ -119,7 +122,7 @@ def fixed(kind, n, with_rival):
 
 
 def known():
-    """First and second solve of the problems with known answers. The first is compiled already if the cache is full."""
+    """Print a first and a second solve of the problems with known answers. The first may find cached compiled code."""
     exact.solve(pt.TreeModel(*four_levels(30)))
     print("| problem | cells | (cell, depth) pairs | first solve | second | log evidence | peak of the process |")
     print("|" + " --- |" * 7)
@@ -143,6 +146,7 @@ def problems():
 
 
 def free():
+    """Print the results of dyadic cuts of all features, in any order."""
     for name, (p, levels, n) in FREE.items():
         X, y = table(n, p)
         split_prior, prior = pt.DyadicCuts(levels), pt.ChipmanPrior()
@@ -152,7 +156,7 @@ def free():
 
 
 def predict(n):
-    """Million rows a second of wall time, the best of five calls."""
+    """Print millions of predicted rows per second of wall time, best of five, for a cyclic design and a KD tree."""
     X, y = table(n)
     new = np.random.default_rng(1).random((n, FEATURES))
     split_prior, prior, _ = design("cyclic", X)

@@ -1,4 +1,4 @@
-"""Held-out tables: real tables by which no default was chosen, read from packages of R.
+"""Load held-out tables, real tables by which no default was chosen, from packages of R.
 
 Needs R and the packages named in `TABLES`, from a Linux distribution (Debian: `apt-get install r-base-core
 r-cran-mlbench r-cran-mass r-cran-th.data r-cran-kernlab r-cran-modeldata r-cran-cardata`) or by R's `install.packages`.
@@ -24,7 +24,7 @@ write.csv(table, row.names = FALSE, na = "")
 
 
 class Source(NamedTuple):
-    """Place of a table, its target, and the columns that are not features."""
+    """Package and name of a table in R, its target, and the columns that are not features."""
 
     package: str
     item: str
@@ -61,7 +61,7 @@ TABLES = {
         "salaries": Source("carData", "Salaries", "salary"),
     },
 }
-"""All tables of mlbench but those that are among the known ones or have more than 20,000 rows, then other packages."""
+"""All tables of mlbench, without those of `estimators.TABLES` or of over 20,000 rows, then those of other packages."""
 SERVO_TIMES = np.array([
     *(0.13125, 0.20625, 0.243751, 0.281251, 0.318751, 0.356251, 0.393752, 0.431252, 0.468752, 0.5, 0.506252, 0.543753),
     *(0.581253, 0.618753, 0.656254, 0.693754, 0.700001, 0.731254, 0.768754, 0.806255, 0.843755, 0.881255, 0.900001),
@@ -79,7 +79,7 @@ def source_of(name):
 
 @cache
 def read(package, item):
-    """Return a table of a package of R as (frame, None), or (None, reason) if it cannot be had."""
+    """Return a table of a package of R as (frame, None), or (None, reason) if it is not available."""
     program = shutil.which("Rscript")
     if program is None:
         return None, "R is not installed (Debian: r-base-core)"
@@ -93,7 +93,7 @@ def read(package, item):
 
 
 def missing_reason(name):
-    """Return why a table cannot be had, or None if it can."""
+    """Return why a held-out table is not available, or None if it is."""
     source = source_of(name)
     return read(source.package, source.item)[1]
 

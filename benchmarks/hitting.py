@@ -1,14 +1,14 @@
-"""Proposals until a chain first finds the posterior: a deep isolated step, and a decoy whose pull grows with n.
+"""Count proposals until a chain first reaches the posterior: a deep isolated step, and a decoy whose pull grows with n.
 
 After Kim and Rockova (mixing rates of Bayesian CART) and Tan, Ronen, Saarinen and Duan (hitting times of Bayesian trees
-that grow with n). Each chain starts from the stump; it has hit when its log posterior is within 3 nats of that of the
-best tree, which the exact engine knows. Medians over chains; the budget where half of the chains have not hit.
+that grow with n). Each chain starts from the stump. It hits when its log posterior is within 3 nats of that of the best
+tree, which the exact engine finds. Medians over chains; the budget if half of the chains have not hit.
 
 step: one feature, dyadic cuts, a wavelet at depth D (mean 0 on every coarser interval), so that no split above it has
 any signal; D grows.
-decoy: P(y = 1) is .9 where x1 and x2 are on the same side of 1/2 and .1 elsewhere; x3 is on the side that says which
-in 80 % of the rows. A greedy root splits on x3; the best tree does not split on it. n grows.
-Run: python benchmarks/hitting.py PICTURE [step decoy] [--chains 8] [--budget 100000]
+decoy: P(y = 1) is .9 if x1 and x2 are on the same side of 1/2 and .1 otherwise; x3 shows which, in 80 % of the rows.
+A greedy root splits on x3; the best tree does not split on it. n grows.
+Run: python benchmarks/hitting.py PICTURE [step decoy] [--chains 6] [--budget 100000]
 """
 
 import argparse
@@ -33,12 +33,13 @@ KERNELS = {
     "local, tempered": {"kernel": "local", "betas": 4},
 }
 EVERY = 50
-"""Proposals between two looks."""
+"""Number of proposals per draw, so the resolution of a hitting time."""
 NATS = 3.0
+"""Distance from the best log posterior at which a chain has hit."""
 
 
 def step(depth):
-    """A wavelet at a fixed depth, 512 rows, noise of standard deviation 1."""
+    """Return the model of a wavelet at ``depth``: 512 rows, noise of standard deviation 1."""
     rng = np.random.default_rng(depth)
     x = (np.arange(512) + 0.5) / 512
     at = np.floor(x * 2**depth) == 2 ** (depth - 1) if depth else np.ones(512, dtype=bool)
@@ -50,7 +51,7 @@ def step(depth):
 
 
 def decoy(n):
-    """Three features with a cut at 1/2 and two more cuts each."""
+    """Return the model of n rows of the decoy, three features with cuts at 1/4, 1/2 and 3/4."""
     rng = np.random.default_rng(n)
     X = rng.random((n, 3))
     same = (X[:, 0] > 0.5) == (X[:, 1] > 0.5)
@@ -62,7 +63,10 @@ def decoy(n):
 
 
 def hits(model, how, chains, budget):
-    """Proposals (chains,) until each first hits, the budget if it does not; processor seconds."""
+    """Return the number of proposals (chains,) until each chain first hits, ``budget`` if it does not; and CPU seconds.
+
+    ``how`` has the arguments of `pt.sample` that choose the kernel.
+    """
     best = exact.solve(model).map_log_joint
     began = time.process_time()
     run = {"tune": 0, "chains": chains, "rng": 1, "start": "stump", "proposals": EVERY, "progress": False}

@@ -1,4 +1,4 @@
-"""Near-optimal trees by bounds and depth-first search, beside the sum over all trees and beside STreeD.
+"""Measure near-optimal trees by bounds and depth-first search, beside the sum over all trees and beside STreeD.
 
 Binary features, two classes, the objective errors + .01 n leaves, a depth limit; the best tree, and all trees with an
 objective of at most 1.1 times the best. The sum builds the graph of all cells (`exact.build_graph`) and lists its best
@@ -21,12 +21,13 @@ import exact
 import pactree_mcmc as pt
 
 SIZES = ("500x12x4", "1000x25x4", "1000x40x4", "1000x40x5", "1000x100x4")
+"""Problems: rows x features x depth limit."""
 LARGEST_SUM = 2_000_000
-"""Largest number of cells of the sum, a process of two gigabytes."""
+"""Largest number of cells of the sum, for which a process takes two gigabytes."""
 
 
 def problem(n, p):
-    """Rows of zeros and ones; the classes depend on five of the features, and some rows on chance."""
+    """Return rows (n, p) of zeros and ones, and classes that depend on five of the features and on chance."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (n, p))
     y = X[:, 0] + X[:, 1] * X[:, 2] + X[:, 3] * X[:, 4] + (rng.random(n) < 0.15) >= 2
@@ -34,7 +35,7 @@ def problem(n, p):
 
 
 def by_sum(model, penalty):
-    """Objectives up to 1.1 times the best, from the graph of all cells; None if it is too large."""
+    """Return the objectives up to 1.1 times the best, from the graph of all cells; None if it is too large."""
     try:
         found = exact.build_graph(model, LARGEST_SUM)
     except exact.Intractable:
@@ -48,6 +49,7 @@ def by_sum(model, penalty):
 
 
 def streed(X, y, penalty, depth):
+    """Return the objective (errors plus ``penalty`` per leaf) of STreeD's best tree."""
     from pystreed import STreeDClassifier
 
     tree = STreeDClassifier("cost-complex-accuracy", max_depth=depth, cost_complexity=penalty / len(y))
@@ -56,6 +58,7 @@ def streed(X, y, penalty, depth):
 
 
 def measure(size, with_sum):
+    """Print the row of one problem, an element of SIZES."""
     n, p, depth = map(int, size.split("x"))
     X, y = problem(n, p)
     penalty = 0.01 * n

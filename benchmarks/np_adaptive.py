@@ -1,13 +1,13 @@
-"""The conjecture of Scott (2004, section 3.5.2), measured: Neyman-Pearson trees with the spatially adaptive penalty.
+"""Measure the conjecture of Scott (2004, section 3.5.2): Neyman-Pearson trees with the spatially adaptive penalty.
 
-Class 0 is uniform on the square, class 1 uniform above a curve g; alpha is the area there, so that the best rule misses
-nothing. Excess: misses plus false alarms above alpha, true values. SRM's proven rate is n^(-1/3), the conjectured one
-n^(-1/2), up to a factor log n. Tolerances and penalties are a fraction of the theory's, which says nothing at these n.
-Cells are finer than the theory asks at each n, so that their size limits neither rule. *srm* is exact and cubic in n.
-With --no-tolerance (false alarms on the rows at most alpha, as the estimator has it) there is *srm, hull*, too: the
-best of its trees that are best for a multiplier of the constraint, as in *adaptive*, and a limit on the leaves; with
-tolerances that grow with the tree those are far from the best. Slopes of log excess in log n, standard errors by
-bootstrap. Seven minutes. Run:
+Class 0 is uniform on the square, class 1 uniform above a curve g. alpha is the area there, so that the best rule has no
+misses. Excess: misses plus false alarms above alpha, true probabilities. The proven rate of structural risk
+minimisation (SRM) is n^(-1/3), the conjectured one n^(-1/2), up to a factor log n. Tolerances and penalties are a
+fraction of the theory's, which are vacuous at these n. Cells are finer than the theory asks at each n, so that their
+size limits neither rule. *srm* is exact and cubic in n. With --no-tolerance (at most alpha false alarms on the rows)
+there is *srm, hull*, too: the best of its trees that are best for a multiplier of the constraint, as in *adaptive*, and
+a limit on the leaves; with tolerances that grow with the tree these are far from the best. Slopes of log excess in
+log n, standard errors by bootstrap. Seven minutes. Run:
 python benchmarks/np_adaptive.py [--fraction 0.1] [--no-tolerance] [--draws 20] [--most 256000] [--most-by-srm 2000]
 """
 
@@ -28,15 +28,16 @@ DELTA = 0.05
 SQUARE = [[0.0, 1.0]] * 2
 RESAMPLES = 2_000
 LIMITS = np.rint(2.0 ** np.arange(2.0, 12.0, 0.5))
-"""On the leaves, of which SRM on the hull tries those up to four roots of n."""
+"""Limits on the number of leaves; SRM on the hull tries those up to four roots of n."""
 
 
 def curve(x):
+    """Return g(x), the lower end of class 1."""
     return 0.5 + 0.25 * np.sin(2 * np.pi * x)
 
 
 def excess(tree, alpha, ticks=2048):
-    """True misses plus false alarms above alpha: exact along the second feature, by a fine grid along the first."""
+    """Return true misses plus false alarms above alpha, exact along feature 2, by ``ticks`` points along feature 1."""
     x, side = (np.arange(ticks) + 0.5) / ticks, 0.5**LEVELS
     low = np.arange(2**LEVELS) * side
     grid = np.column_stack([np.repeat(x, len(low)), np.tile(low + side / 2, ticks)])
@@ -46,6 +47,7 @@ def excess(tree, alpha, ticks=2048):
 
 
 def sample(n, seed):
+    """Return n random rows in the square, and their classes."""
     rng = np.random.default_rng([n, seed])
     X, y = rng.random((4 * n, 2)), rng.integers(0, 2, 4 * n)
     kept = (y == 0) | (X[:, 1] > curve(X[:, 0]))
@@ -53,10 +55,10 @@ def sample(n, seed):
 
 
 def srm_on_hull(X, y, alpha, fraction):
-    """SRM's tree, without tolerance, among those that are best for a multiplier and a limit on the leaves.
+    """Return SRM's tree, without tolerance, among those best for a multiplier and a limit on leaves; and its objective.
 
-    Without a limit the best for a multiplier is small or has a leaf for every row, with nothing between. Returns the
-    tree and its objective.
+    ``fraction`` multiplies the penalty. Without a limit the best tree for a multiplier is small or has a leaf for every
+    row, with nothing between.
     """
     problem = dyadic_problem(X, y, LEVELS, True, SQUARE, 20_000_000)
     null, other = problem.counts[:, 0], problem.counts[:, 1]
@@ -84,7 +86,7 @@ def srm_on_hull(X, y, alpha, fraction):
 
 
 def fitted(method, X, y, alpha, fraction, tolerance):
-    """Tree and its objective."""
+    """Return the tree of a rule and its objective. ``fraction`` and ``tolerance`` multiply penalty and tolerance."""
     if method == "srm, hull":
         return srm_on_hull(X, y, alpha, fraction)
     found = exact.neyman_pearson_tree(
@@ -104,7 +106,7 @@ def fitted(method, X, y, alpha, fraction, tolerance):
 
 
 def slope(sizes, draws, rng):
-    """Slope of the log of the mean in log n, and its standard error by resampling the draws of each size."""
+    """Return the slope of the log mean excess in log n, and its standard error by resampling ``draws`` of each size."""
     x = np.log(sizes)
 
     def of(values):

@@ -1,4 +1,4 @@
-"""The progressive mixture and context-tree weighting: speed, and the bias of the Monte-Carlo engines.
+"""Measure the progressive mixture and context-tree weighting: speed, and the bias of the Monte-Carlo engines.
 
 Run: python benchmarks/progressive.py [speed] [contexts] [bias]; all three unless some are named. The context-tree rival
 is bayesml (pip install bayesml); without it the line is left out.
@@ -15,13 +15,14 @@ import pactree_mcmc as pt
 
 
 def checkered(n, p, seed=0):
-    """Uniform features; two of them say which of two classes is likelier."""
+    """Return uniform features (n, p) and classes 0 and 1, of which the first two determine the more probable one."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, p))
     return X, (rng.random(n) < np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 0.8, 0.3)).astype(int)
 
 
 def cyclic_model(n, depth, p=2):
+    """Return the model of a cyclic dyadic design of this depth, with half of the rows in E."""
     X, y = checkered(n, p)
     return pt.TreeModel(
         X,
@@ -34,6 +35,7 @@ def cyclic_model(n, depth, p=2):
 
 
 def speed():
+    """Print seconds of exact mixtures by depth, rows and features, and the slope in the number of rows."""
     print("exact.progressive_mixture, cyclic dyadic; processor seconds, best of 2, model and graph included")
     exact.progressive_mixture(cyclic_model(100, 8))
     for depth, n in ((8, 10_000), (10, 10_000)):
@@ -49,7 +51,7 @@ def speed():
 
 
 def markov(n, order, seed=0):
-    """A binary Markov sequence and its entropy rate in bits."""
+    """Return a binary Markov sequence (n,) of this order, and its entropy rate in bits."""
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.05, 0.95, (2,) * order)
     s, u = rng.integers(2, size=n), rng.random(n)
@@ -65,6 +67,7 @@ def markov(n, order, seed=0):
 
 
 def contexts():
+    """Print speed and code length of context-tree weighting, and the seconds of bayesml."""
     n = 100_000
     sequence, rate = markov(n, 3)
     exact.context_tree_weighting(sequence[:100], 4, 2)
@@ -90,6 +93,7 @@ def contexts():
 
 
 def bias_problems():
+    """Yield names and models on which the engines are compared."""
     X, y = checkered(200, 2, 1)
     frozen = {"leaf": pt.FrozenLaplace(), "estimation": 0.5}
     bounds = [[0, 1]] * 2
@@ -111,6 +115,7 @@ def bias_problems():
 
 
 def bias(kernel, wanted):
+    """Print errors of both Monte-Carlo engines against the exact mixture, for problems with ``wanted`` in the name."""
     rng = np.random.default_rng(9)
     print(f"progressive mixture by Monte Carlo, kernel {kernel!r}, against exact: at 500 new points the mean absolute")
     print("error of P(y = 1), its Monte-Carlo standard error, and the excess Kullback-Leibler divergence in millinats")

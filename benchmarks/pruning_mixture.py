@@ -1,7 +1,7 @@
-"""All prunings of a CART tree, weighted, against its best one: held-out log loss on nine real tables, ten folds.
+"""Compare the mixture of all prunings of a CART tree with its best pruning: held-out log loss, nine tables, ten folds.
 
-The best one is `rivals.Cart`: once with the leaves smoothed as the mixture's are, by half a row of each of two classes,
-once with the pseudo rows chosen by the same cross-validation as the price.
+The best one is `rivals.Cart`: once with leaves smoothed like those of the mixture, by half a row of each of two
+classes, once with the pseudo rows chosen by the same cross-validation as the penalty per leaf.
 Run: python benchmarks/pruning_mixture.py [table ...]; needs the data folder (beside the checkout, or PACTREE_DATA).
 """
 
@@ -26,12 +26,15 @@ LEAF, ALIKE = pt.DirichletMultinomial(0.5), (1.0,)
 
 
 def best_pruning(X, y, new, pseudo_rows):
-    """Predictions of the pruning whose cross-validated log loss is least, every price of the path tried."""
+    """Return class probabilities at ``new`` of the pruning with the least cross-validated log loss."""
     return Cart(False, INNER_FOLDS, pseudo_rows).fit(X, y).predict(new)
 
 
 def mixture(X, y, new):
-    """Predictions of the posterior mean over all prunings of the full tree; splits pay for the choice of split."""
+    """Return class probabilities at ``new``, the posterior mean over all prunings of the full tree fitted to X and y.
+
+    P(split) of a node is the design's `split_probabilities`, which charge for the choice of the split.
+    """
     full = DecisionTreeClassifier(random_state=0).fit(X, y)
     design = pt.FixedTree.from_sklearn(full)
     prior = pt.BranchingProcess(design.split_probabilities(X), max_depth=None)

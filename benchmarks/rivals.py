@@ -1,8 +1,8 @@
 """Rivals that several benchmarks share: CART tuned by cross-validation, forests, bagged trees, boosting, BART.
 
-Each is fitted by ``fit(X, y)``; ``predict(X)`` gives the mean of a regression (n,), or the probabilities of
-``classes`` (n, K); those that have intervals give their ends (n, 2) by ``predict_interval(X, coverage)``. ``loss`` is
-the loss of all of them, ``score`` and ``calibration_error`` what else they are judged by.
+``fit(X, y)`` fits a rival. ``predict(X)`` returns the means of a regression (n,), or the probabilities of ``classes``
+(n, K). Those that have intervals return their ends (n, 2) by ``predict_interval(X, coverage)``. ``loss``, ``score`` and
+``calibration_error`` judge all of them.
 """
 
 import heapq
@@ -24,21 +24,24 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 PSEUDO_ROWS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Numbers of pseudo rows of a leaf, or pseudo votes of a forest, spread evenly over the classes."""
 LEAST = 1e-15
-"""Least probability that a loss is taken of."""
+"""Smallest probability of which the log is taken in a loss."""
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
-"""Intervals that are counted."""
+"""Probabilities of the intervals whose coverage is counted."""
 BINS = 15
-"""Bins of equal width of the probability of the likeliest class."""
+"""Number of bins, of equal width, of the probability of the most probable class."""
 
 
 def mean_leaves(post):
-    """Mean number of leaves, of a sampled or an exact posterior."""
+    """Return the mean number of leaves of a sampled or an exact posterior."""
     distribution = post.n_leaves_pmf()
     return float(distribution @ np.arange(len(distribution)))
 
 
 def loss(said, y, classes=None):
-    """Mean log loss (nats) of probabilities (n, K) of ``classes``; RMSE of means (n,)."""
+    """Return the mean log loss (nats) of probabilities (n, K) of ``classes``, or the RMSE of means (n,).
+
+    A class that is not among ``classes`` has the probability LEAST.
+    """
     if said.ndim == 1:
         return float(np.sqrt(np.mean((said - y) ** 2)))
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
@@ -47,21 +50,24 @@ def loss(said, y, classes=None):
 
 
 def score(said, y, classes=None):
-    """Fraction of rows whose likeliest class is theirs; R squared of means."""
+    """Return the fraction of rows whose most probable class is right, or the R squared of means (n,)."""
     if said.ndim == 1:
         return float(1.0 - np.sum((said - y) ** 2) / np.sum((y - y.mean()) ** 2))
     return float(np.mean(classes[np.argmax(said, axis=1)] == y))
 
 
 def calibration_error(probability, right):
-    """Expected calibration error: mean gap of probabilities (n,) and fractions right, by bin (Guo et al. 2017)."""
+    """Return the expected calibration error: the mean gap, by bin, of ``probability`` (n,) and ``right`` (n,), 0 or 1.
+
+    Guo et al. (2017).
+    """
     which = np.minimum((probability * BINS).astype(int), BINS - 1)
     gap = np.bincount(which, right, BINS) - np.bincount(which, probability, BINS)
     return float(np.abs(gap).sum() / len(right))
 
 
 def folds_of(y, n_folds, regression, seed=1):
-    """Folds of the training rows: by class where every class has a row in each."""
+    """Yield training and test rows of ``n_folds`` folds: stratified if every class has a row in each fold."""
     by_class = not regression and np.unique(y, return_counts=True)[1].min() >= n_folds
     kind = StratifiedKFold if by_class else KFold
     return kind(n_folds, shuffle=True, random_state=seed).split(y, y)
@@ -70,9 +76,9 @@ def folds_of(y, n_folds, regression, seed=1):
 class Pruned:
     """All cost-complexity prunings of a fitted tree of scikit-learn, from one fit.
 
-    ``price[t]`` is the least price of a leaf at which node t, or one above, is a leaf: 0 at the leaves of the tree, and
-    no less in a node than below it. At price a, the pruned tree has as leaves the nodes with ``price <= a`` below those
-    with ``price > a``: the tree that ``ccp_alpha=a`` gives.
+    ``price[t]`` is the smallest penalty per leaf at which node t, or one above it, is a leaf: 0 at the leaves of the
+    tree, and no less in a node than below it. At penalty a, the leaves of the pruned tree are the nodes with ``price <=
+    a`` below those with ``price > a``: the tree that ``ccp_alpha=a`` gives.
     """
 
     def __init__(self, fitted):
@@ -84,23 +90,23 @@ class Pruned:
         self.price = _weakest_links(self.left, self.right, self.parent, self._misfit())
 
     def _misfit(self):
-        """Fraction of the rows in each node, times its impurity."""
+        """Return the fraction of the rows in each node times its impurity."""
         return self.tree.impurity * self.tree.weighted_n_node_samples / self.tree.weighted_n_node_samples[0]
 
     def prices(self):
-        """A price within each step of the path, from the whole tree to its root alone (Breiman et al. 1984, 11.6)."""
+        """Return a penalty inside each step of the path, from whole tree to root alone (Breiman et al. 1984, 11.6)."""
         steps = np.unique(np.append(self.price, 0.0))
         return np.append(np.sqrt(steps[:-1] * steps[1:]), 2.0 * steps[-1] + 1e-12)
 
     def sums_by_node(self, X, columns):
-        """Sums of ``columns`` (n, m) over the rows that pass through each node (nodes, m)."""
+        """Return the sums (nodes, m) of ``columns`` (n, m) over the rows of X that pass through each node."""
         sums = np.zeros((self.tree.node_count, columns.shape[1]))
         np.add.at(sums, self.tree.apply(np.ascontiguousarray(X, dtype=np.float32)), columns)
         _add_below(self.parent, sums)
         return sums
 
     def totals(self, by_node, prices):
-        """Sum of ``by_node`` (nodes, m) over the leaves of the pruned tree of each price (prices, m)."""
+        """Return the sums (prices, m) of ``by_node`` (nodes, m) over the leaves of the tree pruned at each price."""
         above = np.append(np.inf, self.price[self.parent[1:]])
         first, last = np.searchsorted(prices, self.price), np.searchsorted(prices, above)
         steps = np.zeros((len(prices) + 1, by_node.shape[1]))
@@ -109,14 +115,17 @@ class Pruned:
         return np.cumsum(steps, axis=0)[:-1]
 
     def leaf_of(self, X, price):
-        """Leaf of each row in the tree pruned at ``price``."""
+        """Return the leaf (n,), as a node index, of each row in the tree pruned at ``price``."""
         up = _first_leaf(self.parent, self.price <= price)
         return up[self.tree.apply(np.ascontiguousarray(X, dtype=np.float32))]
 
 
 @numba.njit(cache=True)
 def _weakest_links(left, right, parent, misfit):
-    """``Pruned.price``: cut the weakest link of the tree that is left, again and again, up to the root."""
+    """Return ``Pruned.price``: prune the weakest link of the remaining tree, again and again, up to the root.
+
+    ``left``, ``right`` and ``parent`` are nodes, -1 if there is none; ``misfit`` is that of `Pruned._misfit`.
+    """
     n = len(left)
     below, leaves = misfit.copy(), np.ones(n, dtype=np.int64)
     gain, price = np.full(n, np.inf), np.where(left < 0, 0.0, np.inf)
@@ -157,14 +166,14 @@ def _weakest_links(left, right, parent, misfit):
 
 @numba.njit(cache=True)
 def _add_below(parent, sums):
-    """Add to each node what lies below it; children come after their parents."""
+    """Add to each node of ``sums`` (nodes, m) the sums of the nodes below it. Children come after their parents."""
     for t in range(len(parent) - 1, 0, -1):
         sums[parent[t]] += sums[t]
 
 
 @numba.njit(cache=True)
 def _first_leaf(parent, is_leaf):
-    """The highest leaf on the way from the root to each node, or the node itself."""
+    """Return for each node the uppermost node with ``is_leaf`` on the way from the root to it, or itself if none."""
     up = np.arange(len(parent))
     for t in range(1, len(parent)):
         if is_leaf[up[parent[t]]]:
@@ -173,7 +182,7 @@ def _first_leaf(parent, is_leaf):
 
 
 class Conformal:
-    """Intervals of one width: the mean plus and minus a quantile of the sizes ``off`` of residuals held out."""
+    """Intervals of one width: the mean plus and minus a quantile of ``off`` (n,), absolute held-out residuals."""
 
     def predict_interval(self, X, coverage):
         fraction = min(coverage * (1.0 + 1.0 / len(self.off)), 1.0)
@@ -182,12 +191,13 @@ class Conformal:
 
 
 class Cart(Conformal):
-    """scikit-learn's CART, the price of a leaf and the pseudo rows of its leaves by one cross-validation.
+    """scikit-learn's CART, with the penalty per leaf and the pseudo rows of its leaves chosen by one cross-validation.
 
-    Every price of the whole tree's pruning path is tried, up to the root alone. A leaf with counts n_k predicts
-    ``(n_k + a / K) / (n + a)``, a of ``pseudo_rows``; the mean of its rows in a regression. The loss is that which is
-    compared: log loss, or squared error. One fit for each fold and one of all rows; a first call compiles. With
-    ``conformal`` a regression has intervals, from five folds in which the price is chosen anew: ``seconds_apart``.
+    Every penalty of the whole tree's pruning path is tried, up to the root alone. A leaf with counts n_k predicts
+    ``(n_k + a / K) / (n + a)`` with a of ``pseudo_rows``, or the mean of its rows in a regression. The loss is that of
+    the comparison: log loss, or squared error. One fit for each fold and one of all rows; a first call compiles. With
+    ``conformal`` a regression has intervals, from five folds in which the penalty is chosen again, in
+    ``seconds_apart``.
     """
 
     def __init__(self, regression, n_folds=5, pseudo_rows=PSEUDO_ROWS, *, conformal=False):
@@ -221,7 +231,7 @@ class Cart(Conformal):
         return self.value[self.pruned.leaf_of(X, self.price)]
 
     def _grown(self, X, y):
-        """The whole tree, and the sums of its rows by node."""
+        """Return the whole tree as `Pruned`, and the sums of `_columns` by node."""
         tree = Pruned(self.kind(random_state=0).fit(X, y))
         return tree, tree.sums_by_node(X, self._columns(y))
 
@@ -232,12 +242,16 @@ class Cart(Conformal):
         return (np.searchsorted(self.classes, y)[:, None] == np.arange(len(self.classes))).astype(float)
 
     def _values(self, sums, pseudo):
+        """Return the predictions of nodes (nodes, K or none) from sums of `_columns` and ``pseudo`` pseudo rows."""
         if self.regression:
             return sums[:, 1] / sums[:, 0]
         return (sums + pseudo / sums.shape[1]) / (sums.sum(axis=1, keepdims=True) + pseudo)
 
     def _losses(self, inside, outside):
-        """Loss of the held-out rows of each node, were it a leaf, by pseudo rows (nodes, pseudo rows)."""
+        """Return the losses (nodes, pseudo rows) of the held-out rows of each node if it were a leaf.
+
+        ``inside`` and ``outside`` are the sums of `_columns` over training and held-out rows.
+        """
         if self.regression:
             mean = self._values(inside, 0.0)
             return (outside[:, 2] - 2.0 * mean * outside[:, 1] + mean**2 * outside[:, 0])[:, None]
@@ -246,11 +260,11 @@ class Cart(Conformal):
 
 
 class Forest(Conformal):
-    """Trees on bootstrap samples. Classes: pseudo votes, spread evenly, as many as lose least out of bag.
+    """Trees on bootstrap samples. For classes the number of pseudo votes, spread evenly, has the least loss out of bag.
 
-    Without pseudo votes a class that no tree votes for would have probability 0, an infinite loss. Finding their
-    number, or the residuals out of bag of a regression, takes ``seconds_apart`` of processor time, which no user of a
-    forest spends.
+    Without pseudo votes a class that no tree votes for would have probability 0, an infinite loss. Choosing their
+    number, or computing the residuals out of bag of a regression, takes ``seconds_apart`` of processor time, which no
+    user of a forest spends.
     """
 
     def __init__(self, regression, n_trees, **how):
@@ -283,6 +297,7 @@ class Forest(Conformal):
 
     @staticmethod
     def _smoothed(votes, voters, pseudo):
+        """Return class probabilities from sums of ``votes`` (n, K) of ``voters`` trees and ``pseudo`` pseudo votes."""
         return (votes + pseudo / votes.shape[1]) / (voters + pseudo)
 
 
@@ -305,8 +320,8 @@ class Boosted:
 class Bart:
     """BART by stochtree (`bart.py`), in a process of an interpreter that has it; regressions and two classes.
 
-    It runs when asked to predict; ``seconds`` is then the processor time of the fit. Intervals are of the rows last
-    predicted.
+    It is fitted when it predicts; ``seconds`` is then the processor time of the fit. Intervals are those of the rows
+    that were predicted last.
     """
 
     def __init__(self, regression, interpreter):
@@ -331,7 +346,7 @@ class Bart:
     def predict_interval(self, X, coverage):
         low, high = (self.quantiles[round((1.0 + sign * coverage) / 2.0, 6)] for sign in (-1, 1))
         if len(low) != len(X):
-            raise ValueError(f"{len(low)} rows were predicted and {len(X)} are split on")
+            raise ValueError(f"{len(low)} rows were predicted, and {len(X)} are asked for")
         return np.column_stack([low, high])
 
 
@@ -340,4 +355,4 @@ CONTEXT = {
     "forest of 500": lambda regression: Forest(regression, 500),
     "boosting": Boosted,
 }
-"""Learners of another kind, by what they are called: sums and averages of trees."""
+"""Learners of another kind by name: sums and averages of trees."""

@@ -1,10 +1,10 @@
-"""Proposals per second of a kernel on one core, beside bartz (one tree, depth at most 11) in the same run.
+"""Measure proposals per second of a kernel on one core, beside bartz (one tree, depth at most 11) in the same run.
 
 255 quantile cuts (codes of a byte for both), p = 10, binary target, n = 10,000 and 100,000. A step of bartz is one
-proposal to grow or prune, then all leaves and the error variance; ours is one proposal, the leaves integrated out. Each
-rate is the median of three chains past a burn-in, compiling excluded, by processor time: what else runs on the core
-counts for neither. Prints rows of Markdown, one for each kernel and n; without bartz installed (extra bench), or with
---no-rival, without ratios.
+proposal to grow or prune, then all leaves and the error variance; ours is one proposal, with the leaves integrated out.
+Each rate is the median of three chains past a burn-in, without compiling, by processor time, so that other work on the
+core counts for neither. Prints rows of Markdown, one for each kernel and n; without ratios if bartz is not installed
+(extra bench), or with --no-rival.
 Run: python benchmarks/sampler_speed.py [--kernel grow-prune --kernel local] [--rows 10000 100000] [--no-rival]
 """
 
@@ -28,14 +28,15 @@ import pactree_mcmc as pt
 CUTS = 255
 CHAINS = 3
 DRAWS = {"grow-prune": (3000, 10_000)}
-"""Draws of 100 proposals before the clock and under it, by kernel."""
+"""Numbers of draws, of 100 proposals each, before the time is taken and while it is, by kernel."""
 OTHER_DRAWS = (1000, 2000)
+"""The same numbers for other kernels."""
 STEPS = 3000
 OUTCOMES = ("continuous", "binary")
 
 
 def ours(n, kernel):
-    """Proposals per second of a chain past its burn-in, median, and leaves reached."""
+    """Return proposals per second of a chain past its burn-in, the median of CHAINS, and leaves of the last tree."""
     model = pt.TreeModel(*friedman_binary(n), split_prior=pt.GridCuts(CUTS))
     before, measured = DRAWS.get(kernel, OTHER_DRAWS)
     how = {"chains": 1, "kernel": kernel, "progress": False}
@@ -52,7 +53,7 @@ def ours(n, kernel):
 
 
 def bartz(n, outcome):
-    """Steps per second of one tree of bartz, median, and leaves reached; a step has one proposal."""
+    """Return steps per second of one tree of bartz, the median of CHAINS, and the leaves of the last tree."""
     import jax
     import jax.numpy as jnp
     from bartz import mcmcloop, mcmcstep

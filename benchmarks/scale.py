@@ -1,4 +1,4 @@
-"""Fit and predict at many rows x 20: seconds of the processor, peak memory, slope against rows.
+"""Measure fits and predictions at many rows of 20 features: processor seconds, peak memory, slope against rows.
 
 Each size of each method runs in a process of its own, whose data may take at most ``--most-memory`` GB, after a small
 fit that loads compiled code.
@@ -24,7 +24,7 @@ WARM_UP = 2000
 
 
 def table(n, p=P):
-    """Rows of a noisy chessboard, with a slope."""
+    """Return uniform features (n, p) and the classes of a noisy chessboard of two of them, with a strip of a third."""
     rng = np.random.default_rng(0)
     X = rng.random((n, p))
     y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)) | (X[:, 2] > 0.9)
@@ -32,13 +32,13 @@ def table(n, p=P):
 
 
 def sampler(X, y):
-    """Local moves on 256 quantile cuts, in an adaptive run with little work."""
+    """Sample with local moves on 256 quantile cuts, in an adaptive run with little work."""
     model = pt.TreeModel(X, y, split_prior=pt.GridCuts(256))
     return pt.sample(model, 50, chains=2, rng=0, kernel="local", work=WORK, progress=False)
 
 
 def counts(X, y):
-    """A KD tree of the first rows, the others fed in pieces."""
+    """Sum over the subtrees of a KD tree of the first rows, with rows counted in pieces."""
     design, prior = pt.kd_tree(X[:10_000], DEPTH), pt.BranchingProcess(0.5, max_depth=None)
     fed = exact.DesignCounts(design)
     for first in range(0, len(X), PIECE):
@@ -47,37 +47,38 @@ def counts(X, y):
 
 
 def solve(X, y):
-    """The same design, all rows at once."""
+    """Sum over the subtrees of the same KD tree, with all rows at once."""
     design, prior = pt.kd_tree(X[:10_000], DEPTH), pt.BranchingProcess(0.5, max_depth=None)
     return exact.solve(pt.TreeModel(X, y, split_prior=design, tree_prior=prior))
 
 
 def dyadic(X, y):
-    """The dyadic tree of least penalised risk, coordinates in turn."""
+    """Fit the dyadic tree of least penalised risk, with coordinates in turn."""
     bounds = [[0.0, 1.0]] * X.shape[1]
     return exact.DyadicTreeClassifier(levels=1, cyclic=True, bounds=bounds).fit(X, y)
 
 
 def mixture(X, y):
-    """Progressive mixture over the subtrees of a KD tree, one order."""
+    """Fit the progressive mixture over the subtrees of a KD tree, for one order of the rows."""
     return exact.ProgressiveMixtureClassifier(orders=1, max_depth=DEPTH, random_state=0).fit(X, y)
 
 
 METHODS = {"sampler": sampler, "counts": counts, "solve": solve, "dyadic": dyadic, "mixture": mixture}
+"""Functions that fit, by name; the first line of their docstrings is printed."""
 
 
 def peak():
-    """Peak memory of this process, in bytes."""
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def present():
-    """Memory that this process has now, in bytes."""
+    """Return the memory that this process has now in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def measure(method, n):
-    """Seconds, and bytes a row beside the caller's arrays, of one fit."""
+    """Fit n rows and return seconds of the fit and per predicted row, bytes per row beside X and y, and peak bytes."""
     fit, small = METHODS[method], table(WARM_UP)
     fit(*small).predict_proba(small[0][:10])
     X, y = table(n)
@@ -91,7 +92,7 @@ def measure(method, n):
 
 
 def apart(method, n, most_memory):
-    """`measure` in a process of its own; its error where it ended in one."""
+    """Return the result of `measure` in a process of its own, or its error as {"n": n, "error": text}."""
     call = [sys.executable, __file__, "--one", method, str(n), "--most-memory", str(most_memory)]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -100,11 +101,12 @@ def apart(method, n, most_memory):
 
 
 def slope(sizes, values):
-    """Return the slope of a line through the points on logarithmic axes."""
+    """Return the slope of a line through the points (``sizes``, ``values``) on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-9)), 1)[0])
 
 
 def scale(args):
+    """Print a line for each method and size, and the slopes."""
     for method in args.methods:
         print(f"{method}: {METHODS[method].__doc__}", flush=True)
         found = []

@@ -1,9 +1,9 @@
-"""Table 2 of Nguyen and Kpotufe (2018) rerun: test errors of their rules over the error of pruning, on seven tables.
+"""Rerun Table 2 of Nguyen and Kpotufe (2018): test errors of their rules over the error of pruning, on seven tables.
 
-Run: python benchmarks/table2.py DIRECTORY [spam eeg ...] [--draws 5] [--coordinate cycling]; DIRECTORY holds
+Run: python benchmarks/table2.py DIRECTORY [spam eeg ...] [--draws 5] [--coordinate cycling]; DIRECTORY contains
 the tables as gzipped CSV files, target last. Their protocol: 2,000 test rows and the training rows of their Table 1
 drawn at random, five times; scaling on all rows before the split; every parameter by 2-fold cross-validation.
-Their KD trees are on columns divided by their standard deviation, which tells only where the widest one is halved.
+Their KD trees are on columns divided by their standard deviation, which only matters if the widest column is halved.
 """
 
 import argparse
@@ -25,6 +25,7 @@ TABLES = {
     "digit": (["optdigits"], 3620),
     "letter": (["letter_recognition"], 18000),
 }
+"""Files and number of training rows of each table."""
 N_TEST = 2000
 # SN pruning, PAC-Bayes tree, HS vote
 PUBLISHED = {
@@ -51,11 +52,13 @@ METHODS = ("SN pruning", "PAC-Bayes", "HS vote", "PAC-Bayes, spatial")
 
 
 def read(directory, names):
+    """Return features (n, p) and labels (n,) of files of the directory, one below the other."""
     whole = pd.concat([pd.read_csv(Path(directory) / f"{name}.csv.gz") for name in names])
     return whole.iloc[:, :-1].to_numpy(float), whole.iloc[:, -1].to_numpy()
 
 
 def rules(base, options, binary):
+    """Yield name and unfitted classifier of each rule; ``base`` is "dyadic" or "kd", ``binary`` True if K = 2."""
     yield "pruning", PrunedTreeClassifier(base, **options)
     yield METHODS[0], PrunedTreeClassifier(base, penalty="spatial", **options)
     yield METHODS[1], PACBayesTreeClassifier(base, **options)
@@ -65,7 +68,7 @@ def rules(base, options, binary):
 
 
 def errors_of(X, y, n_train, base, options, draws):
-    """Test error of each rule in each draw."""
+    """Return the test errors (draws,) of each rule by name; ``options`` are arguments of the classifiers."""
     out = {}
     for draw in range(draws):
         rows = np.random.default_rng(draw).permutation(len(X))[: N_TEST + n_train]
@@ -77,7 +80,7 @@ def errors_of(X, y, n_train, base, options, draws):
 
 
 def compare(directory, base, names, draws, coordinate):
-    """Print a line for each table and the geometric means over tables."""
+    """Print a line for each table, and the geometric means over tables."""
     ratios = {name: [] for name in METHODS}
     print(f"{base} tree: test error of pruning; error over that of pruning, mean of {draws} draws (published)")
     for table in names:

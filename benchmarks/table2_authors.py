@@ -1,15 +1,15 @@
-"""The dyadic column of Nguyen and Kpotufe's Table 2 by the protocol of the authors' public code.
+"""Rerun the dyadic column of Nguyen and Kpotufe's Table 2 by the protocol of the authors' public code.
 
 Their code (github.com/tinnguyen96/pac-bayes-tree) differs from the paper in these points, which are followed here:
 
 - five divisions by ``train_test_split(random_state=0, ..., 4)`` into 2,000 rows and the others, after scaling all rows;
 - parameters by one held-out part of 35 % (``random_state=42``) and not by 2-fold cross-validation;
-- for the vote 11 values a grid (the ten and 1), and, as penalty, ``sqrt(8 max(n_A, j) j)``, j the depth of the cell;
+- for the vote 11 values in a grid (the ten and 1), and, as penalty, ``sqrt(8 max(n_A, j) j)``, j the depth of the cell;
 - in the two pruning rules a training row that lies on a cut goes right, and a row that is predicted goes left. In the
   vote both go left;
 - the rate of the HS vote is always the first of its grid.
 
-The fourth is a slip that matters where rows lie on dyadic cuts: the grey values 0 to 16 of digit are multiples of
+The fourth is a slip that matters if rows lie on dyadic cuts: the grey values 0 to 16 of digit are multiples of
 1/16. ``--many 40`` adds the spread of the geometric mean over sets of five other divisions.
 Run: python benchmarks/table2_authors.py DIRECTORY [--many 0]
 """
@@ -27,11 +27,11 @@ from exact.estimators import voting
 from exact.systems.pac_bayes import NodeVotes, node_weights
 
 CROWD = ["crowdsourced_mapping_train"], [2, 0, 1, 5, 3, 4]
-"""The training sizes of Table 1 are those of the training file alone; the order of the classes in the authors' code."""
+"""Files of crowd (sizes of Table 1 are of this training file alone), and order of classes in the authors' code."""
 
 
 class HeldOut:
-    """Parameters by the error on 35 % of the rows, drawn in the order in which they were given."""
+    """Mixin that chooses parameters by the error on 35 % of the rows, drawn from rows in the order of the caller."""
 
     grid = voting.LOG_GRID
 
@@ -52,7 +52,7 @@ class HeldOut:
 
 
 class HeldOutVote(HeldOut):
-    """With 1 in the grid, and the factor of the authors' penalty."""
+    """Mixin of the vote: its grid has 1 too, and the penalty "spatial" has the factor sqrt(8) of the authors' code."""
 
     grid = np.append(voting.LOG_GRID, 1.0)
 
@@ -62,15 +62,16 @@ class HeldOutVote(HeldOut):
 
 
 class Crossed(HeldOut):
-    """Rows on a cut are on its right in training, and on its left afterwards."""
+    """Mixin that sends training rows that lie on a cut to its right; rows to be predicted go to its left."""
 
     def _labelled_base(self, X, label, bounds):
         return super()._labelled_base(np.minimum(np.nextafter(X, np.inf), 1.0), label, bounds)
 
 
 class UnsearchedHS:
-    """The HS vote at the smallest discount beta = 2^-9: in its search the loss of one rate is added to all of them, so
-    that the first is taken. Cells without rows say the first class.
+    """Mixin of the HS vote at the smallest discount beta = 2^-9. Cells without rows vote for the first class.
+
+    The authors' search adds the loss of one rate to all of them, so that the first is always chosen.
     """
 
     def _search(self, X, label, bounds):
@@ -97,16 +98,20 @@ RULES = {
     "vote, penalty of the paper": (PACBayesTreeClassifier, HeldOutVote, "size"),
     "vote, penalty of the code": (PACBayesTreeClassifier, HeldOutVote, "spatial"),
 }
+"""Class, mixin and penalty of each rule."""
 BINARY = {"HS vote": (HSVoteClassifier, UnsearchedHS, None)}
 
 
 def made(kind, mixin):
-    """Return a class of rules with the methods of a mixin."""
+    """Return the classifier ``kind`` with the methods of a ``mixin`` in front."""
     return type(kind.__name__, (mixin, kind), {"__init__": kind.__init__})
 
 
 def show_spread(each, published):
-    """Print the distribution of the mean over sets of five draws, and the place of the published figure in it."""
+    """Print the distribution of the geometric mean over sets of five draws, and the place of the published one in it.
+
+    ``each`` (tables, draws) are ratios of errors, ``published`` (tables,) theirs.
+    """
     rng = np.random.default_rng(0)
     sets = np.array([[rng.choice(row, 5, replace=False).mean() for row in each] for _ in range(20_000)])
     means, target = np.exp(np.log(sets).mean(axis=1)), np.exp(np.log(published).mean())
@@ -117,7 +122,7 @@ def show_spread(each, published):
 
 
 def table(directory, name):
-    """Rows scaled to the unit cube, and labels."""
+    """Return rows scaled to the unit cube, and labels."""
     X, y = read(directory, CROWD[0] if name == "crowd" else TABLES[name][0])
     y = np.array(CROWD[1])[y] if name == "crowd" else y
     low, spread = X.min(axis=0), np.ptp(X, axis=0)
@@ -125,7 +130,7 @@ def table(directory, name):
 
 
 def errors(X, y, seed, names=tuple(RULES)):
-    """Test error of each rule in one division."""
+    """Return the test error of each of ``names`` in one division."""
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=N_TEST, random_state=seed)
     out = []
     for kind, mixin, penalty in ((RULES | BINARY)[name] for name in names):

@@ -1,6 +1,6 @@
-"""Pruning, SN pruning, HS vote: the rules beside the PAC-Bayes tree in Table 2 of Nguyen and Kpotufe (2018).
+"""Pruning, SN pruning and HS vote: the rules compared with the PAC-Bayes tree in Table 2 of Nguyen and Kpotufe (2018).
 
-Each is a `VotingTree` with another weight of a subtree, and HS vote one with another vote of a node.
+Each is a `VotingTree` with another weight of a subtree, and the HS vote has another vote of a node.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from exact.systems.pac_bayes import BaseTree, NodeVotes, Weights, node_weights, 
 
 
 def size_terms(base: BaseTree, alpha: float) -> np.ndarray:
-    """Minus n times ``R^ + lambda * leaves with data / n``: the cost of the pruning baseline."""
+    """Return by node minus n times its part of ``R^ + lambda * leaves with data / n``, the cost of plain pruning."""
     return -base.errors - alpha * (base.graph.rows > 0)
 
 
 def spatial_terms(base: BaseTree, alpha: float) -> np.ndarray:
-    """Minus n times ``R^ + lambda * sum sqrt(max(p^(A), j / n) j / n)``, j the depth of A: SN pruning."""
+    """Return by node minus n times its part of ``R^ + lambda * sum sqrt(max(p^(A), j / n) j / n)``: SN pruning.
+
+    A is the cell of a leaf, j its depth, and p^(A) the fraction of the rows in it.
+    """
     return -base.errors - alpha * spatial_penalty(base)
 
 
 def absolute_terms(base: BaseTree, eta: float) -> np.ndarray:
-    """``-eta`` times the absolute loss of the node's mean label in [0, 1]: HS vote, without its prior."""
+    """Return by node ``-eta`` times the absolute loss of its mean label in [0, 1]: the HS vote without its prior."""
     counts = base.graph.stats
     return -eta * 2.0 * counts[:, 0] * counts[:, -1] * (counts.shape[1] > 1) / np.maximum(base.graph.rows, 1)
 
 
 def choose_best(graph: CellGraph, log_stop: np.ndarray) -> Weights:
-    """The subtree of the largest sum of ``log_stop`` alone; of several, a node that may stop does."""
+    """Return weights of 0 or 1 that select the subtree of largest sum of ``log_stop``; of equal ones, the smallest."""
     penalised = with_terms(graph, log_stop=log_stop)
     best = best_sums(penalised)
     stops = best <= log_stop
@@ -127,7 +130,7 @@ class HSVoteClassifier(VotingTree):
         super()._fit_rows(rows, bounds)
 
     def _node_votes(self, base: BaseTree) -> NodeVotes:
-        """The fractions of the two classes among a node's rows, or its parent's."""
+        """Return the fractions of the two classes among a node's rows, or its parent's if it has none."""
         counts, tree = base.graph.stats, base.tree
         fraction = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         inner = np.flatnonzero(tree.feature >= 0)

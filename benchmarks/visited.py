@@ -1,7 +1,7 @@
-"""Part of the posterior that trees made of drawn pieces hold, and the exact engine within a budget.
+"""Measure the part of the posterior on trees made of drawn pieces, and the exact engine within a budget.
 
-Run: python benchmarks/visited.py. Table `maptree_medium`, whose exact evidence is known; tables without one show the
-bounds alone. Seconds are of the processor.
+Run: python benchmarks/visited.py. The exact evidence of the table `maptree_medium` is known; for another table only the
+bounds are shown. Seconds are of the processor.
 """
 
 import sys
@@ -20,11 +20,13 @@ import problems
 import real
 
 LOG_EVIDENCE = -58.803694
+"""Exact log evidence of `maptree_medium`."""
 RUNS = ((250, 1), (1000, 1), (1000, 2), (1000, 3))
+"""Draws per chain, and seed."""
 
 
 def visited(name, model, whole=None):
-    """A line for each run and level."""
+    """Print a line for each run and level ``grow``. ``whole`` is the exact log evidence, or None."""
     for draws, seed in RUNS:
         post = copy(pt.sample(model, 1000, tune=500, chains=4, rng=seed, kernel="local", progress=False))
         post.tree_of_draw = post.tree_of_draw[:, :draws]
@@ -41,7 +43,7 @@ def visited(name, model, whole=None):
 
 
 def within_budget(name, model, whole=None):
-    """A line for each budget."""
+    """Print a line for each budget. ``whole`` is the exact log evidence, or None."""
     for budget in (1_000, 10_000, 100_000):
         began = time.process_time()
         found = exact.solve(model, budget=budget)

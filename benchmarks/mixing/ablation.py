@@ -1,14 +1,14 @@
-"""Does every move of the default kernel earn its place, and would another? Kernels that differ by one move.
+"""Measure if every move of the default kernel earns its place, and if another would: kernels that differ by one move.
 
 Run: python benchmarks/mixing/ablation.py [--tables breast_w pima_diabetes ...] [--moves rotate change ...] [--seed 0]
      [--seconds 8] [--repeats 3] [--kernel local]
 
-Chains learn once, as the default does, with two stretches of 1,000 draws taken into the graph; from there every kernel
-runs for the same processor time with the same density, a few times, each with generators of its own. Of the quantities
-that `run.py real` judges the least effective draws a processor second are set beside those of the base, as a ratio of
-medians: below 1, the base is better. A move of the base is left out, its weight going to the others; another is added
-with the weight below. Of the base the smallest and the largest are printed, which shows the noise. In how many repeats
-R-hat exceeds 1.01 is marked by stars; effective draws mean little there.
+Chains are tuned once, as by default, with two rounds of 1,000 draws added to the graph. From there every kernel runs
+for the same processor time with the same density, a few times, each with generators of its own. Of the quantities that
+`run.py real` judges, the smallest number of effective draws per processor second is compared with that of the base, as
+a ratio of medians: below 1, the base is better. If a move of the base is left out, its weight goes to the others;
+another move is added with its weight in ADDED. Of the base the smallest and the largest are printed, which shows the
+noise. A star marks each repeat in which R-hat exceeds 1.01; effective draws mean little there.
 
 ``--kernel local`` does the same for the kernel of runs of fixed length. Its chains drop 1,000 draws first.
 """
@@ -33,8 +33,9 @@ from pactree_mcmc.posterior.convergence import MAX_RHAT, _compute_diagnostics
 from pactree_mcmc.posterior.joining import join_chains
 
 ADDED = {"restructure": 0.02, "regrow-1": 0.02, "shift": 0.06, "swap": 0.05, "grow-prune": 0.2}
+"""Weights of the moves that are added to the base."""
 ABSENT = 1e-12
-"""Weight of a move that is never made: chains go on with the moves they learned with alone."""
+"""Weight of a move that is never made, so that chains keep the moves they were tuned with."""
 TABLES = ("breast_w", "pima_diabetes", "credit_a", "diabetes", "ionosphere", "breast_cancer_example")
 DRAWS, MOST_DRAWS, JUDGED = 1000, 200_000, 1500
 
@@ -71,7 +72,7 @@ def main():
 
 
 def _learned(model, seed, base, added):
-    """Return a run of the base kernel after tuning, to which moves can be ``added``."""
+    """Return a tuned run of the base kernel, in which the moves ``added`` are present with the weight ABSENT."""
     kernel = {base: 1.0} | dict.fromkeys(added, ABSENT)
     length = {"steps": 3 * DRAWS} if base == "whole" else {"tune": DRAWS}
     with warnings.catch_warnings():
@@ -80,7 +81,10 @@ def _learned(model, seed, base, added):
 
 
 def _rate(learned, weights, seconds, repeat):
-    """The least effective draws a processor second, and the largest R-hat."""
+    """Return the smallest effective draws per processor second, and the largest R-hat, of the kernel ``weights``.
+
+    The chains go on from the end of the run ``learned`` for ``seconds`` in all; ``repeat`` chooses their generators.
+    """
     model, kernel = learned.model, read_kernel(weights, learned.course.kernel.block)
     plan, began = Plan(model, MOST_DRAWS, 0, 1, kernel, 0, "stump"), time.process_time()
     ends = [end._replace(generator=_generator(repeat, c)) for c, end in enumerate(learned.course.ends)]
@@ -96,6 +100,7 @@ def _generator(repeat, chain):
 
 
 def _mark(found):
+    """Return a star for each of the (rate, R-hat) whose R-hat is too large."""
     return "*" * sum(rhat > MAX_RHAT for _, rhat in found)
 
 

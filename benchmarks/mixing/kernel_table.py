@@ -1,4 +1,4 @@
-"""The table of kernels: on each problem with an exact answer, how far and how fast."""
+"""Compare kernels in a table: on each problem with an exact answer, their accuracy and speed."""
 
 from measures import effective, roots, total_variation
 from problems import WITH_EXACT_ANSWER, model_of, root_pmf, truth_of
@@ -13,7 +13,10 @@ HEADER = (
 
 
 def kernel_table(kernels, seconds=None, names=None):
-    """Lines of the table in Markdown, as they are known."""
+    """Yield the lines of the table in Markdown, each as soon as it is measured.
+
+    ``seconds`` replaces the time limit, ``names`` are the problems (default all).
+    """
     yield _line(HEADER)
     yield _line(["---"] * len(HEADER))
     for name in names or WITH_EXACT_ANSWER:
@@ -29,6 +32,7 @@ def kernel_table(kernels, seconds=None, names=None):
 
 
 def _figures(name, kernel, limit):
+    """Return the last four cells of a line: total variation, effective draws/s, slowest quantity, proposals/s."""
     distribution = root_pmf(name)
     run = run_within(model_of(name), limit, rng=0, kernel=kernel)
     post, drawn = run.post, roots(run.post)

@@ -1,4 +1,4 @@
-"""Generated and published problems whose answer is known, exactly or by symmetry."""
+"""Problems whose answer is known, exactly or by symmetry: functions yield lines of text, and figures as `Check`."""
 
 import math
 
@@ -9,10 +9,11 @@ from settings import CHIPMAN_CHAINS, CHIPMAN_PROPOSALS, LEVELS, LIMITS, LONGER, 
 from timing import run_within
 
 MAPTREE_ROOT = {11: 0.6765, 2: 0.1674, 10: 0.0421, 0: 0.0241, 5: 0.0116, 22: 0.0081}
+"""Published probability of each feature at the root."""
 
 
 def chipman_1998(options):
-    """Eight chains, each a run of its own on one core, short and long; evidence by tempering."""
+    """Run eight chains, each alone on one core, for a short and a long time; then find the evidence by tempering."""
     short = LIMITS["chipman_1998"].within(options.seconds)
     five = truth_of("chipman_1998").n_leaves_pmf()[5]
     for limit, asked in ((short, 0.02), (short._replace(seconds=LONGER * short.seconds), 0.01)):
@@ -34,6 +35,7 @@ def chipman_1998(options):
 
 
 def _evidence(options):
+    """Yield the log evidence of a tempered run, and its gap to the exact one."""
     limit = LIMITS["chipman_1998, evidence"].within(options.seconds)
     run = run_within(model_of("chipman_1998"), limit, rng=0, kernel=options.kernel, betas=LEVELS)
     estimate, error = run.post.log_evidence, run.post.log_evidence_se
@@ -45,7 +47,7 @@ def _evidence(options):
 
 
 def one_dimension(options):
-    """Distribution of the root cut, and effective draws of its most probable value, on one core."""
+    """Compare the distribution of the root cut, and count effective draws of its most probable value, on one core."""
     limit, distribution = LIMITS["one_dimension"].within(options.seconds), root_pmf("one_dimension")
     how = {"kernel": options.kernel, "proposals": ONE_DIMENSION_PROPOSALS}
     run = run_within(model_of("one_dimension"), limit, rng=0, **how)
@@ -66,7 +68,7 @@ def one_dimension(options):
 
 
 def maptree_medium(options):
-    """Distribution of the root feature on the published test case."""
+    """Compare the distribution of the root feature on the published test case."""
     limit = LIMITS["maptree_medium"].within(options.seconds)
     run = run_within(model_of("maptree_medium"), limit, rng=0, kernel=options.kernel)
     root = run.post.root_feature
@@ -78,13 +80,13 @@ def maptree_medium(options):
 
 
 def wu_tjelmeland_west(options):
-    """Two trees with the same partition: every chain must visit the roots x1 and x3 alike."""
+    """Compare visits to two trees with the same partition: every chain must visit the roots x1 and x3 equally often."""
     limit = LIMITS["wu_tjelmeland_west"].within(options.seconds)
     run = run_within(model_of("wu_tjelmeland_west"), limit, rng=0, kernel=options.kernel)
     root = run.post.root_feature
     fraction = {name: (root == k).mean(axis=1) for k, name in ((0, "x1"), (1, "x2"), (2, "x3"), (-1, "no split"))}
     for name, fractions in fraction.items():
-        yield f"root {name}, share in each chain: {_row(fractions)}"
+        yield f"root {name}, fraction in each chain: {_row(fractions)}"
     if truth_of("wu_tjelmeland_west") is None:
         yield "exact distribution out of reach"
     else:
@@ -97,7 +99,7 @@ def wu_tjelmeland_west(options):
 
 
 def xor_twins(options):
-    """Every chain against the exact answer, in Monte-Carlo standard errors."""
+    """Compare every chain with the exact answer, in Monte-Carlo standard errors."""
     limit, truth = LIMITS["xor_twins"].within(options.seconds), truth_of("xor_twins")
     run = run_within(model_of("xor_twins"), limit, rng=0, kernel=options.kernel)
     by_chain = [_twin_scores(run.post, truth, c) for c in range(limit.chains)]
@@ -110,7 +112,7 @@ def xor_twins(options):
 
 
 def _twin_scores(post, truth, chain):
-    """Largest |z| of one chain for leaves, root feature, inclusion, and the difference between the twins."""
+    """Return the largest |z| of one chain for leaves, root feature, inclusion, and the difference between the twins."""
     here = slice(chain, chain + 1)
     leaves, pmf = post.n_leaves[here], truth.n_leaves_pmf()
     floor = min(effective(leaves), effective(log_posterior(post)[here]))

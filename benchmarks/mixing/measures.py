@@ -1,4 +1,4 @@
-"""Quantities of a run, and figures that pass or miss."""
+"""Quantities of a run, and figures that pass or miss a limit."""
 
 import math
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from pactree_mcmc.tree.drawn import root_key
 
 
 class Check(NamedTuple):
-    """A figure beside its limit."""
+    """A figure ``value`` with its limit, an upper one, or a lower one if ``at_least``."""
 
     what: str
     value: float
@@ -27,7 +27,7 @@ class Check(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """The root splits of a run."""
+    """Root splits of a run."""
 
     keys: list
     """Those drawn, named as in ``root_split_pmf``."""
@@ -35,7 +35,7 @@ class Roots(NamedTuple):
     """(chains, draws): which of them each draw has."""
 
     def distribution(self, chain=slice(None)):
-        """Fraction of each root split, in one chain or in all."""
+        """Return the fraction of the draws with each root split, by key, in one chain or in all."""
         drawn = self.of_draw[chain]
         return dict(zip(self.keys, np.bincount(drawn.ravel(), minlength=len(self.keys)) / drawn.size, strict=True))
 
@@ -45,7 +45,7 @@ class Roots(NamedTuple):
 
 
 def roots(post):
-    """The root splits of the draws."""
+    """Return the root splits of the draws."""
     at = post.distinct_trees.offset[:-1]
     splits = np.rec.fromarrays(
         [getattr(post.distinct_trees, name)[at] for name in ("feature", "threshold", "categories")]
@@ -56,25 +56,25 @@ def roots(post):
 
 
 def total_variation(exact, sampled):
-    """Half the sum of differences of two distributions given as dictionaries."""
+    """Return half the sum of absolute differences of two distributions given as dictionaries."""
     return 0.5 * sum(abs(exact.get(key, 0.0) - sampled.get(key, 0.0)) for key in exact.keys() | sampled.keys())
 
 
 def effective(values):
-    """Effective sample size (chains, draws); none where nothing ever moved."""
+    """Return the effective sample size of ``values`` (chains, draws), or 0 if they are constant."""
     values = np.asarray(values, dtype=float)
     return 0.0 if np.ptp(values) == 0.0 else ess(values)
 
 
 def log_posterior(post):
-    """Unnormalised log posterior of each draw, (chains, draws)."""
+    """Return the unnormalised log posterior of each draw, (chains, draws)."""
     return post.log_prior + post.log_score
 
 
 def z_score(values, exact, exact_sd=0.0, floor=1.0):
     """Return the distance of the mean of ``values`` (1, draws) from ``exact`` in Monte-Carlo standard errors.
 
-    Where nothing moved, the error is that of ``floor`` independent draws of standard deviation ``exact_sd``.
+    If the values are constant, the error is that of ``floor`` independent draws of standard deviation ``exact_sd``.
     """
     values = np.asarray(values, dtype=float)
     gap, spread, size = values.mean() - exact, values.std(), effective(values)
@@ -87,5 +87,5 @@ def z_score(values, exact, exact_sd=0.0, floor=1.0):
 
 
 def z_event(hit, probability, floor):
-    """The z score of the fraction of an event, ``hit`` (1, draws)."""
+    """Return the z score of the frequency of an event, ``hit`` (1, draws), with the exact ``probability``."""
     return z_score(hit, probability, math.sqrt(max(probability * (1.0 - probability), 0.0)), floor)

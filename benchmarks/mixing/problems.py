@@ -1,4 +1,4 @@
-"""The models, and the exact answers of those that have one; both are kept for the whole process."""
+"""Models of the problems, and the exact answers of those that have one; both are cached for the whole process."""
 
 from functools import cache
 
@@ -38,7 +38,7 @@ def wu_tjelmeland_west():
 
 
 def west_on_a_grid():
-    """The same on five cuts a feature, where the exact answer is at hand."""
+    """Return the model of the same table with five cuts per feature, for which the exact answer is feasible."""
     cuts = np.array([0.2, 0.3, 0.5, 0.7, 0.8])
     return pt.TreeModel(*tables.wu_tjelmeland_west(), split_prior=pt.GridCuts([cuts, cuts, cuts]))
 
@@ -50,13 +50,13 @@ WITH_EXACT_ANSWER = [name for name in MAKERS if name != "wu_tjelmeland_west"]
 
 @cache
 def model_of(name):
-    """The model of a problem, built once, as exact and sampled answers must share it."""
+    """Return the model of a problem. It is built once, as exact and sampled answers must share it."""
     return MAKERS[name]()
 
 
 @cache
 def truth_of(name):
-    """The exact posterior of a problem; None where it is out of reach."""
+    """Return the exact posterior of a problem, or None if it needs more than MOST_CELLS cells."""
     try:
         return exact.solve(model_of(name), max_cells=MOST_CELLS)
     except exact.Intractable:
@@ -65,12 +65,12 @@ def truth_of(name):
 
 @cache
 def root_pmf(name):
-    """The exact distribution of the root split."""
+    """Return the exact distribution of the root split, by key."""
     return truth_of(name)._root_split_pmf()
 
 
 def feature_distribution(distribution, n_features):
-    """Probability of each feature at the root, from the distribution of the root split."""
+    """Return the probability of each feature at the root, a list, from the distribution of the root split."""
     fractions = [0.0] * n_features
     for key, probability in distribution.items():
         if key is not None:

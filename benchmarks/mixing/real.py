@@ -1,7 +1,7 @@
-"""Real tables, and two generated ones, with the defaults: whether chains agree, in time, on what they must.
+"""Run real tables, and two generated ones, with the defaults, and judge if the chains agree in time.
 
-What is judged, and how, is what `check_convergence` judges: R-hat at most 1.01, of predictions up to 1.03 if chance
-explains it, and at least 400 effective draws.
+The criteria are those of `check_convergence`: R-hat at most 1.01, of predictions up to 1.03 if chance explains it, and
+at least 400 effective draws.
 """
 
 import statistics
@@ -20,11 +20,12 @@ from pactree_mcmc.posterior.advice import SCALARS
 from pactree_mcmc.posterior.convergence import MAX_POINTS, RARE_PROBABILITY, Diagnostics, _compute_diagnostics
 
 ASKED = (*SCALARS, "root features", "predictions")
+"""Kinds of quantities that are judged."""
 HEADER = ("table", "n x p", "limit, s", "median s", "median CPU s", "worst R-hat", "least effective draws", "passed")
 
 
 class Run(NamedTuple):
-    """A run, and what it was worth."""
+    """A run and its diagnostics."""
 
     post: Any
     seconds: float
@@ -36,7 +37,7 @@ class Run(NamedTuple):
 
     @property
     def worst(self):
-        """The largest R-hat and the fewest effective draws of each kind of quantity."""
+        """Return the largest R-hat and the smallest number of effective draws of each kind of quantity."""
         return {
             what: (float(self.figures.rhat[self.kind == what].max()), float(self.figures.ess[self.kind == what].min()))
             for what in dict.fromkeys(self.kind.tolist())
@@ -44,22 +45,22 @@ class Run(NamedTuple):
 
     @property
     def kind(self):
-        """The kind of each quantity."""
+        """Return the kind of each quantity: its name if it is a scalar, else its group."""
         return np.where(self.figures.group == "scalars", self.figures.names, self.figures.group)
 
     @property
     def asked(self):
-        """Those of the quantities split on."""
+        """Return the part of `worst` that is judged."""
         return {what: found for what, found in self.worst.items() if what in ASKED}
 
     def missed(self, limit):
-        """Which quantities miss, and whether the time does."""
+        """Return the kinds of quantities that fail, and "seconds" if the run took longer than ``limit`` seconds."""
         out = [what for what in self.asked if self.figures.failed[self.kind == what].any()]
         return out if self.seconds <= limit else [*out, "seconds"]
 
 
 def model_of_table(name):
-    """The default model of a table; of ``breast_cancer_example`` that of the example."""
+    """Return the default model of a table; for ``breast_cancer_example`` that of the example."""
     if name == "breast_cancer_example":
         X, y = tables.breast_cancer_example()
         return pt.TreeModel(X, y, split_prior=pt.LocalCuts(max_cuts=32, min_leaf=5))
@@ -69,7 +70,7 @@ def model_of_table(name):
 
 
 def compile_for(model, kernel="default"):
-    """Have all compiled that a run of the model calls."""
+    """Compile everything that a run of the model calls."""
     how = {} if kernel == "default" else {"kernel": kernel, "tune": 2}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
@@ -77,7 +78,7 @@ def compile_for(model, kernel="default"):
 
 
 def sampled(model, seed, kernel="default"):
-    """A run with the defaults, or of given length with another kernel."""
+    """Sample a model with the defaults, or with another kernel for GIVEN_LENGTH, and return it as a `Run`."""
     how = {} if kernel == "default" else {"kernel": kernel, **settings.GIVEN_LENGTH}
     with cores(settings.REAL_CORES), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -115,6 +116,7 @@ def real(options):
 
 
 def _told(run, limit):
+    """Return a run in one line of text."""
     missed, steps = run.missed(limit), run.post.course.steps
     figures = [f"{what} {rhat:.4f} / {ess:,.0f}" for what, (rhat, ess) in run.worst.items()]
     roots = [f"{name} {p:.3f}" for name, p in sorted(root_pmf(run.post).items(), key=lambda item: -item[1])]
@@ -130,6 +132,7 @@ def _told(run, limit):
 
 
 def _row(name, model, limit, runs):
+    """Return the row of a table in Markdown. ``runs`` are tuples: seconds, CPU seconds, `Run.asked`, passed."""
     seconds, cpu, asked, good = zip(*runs, strict=True)
     worst = np.array([figure for each in asked for figure in each.values()])
     cells = [name, f"{model.n_rows:,} x {model.n_features}", f"{limit:g}"]
@@ -139,7 +142,7 @@ def _row(name, model, limit, runs):
 
 
 def root_pmf(post):
-    """Probability of each feature at the root that is not rare there."""
+    """Return the probability of each feature at the root, by name, unless it is rare there."""
     distribution = np.bincount(post.root_feature_of_tree + 1, post.weight_of_tree)
     names = ["no split", *post.model.columns.names]
     return {names[k]: float(distribution[k]) for k in np.flatnonzero(distribution > RARE_PROBABILITY)}

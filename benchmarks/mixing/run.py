@@ -1,13 +1,13 @@
-"""Mixing of the chains: problems with figures that pass or miss, and a table over kernels.
+"""Measure the mixing of chains: problems with figures that pass or miss, and a table over kernels.
 
 Run: python benchmarks/mixing/run.py [problem ...] [--kernel default --kernel grow=1,prune=1 ...] [--seconds S]
 
-Without problems all run, the table last. `settings.py` holds limits, priors and draws. Tables that are files are
-looked for beside the checkout, in shared/data, or where PACTREE_DATA points. --seconds replaces every time limit,
-for a trial. Compilation is excluded everywhere. Give a shared machine time: without `real` a quarter of an hour.
+Without problems all run, the table last. `settings.py` has limits, priors and draws. Tables in files are looked for
+beside the checkout, in shared/data, or in the folder PACTREE_DATA. --seconds replaces every time limit, for a trial.
+Compilation is excluded everywhere. A busy machine needs more time; without `real` a run takes a quarter of an hour.
 
-`real` runs with the defaults, to the end that the run itself finds: the limit is judged, not set. --tables and --seeds
-choose what runs; with another kernel the length is given, so `real --kernel local` is the former default.
+`real` runs with the defaults until the run ends itself: the limit is judged, not set. --tables and --seeds choose what
+runs; another kernel runs for a fixed length, so `real --kernel local` is the former default.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def _options(args, kernel):
 
 
 def _run(name, options):
-    """Run one problem, print its lines as they come, return its checks."""
+    """Run one problem, print its lines as they come, and return its checks as pairs of a place and a `Check`."""
     checks = []
     try:
         for line in PROBLEMS[name](options):

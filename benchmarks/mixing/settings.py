@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Limit(NamedTuple):
-    """Limits of a run."""
+    """Limits of a run, and its number of chains."""
 
     seconds: float
     """Wall time of sampling, tuning included."""
@@ -12,7 +12,7 @@ class Limit(NamedTuple):
     cores: int
 
     def within(self, seconds):
-        """The same with other ``seconds``, unless these are None."""
+        """Return the same limits with other ``seconds``, unless these are None."""
         return self if seconds is None else self._replace(seconds=seconds)
 
 

@@ -1,4 +1,4 @@
-"""Number of default runs without a ConvergenceWarning that have nevertheless lost a part of the posterior.
+"""Count default runs without a ConvergenceWarning that have nevertheless lost a part of the posterior.
 
 Run: python benchmarks/mixing/silent_loss.py --out FILE [--tables a b] [--seeds 20] [--processes 2]
 Then: python benchmarks/mixing/silent_loss.py --summary FILE
@@ -64,7 +64,7 @@ def main(arguments=None):
 
 
 def _is_usable(name):
-    """Return True if the table can be had; print why if not. Raise NotSymmetric if a symmetry is wrong."""
+    """Return True if the table is available. Otherwise print the reason. Raise NotSymmetric if a symmetry is wrong."""
     try:
         check_symmetries(TABLES[name]())
     except tables.MissingTable as missing:
@@ -74,7 +74,10 @@ def _is_usable(name):
 
 
 def lines_of(tasks, processes):
-    """Yield the line of each run, made in other processes. If one of them dies, the remaining runs get one each."""
+    """Yield the line of each run, as soon as it ends, from other processes. If one dies, each run left gets its own.
+
+    ``tasks`` are the arguments of `run_or_error`.
+    """
     left = dict.fromkeys(tasks)
     try:
         with _pool(processes) as pool:
@@ -111,7 +114,7 @@ def prepare():
 
 
 def run_or_error(name, seed, is_reference=False):
-    """Return the line of a run, or of the exception that ended it."""
+    """Return the line of a run of a table, by name, or of the exception that ended it."""
     try:
         return {**_key(name, seed, is_reference), **one_run(TABLES[name](), seed, is_reference)}
     except Exception as error:  # the measurement goes on
@@ -119,10 +122,12 @@ def run_or_error(name, seed, is_reference=False):
 
 
 def _key(name, seed, is_reference):
+    """Return the entries of a line that identify a run."""
     return {"table": name, "seed": seed, "reference": is_reference}
 
 
 def _error_line(name, seed, is_reference, error):
+    """Return the line of a run that ended with an ``error``."""
     return {**_key(name, seed, is_reference), "error": f"{type(error).__name__}: {error}"[:WARNING_LENGTH]}
 
 
@@ -165,6 +170,7 @@ def _first(caught, category):
 
 
 def _finite(value):
+    """Return a number, or None if it is None or not finite."""
     return float(value) if value is not None and np.isfinite(value) else None
 
 
@@ -197,7 +203,10 @@ def quantities(post, table):
 
 
 def predictions_by_draw(post, table, rows, classes_of):
-    """Return predictions (chains, draws, rows): means, or probabilities of the classes of the rows ``classes_of``."""
+    """Return predictions (chains, draws, m) at ``rows`` (m,): means, or probabilities of the classes of other rows.
+
+    ``classes_of`` (m,) are the indices of these rows.
+    """
     values = post.values_by_draw(table.X.iloc[rows])
     classes = post.model.classes_
     if classes is None:

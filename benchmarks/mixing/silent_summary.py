@@ -1,4 +1,4 @@
-"""Verdicts on the runs of `silent_loss.py`, and their tables.
+"""Judge the runs of `silent_loss.py`, and print tables of them.
 
 A run is *wrong by evidence* if its log evidence is below the reference of its table by more than .1 nats and by more
 than five standard errors of the difference. It is *wrong by symmetry* if two quantities that have the same posterior
@@ -104,7 +104,10 @@ def _weighted(evidence, error):
 
 
 def deficit(line, found):
-    """Return how many nats the evidence of a run is below the reference, or None if it cannot be judged."""
+    """Return by how many nats the evidence of a run is below the reference, or None if it cannot be judged.
+
+    ``line`` is the line of the run, ``found`` the result of `reference` for its table.
+    """
     if found is None or line.get("log_evidence_se") is None:
         return None
     return found[0] - line["log_evidence"]
@@ -125,12 +128,12 @@ def is_wrong_by_symmetry(line):
 
 
 def kind_of(name):
-    """Return the kind of a quantity."""
+    """Return the kind of a quantity, a key of KINDS."""
     return next(kind for kind, starts in KINDS.items() if name in starts or name.split()[0] in starts)
 
 
 def z_of_pair(first, second):
-    """Return the kinds and z of all quantities that are judged in two runs of a table."""
+    """Return pairs (kind, z) of all quantities that are judged in two runs of a table, given by their lines."""
     found = []
     one, two = first["quantities"], second["quantities"]
     for name in dict.fromkeys([*one, *two]):
@@ -152,7 +155,7 @@ def _z(difference, error):
 
 
 def z_of_runs(runs):
-    """Return the kinds and z of all pairs of runs without a warning, taken two by two by their seeds."""
+    """Return pairs (kind, z) of disjoint pairs of runs without a warning, which are neighbours by seed."""
     silent = sorted((line for line in runs if not line["warned"]), key=lambda line: line["seed"])
     pairs = list(pairwise(silent))[::2]
     return [one for first, second in pairs for one in z_of_pair(first, second)]
@@ -166,7 +169,8 @@ def root_mean_square(z):
 def summary(found, order, same_posterior=None):
     """Yield the lines of the table, the totals, and every run that is silent and wrong.
 
-    ``same_posterior`` maps tables to the table whose evidence they have. Such tables have one reference.
+    ``found`` is the result of `read`, ``order`` the names of tables. ``same_posterior`` maps tables to the table whose
+    evidence they have. Such tables have one reference.
     """
     group_of = {name: (same_posterior or {}).get(name, name) for name in order}
     runs_of_group = defaultdict(list)
@@ -194,6 +198,7 @@ def summary(found, order, same_posterior=None):
 
 
 def _verdict(line, table_reference):
+    """Return the verdict on a run: its line, its deficit, and True if it is wrong by evidence, and by symmetry."""
     return {
         "line": line,
         "deficit": deficit(line, table_reference),
@@ -203,7 +208,10 @@ def _verdict(line, table_reference):
 
 
 def _row(name, lines, judged, verdicts, z):
-    """Return the cells of a table."""
+    """Return the cells of the row of a table.
+
+    ``lines`` are all runs, ``judged`` those that ended and are no reference, ``verdicts`` those on silent ones.
+    """
     evidence, symmetry = (sum(one[why] for one in verdicts) for why in ("evidence", "symmetry"))
     either = sum(one["evidence"] or one["symmetry"] for one in verdicts)
     deficits = [one["deficit"] for one in verdicts if one["deficit"] is not None]
@@ -222,7 +230,10 @@ def _row(name, lines, judged, verdicts, z):
 
 
 def _totals(silent, wrong):
-    """Return the sentence on all runs, with the upper end of the one-sided 95 % interval of the fraction."""
+    """Return the sentence on all runs, with the upper end of the one-sided 95 % interval of the fraction.
+
+    ``silent`` is the number of runs without a warning, ``wrong`` are the verdicts on those that are wrong.
+    """
     upper = float(beta.ppf(0.95, len(wrong) + 1, silent - len(wrong))) if silent > len(wrong) else 1.0
     kinds = [sum(one[why] for one in wrong) for why in ("evidence", "symmetry")]
     return (

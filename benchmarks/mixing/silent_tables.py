@@ -23,7 +23,7 @@ FLIPPED = 0.05
 
 
 class NotSymmetric(ValueError):
-    """A declared symmetry does not map its table to itself."""
+    """Error of a declared symmetry that does not map its table to itself."""
 
 
 class Symmetry(NamedTuple):
@@ -35,7 +35,7 @@ class Symmetry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Features, target, and what is known of the table."""
+    """Features, target, nominal columns and declared symmetries of a table."""
 
     X: pd.DataFrame
     y: Any
@@ -92,7 +92,7 @@ def from_array(X, y, nominal=(), symmetries=()):
 
 
 def joined(X, y, generators):
-    """Return a table that consists of X, y and their images by each generator in turn, all with the same targets.
+    """Return the table of X, y and their images, doubled by each generator in turn, with the same targets.
 
     The result has the generators as symmetries if the group is the product of the steps, which `check_symmetries`
     verifies.

@@ -1,4 +1,4 @@
-"""The tables of the problems: generated ones, those of the other folders, files of the data folder."""
+"""Tables of the problems: generated ones, those of the other folders, files of the data folder."""
 
 import sys
 from pathlib import Path
@@ -15,16 +15,17 @@ from data import DATA, four_levels, friedman, stepped  # noqa: E402, F401
 
 
 class MissingTable(Exception):
-    """A file of the data folder is not there."""
+    """Error of a file that is not in the data folder."""
 
 
 def read_table(name):
-    """Features (n, p) and classes (n,) of a file of the data folder; missing values are NaN."""
+    """Return features (n, p), with NaN for missing values, and classes (n,) of a file of the data folder."""
     table = np.genfromtxt(_path(name), delimiter=",", skip_header=1)
     return table[:, :-1], table[:, -1].astype(int)
 
 
 def _path(name):
+    """Return the path of a table, or raise MissingTable."""
     path = DATA / f"{name}.csv.gz"
     if not path.exists():
         raise MissingTable(f"{path.name} is not in the data folder (beside the checkout, or PACTREE_DATA)")
@@ -32,7 +33,7 @@ def _path(name):
 
 
 def wu_tjelmeland_west(seed=0):
-    """Three groups of 100 whose partition two trees make alike, one with x1 at its root, one with x3."""
+    """Return three groups of 100 rows, and y. Two trees make this partition, one with x1 at the root, one with x3."""
     rng = np.random.default_rng(seed)
     low, high, wide = (0.1, 0.4), (0.6, 0.9), (0.1, 0.9)
     groups = [((low, low, high), 1.0), ((low, high, high), 3.0), ((high, wide, low), 5.0)]
@@ -41,7 +42,7 @@ def wu_tjelmeland_west(seed=0):
 
 
 def xor_twins(rows_a_cell=6, seed=0):
-    """XOR of the halves of an 8 x 8 grid, a tenth of the labels flipped; the third column repeats the first."""
+    """Return an 8 x 8 grid and an exclusive-or of its halves, a tenth flipped. The third column repeats the first."""
     rng = np.random.default_rng(seed)
     cell = np.repeat(np.arange(64), rows_a_cell)
     first, second = cell // 8, cell % 8
@@ -50,7 +51,7 @@ def xor_twins(rows_a_cell=6, seed=0):
 
 
 def real(name):
-    """Features as a frame, missing values NaN; classes, or numbers of a regression; the nominal columns by name.
+    """Return features as a frame, with NaN for missing values, the target, and the names of the nominal columns.
 
     Columns without any value, one of ``sick``, are left out.
     """
@@ -66,7 +67,7 @@ def real(name):
 
 
 def breast_cancer_example():
-    """Features and classes of the training rows of examples/breast_cancer.py."""
+    """Return features and classes of the training rows of examples/breast_cancer.py."""
     data = sklearn.datasets.load_breast_cancer(as_frame=True)
     labels = data.target_names[data.target]
     X, _, y, _ = train_test_split(data.data, labels, test_size=0.3, random_state=0, stratify=labels)

@@ -1,4 +1,4 @@
-"""Runs limited in time and cores."""
+"""Run the sampler within limits of time and cores."""
 
 import os
 import time
@@ -11,7 +11,7 @@ import pactree_mcmc as pt
 
 
 class Timed(NamedTuple):
-    """A run that fits its time limit."""
+    """A run with its numbers of draws and tuning steps, and its CPU seconds."""
 
     post: Any
     draws: int
@@ -21,12 +21,12 @@ class Timed(NamedTuple):
 
     @property
     def seconds(self):
-        """Wall time of sampling, tuning included."""
+        """Return the wall time of sampling, tuning included."""
         return self.post.seconds
 
     @property
     def proposals_per_second(self):
-        """Proposals per second of all chains together, tuning included."""
+        """Return the proposals per second of all chains together, tuning included."""
         kept = self.post.proposed.sum()
         return kept * (1.0 + self.tune / (self.draws * self.thin)) / self.seconds
 
@@ -42,7 +42,7 @@ class Options(NamedTuple):
 
 @contextmanager
 def cores(n):
-    """Keep this thread and those it starts on ``n`` cores, where the system allows it."""
+    """Restrict this thread and those it starts to ``n`` cores, if the system allows it."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -86,12 +86,12 @@ def run_within(model, limit, *, most_draws=settings.MOST_DRAWS, **how):
 
 
 def kernel_name(kernel):
-    """A kernel as the command line writes it."""
+    """Return a kernel as the command line writes it."""
     return kernel if isinstance(kernel, str) else ",".join(f"{move}={weight:g}" for move, weight in kernel.items())
 
 
 def read_kernel(text):
-    """A kernel from the command line: a name, or move=weight,move=weight."""
+    """Return a kernel from the command line: a name, or a dictionary from move=weight,move=weight."""
     if "=" not in text:
         return text
     return {move: float(weight) for move, _, weight in (part.partition("=") for part in text.split(","))}
