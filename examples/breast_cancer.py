@@ -35,7 +35,7 @@ def smooth(fractions, n_counted, pseudocount):
 
 
 def losses(fractions, n_counted, is_label):
-    """Return the log loss with each of the pseudocounts; ``is_label`` (n, K) marks the class of each row."""
+    """Return the mean log loss with each of PSEUDOCOUNTS; ``is_label`` (n, K) is True for the class of each row."""
     return np.array([-np.log(smooth(fractions, n_counted, extra)[is_label]).mean() for extra in PSEUDOCOUNTS])
 
 

@@ -64,7 +64,7 @@ rows, an ordered and a nominal feature, five regions of different means. `times`
 
 @cache
 def patients():
-    """Treatment and age of 240 patients, and their censored times."""
+    """Return treatment and age of 240 patients, and their censored times."""
     rng = np.random.default_rng(3)
     treated, age = rng.integers(0, 2, 240), rng.integers(20, 80, 240)
     event = rng.exponential(np.where(treated == 0, 2.0, np.where(age > 50, 4.0, 9.0)))
@@ -277,13 +277,13 @@ OTHERS = (
 
 
 def code_of(picture):
-    """Return the body of a function without its docstring."""
+    """Return the body of a function that draws a picture, without its docstring."""
     source = inspect.getsource(picture).split('"""', 2)[2]
     return textwrap.dedent(source.lstrip("\n")).rstrip()
 
 
 def section(picture, folder):
-    """Draw a picture; return its description, its code and its image as Markdown."""
+    """Draw a picture by its function; return its description, its code and its image as Markdown."""
     name = picture.__name__
     picture(*(posteriors()[wanted] for wanted in inspect.signature(picture).parameters))
     path = folder / "gallery" / f"{name}.png"

@@ -51,7 +51,7 @@ def write_file(path, rows, row_group=ROW_GROUP):
 
 
 def count(frame):
-    """Return the counts of a partition, which a worker computes."""
+    """Return the counts of a partition, a frame; a worker runs this."""
     return exact.DesignCounts(DESIGN).update(frame[FEATURES].to_numpy(), frame["y"].to_numpy())
 
 
@@ -70,14 +70,14 @@ def count_file(client, path, n_merged=8):
 
 
 def posterior_of_table(path):
-    """Return the posterior computed from the whole table in memory."""
+    """Return the posterior that is computed from the whole table in memory."""
     table = pyarrow.parquet.read_table(path)
     X, y = table.select(FEATURES).to_pandas().to_numpy(), table["y"].to_numpy()
     return exact.solve(pt.TreeModel(X, y, split_prior=DESIGN, tree_prior=PRIOR))
 
 
 def report(client, path, rows):
-    """Count and solve. If the table fits into memory, compare with its posterior."""
+    """Count a file and print its posterior. If it has at most COMPARED rows, compare with the posterior of the whole table."""
     began = time.perf_counter()
     counts = count_file(client, path)
     print(f"{counts.n_rows:,} rows counted in {time.perf_counter() - began:.1f} s, {counts.n_cells:,} kept")

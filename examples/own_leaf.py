@@ -18,7 +18,7 @@ SHAPE, CENTRE, PRECISION = 4.0, 0.5, 1.0
 
 
 def inverse_gaussian(s, n, p):
-    """Return the log score from the sums of rows, y, 1 / y and log y.
+    """Return the log score of ``s``, the sums of rows, y, 1 / y and log y; ``p`` are shape, centre and precision.
 
     The exponent is a parabola in v = 1 / mean, so v is integrated out.
     """
@@ -32,7 +32,7 @@ def inverse_gaussian(s, n, p):
 
 
 def posterior_of_v(sums):
-    """Return the mean and the standard deviation of v before it is cut off at zero."""
+    """Return the mean and the standard deviation of v, before the cut-off at zero, for each leaf's sums (m, 4)."""
     a = PRECISION + sums[:, 1]
     return (PRECISION * CENTRE + sums[:, 0]) / a, 1.0 / np.sqrt(SHAPE * a)
 
@@ -46,17 +46,17 @@ def draw_v(rng, mean, sd):
 
 
 def draw(rng, sums, leaf):
-    """Draw new y: first v of each leaf given its rows, then the times."""
+    """Draw new y: first v of each leaf given its sums (m, 4), then a time for each entry of ``leaf``, an index."""
     return rng.wald(1.0 / draw_v(rng, *posterior_of_v(sums))[leaf], SHAPE)
 
 
 def sums_of(y):
-    """Return the statistics of each row."""
+    """Return the statistics (n, 4) of each row: 1, y, 1 / y, log y."""
     return np.column_stack([np.ones_like(y), y, 1.0 / y, np.log(y)])
 
 
 def score_by_quadrature(y):
-    """Compute the same score as an integral over v."""
+    """Return the log score of a leaf with y (n,), as an integral over v."""
 
     def density(v):
         log_rows = 0.5 * np.log(SHAPE / (2.0 * np.pi * y**3)) - SHAPE * (y * v - 1.0) ** 2 / (2.0 * y)

@@ -13,7 +13,7 @@ import pactree_mcmc as pt
 
 
 def gap(cut):
-    """Return the distance between the two neighbouring values of the cell that a threshold separates."""
+    """Return the weight of a cut: the distance between the two values of the cell next to it."""
     return cut.above - cut.below
 
 

@@ -132,12 +132,12 @@ QUESTIONS = (
 
 
 def code_of(question):
-    """Return the body of a function without its docstring."""
+    """Return the body of the function of a question, without its docstring."""
     return textwrap.dedent(inspect.getsource(question).split('"""', 2)[2].lstrip("\n")).rstrip()
 
 
 def answer(question):
-    """Run a function, and return its text, its code and what it prints."""
+    """Run the function of a question, and return its docstring, its code and what it prints."""
     printed = io.StringIO()
     with redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Six tables, each with the report of its posterior as one HTML page.
+"""Sample the posteriors of six tables, and write the report of each as one HTML page.
 
 Run: python examples/reports.py [folder [name ...]]     writes NAME.html (default: all, to docs/gallery/reports)
 """
@@ -69,10 +69,11 @@ def shop():
 
 
 TABLES = {make.__name__: make for make in (breast_cancer, iris, wine, diabetes, chipman, shop)}
+"""Functions that return title, model, and True if the page shows exact values too, by name."""
 
 
 def write(name, folder):
-    """Sample, and write the page."""
+    """Sample the model of a table, write its page, and return the path."""
     title, model, solved = TABLES[name]()
     with warnings.catch_warnings():
         # the page says it
@@ -84,7 +85,7 @@ def write(name, folder):
 
 
 def main(folder=FOLDER, *names):
-    """Write the reports."""
+    """Write the reports of the tables ``names``, by default of all."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or TABLES:

@@ -1,4 +1,4 @@
-"""Figures 4.2 and 4.4 of Scott (2004) for a real tree: lines of prunings over alpha, and the hull of their points.
+"""Draw Figures 4.2 and 4.4 of Scott (2004) for a real tree: lines of prunings over alpha, and the hull of their points.
 
 Run: python examples/theory_pictures.py [DIRECTORY]
 """
@@ -17,18 +17,21 @@ from sklearn.tree import DecisionTreeClassifier
 import exact
 
 CLOSE = 0.04
-"""Fraction of the axis within which a second number of leaves would be written over the first."""
+"""Fraction of the axis within which a second number of leaves would overlap the first, and is left out."""
 
 
 def prunings_of_a_tree():
-    """Breast cancer, four columns, so that the tree has some twenty leaves."""
+    """Return the prunings of a tree for breast cancer, of four columns, so that it has some twenty leaves."""
     data = load_breast_cancer()
     X, y = data.data[:, [0, 1, 4, 8]], data.target
     return exact.Prunings(DecisionTreeClassifier(max_leaf_nodes=22, random_state=0).fit(X, y), X, y)
 
 
 def lines(axes, prunings, penalty, name):
-    """Figure 4.2: cost plus alpha times penalty of the best pruning of each size, and the family in bold."""
+    """Draw Figure 4.2: cost plus alpha times penalty of the best pruning of each size, and the family in bold.
+
+    ``penalty`` is a function of the number of leaves, ``name`` its formula.
+    """
     sizes = np.arange(1, prunings.tree.n_leaves + 1)
     cost, phi, family = prunings.minimum_cost[1:], penalty(sizes), prunings.family(penalty)
     alpha = np.linspace(0.0, 1.3 * family.threshold[-2], 300)
@@ -55,7 +58,7 @@ def lines(axes, prunings, penalty, name):
 
 
 def points(axes, prunings, penalty, name):
-    """Figure 4.4: (cost, penalty) of the best pruning of each size, and the family on the lower hull."""
+    """Draw Figure 4.4: (cost, penalty) of the best pruning of each size, and the family on the lower hull."""
     sizes = np.arange(1, prunings.tree.n_leaves + 1)
     cost, family = prunings.minimum_cost[1:], prunings.family(penalty)
     axes.plot(cost, penalty(sizes), ".", color="0.6", label="best pruning of each size")

@@ -9,12 +9,16 @@ import exact
 import pactree_mcmc as pt
 
 COPIES = 2
+"""Number of copies of a table."""
 NODES = 64
-"""Values of a shared variance at which the exact engine is asked."""
+"""Number of values of a shared variance at which the exact engine computes."""
 
 
 def rows_of(table, seed):
-    """The table ``COPIES`` times; numbers, labels and weights, which depend on it little, so that all kernels mix."""
+    """Return the table ``COPIES`` times, as numbers; y as numbers; as labels; and weights.
+
+    y depends on the table only a little, so that all kernels mix.
+    """
     rng = np.random.default_rng(seed)
     X = np.tile(table["X"], (COPIES, 1))
     first, second = np.nan_to_num(X[:, 0], nan=7.0), X[:, 1]
@@ -24,7 +28,10 @@ def rows_of(table, seed):
 
 
 def problem(table, seed, split_prior, leaf, **rest):
-    """A maker of the model; ``alpha`` of its tree prior and the ``weight`` of its rows can be changed."""
+    """Return a function that makes the model; its arguments change alpha of the tree prior and the weight of all rows.
+
+    ``rest`` may have ``weighted`` (random weights) and ``tree_prior``.
+    """
 
     def make(alpha=0.95, weight=None):
         X, y, label, fractions = rows_of(table, seed)
@@ -85,14 +92,14 @@ PROBLEMS = {
 
 
 class Distributions:
-    """Exact distributions of a model: log evidence, leaves, root."""
+    """Exact log evidence of a model, and distributions, {value: probability}, of number of leaves and root split."""
 
     def __init__(self, log_evidence, leaves, root):
         self.log_evidence, self.leaves, self.root = log_evidence, leaves, root
 
 
 def distributions_of(model):
-    """The exact distributions of a model, whether its leaf separates or not."""
+    """Return the exact `Distributions` of a model. A shared variance is integrated numerically."""
     if model.leaf.has_additive_score:
         truth = exact.solve(model)
         return Distributions(truth.log_evidence, dict(enumerate(truth.n_leaves_pmf())), truth._root_split_pmf())
@@ -114,5 +121,5 @@ def distributions_of(model):
 
 
 def log_evidence_of(model):
-    """The exact log evidence."""
+    """Return the exact log evidence, nats."""
     return distributions_of(model).log_evidence

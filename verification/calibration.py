@@ -1,4 +1,4 @@
-"""Simulation-based calibration: the tree that made the data ranks uniformly among draws given the data.
+"""Simulation-based calibration: the rank of the tree that made the data among draws given the data is uniform.
 
 Talts, Betancourt, Simpson, Vehtari, Gelman, *Validating Bayesian inference algorithms with simulation-based
 calibration*, 2018.
@@ -20,23 +20,23 @@ from pactree_mcmc.tree.arrays import LEAF, leaves_reached
 
 FALSE_ALARM = 1e-3
 POINT = 4
-"""Row of the table at which is predicted; its y is simulated twice, once to be predicted."""
+"""Row of the table that is predicted; its y is simulated twice, once as the new y."""
 DRAWS, TUNE, PROPOSALS, PROPOSALS_ON_A_GRID = 7, 4, 250, 500
-"""Draws and tuning of a chain, and proposals between two draws: more on a grid, where empty cells split at length."""
+"""Draws and tuning of a chain, and proposals per draw: more on a grid, where splits of empty cells mix slowly."""
 N_RANKS = DRAWS + 1
 REPLICATIONS = {True: (16, 8), False: (128, 32)}
-"""Replications of the sampler and of the exact engine for each combination, by quick. The leaf penalty has half."""
+"""Numbers of replications (sampler, exact engine) of each combination, by ``quick``. The leaf penalty has half."""
 EXPECTED = 8
-"""Ranks a bin has at least, or fewer bins are made."""
+"""Smallest expected number of ranks in a bin; with fewer ranks there are fewer bins."""
 CONTROL_REPLICATIONS = {True: 500, False: 1500}
 CELL_BYTES = 1 << 15
-"""Room for what chains keep of cells: little, as chains are many and short, and so that cells take others' places."""
+"""Bytes for stored cells of a chain: little, as chains are many and short, and so that cells are overwritten."""
 QUANTITIES = ("leaves", "log score", "prediction", "new y", "noise variance")
 WRONG_PRIOR = pt.ChipmanPrior(0.7, 0.8, max_depth=3)
 
 
 class Values(NamedTuple):
-    """The quantities of one tree, or of the draws of many."""
+    """Quantities of one tree, or of several draws; None for a quantity that the model does not have."""
 
     leaves: object
     log_score: object
@@ -46,7 +46,7 @@ class Values(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """Engine that draws posteriors, and errors planted in it."""
+    """Function that draws from posteriors, and errors planted in its model."""
 
     draw: object
     """Function of (model, rng) that returns a sampled posterior."""
@@ -57,18 +57,18 @@ class Engine(NamedTuple):
 
 
 def sampled(model, rng):
-    """Draws of one chain, far apart."""
+    """Return DRAWS draws of one chain, far apart."""
     apart = PROPOSALS_ON_A_GRID if isinstance(model.split_prior, pt.GridCuts) else PROPOSALS
     return pt.sample(model, DRAWS, tune=TUNE, chains=1, rng=rng, proposals=apart, start="stump", progress=False)
 
 
 def solved(model, rng):
-    """Independent draws of the exact engine."""
+    """Return DRAWS independent draws of the exact engine."""
     return exact.solve(model).sample(DRAWS, rng)
 
 
 def truth(model, tree, new_y, noise):
-    """The quantities of the tree that made the data, by the model's plain formulas."""
+    """Return the `Values` of the tree that made the data, by the model's plain formulas."""
     at = POINT if model.unit_of_row is None else int(model.unit_of_row[POINT])
     for number, cell, _ in model.visit(tree):
         if tree.feature[number] == LEAF and at in cell.index:
@@ -78,7 +78,7 @@ def truth(model, tree, new_y, noise):
 
 
 def drawn(post, row, rng):
-    """The quantities of the draws of a posterior at a row of numbers."""
+    """Return the `Values` of the draws of a posterior. ``row`` (p,) is the row to predict, as numbers."""
     model, draws = post.model, post.tree_of_draw.ravel()
     reached = leaves_reached(post.distinct_trees, row[None])[0]
     stats, noise = post.node_stats[reached][draws], post.noise_variance.ravel()
@@ -88,7 +88,10 @@ def drawn(post, row, rng):
 
 
 def new_values(model, stats, prediction, noise, rng):
-    """A new y from each of the leaves with ``stats``, parameters integrated out, but for a shared variance."""
+    """Return a new y (m,) from each of the leaves with ``stats`` (m, n_stats), parameters integrated out.
+
+    ``prediction`` (m,) is that of each leaf, ``noise`` (m,) the variance that leaves share, if they do.
+    """
     leaf, target = model.leaf, model.target
     if model.classes_ is not None:
         return (rng.random(len(stats)) < prediction).astype(int)
@@ -103,7 +106,10 @@ def new_values(model, stats, prediction, noise, rng):
 
 
 def replicate(names, template, engine, rng):
-    """Ranks of the quantities of one simulated tree; -1 where the model has no such quantity."""
+    """Return the ranks of the quantities of one simulated tree; -1 for a quantity that the model does not have.
+
+    ``names`` are those of split prior, tree prior and leaf, ``template`` the model with the row to predict in front.
+    """
     split_prior, prior, leaf = names
     tree, y, noise = simulated(template, rng, new_rows=1)
     weight = None if engine.weight is None else np.full(len(y) - 1, engine.weight)
@@ -115,7 +121,7 @@ def replicate(names, template, engine, rng):
 
 
 def ranks_of(names, engine, n, seed):
-    """Ranks (n, quantities) of ``n`` replications of a combination."""
+    """Return the ranks (n, quantities) of ``n`` replications of a combination of names."""
     rng = np.random.default_rng(seed)
     template = model_of(*names, extra_rows=[POINT])
     with mock.patch.object(_stored, "MAX_STORED_BYTES", CELL_BYTES):
@@ -123,7 +129,7 @@ def ranks_of(names, engine, n, seed):
 
 
 def tests_of(ranks, what):
-    """(what, p value) of every quantity of the ranks, which are many (n, quantities) of one kind."""
+    """Return (text, p value) for every quantity of ``ranks`` (n, quantities); ``what`` begins the texts."""
     found = []
     for q, name in enumerate(QUANTITIES):
         known = ranks[:, q][ranks[:, q] >= 0]
@@ -134,7 +140,10 @@ def tests_of(ranks, what):
 
 
 def all_tests(by_names, engine):
-    """Tests of each combination, and of all that share a leaf, a tree prior or a split prior."""
+    """Return the tests of each combination, and of all that share a leaf, a tree prior or a split prior.
+
+    ``by_names`` has the ranks of each combination, ``engine`` is the name of the engine.
+    """
     found = []
     for names, ranks in by_names.items():
         found += tests_of(ranks, f"{engine}, {', '.join(names)}")
@@ -147,7 +156,7 @@ def all_tests(by_names, engine):
 
 
 def controls(limit, quick):
-    """Planted errors: their ranks and whether they were noticed."""
+    """Return planted errors as `Control`, and their ranks. ``limit`` is the p value below which one is noticed."""
     n = CONTROL_REPLICATIONS[quick]
     cases = {
         "data from ChipmanPrior(0.9, 0.8), belief ChipmanPrior(0.7, 0.8)": (
@@ -167,7 +176,7 @@ def controls(limit, quick):
 
 
 def verify(quick, folder):
-    """Run the part."""
+    """Run simulation-based calibration, draw its pictures into ``folder``, and return the `Part`."""
     replications = dict(zip(("sampled", "exact"), REPLICATIONS[quick], strict=True))
     by_engine = {"sampled": {}, "exact": {}}
     for number, names in enumerate(combinations()):

@@ -1,4 +1,4 @@
-"""The small models that are verified: tables, tree priors, split priors, leaves, all fixed in advance of y."""
+"""Small models that are verified: tables, tree priors, split priors, leaves, all fixed in advance of y."""
 
 import copy
 from functools import cache
@@ -17,7 +17,7 @@ ORDERED = {"X": np.column_stack([STEPS, LEVELS])}
 """Two ordered features."""
 WITH_GAPS = np.where(np.isin(np.arange(12), [3, 8, 10]), np.nan, STEPS)
 GAPS = {"X": np.column_stack([WITH_GAPS, LEVELS]), "missing": "branch"}
-"""Two ordered features, three values of the first missing."""
+"""Two ordered features; three values of the first are missing."""
 TABLES = {
     "local": NOMINAL,
     "local, missing": GAPS,
@@ -27,19 +27,19 @@ TABLES = {
     "cyclic": ORDERED,
     "fixed": ORDERED,
 }
-"""Every split prior, and the table it splits on."""
+"""Table for each split prior, by name."""
 PRIORS = ("stopped", "conditioned", "chipman", "penalty")
 LEAVES = ("dirichlet", "laplace", "inverse gamma", "known variance", "shared variance", "poisson")
-"""Every leaf that is a distribution of y."""
+"""Names of all leaves that are distributions of y."""
 WITHOUT_EXACT_ANSWER = "shared variance"
 RHO = [0.8, 0.55, 0.35, 0.2]
 FROZEN = np.array([0, 1, 1, 0, 1], dtype=np.int64)
-"""Labels of the rows of E, the last ones."""
+"""Labels of the last rows, which are E."""
 
 
 @cache
 def splits_of(name, package=pt):
-    """The split prior of that name."""
+    """Return the split prior of that name. ``package`` is the compiled library, or its plain form (`pt.testing`)."""
     bounds = [(0.0, 8.0), (0.0, 3.0)]
     return {
         "local": lambda: package.LocalCuts(),
@@ -54,7 +54,7 @@ def splits_of(name, package=pt):
 
 @cache
 def tree_prior_of(name, split_prior, package=pt):
-    """The tree prior of that name; on a fixed tree rho differs from node to node."""
+    """Return the tree prior of that name; on a fixed tree rho differs from node to node."""
     if name == "stopped":
         n_nodes = len(splits_of("fixed").tree.feature)
         rho = np.linspace(0.85, 0.25, n_nodes) if split_prior == "fixed" else 0.6
@@ -68,7 +68,7 @@ def tree_prior_of(name, split_prior, package=pt):
 
 @cache
 def leaf_of(name, package=pt):
-    """The leaf model of that name; no parameter is set from the data."""
+    """Return the leaf model of that name; no parameter is set from the data."""
     return {
         "dirichlet": lambda: package.DirichletMultinomial([0.7, 1.1]),
         "laplace": lambda: package.FrozenLaplace(0.8),
@@ -81,7 +81,7 @@ def leaf_of(name, package=pt):
 
 
 def placeholder(leaf, n):
-    """Some y that a model with this leaf accepts, and the mask of E."""
+    """Return some y (n,) that a model with this leaf accepts, and the mask of E or None."""
     if leaf == "laplace":
         y = np.arange(n) % 2
         y[-len(FROZEN) :] = FROZEN
@@ -90,7 +90,10 @@ def placeholder(leaf, n):
 
 
 def model_of(split_prior, prior, leaf, y=None, *, extra_rows=(), sample_weight=None, tree_prior_given=None, package=pt):
-    """The model of three names; ``extra_rows``: rows of the table, by number, repeated before all others."""
+    """Return the model of these three names, with a placeholder for y unless it is given.
+
+    ``extra_rows`` are indices of rows of the table, which are repeated before all others.
+    """
     table = TABLES[split_prior]
     rest = {name: value for name, value in table.items() if name != "X"}
     X = np.concatenate([table["X"][list(extra_rows)], table["X"]]) if len(extra_rows) else table["X"]
@@ -108,20 +111,20 @@ def model_of(split_prior, prior, leaf, y=None, *, extra_rows=(), sample_weight=N
 
 
 def combinations():
-    """All (splits, prior, leaf)."""
+    """Return all (split prior, tree prior, leaf), by name."""
     return [(split_prior, prior, leaf) for leaf in LEAVES for split_prior in TABLES for prior in PRIORS]
 
 
 def has_all_classes(model, y):
-    """Return True if y contains every class of the model, so that a model of it has the same classes."""
+    """Return True if y contains every class of the model, so that a model of y has the same classes."""
     return model.classes_ is None or len(np.unique(y)) == len(model.classes_)
 
 
 def simulated(template, rng, new_rows=0):
-    """A tree of the prior, y given it, and the noise variance, None where leaves do not share one.
+    """Return a tree of the prior, y given it, and the noise variance, or None if leaves do not share one.
 
-    Drawn anew until y, its first ``new_rows`` apart, has all classes: what is refused depends on y alone, so the
-    posterior given what is kept is as it was.
+    Draws again until y, without its first ``new_rows``, has all classes. Which y are refused depends on y alone, so the
+    posterior given an accepted y does not change.
     """
     while True:
         given = copy.copy(template)

@@ -17,12 +17,13 @@ FALSE_ALARM = 1e-3
 CHAINS, TUNE, PROPOSALS = 4, 100, 60
 DRAWS = {True: 400, False: 1500}
 LEAST_ESS = {True: 25.0, False: 100.0}
+"""Smallest effective number of draws of a run that passes, by ``quick``."""
 PLANTED_DRAWS = 2000
 DISTRIBUTIONS = ("root", "leaves")
 
 
 class Distance(NamedTuple):
-    """A total variation, the most it may be, what is expected of it, and the effective size that says so."""
+    """A total variation, the largest that passes, the expected one, and the effective size behind both."""
 
     value: float
     allowed: float
@@ -31,18 +32,18 @@ class Distance(NamedTuple):
 
 
 def values_drawn(post):
-    """The root split and the leaves of each draw, as objects (chains, draws)."""
+    """Return the root split and the number of leaves of each draw, as objects (chains, draws)."""
     roots = np.empty(post.n_distinct_trees, dtype=object)
     roots[:] = [root_key(post.model, post.distinct_trees, int(i)) for i in post.distinct_trees.offset[:-1]]
     return {"root": roots[post.tree_of_draw], "leaves": post.n_leaves.astype(object)}
 
 
 def distance(drawn, distribution, floor, false_alarm):
-    """Total variation of draws (chains, draws) to an exact distribution.
+    """Return the total variation of ``drawn`` (chains, draws) to an exact distribution, {value: probability}.
 
     Of n independent draws it is at most half the sum of sqrt(p (1 - p) / n) on average, and further above that than
-    sqrt(log(1 / q) / (2 n)) with probability q at most (McDiarmid). For chains n is the effective size: in the sum that
-    of the value, in the deviation the least of these and ``floor``.
+    sqrt(log(1 / q) / (2 n)) with probability at most q, the ``false_alarm`` (McDiarmid). For chains n is the effective
+    size: in the sum that of the value, in the deviation the smallest of these and ``floor``.
     """
     numbers = {value: i for i, value in enumerate(distribution)}
     codes = np.vectorize(lambda value: numbers[value], otypes=[int])(drawn)
@@ -58,20 +59,20 @@ def distance(drawn, distribution, floor, false_alarm):
 
 
 def run(model, sampler, draws, seed):
-    """The posterior drawn by a kernel."""
+    """Return the posterior drawn by a kernel."""
     how = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "start": "stump", "progress": False}
     return pt.sample(model, draws, rng=seed, kernel=sampler.kernel, **how)
 
 
 def distances(post, distributions, false_alarm):
-    """The distance of each distribution."""
+    """Return the `Distance` of each of DISTRIBUTIONS, by name."""
     floor = min(ess(post.n_leaves.astype(float)), ess(post.log_prior + post.log_score))
     drawn = values_drawn(post)
     return {name: distance(drawn[name], getattr(distributions, name), floor, false_alarm) for name in DISTRIBUTIONS}
 
 
 def verify(quick, folder):
-    """Run the part."""
+    """Run all kernels on all problems, draw pictures into ``folder``, and return the `Part`."""
     samplers = kernels()
     n_checks = len(samplers) * len(PROBLEMS) * len(DISTRIBUTIONS)
     fraction, failures, found = FALSE_ALARM / n_checks, [], {}
@@ -118,7 +119,7 @@ def verify(quick, folder):
 
 
 def nearest_of(found, distribution):
-    """The cell nearest to its limit, in words."""
+    """Return the cell nearest to its limit as text."""
     where, one = max(
         ((where, cell[distribution]) for where, cell in found.items()), key=lambda item: item[1].value / item[1].allowed
     )
@@ -126,7 +127,7 @@ def nearest_of(found, distribution):
 
 
 def planted_errors(fraction):
-    """Controls: chains of a model that differs a little from the one that is solved."""
+    """Return controls: chains of a model that differs a little from the one that is solved."""
     found, sampler = [], kernels()["default"]
     for what, name, changes in (
         ("rows weigh 1.6 in the chain", "nominal", {"weight": 1.6}),

@@ -1,4 +1,4 @@
-"""The evidence by tempering against the exact one."""
+"""Compare the evidence by tempering with the exact one."""
 
 import numpy as np
 from answers import PROBLEMS, log_evidence_of
@@ -17,7 +17,7 @@ WRONG_WEIGHT = 1.05
 
 
 def estimates(model, kernel, draws, seed):
-    """Log evidence (runs,) by independent tempered chains, and the standard error that each states."""
+    """Return log evidences (runs,) of independent tempered chains, and the standard error (runs,) that each states."""
     found = []
     for source in np.random.SeedSequence(seed).spawn(RUNS):
         how = {"chains": 1, "betas": LEVELS, "proposals": PROPOSALS, "start": "stump", "progress": False}
@@ -28,13 +28,13 @@ def estimates(model, kernel, draws, seed):
 
 
 def t_of(values, truth):
-    """T of independent estimates, and the standard error of their mean."""
+    """Return Student's t of independent estimates against ``truth``, and the standard error of their mean."""
     error = values.std(ddof=1) / np.sqrt(len(values))
     return float((values.mean() - truth) / error), float(error)
 
 
 def verify(quick, folder):
-    """Run the part."""
+    """Estimate the evidence of all problems, draw a picture into ``folder``, and return the `Part`."""
     lines, shown, failures = [], [], []
     cases = [(name, kernel) for name in PROBLEMS for kernel in KERNELS]
     limit = float(stats.t.isf(FALSE_ALARM / (2 * len(cases)), df=RUNS - 1))
@@ -65,7 +65,10 @@ def verify(quick, folder):
 
 
 def planted_errors(limit, quick, shown):
-    """Controls: the exact evidence of another model, and estimates that leave out a step of the ladder."""
+    """Return controls: chains of a model whose rows weigh too much, or with another alpha, against the exact evidence.
+
+    Their lines of the picture are appended to ``shown``.
+    """
     found = []
     for what, name, changes in (
         (f"rows weigh {WRONG_WEIGHT} in the chain", "nominal", {"weight": WRONG_WEIGHT}),

@@ -1,13 +1,13 @@
-"""Random calls with hostile arguments, and damaged files: a documented error or a valid answer, nothing else.
+"""Make random calls with hostile arguments, or damage files: only a documented error or a valid answer may result.
 
     python verification/fuzz.py                      100,000 calls of the public functions and methods
     python verification/fuzz.py --files 10000        10,000 changed copies of saved posteriors
     python verification/fuzz.py --replay 1234        one call again, with its traceback
     python verification/fuzz.py --only TreeModel     calls of one function, class or method
 
-Call i is a function of the seed and i alone. The calls are made in a process of its own, where warnings are errors: one
-that crashes or hangs is reported and another process goes on behind it. The exit code is 1 if anything went wrong. With
---keep the counts are written to docs/verification, for docs/trust.md.
+The seed and i alone determine call i. A separate process makes the calls, with warnings as errors. If it crashes or
+hangs, this is reported and another process continues. The exit code is 1 if anything went wrong. With --keep the counts
+are written to docs/verification, for docs/trust.md.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "verification")]
 os.environ.setdefault("MPLBACKEND", "Agg")
 SHOWN = 3
-"""Examples printed of each thing that went wrong."""
+"""Number of examples printed of each fault."""
 DIGEST_EVERY = 2000
-"""Calls between looks whether one has changed what was given to it."""
+"""Number of calls between two checks that none has changed its arguments."""
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Return the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--files", type=int, help="change saved files so often, instead of calling functions")
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Do what the command line asks for, and return the exit code."""
     args = arguments()
     with tempfile.TemporaryDirectory() as folder:
         if args.worker is not None:
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _task(args: argparse.Namespace, folder: Path):
-    """Return the function that a worker calls with each number."""
+    """Return the function that a worker calls with each number, which returns the kind of outcome and a text."""
     if args.worker == "files":
         from fuzzing.files import Files
 
@@ -84,6 +84,7 @@ def _task(args: argparse.Namespace, folder: Path):
 
 
 def _replay(args: argparse.Namespace, folder: Path) -> int:
+    """Print one call or one changed file again, with its outcome, and return the exit code."""
     if args.files is not None:
         from fuzzing.files import Files
 
@@ -100,6 +101,7 @@ def _replay(args: argparse.Namespace, folder: Path) -> int:
 
 
 def _fuzz(args: argparse.Namespace) -> int:
+    """Make all calls or changes in workers, print the counts and the faults, and return the exit code."""
     from fuzzing.calls import targets_called
     from fuzzing.workers import run
 

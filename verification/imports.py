@@ -1,4 +1,4 @@
-"""Who imports whom: the layers, the scan of all sources, imports inside functions included, and a drawing of them.
+"""Find who imports whom: the layers, the scan of all sources, imports inside functions included, and a drawing of them.
 
 Run: python verification/imports.py, which writes docs/_static/imports.svg, the picture of docs/imports.md.
 """
@@ -30,6 +30,7 @@ LAYERS = tuple(
         *("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
     )
 )
+"""Layers from the lowest upwards; no module imports one of a layer above its own, wherever in its file."""
 LAYERS += ("exact", "pactree_mcmc.faces")
 """From what knows nothing upwards; no module imports one of a layer above its own, wherever in its file."""
 EXACT_LAYERS = tuple(
@@ -48,14 +49,15 @@ INK, ALARM = "#2c5f8a", "#b3352c"
 
 
 def sources(package, root=ROOT):
-    """The files of a package."""
+    """Return the files of a package."""
     return sorted((root / package).rglob("*.py"))
 
 
 def imported_modules(source, package, at_once=False):
-    """Full names of all that ``source`` imports; ``from a import b`` counts as a and a.b.
+    """Return the full names of all imports in ``source``; ``from a import b`` counts as a and a.b.
 
-    Imports for the eyes of type checkers alone do not count; ``at_once``, nor do those inside functions.
+    ``package`` is the package of the source. Imports for type checkers alone do not count, and if ``at_once`` neither
+    do those inside functions.
     """
     return set(_imported_modules(source, package)[at_once])
 
@@ -86,14 +88,14 @@ def _imported_modules(source, package):
 
 @cache
 def imports_of(path, at_once=False, root=ROOT):
-    """`imported_modules` of a file."""
+    """Return `imported_modules` of a file."""
     package = ".".join(path.relative_to(root).parent.parts)
     return imported_modules(path.read_text(encoding="utf-8"), package, at_once)
 
 
 @cache
 def modules(root=ROOT):
-    """The files of both packages by the names of their modules."""
+    """Return the files of both packages by the names of their modules."""
     found = {}
     for path in (path for package in TABLES_OF_CONTENTS for path in sources(package, root)):
         parts = path.relative_to(root).with_suffix("").parts
@@ -103,7 +105,7 @@ def modules(root=ROOT):
 
 @cache
 def arrows(module, at_once=False, root=ROOT):
-    """Modules of the library that a module imports."""
+    """Return the modules of the library that a module imports."""
     found = imports_of(modules(root)[module], at_once, root) & modules(root).keys()
     return {name for name in found if not any(other.startswith(name + ".") for other in found)} - {module}
 
@@ -127,9 +129,9 @@ def sampler_modules(module, root=ROOT):
 
 
 def circles(root=ROOT):
-    """The modules that lie on circles of imports, or above them, with what they import.
+    """Return the modules that are on circles of imports, or import such modules, with what they import.
 
-    The tables of contents import everything and count for nothing.
+    The tables of contents import everything and do not count.
     """
     ahead = {module: arrows(module, root=root) - set(TABLES_OF_CONTENTS) for module in modules(root)}
     for table in TABLES_OF_CONTENTS:
@@ -146,12 +148,12 @@ def within(name, package):
 
 
 def layer_of(module, layers):
-    """The number of a module's layer from below; None outside them all."""
+    """Return the index of a module's layer from below, or None if it is outside of all."""
     return next((i for i, layer in enumerate(layers) if within(module, layer)), None)
 
 
 class Bundle(NamedTuple):
-    """The arrows from one layer to another."""
+    """The imports from one layer, ``above``, of another, ``below``; both are indices."""
 
     above: int
     below: int
@@ -161,7 +163,7 @@ class Bundle(NamedTuple):
 
 
 def bundles(layers, root=ROOT):
-    """The arrows between different layers, bundled."""
+    """Return the imports between different layers, bundled."""
     count, at_once = {}, set()
     for module in modules(root):
         own = layer_of(module, layers)
@@ -174,7 +176,7 @@ def bundles(layers, root=ROOT):
 
 
 def panel(title, layers, left, height, root=ROOT):
-    """The layers of one package, the lowest at the bottom; arrows down on the right, those up on the left."""
+    """Return SVG lines that draw the layers of one package, lowest at the bottom; upward imports are on the left."""
     out = [f'<text class="title" x="{left + LEFT}" y="22">{title}</text>']
     middle = [height - ROW * (i + 1) for i in range(len(layers))]
     for each in bundles(layers, root):
@@ -194,7 +196,7 @@ def panel(title, layers, left, height, root=ROOT):
 
 
 def picture(root=ROOT):
-    """The drawing, as SVG."""
+    """Return the drawing as SVG."""
     height = TOP + ROW * len(LAYERS)
     size = f'width="{2 * WIDTH}" height="{height}" viewBox="0 0 {2 * WIDTH} {height}"'
     style = "text{font:12px sans-serif;fill:#222}.title{font-weight:bold}"

@@ -1,5 +1,4 @@
-"""Geweke's joint test: y given tree, then one step of the kernel given y, leaves the joint distribution of both as it
-was.
+"""Geweke's joint test: new y given the tree, then one step of the kernel given y, keep the joint distribution of both.
 
 Geweke, *Getting it right: joint distribution tests of posterior simulators*, JASA 2004.
 """
@@ -27,12 +26,12 @@ FALSE_ALARM = 1e-3
 CHAINS = 8
 STEPS_OF_A_CHAIN = {True: 30, False: 100}
 FROM_THE_PRIOR = {True: 400, False: 1500}
-"""Independent draws; a third of them under the leaf penalty, whose draws take a chain."""
+"""Number of independent draws; a third of it under the leaf penalty, whose draws take a chain."""
 PLANTED_STEPS = 80
 CELL_BYTES, ROOM = 1 << 15, 1024
-"""Room for what chains keep of cells, and for nodes, as every round makes a new chain."""
+"""Bytes for stored cells of a chain, and space for nodes: little, as every round makes a new chain."""
 BLOCK = {"default": 100, "cgm": 20}
-"""Proposals between two y: as few as share out the moves."""
+"""Number of proposals between two y by kernel: the fewest in which every move gets its proportion."""
 FEW = 8
 COMPILED = SimpleNamespace(package=pt, module=lambda name: importlib.import_module(f"pactree_mcmc.{name}"))
 PROBLEMS = {
@@ -57,7 +56,7 @@ QUANTITIES = (
 
 
 class Sampler(NamedTuple):
-    """A kernel of the compiled or of the plain code, and what every row counts for it."""
+    """A kernel of the compiled or of the plain code, its proposals per block, and the weight of rows (None for 1)."""
 
     kernel: object
     block: int
@@ -66,14 +65,14 @@ class Sampler(NamedTuple):
 
 
 def kernels():
-    """Kernels with a name, and every move mixed with grow-prune, without which most do not reach every tree."""
+    """Return samplers by name: named kernels, and every other move mixed with grow-prune, which reaches every tree."""
     named = {name: Sampler(name, BLOCK.get(name, FEW)) for name in KERNEL_WEIGHTS}
     moves = [move for move in LIBRARY_MOVES if move not in KERNEL_WEIGHTS]
     return named | {move: Sampler({move: 0.5, "grow-prune": 0.5}, FEW) for move in moves}
 
 
 def step(sampler, model, tree, rng):
-    """The tree after one block of proposals, its log prior and log score, and the noise variance drawn with it."""
+    """Return the tree after one block of proposals, its log prior, log score, and the noise variance drawn with it."""
     module = sampler.code.module
     kernel = module("mcmc.kernel").read_kernel(sampler.kernel, sampler.block)
     chain = module("mcmc.chain.chain").Chain(model.lowered, kernel, rng)
@@ -94,7 +93,7 @@ def step(sampler, model, tree, rng):
 
 
 def draw_y_given_tree(code, template, tree, noise, rng):
-    """Data with all classes given tree and noise variance."""
+    """Return y with all classes, drawn given tree and noise variance."""
     leaf = template.leaf if template.leaf.has_additive_score else template.leaf.with_variance(noise)
     while True:
         y = code.module("mcmc.simulation").draw_y_given_tree(template, tree, leaf, rng)
@@ -103,7 +102,7 @@ def draw_y_given_tree(code, template, tree, noise, rng):
 
 
 def quantities(tree, log_prior, log_score, y, noise):
-    """Return the quantities of a tree and its data that are compared."""
+    """Return the QUANTITIES of a tree and its data; the last one is NaN if ``noise`` is None."""
     numbers, root = np.asarray(y, dtype=float), int(tree.feature[0])
     likeness = np.exp(-abs(numbers[0] - numbers[1]))
     return (
@@ -120,13 +119,13 @@ def quantities(tree, log_prior, log_score, y, noise):
 
 
 def model_for(code, names, y=None, weight=None):
-    """The model of the names, of the compiled or the plain code."""
+    """Return the model of these names, by the compiled or the plain ``code``; every row has ``weight``."""
     weights = None if weight is None else np.full(len(y), weight)
     return model_of(*names, y, sample_weight=weights, package=code.package)
 
 
 def from_the_prior(names, n, seed):
-    """Quantities (n, 9) of trees of the prior with their data, and the first of both."""
+    """Return the quantities (n, 9) of trees of the prior with their data, and the first CHAINS (tree, y, noise)."""
     rng, template = np.random.default_rng(seed), model_of(*names)
     drawn = [simulated(template, rng) for _ in range(n)]
     models = [model_of(*names, y) for _, y, _ in drawn]
@@ -138,7 +137,10 @@ def from_the_prior(names, n, seed):
 
 
 def successive(sampler, names, starts, n, seed):
-    """Quantities (chains, n, 9) of chains that draw y given the tree and the tree given y in turn."""
+    """Return the quantities (chains, n, 9) of chains that draw y given the tree and the tree given y in turn.
+
+    ``starts`` has the first (tree, y, noise) of each chain.
+    """
     code = sampler.code
     out = np.empty((len(starts), n, len(QUANTITIES)))
     room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_NODES
@@ -162,7 +164,7 @@ def successive(sampler, names, starts, n, seed):
 
 
 def z_of(independent, chains):
-    """The z scores (9,) of the means of chains against those of independent draws; NaN where there is nothing."""
+    """Return z scores (9,) of means of chains against those of independent draws; NaN for a quantity without values."""
     found = np.full(len(QUANTITIES), np.nan)
     for q in range(len(QUANTITIES)):
         alone, dependent = independent[:, q], chains[:, :, q]
@@ -173,7 +175,7 @@ def z_of(independent, chains):
 
 
 def half(right, *args):
-    """Twice the misfit is taken for the misfit."""
+    """Return the sums that the correct function ``right`` returns, with half the misfit: a planted error."""
     weight, misfit, shrinkage = right(*args)
     return weight, misfit / 2.0, shrinkage
 
@@ -188,11 +190,11 @@ PLANTED = {
         Bug("", "", (("mcmc.state.noise", "noise_sums", half),)),
     ),
 }
-"""Kernel, problem, and the error, planted in the plain code unless it is one of the data."""
+"""Kernel, problem, and the error, planted in the plain code; None if rows have the wrong weight."""
 
 
 def planted_z(error, sampler, names, starts, independent, n, seed):
-    """The z scores under a planted error."""
+    """Return the z scores under a planted error; the arguments are as of `successive` and `z_of`."""
     if error is None:
         return z_of(independent, successive(sampler._replace(weight=2.0), names, starts, n, seed))
     plain = sampler._replace(code=plain_package())
@@ -202,7 +204,7 @@ def planted_z(error, sampler, names, starts, independent, n, seed):
 
 
 def verify(quick, folder):
-    """Run the part."""
+    """Run the joint test of all kernels, draw a picture into ``folder``, and return the `Part`."""
     prior = {}
     for i, (problem, names) in enumerate(PROBLEMS.items()):
         prior[problem] = from_the_prior(names, FROM_THE_PRIOR[quick] // (3 if "penalty" in names else 1), (1, i))

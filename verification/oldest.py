@@ -1,4 +1,4 @@
-"""The lower bounds of pyproject.toml, installed exactly, with a part of the tests run on them.
+"""Install exactly the lower bounds of pyproject.toml, and run a part of the tests with them.
 
     python verification/oldest.py [FOLDER]        a folder for the environment; by default a temporary one
 
@@ -29,7 +29,7 @@ NEEDED_TO_TEST = ("pytest", "pytest-xdist", "polars", "hypothesis", "mpmath")
 
 
 def oldest() -> list[str]:
-    """The requirements of the library, and of those tests, with each lower bound as the only version."""
+    """Return the requirements of the library, and of those tests, with each lower bound as the only version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     tests = [r for r in extras["test"] if re.split(r"[^\w-]", r)[0] in NEEDED_TO_TEST]
@@ -38,7 +38,7 @@ def oldest() -> list[str]:
 
 
 def main(folder: Path) -> int:
-    """Build the environment and run the tests."""
+    """Make the environment in ``folder``, run the tests, and return their exit status."""
     if sys.version_info[:2] != (3, 11):
         raise SystemExit(f"Python {sys.version.split()[0]} runs this; the oldest versions are for Python 3.11.")
     python = folder / "bin" / "python"

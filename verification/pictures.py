@@ -1,4 +1,4 @@
-"""The pictures of the page."""
+"""Draw the pictures of the page."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,13 +9,16 @@ INK, ALARM, QUIET = "#2c5f8a", "#b3352c", "0.85"
 
 
 def save(figure, path):
-    """Write a small PNG that depends on nothing but the picture."""
+    """Write a figure as a small PNG, the same file each time, and close it."""
     figure.savefig(path, dpi=80, metadata={"Software": None})
     plt.close(figure)
 
 
 def rank_histograms(by_row, n_ranks, columns, path, level):
-    """Histograms of ranks, a row for each kind and a column for each quantity; -1 is no rank."""
+    """Draw histograms of ranks (n, columns), a row of axes for each entry of ``by_row`` and a column for each quantity.
+
+    Rank -1 means that there is none. The grey band contains all bars of a histogram with probability 1 - ``level``.
+    """
     shape = len(by_row), len(columns)
     figure, axes = plt.subplots(*shape, figsize=(2.1 * shape[1], 1.25 * shape[0] + 0.3), layout="constrained")
     for line, (row, ranks) in zip(axes, by_row.items(), strict=True):
@@ -39,6 +42,7 @@ def rank_histograms(by_row, n_ranks, columns, path, level):
 
 
 def _folded(text, most=22):
+    """Return ``text`` in lines of at most ``most`` letters."""
     lines = [""]
     for word in text.split():
         lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < most else [*lines, word]
@@ -46,7 +50,7 @@ def _folded(text, most=22):
 
 
 def z_scores(by_row, limit, path, xlabel):
-    """Points of z scores, a row for each kind, between the limits; those that begin with "planted" in red."""
+    """Draw z scores as points, a line for each entry of ``by_row``; the names that begin with "planted" in red."""
     figure, ax = plt.subplots(figsize=(9.0, 0.22 * len(by_row) + 0.9), layout="constrained")
     ax.axvspan(-limit, limit, color=QUIET, zorder=0)
     ax.axvline(0.0, color="0.6", lw=0.8, zorder=1)
@@ -61,7 +65,7 @@ def z_scores(by_row, limit, path, xlabel):
 
 
 def intervals(rows, path, xlabel):
-    """Differences with intervals, rows of (label, difference, reach, is planted)."""
+    """Draw differences with intervals; ``rows`` are (label, difference, half the width, is planted)."""
     figure, ax = plt.subplots(figsize=(8.0, 0.26 * len(rows) + 0.9), layout="constrained")
     ax.axvline(0.0, color="0.6", lw=0.8)
     for y, (_, gap, reach, planted) in enumerate(rows):
@@ -73,7 +77,7 @@ def intervals(rows, path, xlabel):
 
 
 def matrix(values, limits, rows, columns, path, label):
-    """Values with their limits as numbers on a grid, coloured by their ratio."""
+    """Write ``values`` as numbers in a grid, coloured by their ratio to ``limits``; both are (rows, columns)."""
     ratio = values / limits
     figure, ax = plt.subplots(figsize=(0.72 * len(columns) + 2.4, 0.3 * len(rows) + 1.6), layout="constrained")
     shades = TwoSlopeNorm(1.0, 0.0, 3.0)

@@ -1,4 +1,4 @@
-"""Prior recovery: without weight in the data, chains draw from the prior; so does the simulator."""
+"""Prior recovery: without weight in the data, chains draw from the prior, and so does the simulator."""
 
 import numpy as np
 from designs import PRIORS, TABLES, model_of
@@ -18,13 +18,13 @@ SIMULATED = {True: 100, False: 400}
 SLOWER = 8
 """Factor by which fewer trees are simulated under the leaf penalty, whose draws take a chain."""
 KERNELS = {"grow-prune": "loss", "default": "known variance"}
-"""Kernels, and the leaf model whose scores must vanish."""
+"""Leaf model whose scores must vanish, by kernel."""
 OTHER_PRIOR = pt.ChipmanPrior(0.85, 0.8, max_depth=3)
 ROWS = 12
 
 
 def distributions_of(truth):
-    """Exact distributions, {statistic: {value: probability}}, of leaves, depth and the feature of the root."""
+    """Return exact distributions, {statistic: {value: probability}}, of leaves, depth and the feature of the root."""
     root = {}
     for key, probability in truth._root_split_pmf().items():
         feature = None if key is None else key[0]
@@ -37,12 +37,12 @@ def distributions_of(truth):
 
 
 def weightless(split_prior, prior, leaf, weight=1e-300, **rest):
-    """A model whose rows weigh next to nothing, since weights that are all 0 are refused."""
+    """Return a model whose rows weigh next to nothing, since weights that are all 0 are refused."""
     return model_of(split_prior, prior, leaf, sample_weight=np.full(ROWS, weight), **rest)
 
 
 def t_values(model, distributions, kernel, draws, seed):
-    """(event, t) of common events: their fraction in each chain against their probability, by the spread of chains."""
+    """Return (event, t) of common events: its fraction in chains against its probability, by the spread of chains."""
     how = {"tune": TUNE, "chains": CHAINS, "proposals": PROPOSALS, "start": "stump", "progress": False}
     post = pt.sample(model, draws, rng=seed, kernel=kernel, **how)
     return [
@@ -52,7 +52,7 @@ def t_values(model, distributions, kernel, draws, seed):
 
 
 def simulated_p(model, distributions, n, seed):
-    """P value (chi-square) of the leaves of simulated trees."""
+    """Return the chi-square p value of the numbers of leaves of ``n`` simulated trees."""
     rng = np.random.default_rng(seed)
     leaves = [pt.simulate(model, rng)[0].n_leaves for _ in range(n)]
     observed, expected = counts_in_bins(leaves, distributions["leaves"])
@@ -60,12 +60,12 @@ def simulated_p(model, distributions, n, seed):
 
 
 def normal_of(t):
-    """The normal deviate as improbable as a t of the spread of the chains."""
+    """Return the normal deviate with the same tail probability as a t with CHAINS - 1 degrees of freedom."""
     return float(np.sign(t) * stats.norm.isf(stats.t.sf(abs(t), df=CHAINS - 1)))
 
 
 def verify(quick, folder):
-    """Run the part."""
+    """Compare chains and simulated trees with all priors, draw a picture into ``folder``, and return the `Part`."""
     found, simulated = {}, {}
     for i, split_prior in enumerate(TABLES):
         for j, prior in enumerate(PRIORS):
@@ -107,7 +107,7 @@ def verify(quick, folder):
 
 
 def planted_errors(limit):
-    """Controls, and their t values."""
+    """Return controls, and their t values by name."""
     model = weightless("local", "chipman", "known variance")
     wrong = distributions_of(
         exact.solve(weightless("local", "chipman", "known variance", tree_prior_given=OTHER_PRIOR))

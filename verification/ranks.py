@@ -1,10 +1,10 @@
-"""Ranks of a value among draws, and whether they are uniform."""
+"""Ranks of a value among draws, and a test that they are uniform."""
 
 import numpy as np
 from scipy import stats
 
 TIE = 1e-9
-"""Numbers no further apart, relative to their size, are equal: one score comes from two programs."""
+"""Numbers no further apart, relative to their size, count as equal, since two programs compute one score."""
 
 
 def rank_of(value, draws, rng):
@@ -15,11 +15,11 @@ def rank_of(value, draws, rng):
 
 
 def uniformity(ranks, n_ranks, n_bins):
-    """Chi-square p value of uniform ranks 0, ..., n_ranks - 1, neighbours put into ``n_bins`` bins."""
+    """Return the chi-square p value for uniform ``ranks`` in 0, ..., n_ranks - 1, joined into ``n_bins`` bins."""
     counts = np.bincount(np.asarray(ranks) * n_bins // n_ranks, minlength=n_bins)
     return float(stats.chisquare(counts).pvalue)
 
 
 def band(n, n_bins, level):
-    """Central interval, at a level shared out among the bins, of the counts of ``n`` uniform ranks."""
+    """Return an interval that has all ``n_bins`` counts of ``n`` uniform ranks with probability ``level`` or more."""
     return stats.binom.interval(1.0 - (1.0 - level) / n_bins, n, 1.0 / n_bins)

@@ -18,7 +18,7 @@ shared out equally among the checks (Bonferroni)."""
 
 
 class Control(NamedTuple):
-    """A planted error: what it is, whether it was noticed, and the figure that shows it."""
+    """A planted error: its description, True if the checks noticed it, and the figure that shows it."""
 
     what: str
     caught: bool
@@ -26,7 +26,7 @@ class Control(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One part: what was asked, how many checks, which of them failed, which errors were planted."""
+    """Result of one part: its checks, those that failed, and the planted errors."""
 
     title: str
     text: str
@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
 
 def keep(part, name, command, seconds, folder):
-    """Write the finding of a part to ``folder``, for the page."""
+    """Write the result of a part as ``folder``/``name``.json, with its command and seconds, for the page."""
     record = {"name": name, "command": command, "day": date.today().isoformat(), "seconds": round(seconds)}
     record |= {"passed": part.passed, **part._asdict()}
     record["controls"] = [control._asdict() for control in part.controls]
@@ -53,7 +53,7 @@ def keep(part, name, command, seconds, folder):
 
 
 def write_page(folder, names):
-    """Write ``folder``.md from what is kept of the parts in ``folder``; return its path."""
+    """Write the page ``folder``.md from the results of the parts ``names`` in ``folder``, and return its path."""
     files = [folder / f"{name}.json" for name in names]
     records = [json.loads(file.read_text()) for file in files if file.exists()]
     header = ("part", "command", "day", "seconds", "checks", "false-alarm rate", "failed")
@@ -79,7 +79,7 @@ def write_page(folder, names):
 
 
 def section(one):
-    """The section of a part."""
+    """Return the section of a part, given as its record in JSON, in Markdown."""
     lines = [f"## {one['title']}", one["text"].strip(), "Planted errors:"]
     lines.append(
         table(
@@ -93,15 +93,15 @@ def section(one):
 
 
 def table(header, rows):
-    """A Markdown table."""
+    """Return a table in Markdown with the column names ``header`` and ``rows`` of cells."""
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in [header, ["---"] * len(header), *rows])
 
 
 def picture(name, alt, folder):
-    """A picture of the folder, as the page shows it."""
+    """Return the Markdown for picture ``name`` of the folder, with the alternative text ``alt``."""
     return f"![{alt}]({folder.name}/{name})"
 
 
 def anchor(title):
-    """The address of a section."""
+    """Return the address of the section with this title."""
     return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")

@@ -2,8 +2,8 @@
 
 Run: python verification/run.py [calibration joint prior evidence distances] [--quick] [--out docs/verification]
 
-Writes the page OUT.md, with pictures and findings in the folder OUT, and ends with status 1 when a check fails or a
-planted error is not noticed. The modules verified are those of this checkout. Nightly size: about an hour and a half on
+Writes the page OUT.md, with pictures and findings in the folder OUT, and ends with status 1 if a check fails or a
+planted error is not noticed. It verifies the modules of this checkout. Nightly size: about an hour and a half on
 one core; --quick: about eight minutes.
 """
 

@@ -1,4 +1,4 @@
-"""The page on trust: what was tested, how long it took, what was planted and caught.
+"""Write the page on trust: tests, their time, planted bugs, and what caught them.
 
     python -m pytest --day all -m '' --junitxml=tests.xml
     python verification/run.py
@@ -6,7 +6,7 @@
     python verification/fuzz.py --files 10000 --keep
     python verification/trust.py tests.xml
 
-Writes docs/trust.md from what the other commands found; ends with status 1 if any of it failed or is not there.
+Writes docs/trust.md from the results of the other commands. The exit status is 1 if any failed or is missing.
 """
 
 import argparse
@@ -63,7 +63,7 @@ FAULTS = {
         "tests.loading.test_damage::test_a_process_that_dies_of_a_file",
     ),
 }
-"""Tests that show what survives each fault."""
+"""Tests that show that the library survives a fault, by fault."""
 
 TEXT = """# Trust
 
@@ -125,7 +125,7 @@ the oldest dependencies allowed (`python verification/oldest.py`).
 
 
 class Test(NamedTuple):
-    """A test of the suite."""
+    """A test of the suite: its module and name, its seconds, its outcome, and True if it plants a bug."""
 
     module: str
     name: str
@@ -135,7 +135,7 @@ class Test(NamedTuple):
 
 
 def read_tests(path):
-    """The tests of a JUnit file, and the day they ran."""
+    """Return the tests in a JUnit file, and the day on which they ran."""
     suite = ElementTree.parse(path).getroot().find("testsuite")
     tests = []
     for case in suite.iter("testcase"):
@@ -167,7 +167,7 @@ def subjects(tests):
 
 
 def planted(found):
-    """The table of the bugs planted by others (docs/verification/planted.json)."""
+    """Return the table of the bugs planted by others; ``found`` is docs/verification/planted.json."""
     rows = [
         (one["part"], one["bug"], f"`tests/{one['caught']}`" + (", written that day" if one["written"] else ""))
         for one in found
@@ -176,7 +176,7 @@ def planted(found):
 
 
 def parts(results):
-    """The table of the statistical verification."""
+    """Return the table of the statistical verification; ``results`` are the records of its parts."""
     rows = [
         (
             one["title"],
@@ -195,7 +195,7 @@ def parts(results):
 
 
 def worst(distances):
-    """The table of the largest total variations."""
+    """Return the table of the largest total variations; ``distances`` is `Part.worst`."""
     rows = [
         (kernel, *(f"{distributions[distribution]:.4f}" for distribution in ("root", "leaves")))
         for kernel, distributions in distances.items()
@@ -204,7 +204,7 @@ def worst(distances):
 
 
 def fuzz(results):
-    """The table of the fuzzers."""
+    """Return the table of the fuzzers; ``results`` are their records by name."""
     rows = [
         (
             what,
@@ -222,7 +222,7 @@ def fuzz(results):
 
 
 def faults(tests):
-    """The table of the faults, and whether all are survived."""
+    """Return the table of the faults, and True if all are survived."""
     rows, survived = [], True
     for fault, names in FAULTS.items():
         here = [test for test in tests if f"{test.module}::{test.name.partition('[')[0]}" in names]
@@ -235,7 +235,7 @@ def faults(tests):
 
 
 def main():
-    """Write the page."""
+    """Write the page, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("junit", type=Path, help="file written by pytest --junitxml")
     tests, day = read_tests(parser.parse_args().junit)

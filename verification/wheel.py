@@ -1,11 +1,11 @@
-"""A release: a wheel with compiled code for each Python, a wheel without, and the source distribution, all checked.
+"""Build a release: a wheel with compiled code for each Python, a wheel without, and the source distribution, checked.
 
     python verification/wheel.py [--pythons python3.11 python3.12 python3.13] [--out FOLDER] [--jobs N]
 
-For each Python an environment is made, in which everything is compiled, and a second one, into which the wheel is
-installed: there a first run and a first exact sum must compile nothing. Sizes and CPU seconds are printed. pip takes
-the wheel of the same Python, system and kind of processor if there is one, and else the wheel without compiled code,
-which compiles as the sources do. Parts that were made before are kept: `--out FOLDER` of a run that was cut.
+For each Python, everything is compiled in a new environment, and the wheel is installed into a second one, in which a
+first run and a first exact sum must compile nothing. Sizes and CPU seconds are printed. pip takes the wheel of the same
+Python, system and kind of processor if there is one, and else the wheel without compiled code, which compiles as the
+sources do. Finished parts are kept: to go on after an interruption, give the same `--out FOLDER`.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def environment(python: str, folder: Path, *packages: str) -> Path:
 
 
 def requirements() -> list[str]:
-    """Return the packages with which everything can be compiled."""
+    """Return the packages that compiling everything needs."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]
 
 
 def compile_all(python: str, archive: Path, jobs: int) -> None:
-    """Compile everything into a new folder, which exists only if all is compiled."""
+    """Compile everything into a new folder ``archive``, complete if it exists; do nothing if it exists."""
     if archive.exists():
         return
     with tempfile.TemporaryDirectory() as made:
@@ -98,7 +98,7 @@ def add_code(plain: Path, python: str, archive: Path) -> Path:
 
 
 def check(python: str, wheel: Path) -> None:
-    """Install a wheel into a new environment, and print its size and the seconds of a first run there."""
+    """Install a wheel anew, and print its size and the CPU seconds of a first run, which must compile nothing."""
     with tempfile.TemporaryDirectory() as made:
         user = environment(python, Path(made) / "venv", str(wheel))
         cache = Path(made) / "cache"
@@ -112,7 +112,7 @@ def check(python: str, wheel: Path) -> None:
 
 
 def main() -> None:
-    """Compile, build and check."""
+    """Compile, build and check everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", nargs="+", default=PYTHONS, help="commands of these names are used")
     parser.add_argument("--out", default=str(ROOT / "dist"), help="folder of the distributions")

@@ -12,28 +12,28 @@ import pactree_mcmc as pt
 
 
 def anything(answer: Any, arguments: dict[str, Any]) -> None:
-    """Every number in it is a number."""
+    """Check that no number in the answer is NaN."""
     _no_nan(answer)
 
 
 def scratch(answer: Any, arguments: dict[str, Any]) -> None:
-    """Arrays that are filled in part only."""
+    """Check nothing: the arrays are filled only in part."""
 
 
 def number(answer: Any, arguments: dict[str, Any]) -> None:
-    """A number that is not NaN."""
+    """Check that the answer is a number, not NaN."""
     assert isinstance(answer, float | int | np.number), f"{type(answer).__name__} is no number"
     assert not math.isnan(answer), "NaN"
 
 
 def support(answer: Any, arguments: dict[str, Any]) -> None:
-    """Probabilities, each with its words; R-hat of few draws is not known."""
+    """Check that probabilities are in (0, 1] and each has its words; R-hat of few draws may be unknown."""
     assert len(answer.words) == len(answer.probability), "words are missing"
     assert np.all((answer.probability > 0.0) & (answer.probability <= 1.0)), "no probability"
 
 
 def rows(answer: Any, arguments: dict[str, Any]) -> None:
-    """One entry a row, all finite."""
+    """Check that there is one entry per row, all finite."""
     n = _n_rows(arguments)
     assert isinstance(answer, np.ndarray), f"{type(answer).__name__} is no array"
     assert n is None or len(answer) == n, f"{len(answer)} entries for {n} rows"
@@ -41,7 +41,7 @@ def rows(answer: Any, arguments: dict[str, Any]) -> None:
 
 
 def probabilities(answer: Any, arguments: dict[str, Any]) -> None:
-    """One distribution a row."""
+    """Check that there is one distribution per row."""
     rows(answer, arguments)
     assert answer.ndim == 2, f"{answer.ndim} dimensions"
     assert (answer >= 0.0).all(), "negative"
@@ -56,37 +56,37 @@ def model(answer: Any, arguments: dict[str, Any]) -> None:
 
 
 def simulated(answer: Any, arguments: dict[str, Any]) -> None:
-    """A tree and one y a row."""
+    """Check that the answer is a tree, and one y per row."""
     tree(answer[0], arguments)
     assert answer[1].shape == (arguments["model"].n_rows,), f"shape {answer[1].shape}"
 
 
 def tree(answer: Any, arguments: dict[str, Any]) -> None:
-    """A legal tree."""
+    """Check that the answer is a legal tree."""
     assert isinstance(answer, pt.Tree), f"{type(answer).__name__} is no Tree"
     pt.check_tree(answer)
 
 
 def trees(answer: Any, arguments: dict[str, Any]) -> None:
-    """As many legal trees as asked for."""
+    """Check that there are ``n`` legal trees."""
     assert len(answer) == arguments["n"], f"{len(answer)} trees for {arguments['n']}"
     for one in answer:
         tree(one, arguments)
 
 
 def design(answer: Any, arguments: dict[str, Any]) -> None:
-    """A fixed tree."""
+    """Check that the answer has a legal tree."""
     tree(answer.tree, arguments)
 
 
 def truth(answer: Any, arguments: dict[str, Any]) -> None:
-    """A posterior that knows its evidence, with distributions."""
+    """Check that the evidence is unknown or a number, and that distributions add up to one."""
     assert answer.log_evidence is None or not math.isnan(answer.log_evidence), "evidence NaN"
     _distributions(answer)
 
 
 def sampled(answer: Any, arguments: dict[str, Any]) -> None:
-    """As many draws as asked for, finite scores, with distributions."""
+    """Check that there are as many chains as asked for, finite scores, and distributions that add up to one."""
     assert np.isfinite(answer.log_score_of_tree).all(), "score not finite"
     assert np.isfinite(answer.log_prior_of_tree).all(), "prior not finite"
     assert np.allclose(answer.weight_of_tree.sum(), 1.0), "draws do not add up"
@@ -96,24 +96,25 @@ def sampled(answer: Any, arguments: dict[str, Any]) -> None:
 
 
 def comparison(answer: Any, arguments: dict[str, Any]) -> None:
-    """Rows without NaN but where there is no error to divide by."""
+    """Check that the comparison has rows."""
     assert len(answer.rows) > 0, "no rows"
 
 
 def bound(answer: Any, arguments: dict[str, Any]) -> None:
-    """A value in [0, 1], its parts numbers."""
+    """Check that the value is in [0, 1], and that no term is NaN."""
     assert 0.0 <= answer.value <= 1.0, f"value {answer.value}"
     assert not any(math.isnan(term) for term in answer.terms.values()), "a term is NaN"
 
 
 def certificate(answer: Any, arguments: dict[str, Any]) -> None:
-    """All its bounds are."""
+    """Check every bound of a certificate with `bound`."""
     for part in vars(answer).values():
         if hasattr(part, "raw"):
             bound(part, arguments)
 
 
 def _distributions(answer: Any) -> None:
+    """Check that the distributions of the number of leaves and of the root split add up to one."""
     if not isinstance(answer, pt.SampledPosterior | exact.ExactPosterior | exact.ProgressiveMixture):
         return
     for distribution in (answer.n_leaves_pmf(), np.array(list(answer._root_split_pmf().values()))):
@@ -122,6 +123,7 @@ def _distributions(answer: Any) -> None:
 
 
 def _n_rows(arguments: dict[str, Any]) -> int | None:
+    """Return the number of rows of the table among the arguments, or None if it has no clear one."""
     X = next((arguments[name] for name in ("rows", "X") if arguments.get(name) is not None), None)
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) == 2:
@@ -130,6 +132,7 @@ def _n_rows(arguments: dict[str, Any]) -> int | None:
 
 
 def _no_nan(answer: Any) -> None:
+    """Check that a number, an array, or any part of a tuple or a list, has no NaN."""
     if isinstance(answer, float | np.floating):
         assert not math.isnan(answer), "NaN"
     elif isinstance(answer, np.ndarray) and answer.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""One random call by its number, made and judged."""
+"""Make one random call by its number, and judge its outcome."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ ANSWERED, REFUSED, WRONG = "answered", "refused", "wrong"
 LIBRARY = ("pactree_mcmc", "exact")
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = {"prices", "penalty", "size penalty"}
-"""Kinds that take a function of the caller's, whose own errors are passed on: no other functions are given there."""
+"""Kinds of arguments that are functions of the caller, whose errors are passed on. No hostile ones are given there."""
 
 
 class Call(NamedTuple):
-    """Target of a call, and the kind and the number of the value of each argument."""
+    """Target of a call, and the kind and the index of the value of each argument."""
 
     target: Target
     chosen: dict[str, tuple[str, int]]
 
     def arguments(self, world: World) -> dict[str, Any]:
-        """The arguments, made anew."""
+        """Return new arguments by name."""
         return {
             name: HOSTILE[i]() if kind == "hostile" else VALID[kind][i](world)
             for name, (kind, i) in self.chosen.items()
@@ -56,7 +56,7 @@ def targets_called(only: str | None) -> list[Target]:
 
 
 def call_of(seed: int, number: int, only: str | None = None) -> Call:
-    """Call ``number``: a function of the seed and the number alone."""
+    """Return call ``number``, which the seed and the number alone determine. ``only`` restricts the targets."""
     rng = random.Random(f"{seed} {number}")
     targets = targets_called(only)
     target = rng.choices(targets, [t.weight for t in targets])[0]
@@ -73,7 +73,7 @@ def call_of(seed: int, number: int, only: str | None = None) -> Call:
 
 
 def make(call: Call, world: World) -> Outcome:
-    """Make a call and judge how it ended."""
+    """Make a call, and return its outcome."""
     try:
         arguments = call.arguments(world)
     except Exception as error:  # an odd object that cannot even be made says nothing of the library
@@ -92,13 +92,14 @@ def make(call: Call, world: World) -> Outcome:
 
 
 def _functions_of(call: Call) -> list[str]:
+    """Return the names of the arguments of a call that are of FUNCTIONS."""
     kinds = call.target.kinds.items()
     return [name for name, kind in kinds if kind.removeprefix("?") in FUNCTIONS and name in call.chosen]
 
 
 @contextlib.contextmanager
 def _watched() -> Any:
-    """Warnings are errors, but for those that are documented; nothing is printed."""
+    """Turn warnings into errors, except documented ones, and print nothing."""
     import pactree_mcmc as pt
 
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
@@ -136,7 +137,7 @@ def _short(text: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Innermost line of the library that the error passed."""
+    """Return the innermost line of the library through which the error passed."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if any(f"/{p}/" in f.filename for p in LIBRARY) and "site-packages" not in f.filename]
     frame = (ours or frames)[-1]
@@ -144,7 +145,7 @@ def _place(error: BaseException) -> str:
 
 
 def described(call: Call, world: World) -> str:
-    """A call in words."""
+    """Return a call as text."""
     try:
         arguments = call.arguments(world)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Arguments no function expects; each is made anew, so that one call cannot spoil it for the next."""
+"""Arguments that no function expects. Each is made for one call, so that no call can spoil it for the next."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Odd:
 
 
 class OddLength:
-    """Something with a length that is not one."""
+    """Object with a length that is not valid."""
 
     def __init__(self, length: Any) -> None:
         self.length = length
@@ -55,7 +55,7 @@ class OddLength:
 
 
 class OddEqual:
-    """Equal to nothing, and no comparison has a truth value."""
+    """Object that equals nothing, and whose comparisons have no truth value."""
 
     __hash__ = object.__hash__
 
@@ -72,7 +72,7 @@ class OddEqual:
 
 
 class OddNumber:
-    """Claims to be a number and fails when it is used as one."""
+    """Object that claims to be a number and fails if it is used as one."""
 
     def __float__(self) -> float:
         raise OverflowError("too large")
@@ -82,7 +82,7 @@ class OddNumber:
 
 
 class Anything:
-    """Has every attribute, and every one of them is such a thing again."""
+    """Object that has every attribute, each of which is such an object again."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -104,7 +104,7 @@ class Text(str):
 
 
 class Integer(int):
-    """An integer whose comparisons lie."""
+    """An integer whose comparisons are always False."""
 
     __hash__ = int.__hash__
 
@@ -116,7 +116,7 @@ class Integer(int):
 
 
 class Array(np.ndarray):
-    """An array whose sums and comparisons are refused."""
+    """An array that refuses sums and comparisons."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{ufunc.__name__} is not for this array")

@@ -65,7 +65,7 @@ KINDS |= {name: kind for kind, names in NAMES_OF_KIND.items() for name in names.
 
 
 class Target(NamedTuple):
-    """Function or method, and its arguments."""
+    """Function or method, the kinds of its arguments, a check of its answer, and the weight with which it is chosen."""
 
     name: str
     call: Callable[..., Any]
@@ -84,7 +84,11 @@ def target(
     like_: Callable[..., Any] | None = None,
     **kinds: str,
 ) -> Target:
-    """Return a target. ``like_`` is a function whose arguments the call takes as well; ``kinds`` are exceptions."""
+    """Return a target of ``call``, whose answers are checked by ``valid``.
+
+    ``name_`` is its name (default: that of the function), ``like_`` a function whose arguments the call takes as well,
+    and ``kinds`` are exceptions; "-" leaves an argument out.
+    """
     parameters = dict(inspect.signature(call).parameters)
     if like_ is not None:
         parameters |= inspect.signature(like_).parameters
@@ -104,7 +108,10 @@ def target(
 
 
 def methods(cls: type, self: str, /, **asked: Any) -> list[Target]:
-    """Return methods of a class with what is valid of each, or a pair of that and the exceptions of its kinds."""
+    """Return targets for methods of a class; ``self`` is the kind of the object.
+
+    ``asked`` has for each method the check of its answer, or a pair of the check and exceptions of its kinds.
+    """
     found = []
     for name, valid in asked.items():
         valid, kinds = valid if isinstance(valid, tuple) else (valid, {})
@@ -123,7 +130,7 @@ def _by_name(method: Callable) -> Callable[..., Any]:
 
 
 def fitted(cls: type, valid: Callable | None = None, then: str | None = None, **kinds: str) -> Target:
-    """Return a target that fits an estimator, and calls its method ``then``."""
+    """Return a target that fits an estimator, and then calls its method ``then`` on the rows, or on other rows."""
 
     def call(X: Any, y: Any, sample_weight: Any = None, rows: Any = None, **arguments: Any) -> Any:
         asked = {name: arguments.pop(name) for name in ("q", "coverage") if name in arguments}
@@ -150,12 +157,12 @@ def drawn(plot: Callable[..., Any], **kinds: str) -> Target:
 
 
 def split_probabilities(design: Any, X: Any, rho: Any = 0.5) -> Any:
-    """Call the method of a KD tree of ``design``."""
+    """Return the split probabilities of a KD tree of ``design`` at X."""
     return pt.kd_tree(design, 2).split_probabilities(X, rho)
 
 
 def context_tree_weighting(depth: Any, n_symbols: Any, symbols: Any, contexts: Any, **rest: Any) -> Any:
-    """Feed a context tree with symbols and contexts, and predict."""
+    """Return predictions of a context tree after symbols and contexts are added."""
     made = exact.ContextTreeWeighting(depth, n_symbols, **rest)
     made.update(symbols)
     if isinstance(contexts, list) or (hasattr(contexts, "ndim") and contexts.ndim > 0):
@@ -164,7 +171,7 @@ def context_tree_weighting(depth: Any, n_symbols: Any, symbols: Any, contexts: A
 
 
 def design_counts(split_prior: Any, X: Any, y: Any, sample_weight: Any = None, estimation: Any = None) -> Any:
-    """Count rows in a design and solve it."""
+    """Return the posterior of a design, from counts of its rows."""
     return exact.DesignCounts(split_prior).update(X, y, sample_weight, estimation).solve()
 
 
@@ -174,12 +181,12 @@ def to_timbertrek(model: Any, tree: Any) -> Any:
 
 
 def posterior_from_trees(tree: Any, **arguments: Any) -> Any:
-    """Make a posterior of one tree."""
+    """Return the posterior of one tree."""
     return pt.posterior_from_trees(trees=[tree], **arguments)
 
 
 def family_at(prunings: Any, penalty: Any, alpha: Any) -> Any:
-    """Return the pruning of a family at a price."""
+    """Return the pruning of a family at the penalty ``alpha``."""
     return prunings.family(penalty).at(alpha)
 
 

@@ -1,4 +1,4 @@
-"""Numbered tasks in processes of their own, which may crash or hang without taking the others with them."""
+"""Run numbered tasks in processes of their own, which may crash or hang without stopping the others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HANG = 120.0
-"""Seconds after which a task counts as hanging; compilation, of which there is little, takes less."""
+"""Seconds after which a task counts as hanging; the little compilation that there is takes less."""
 MEMORY = 6 << 30
-"""Bytes of address space beyond those of a fresh process."""
+"""Bytes of address space of a worker, in addition to those of a new process."""
 
 
 class Report(NamedTuple):
-    """Outcome of a task."""
+    """Outcome of a task: its number, the kind of outcome, and a text."""
 
     number: int
     kind: str
@@ -30,7 +30,11 @@ class Report(NamedTuple):
 
 
 def run(command: list[str], numbers: Iterator[int] | range) -> Iterator[Report]:
-    """Have the tasks done by one worker after another; a worker takes numbers on its input, one a line."""
+    """Yield the report of the task of each number, done by one worker after another.
+
+    ``command`` starts a worker, which runs `serve`. After a crash or a hang the next worker goes on with the next
+    number.
+    """
     left = iter(numbers)
     number = next(left, None)
     while number is not None:
@@ -44,6 +48,8 @@ def run(command: list[str], numbers: Iterator[int] | range) -> Iterator[Report]:
 
 
 class _Worker:
+    """A process that does tasks, as a context manager."""
+
     def __init__(self, command: list[str]) -> None:
         self.command = command
 
@@ -67,7 +73,7 @@ class _Worker:
             pipe.close()
 
     def do(self, number: int) -> Report:
-        """One task."""
+        """Do one task and return its report."""
         self.process.stdin.write(f"{number}\n".encode())
         line = self._line(HANG)
         if line is not None:
@@ -77,6 +83,7 @@ class _Worker:
         return Report(number, "crash", f"exit {self.process.returncode}: {self._errors()[-600:]}", 0)
 
     def _line(self, wait: float) -> bytes | None:
+        """Return the next line of the worker's output, or None if it has ended or ``wait`` seconds are over."""
         end = time.perf_counter() + wait
         while b"\n" not in self.rest:
             if not self.selector.select(max(end - time.perf_counter(), 0.0)):
@@ -91,6 +98,7 @@ class _Worker:
         return line
 
     def _errors(self) -> str:
+        """Return what the worker has written to standard error since the last call."""
         try:
             got = os.read(self.process.stderr.fileno(), 1 << 16)
         except (BlockingIOError, OSError):
@@ -99,7 +107,7 @@ class _Worker:
 
 
 def _memory(pid: int | str) -> tuple[int, int]:
-    """Bytes of address space and of memory in use, as Linux tells them; zeros elsewhere."""
+    """Return the bytes of address space and of memory of a process; zeros on systems other than Linux."""
     try:
         whole, resident = Path(f"/proc/{pid}/statm").read_text().split()[:2]
     except OSError:
@@ -108,7 +116,10 @@ def _memory(pid: int | str) -> tuple[int, int]:
 
 
 def serve(task: Callable[[int], tuple[str, str]], restricted: bool = True) -> None:
-    """Be a worker: answer each number on the input with what ``task`` returns."""
+    """Be a worker: for each number on standard input write what ``task`` returns (kind, text) as a line of JSON.
+
+    ``restricted`` limits the memory.
+    """
     import faulthandler
 
     faulthandler.enable()

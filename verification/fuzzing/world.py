@@ -1,4 +1,4 @@
-"""Small valid things of every kind a public function takes, made once a process from fixed seeds."""
+"""Small valid values of every kind of argument that a public function takes, made once per process from fixed seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N, P = 12, 3
 
 
 def own_score(s: Any, n: int) -> float:
-    """The score of a leaf of one's own."""
+    """Return the score of a user's leaf."""
     return -0.1 * s[0] * s[0]
 
 
@@ -30,7 +30,7 @@ def own_sums(y: np.ndarray) -> np.ndarray:
 
 
 def own_weight(cut: pt.Cut) -> float:
-    """The weight of a split of one's own."""
+    """Return the weight of a split of a user's split prior."""
     return 1.0 + cut.number
 
 
@@ -39,12 +39,12 @@ OWN_LEAF = pt.CustomLeaf(own_score, stats=own_sums, predict=lambda sums: sums[:,
 
 
 def own_rule(splits: dict[str, int], leaf: str) -> list[float]:
-    """A local rule of one's own, over two splits."""
+    """Return the probabilities of two splits by a user's local rule."""
     return [0.5, 0.5] if len(splits) < 2 else [0.25, 0.75]
 
 
 class World:
-    """The tables, models, posteriors and trees that valid arguments are chosen from."""
+    """Tables, models, posteriors and trees from which valid arguments are chosen."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class World:
 
     @cached_property
     def tables(self) -> list[Any]:
-        """The table as users have it."""
+        """Return the table in the forms in which users have it."""
         frame = pd.DataFrame(self.X, columns=["a", "b", "c"])
         gaps = self.X.copy()
         gaps[2, 0] = np.nan
@@ -66,7 +66,7 @@ class World:
 
     @cached_property
     def models(self) -> dict[str, pt.TreeModel]:
-        """Models of every split prior and several leaves."""
+        """Return models of every split prior and of several leaves."""
         X, E, prior = self.X, self.mask, pt.BranchingProcess(0.5, max_depth=3)
         cuts = pt.GridCuts([[0.5, 2.5], [1.5], [0.5]])
         return {
@@ -84,7 +84,7 @@ class World:
 
     @cached_property
     def sampled(self) -> dict[str, pt.SampledPosterior]:
-        """Short runs."""
+        """Return posteriors of short runs."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pt.ConvergenceWarning)
             settings = {"tune": 5, "chains": 2, "rng": 3, "progress": False}
@@ -94,30 +94,30 @@ class World:
 
     @cached_property
     def truths(self) -> dict[str, exact.ExactPosterior]:
-        """Exact posteriors."""
+        """Return exact posteriors."""
         names = ("local", "grid", "nominal", "dyadic", "fixed", "loss", "missing")
         return {name: exact.solve(self.models[name]) for name in names}
 
     @cached_property
     def mixtures(self) -> list[Any]:
-        """Progressive mixtures, exact and sampled."""
+        """Return progressive mixtures, exact and sampled."""
         sampled = pt.progressive_mixture(self.models["fixed"], chains=2, draws=5, particles=10, rng=1)
         return [exact.progressive_mixture(self.models["fixed"], orders=2, rng=1), sampled]
 
     @cached_property
     def graphs(self) -> list[exact.CellGraph]:
-        """Graphs of cells."""
+        """Return graphs of cells."""
         return [self.truths[name].graph for name in ("local", "grid", "fixed")]
 
     @cached_property
     def trees(self) -> list[pt.Tree]:
-        """Trees with values, bare ones and a stump."""
+        """Return trees with values, one without, and a stump."""
         stump, bare = pt.Tree([-1], [0], [0], [0]), pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
         return [stump, bare, *(truth.map_tree() for truth in self.truths.values())]
 
     @cached_property
     def fitted(self) -> list[Any]:
-        """Fitted estimators of scikit-learn."""
+        """Return fitted estimators of scikit-learn."""
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
         return [
@@ -127,7 +127,7 @@ class World:
 
     @cached_property
     def prunings(self) -> list[exact.Prunings]:
-        """Prunings of a fitted tree and of a fixed one."""
+        """Return the prunings of a fitted tree and of a fixed one."""
         return [
             exact.Prunings(self.fitted[0], self.X, self.labels),
             exact.Prunings(pt.kd_tree(self.X, 3), self.X, self.y),
@@ -135,14 +135,14 @@ class World:
 
     @cached_property
     def files(self) -> list[Path]:
-        """A saved posterior and a saved model."""
+        """Return the paths of a saved posterior and a saved model."""
         paths = [self.folder / "posterior.nc", self.folder / "model.nc"]
         self.sampled["local"].save(paths[0])
         self.models["local"].save(paths[1])
         return paths
 
     def digest(self) -> str:
-        """Return a hash of the arrays that calls could spoil."""
+        """Return a hash of the arrays that calls could change."""
         import hashlib
 
         out = hashlib.sha256()
@@ -170,16 +170,17 @@ class World:
 
 
 def _const(*values: Any) -> list[Callable[[World], Any]]:
+    """Return functions that return these values."""
     return [lambda w, value=value: value for value in values]
 
 
 def propose_nothing(rng: Any, model: Any, state: Any) -> Any:
-    """The step of a move that does nothing."""
+    """Return the proposal of a move that does nothing."""
     return moves.nothing()
 
 
 def _each(name: str) -> list[Callable[[World], Any]]:
-    """One choice out of a collection of the world, by its place in it, which need not be known beforehand."""
+    """Return functions that each choose one element of a collection of the world, by index modulo its length."""
     return [lambda w, i=i: (lambda kept: kept[i % len(kept)])(_values(getattr(w, name))) for i in range(16)]
 
 
