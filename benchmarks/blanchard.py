@@ -19,12 +19,10 @@ PRIOR = pt.BranchingProcess(0.45, max_depth=2)
 
 
 def truth(x):
-    """Return the true P(y = 1) at x (n,)."""
     return np.where((x > 0.35) & (x <= 0.65), 0.9, 0.2)
 
 
 def divergence(p, q):
-    """Return the Kullback-Leibler divergence (nats) of coins with probabilities p (true) and q."""
     return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
 
 

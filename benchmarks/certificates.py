@@ -63,10 +63,7 @@ def posteriors(X, y, E, nominal, lambda1, seed):
 
 
 def certify(name, lambda1, splits, wanted):
-    """Print a line for each kind of posterior: means over ``splits`` divisions into test (20 %), E (24 %) and S (56 %).
-
-    ``wanted`` is the bound on the error of the vote that the line names as the goal.
-    """
+    """Print a line for each kind of posterior: means over ``splits`` divisions in test (20 %), E (24 %), S (56 %)."""
     X, y, nominal = read_table(name)
     found = {}
     for seed in range(splits):
@@ -151,7 +148,6 @@ FORWARD = {
 
 
 def table_1_forward():
-    """Print Shah's Table 1 by his forward algorithm: a line for each table and way."""
     for name, attributes, size, published in TABLE_1:
         print(f"Shah, Table 1, forward: {name} (published: {size} nodes, {published:.2f})")
         for way, how in FORWARD.items():

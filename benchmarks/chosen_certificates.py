@@ -18,7 +18,6 @@ import pactree_mcmc as pt
 
 DRAWS = 300
 LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
-"""Lines of three fields on the board."""
 
 
 def tic_tac_toe():

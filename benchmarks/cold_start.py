@@ -52,10 +52,7 @@ IMPORTS = {"stochtree": "stochtree", "pymc-bart": "pymc_bart"}
 
 
 def spent(python, script, cache, folder=None):
-    """Run a ``script`` and return the processor seconds of the process and its children.
-
-    ``cache`` is the folder of compiled code, ``folder`` the working folder, or None for this one and its PYTHONPATH.
-    """
+    """Run a script in ``folder`` (None: here), with compiled code in ``cache``; return CPU seconds with children."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or folder is None}
     env.pop("PACTREE_SHARED_CACHE", None)
     env |= {"NUMBA_CACHE_DIR": cache, "PYTENSOR_FLAGS": f"base_compiledir={cache}"}

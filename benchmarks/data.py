@@ -103,7 +103,6 @@ def load(name):
 
 
 def _filed(name):
-    """Read a table of the data folder as a structured array, with NaN for missing cells."""
     return np.genfromtxt(DATA / f"{name}.csv.gz", delimiter=",", names=True, deletechars="")
 
 
@@ -122,10 +121,7 @@ def has_table(name):
 
 
 def read_table(name):
-    """Return features (n, p) -1 for missing cells, classes (n,), and nominal columns of a file of the data folder.
-
-    Columns with missing cells count as nominal.
-    """
+    """Return features (n, p), -1 if missing; classes (n,); and nominal columns, also those with missing cells."""
     with gzip.open(DATA / f"{name}.csv.gz", "rt") as file:
         header = file.readline().strip().split(",")
         table = np.nan_to_num(np.genfromtxt(file, delimiter=","), nan=MISSING)

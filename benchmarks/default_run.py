@@ -33,7 +33,6 @@ from pactree_mcmc.mcmc.whole import rounds, tasks
 TABLES = ("two_columns", "wu_tjelmeland_west", "iris", "heart_statlog", "pima_diabetes", "concrete")
 ROWS = 770
 PARTS = ("trees", "learned", "other moves", "fit", "diagnosis")
-"""Names of the parts of a run."""
 seconds: dict = collections.defaultdict(float)
 """CPU seconds by part, which `count_time` adds to."""
 lock = threading.Lock()

@@ -83,10 +83,7 @@ def summary(found, order, learners, few_rows):
 
 
 def _ratios(losses, title):
-    """Yield a table of ratios of losses: each learner over CART, then ours over each, on the tables that both have.
-
-    ``losses`` is a frame of tables by learners, ``title`` the head of the first column.
-    """
+    """Yield a table of ratios of ``losses`` (tables, learners): each over CART, then ours over each, if both exist."""
     ours = [who for who in losses if who.startswith("ours")]
     pairs = [(who, "CART") for who in losses if who != "CART" and "CART" in losses]
     pairs += [(who, rival) for who in ours for rival in losses if rival != "CART" and rival not in ours]

@@ -146,7 +146,6 @@ def problems():
 
 
 def free():
-    """Print the results of dyadic cuts of all features, in any order."""
     for name, (p, levels, n) in FREE.items():
         X, y = table(n, p)
         split_prior, prior = pt.DyadicCuts(levels), pt.ChipmanPrior()

@@ -32,7 +32,6 @@ LIMITS = np.rint(2.0 ** np.arange(2.0, 12.0, 0.5))
 
 
 def curve(x):
-    """Return g(x), the lower end of class 1."""
     return 0.5 + 0.25 * np.sin(2 * np.pi * x)
 
 

@@ -35,7 +35,6 @@ def cyclic_model(n, depth, p=2):
 
 
 def speed():
-    """Print seconds of exact mixtures by depth, rows and features, and the slope in the number of rows."""
     print("exact.progressive_mixture, cyclic dyadic; processor seconds, best of 2, model and graph included")
     exact.progressive_mixture(cyclic_model(100, 8))
     for depth, n in ((8, 10_000), (10, 10_000)):

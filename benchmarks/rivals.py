@@ -57,10 +57,7 @@ def score(said, y, classes=None):
 
 
 def calibration_error(probability, right):
-    """Return the expected calibration error: the mean gap, by bin, of ``probability`` (n,) and ``right`` (n,), 0 or 1.
-
-    Guo et al. (2017).
-    """
+    """Return the expected calibration error: the gap by bin of ``probability`` and ``right`` (Guo et al. 2017)."""
     which = np.minimum((probability * BINS).astype(int), BINS - 1)
     gap = np.bincount(which, right, BINS) - np.bincount(which, probability, BINS)
     return float(np.abs(gap).sum() / len(right))

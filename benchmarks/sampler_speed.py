@@ -28,9 +28,8 @@ import pactree_mcmc as pt
 CUTS = 255
 CHAINS = 3
 DRAWS = {"grow-prune": (3000, 10_000)}
-"""Numbers of draws, of 100 proposals each, before the time is taken and while it is, by kernel."""
+"""Numbers of draws, of 100 proposals each, before the time is taken and while it is, by kernel, else OTHER_DRAWS."""
 OTHER_DRAWS = (1000, 2000)
-"""The same numbers for other kernels."""
 STEPS = 3000
 OUTCOMES = ("continuous", "binary")
 

@@ -106,7 +106,6 @@ def slope(sizes, values):
 
 
 def scale(args):
-    """Print a line for each method and size, and the slopes."""
     for method in args.methods:
         print(f"{method}: {METHODS[method].__doc__}", flush=True)
         found = []

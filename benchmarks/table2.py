@@ -25,7 +25,6 @@ TABLES = {
     "digit": (["optdigits"], 3620),
     "letter": (["letter_recognition"], 18000),
 }
-"""Files and number of training rows of each table."""
 N_TEST = 2000
 # SN pruning, PAC-Bayes tree, HS vote
 PUBLISHED = {

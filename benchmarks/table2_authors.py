@@ -108,10 +108,7 @@ def made(kind, mixin):
 
 
 def show_spread(each, published):
-    """Print the distribution of the geometric mean over sets of five draws, and the place of the published one in it.
-
-    ``each`` (tables, draws) are ratios of errors, ``published`` (tables,) theirs.
-    """
+    """Print where the mean of ``published`` is among those of ``each`` (tables, draws) over sets of five draws."""
     rng = np.random.default_rng(0)
     sets = np.array([[rng.choice(row, 5, replace=False).mean() for row in each] for _ in range(20_000)])
     means, target = np.exp(np.log(sets).mean(axis=1)), np.exp(np.log(published).mean())

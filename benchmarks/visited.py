@@ -20,9 +20,7 @@ import problems
 import real
 
 LOG_EVIDENCE = -58.803694
-"""Exact log evidence of `maptree_medium`."""
 RUNS = ((250, 1), (1000, 1), (1000, 2), (1000, 3))
-"""Draws per chain, and seed."""
 
 
 def visited(name, model, whole=None):

@@ -77,7 +77,7 @@ def posterior_of_table(path):
 
 
 def report(client, path, rows):
-    """Count a file and print its posterior. If it has at most COMPARED rows, compare with the posterior of the whole table."""
+    """Count a file and print its posterior. If it is small enough, compare with the posterior of the whole table."""
     began = time.perf_counter()
     counts = count_file(client, path)
     print(f"{counts.n_rows:,} rows counted in {time.perf_counter() - began:.1f} s, {counts.n_cells:,} kept")

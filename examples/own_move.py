@@ -28,7 +28,7 @@ another_cut = pt.Move("another cut", draw_another_cut, scans=False)
 
 
 def small_models():
-    """Yield models with few enough trees to enumerate: ordered and nominal features, equal rows, two rows or more in a leaf."""
+    """Yield models of few trees: ordered and nominal features, equal rows, two rows or more in a leaf."""
     X = [[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [1.0, 1.0], [3.0, 2.0]]
     y = [0, 1, 1, 0, 1]
     prior = pt.ChipmanPrior(0.95, 1.0, max_depth=2)

@@ -69,7 +69,6 @@ def shop():
 
 
 TABLES = {make.__name__: make for make in (breast_cancer, iris, wine, diabetes, chipman, shop)}
-"""Functions that return title, model, and True if the page shows exact values too, by name."""
 
 
 def write(name, folder):

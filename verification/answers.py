@@ -9,16 +9,12 @@ import exact
 import pactree_mcmc as pt
 
 COPIES = 2
-"""Number of copies of a table."""
 NODES = 64
 """Number of values of a shared variance at which the exact engine computes."""
 
 
 def rows_of(table, seed):
-    """Return the table ``COPIES`` times, as numbers; y as numbers; as labels; and weights.
-
-    y depends on the table only a little, so that all kernels mix.
-    """
+    """Return the table COPIES times as numbers; y as numbers and as labels, little dependent on it; and weights."""
     rng = np.random.default_rng(seed)
     X = np.tile(table["X"], (COPIES, 1))
     first, second = np.nan_to_num(X[:, 0], nan=7.0), X[:, 1]

@@ -140,10 +140,7 @@ def tests_of(ranks, what):
 
 
 def all_tests(by_names, engine):
-    """Return the tests of each combination, and of all that share a leaf, a tree prior or a split prior.
-
-    ``by_names`` has the ranks of each combination, ``engine`` is the name of the engine.
-    """
+    """Return the tests of each combination of names, and of all that share a leaf, a tree prior or a split prior."""
     found = []
     for names, ranks in by_names.items():
         found += tests_of(ranks, f"{engine}, {', '.join(names)}")

@@ -84,7 +84,6 @@ def _task(args: argparse.Namespace, folder: Path):
 
 
 def _replay(args: argparse.Namespace, folder: Path) -> int:
-    """Print one call or one changed file again, with its outcome, and return the exit code."""
     if args.files is not None:
         from fuzzing.files import Files
 

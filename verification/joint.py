@@ -137,10 +137,7 @@ def from_the_prior(names, n, seed):
 
 
 def successive(sampler, names, starts, n, seed):
-    """Return the quantities (chains, n, 9) of chains that draw y given the tree and the tree given y in turn.
-
-    ``starts`` has the first (tree, y, noise) of each chain.
-    """
+    """Return quantities (chains, n, 9) of chains from ``starts`` that draw y given tree and tree given y in turn."""
     code = sampler.code
     out = np.empty((len(starts), n, len(QUANTITIES)))
     room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_NODES

@@ -42,7 +42,6 @@ def rank_histograms(by_row, n_ranks, columns, path, level):
 
 
 def _folded(text, most=22):
-    """Return ``text`` in lines of at most ``most`` letters."""
     lines = [""]
     for word in text.split():
         lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < most else [*lines, word]

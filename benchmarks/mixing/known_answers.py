@@ -9,7 +9,6 @@ from settings import CHIPMAN_CHAINS, CHIPMAN_PROPOSALS, LEVELS, LIMITS, LONGER, 
 from timing import run_within
 
 MAPTREE_ROOT = {11: 0.6765, 2: 0.1674, 10: 0.0421, 0: 0.0241, 5: 0.0116, 22: 0.0081}
-"""Published probability of each feature at the root."""
 
 
 def chipman_1998(options):
@@ -35,7 +34,6 @@ def chipman_1998(options):
 
 
 def _evidence(options):
-    """Yield the log evidence of a tempered run, and its gap to the exact one."""
     limit = LIMITS["chipman_1998, evidence"].within(options.seconds)
     run = run_within(model_of("chipman_1998"), limit, rng=0, kernel=options.kernel, betas=LEVELS)
     estimate, error = run.post.log_evidence, run.post.log_evidence_se

@@ -20,7 +20,6 @@ from pactree_mcmc.posterior.advice import SCALARS
 from pactree_mcmc.posterior.convergence import MAX_POINTS, RARE_PROBABILITY, Diagnostics, _compute_diagnostics
 
 ASKED = (*SCALARS, "root features", "predictions")
-"""Kinds of quantities that are judged."""
 HEADER = ("table", "n x p", "limit, s", "median s", "median CPU s", "worst R-hat", "least effective draws", "passed")
 
 
@@ -116,7 +115,6 @@ def real(options):
 
 
 def _told(run, limit):
-    """Return a run in one line of text."""
     missed, steps = run.missed(limit), run.post.course.steps
     figures = [f"{what} {rhat:.4f} / {ess:,.0f}" for what, (rhat, ess) in run.worst.items()]
     roots = [f"{name} {p:.3f}" for name, p in sorted(root_pmf(run.post).items(), key=lambda item: -item[1])]

@@ -74,10 +74,7 @@ def _is_usable(name):
 
 
 def lines_of(tasks, processes):
-    """Yield the line of each run, as soon as it ends, from other processes. If one dies, each run left gets its own.
-
-    ``tasks`` are the arguments of `run_or_error`.
-    """
+    """Yield the line of each task of `run_or_error`, from other processes. If one dies, each task left gets its own."""
     left = dict.fromkeys(tasks)
     try:
         with _pool(processes) as pool:
@@ -122,12 +119,10 @@ def run_or_error(name, seed, is_reference=False):
 
 
 def _key(name, seed, is_reference):
-    """Return the entries of a line that identify a run."""
     return {"table": name, "seed": seed, "reference": is_reference}
 
 
 def _error_line(name, seed, is_reference, error):
-    """Return the line of a run that ended with an ``error``."""
     return {**_key(name, seed, is_reference), "error": f"{type(error).__name__}: {error}"[:WARNING_LENGTH]}
 
 
@@ -170,7 +165,6 @@ def _first(caught, category):
 
 
 def _finite(value):
-    """Return a number, or None if it is None or not finite."""
     return float(value) if value is not None and np.isfinite(value) else None
 
 
@@ -203,10 +197,7 @@ def quantities(post, table):
 
 
 def predictions_by_draw(post, table, rows, classes_of):
-    """Return predictions (chains, draws, m) at ``rows`` (m,): means, or probabilities of the classes of other rows.
-
-    ``classes_of`` (m,) are the indices of these rows.
-    """
+    """Return predictions (chains, draws, rows): means, or probabilities of the classes of the rows ``classes_of``."""
     values = post.values_by_draw(table.X.iloc[rows])
     classes = post.model.classes_
     if classes is None:

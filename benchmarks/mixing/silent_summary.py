@@ -104,10 +104,7 @@ def _weighted(evidence, error):
 
 
 def deficit(line, found):
-    """Return by how many nats the evidence of a run is below the reference, or None if it cannot be judged.
-
-    ``line`` is the line of the run, ``found`` the result of `reference` for its table.
-    """
+    """Return by how many nats the evidence of a run is below ``found``, its `reference`; None if that is unknown."""
     if found is None or line.get("log_evidence_se") is None:
         return None
     return found[0] - line["log_evidence"]
@@ -208,10 +205,7 @@ def _verdict(line, table_reference):
 
 
 def _row(name, lines, judged, verdicts, z):
-    """Return the cells of the row of a table.
-
-    ``lines`` are all runs, ``judged`` those that ended and are no reference, ``verdicts`` those on silent ones.
-    """
+    """Return the cells of a row from all ``lines``, those that are ``judged``, and the ``verdicts`` on silent ones."""
     evidence, symmetry = (sum(one[why] for one in verdicts) for why in ("evidence", "symmetry"))
     either = sum(one["evidence"] or one["symmetry"] for one in verdicts)
     deficits = [one["deficit"] for one in verdicts if one["deficit"] is not None]
@@ -230,10 +224,7 @@ def _row(name, lines, judged, verdicts, z):
 
 
 def _totals(silent, wrong):
-    """Return the sentence on all runs, with the upper end of the one-sided 95 % interval of the fraction.
-
-    ``silent`` is the number of runs without a warning, ``wrong`` are the verdicts on those that are wrong.
-    """
+    """Return the sentence on all ``silent`` runs (a number) and the ``wrong`` ones, with an upper bound at 95 %."""
     upper = float(beta.ppf(0.95, len(wrong) + 1, silent - len(wrong))) if silent > len(wrong) else 1.0
     kinds = [sum(one[why] for one in wrong) for why in ("evidence", "symmetry")]
     return (

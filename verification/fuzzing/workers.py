@@ -98,7 +98,6 @@ class _Worker:
         return line
 
     def _errors(self) -> str:
-        """Return what the worker has written to standard error since the last call."""
         try:
             got = os.read(self.process.stderr.fileno(), 1 << 16)
         except (BlockingIOError, OSError):
@@ -116,10 +115,7 @@ def _memory(pid: int | str) -> tuple[int, int]:
 
 
 def serve(task: Callable[[int], tuple[str, str]], restricted: bool = True) -> None:
-    """Be a worker: for each number on standard input write what ``task`` returns (kind, text) as a line of JSON.
-
-    ``restricted`` limits the memory.
-    """
+    """Be a worker, with limited memory if ``restricted``: answer each number on the input with ``task(number)``."""
     import faulthandler
 
     faulthandler.enable()

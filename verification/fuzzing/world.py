@@ -170,7 +170,6 @@ class World:
 
 
 def _const(*values: Any) -> list[Callable[[World], Any]]:
-    """Return functions that return these values."""
     return [lambda w, value=value: value for value in values]
 
 
