@@ -390,7 +390,8 @@ def _without_rounding_noise(values: np.ndarray) -> np.ndarray:
 def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
     """Return the predictions at up to ``max_points`` training rows, in the unit of `_without_rounding_noise`.
 
-    They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws.
+    They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws. There
+    are none if the leaf model predicts nothing.
     """
     model = post.model
     if not model.leaf.predicts:

@@ -153,7 +153,7 @@ def _dim_of_columns(model: TreeModel, coords: dict[str, Any]) -> dict[str, list[
 
 
 def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
-    """Return attributes for the calls of a run: lines of Python that repeat it, its seed, and versions of packages."""
+    """Return attributes "calls" (lines of Python that repeat a run), "seed" and "versions" (of packages), if any."""
     if not calls:
         return {}
     versions = ", ".join(f"{name} {number}" for name, number in calls[-1].versions.items())

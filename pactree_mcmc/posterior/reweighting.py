@@ -178,7 +178,8 @@ def _check_reweightable(post: Any, model: TreeModel) -> None:
 def _summarise_weights(log_weight: np.ndarray) -> Reweighting:
     """Return effective sample size and log ratio of evidences, given log importance weights (chains, draws).
 
-    The log ratio is the log of the mean weight. The evidences of the result are None.
+    The log ratio is the log of the mean weight. If all weights are 0 the size is 0 and the log ratio -inf. The
+    evidences of the result are None.
     """
     total = logsumexp(log_weight.ravel())
     if total == -math.inf:
@@ -300,7 +301,7 @@ def keep_draws(post: DrawnTrees, is_kept: np.ndarray) -> SampledPosterior:
 
 
 def read_monotone(post: DrawnTrees, monotone: Any) -> dict[int, int]:
-    """Check the argument ``monotone`` of `Posterior.restrict`, and return {number of a feature: its sign, 1 or -1}."""
+    """Check the argument ``monotone`` of `Posterior.restrict`, and return {feature number: 1 or -1}; {} for None."""
     if monotone is None:
         return {}
     if not isinstance(monotone, Mapping) or not all(sign in (-1, 1) for sign in monotone.values()):

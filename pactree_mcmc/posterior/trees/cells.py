@@ -160,7 +160,7 @@ def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.n
 
     At most ``max_points`` rows are taken, evenly spaced; of several rows that no split separates, only the first. A
     value of X is the smallest training value with the same code (integer by which values are stored) under local cuts,
-    otherwise the cut above it.
+    otherwise the cut above it, inf above the last one. A category is its number.
     """
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
     merged_rows = rows if model.unit_of_row is None else model.unit_of_row[rows]

@@ -135,7 +135,8 @@ class CredibleSet:
 def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
     """Return the credible set with probability ``mass``, given the ``weight`` (n_distinct_trees,) of each tree.
 
-    ``exact`` says if the weights are probabilities. See `Posterior.credible_set`.
+    ``exact`` says if the weights are probabilities, otherwise fractions of draws. Raise a ValueError if the log prior
+    of a tree of positive weight is unknown. See `Posterior.credible_set`.
     """
     log_posterior, drawn_trees = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
     unknown = int(np.isnan(log_posterior[drawn_trees]).sum())

@@ -209,7 +209,8 @@ def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_tree
 def predictions_at(post: DrawnTrees, trees: np.ndarray, merged_rows: np.ndarray) -> np.ndarray:
     """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at the ``merged_rows`` (m,).
 
-    A merged row is a group of equal training rows, given by its number.
+    A merged row is a group of equal training rows, given by its number. Raise a ValueError if the leaf model predicts
+    nothing.
     """
     model = post.model
     if not model.leaf.predicts:
@@ -270,7 +271,10 @@ class TreeEss(NamedTuple):
 
 
 def tree_ess_of(post: DrawnTrees) -> TreeEss:
-    """Return effective sample sizes and R-hat of the trees, from their distances; see `SampledPosterior.tree_ess`."""
+    """Return effective sample sizes and R-hat of the trees, from their distances; NaN with fewer than 4 draws a chain.
+
+    See `SampledPosterior.tree_ess`.
+    """
     check_drawn(post)
     total, cells = post.tree_of_draw.size, post.cells
     # mean over pairs of draws: a cell of frequency p is in one of the two with probability 2 p (1 - p)
@@ -310,9 +314,10 @@ def distances_from(post: DrawnTrees, trees: np.ndarray) -> np.ndarray:
 def frechet_ess(post: DrawnTrees) -> float:
     """Return the effective sample size of the drawn trees by the Fréchet correlation, over the halves of all chains.
 
-    The root of the number of cells, sets of training rows of a node, that only one tree has is the Euclidean distance
-    of the vectors that say which cells a tree has. So the Fréchet variance and covariances are traces of the covariance
-    matrices of these vectors, and sums over the products of centred vectors.
+    It is the number of draws if all have the same cells, sets of training rows of a node. The root of the number of
+    cells that only one tree has is the Euclidean distance of the vectors that say which cells a tree has. So the
+    Fréchet variance and covariances are traces of the covariance matrices of these vectors, and sums over the products
+    of centred vectors.
     """
     halves = np.ascontiguousarray(split_chains(post.tree_of_draw[None])[0])
     chains, n = halves.shape

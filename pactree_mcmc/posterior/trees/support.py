@@ -243,7 +243,7 @@ def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequenc
     """Return the average standard deviation between chains of the frequencies of cells, and its expected value.
 
     The average is over cells, sets of training rows of a node, with a frequency of at least ``min_probability`` in some
-    chain. A single chain is divided into two halves. See `SampledPosterior.asdsf`.
+    chain; 0 if there are none. A single chain is divided into two halves. See `SampledPosterior.asdsf`.
     """
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     check_drawn(post)
