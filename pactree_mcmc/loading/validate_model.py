@@ -114,7 +114,7 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
 
 
 def _check_scale(scale: Any, categories: np.ndarray | None) -> None:
-    """Raise an error unless a scale has cuts in order, or, for a nominal feature, a code for each category.
+    """Raise an error unless a scale has cuts that do not fall, or, for a nominal feature, a code for each category.
 
     A scale maps the values of a feature to integer codes. ``categories`` is None for an ordered feature.
     """

@@ -476,7 +476,7 @@ class TreeModel:
         return -1 if self.shape is None else cell.node
 
     def visit(self, tree: Tree) -> Iterator[Visit]:
-        """Yield the nodes of ``tree`` in preorder, with their cells.
+        """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes.
 
         A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
         """

@@ -143,9 +143,10 @@ def _in_data_units(
 
 
 def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> np.ndarray | None:
-    """Check feature weights (p,) given for unknown ones, and return them; None if they are known.
+    """Check and return feature weights (p,) that the caller gives for a model in which they are unknown.
 
-    A tree without splits needs none: None is returned for None. Other mistakes raise a ValueError.
+    Return None if none are given and none needed: the model has weights, or the tree no split. If they are missing, not
+    needed or invalid, raise a ValueError.
     """
     weights_prior = model.split_prior.drawn_weights
     if feature_weights is None:

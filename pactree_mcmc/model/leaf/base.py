@@ -205,7 +205,7 @@ class Leaf:
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         """Return the posterior of each column of E(y), or of each class probability, in nodes with ``stats``.
 
-        Given the tree, this has a closed form. The arguments are those of `predictive`.
+        Given the tree, this has a closed form. ``tree`` (m,) is the index of a node's tree, as in `predictive`.
         """
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
@@ -375,7 +375,7 @@ class Leaf:
     ) -> np.ndarray:
         """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, d).
 
-        The arguments are those of `draw`.
+        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each E(y), see `draw`.
         """
         parameters = self.draw_parameters(rng, stats, target)
         return self.expectation_given([part[leaf] for part in parameters], *regressors)
@@ -383,7 +383,7 @@ class Leaf:
     def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
         """Draw y for training ``rows``, with the columns of the model's y: (n,), or (n, d) if it has d columns.
 
-        The arguments are those of `draw`.
+        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each of the ``rows``, see `draw`.
         """
         return self.draw(rng, stats, leaf, target, rows)
 

@@ -201,8 +201,8 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the log marginal likelihood in nats of Poisson counts with a gamma rate in the cell ``stats[row]``.
 
     ``params``: shape, rate, a constant of the prior, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``:
-    sums over rows of weight w, exposure e, of w e, w y, and w (y log e - lgamma(y + 1)) or, with a reference rate, w
-    times the log density at it.
+    sums over rows with weight w and exposure e of w e, w y, and w (y log e - lgamma(y + 1)). With a reference rate the
+    last is w times the log density at it.
     """
     if stats[row, 0] <= 0.0:
         return 0.0

@@ -19,7 +19,7 @@ def call_uncompiled(function: Callable[..., Any], rule: Any) -> Any:
 
 @jit
 def parts_rows(rule: SplitRule) -> bool:
-    """Return True if cells of a split prior are sets of rows, so that splits that part them in one way are the same."""
+    """Return True if cells of a split prior are sets of rows, so that splits that separate them alike are the same."""
     return rule.kind == LOCAL or rule.kind == LOCAL_TRIVIAL
 
 
