@@ -49,7 +49,7 @@ def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
 
 @jit
 def prior_index(model: Lowered, depth: int, design: int) -> int:
-    """Return the index in tables of the tree prior: ``design``, a node, if a fixed tree has them, else ``depth``."""
+    """Return the index in the tree prior's tables: ``depth`` or, for tables by node of a fixed tree, ``design``."""
     return design if model.prior.by_node else depth
 
 
