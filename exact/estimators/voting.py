@@ -148,8 +148,8 @@ class VotingTree(ClassifierOfTree):
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
         """Return the base tree grown on some rows; one row makes a single node.
 
-        Classes matter only in that a cell whose rows have one class is not split. ``bounds`` (p, 2) are the ends of the
-        ranges that a dyadic tree halves; a KD tree does not use them.
+        The rows are ``X`` (n, p), and ``label`` (n,) their class numbers, which matter only in that a cell of one class
+        is not split. ``bounds`` (p, 2) are the ends of the ranges that a dyadic tree halves; a KD tree ignores them.
         """
         n, p = X.shape
         if n < 2:
@@ -165,7 +165,7 @@ class VotingTree(ClassifierOfTree):
         return pac_bayes.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled_base(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
-        """Return the base tree grown on some rows, whose classes also label its nodes and count its errors."""
+        """Return the tree that `_grow` makes, with nodes labelled by the classes of the same rows, and their errors."""
         tree = self._grow(X, label, bounds)
         return base_tree(tree, self._counts(tree, X, label))
 
@@ -210,7 +210,10 @@ class VotingTree(ClassifierOfTree):
     def _new_fold(
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
-        """Return the base tree of ``rows`` (indices), with the leaves that the rows ``held_out`` (indices) reach."""
+        """Return the base tree of ``rows`` (indices in X), with the leaves that the rows ``held_out`` reach.
+
+        ``X``, ``label`` and ``bounds`` are as for `_grow`, for all training rows.
+        """
         base = self._labelled_base(X[rows], label[rows], bounds)
         return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 

@@ -133,6 +133,7 @@ def _bound_of_numbers(model: Any, stats: np.ndarray) -> Any:
     """Return `Ceiling.values` and `Ceiling.best_scores` for Gaussian leaves, a bound by the number of rows alone.
 
     The sum of squares of n rows about their mean is at least that of the n rows of the table nearest to each other.
+    ``stats`` (P, n_stats) are those of the points (distinct rows), their weights first.
     """
     leaf, target = model.leaf, model.target
     about = float(leaf.m0 - target.center)

@@ -372,7 +372,8 @@ def _splits_by_errors(
     Entry e of the four arrays describes the best split with e errors: its feature (-1 if there is no split), the
     largest value that goes left, the code length of the threshold (nats), and the information gain times rows. The best
     split has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties. The arguments
-    from ``offset`` on are the fields of `_Codes`, ``base`` is ``nats``; a child has at least ``min_rows`` rows.
+    from ``offset`` on are the fields of `_Codes`, ``base`` is ``nats``; a child has at least ``min_rows`` rows. ``X``
+    (n, p) and ``label`` (n,), the class numbers below ``n_labels``, are those of all training rows.
     """
     n = len(rows)
     counts = np.zeros(n_labels, dtype=np.int64)

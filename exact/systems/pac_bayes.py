@@ -113,8 +113,8 @@ class Weights(NamedTuple):
 def node_weights(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
     """Return the probabilities that each node of a base tree is a leaf (log) or split, if subtrees are drawn by weight.
 
-    The weight of a subtree is the product of ``exp(log_stop)`` over leaves and ``exp(log_split)`` over inner nodes. The
-    log sum of the weights is returned too. One pass up, one down: Algorithms 1 and 2 of Nguyen and Kpotufe (2018).
+    The weight of a subtree is the product of ``exp(log_stop)`` (n_nodes,) over leaves and ``exp(log_split)`` over inner
+    nodes. Return also the log sum of the weights. Algorithms 1 and 2 of Nguyen and Kpotufe (2018).
     """
     weighted_graph = with_terms(graph, log_stop=log_stop, log_split=log_split)
     log_inside = log_sums(weighted_graph)

@@ -208,8 +208,8 @@ class _PairSplits(NamedTuple):
 def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _PairSplits:
     """Return the splits of pairs of a structure and a cell of the graph ``base``, given by their keys.
 
-    The key of a pair is ``structure * n_cells + cell``. Its splits are those of the cell on the feature at the root of
-    the structure, which is the shape and the features of the tree below the cell.
+    The ``key`` (n,) of a pair is ``structure * n_cells + cell``. Its splits are those of the cell on the feature at the
+    root of the structure, which is the shape and the features of the tree below the cell.
     """
     sigma, cell = np.divmod(key, base.n_cells)
     n_edges = np.where(sigma > 0, np.diff(base.first_edge)[cell], 0)
