@@ -50,7 +50,7 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
 
 
 def best_sums(graph: CellGraph) -> np.ndarray:
-    """Return the log weight (n_slots,), see `log_sums`, of the best tree below each slot, a cell at a depth."""
+    """Return the largest log weight (n_slots,), prior and score, of a tree below each slot, a cell at a depth."""
     return compute_inside(graph, Best(np.zeros(graph.n_slots))).value
 
 
@@ -113,7 +113,8 @@ def size_distribution(graph: CellGraph, log_inside: np.ndarray, occurs: Occurren
     """Return the posterior distribution of the number of leaves, to within 2e-14; entry m is P(m leaves).
 
     Polynomials in the number of leaves are multiplied over the probable part of the graph. Their tails are truncated if
-    they do not matter at the root. ``log_inside`` is from `log_sums`, ``occurs`` from `occurrences`.
+    they do not matter at the root. ``log_inside`` (n_slots,) are the log sums over the trees below each slot (a cell at
+    a depth), ``occurs`` the expected occurrences of slots and splits.
     """
     part, slots = likely_part(graph, occurs)
     n, max_loss = part.n_slots, _max_losses(occurs.slot[slots])
@@ -163,7 +164,8 @@ def mean_products(
 
     Product j is ``leaf_factors[j]`` in [0, 1] to the power of the number of leaves. It is 0 for a tree that splits on
     the feature ``banned[j]`` of ``p`` features; -1 bans none. With factor 1 its mean is the probability that no split
-    is on that feature. ``log_inside`` is from `log_sums`, ``occurs`` from `occurrences`.
+    is on that feature. ``log_inside`` and ``occurs`` are as for `size_distribution`: log sums over the trees below each
+    slot (a cell at a depth), and expected occurrences.
     """
     part, slots = likely_part(graph, occurs)
     log_values, max_loss = log_inside[slots], _max_losses(occurs.slot[slots])
@@ -203,7 +205,7 @@ def mean_and_variance(
     """Return the posterior mean and variance (m,) of functions that are sums over the leaves and splits of a tree.
 
     ``of_leaf`` (n_cells, m) are the terms of leaves, ``of_split`` (n_edges, m), or (0, m) for zeros, those of splits.
-    ``log_inside`` is from `log_sums`.
+    ``log_inside`` (n_slots,) are the log sums over the trees below each slot, a cell at a depth.
     """
     m = of_leaf.shape[1]
     n_per_pass = max(1, COLUMN_BYTES // (16 * graph.n_slots))

@@ -188,7 +188,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def _sizes(self, max_leaves: int) -> BestBySize:
         """Return the log weights of the best trees of each size up to ``max_leaves`` or more, or of all sizes.
 
-        The largest table computed so far is kept. See `BestBySize` for the result.
+        The largest table computed so far is kept. The result holds them for every slot (a cell at a depth), by size.
         """
         sizes = self._largest_sizes
         if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.n_sizes[0]):
@@ -202,7 +202,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
 
     @cached_property
     def _n_leaves_pmf(self) -> np.ndarray:
-        """Result of `n_leaves_pmf`, which is copied for users."""
+        """Distribution of the number of leaves, entry m for m leaves, computed once; users get a copy."""
         return answers.size_distribution(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
@@ -331,7 +331,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
 
     @cached_property
     def _cell_probabilities(self) -> CellProbabilities:
-        """Result of `cell_probabilities`, which is copied for users."""
+        """Probabilities that each cell is a leaf, and is split, in a tree, computed once; users get a copy."""
         occurs = self._occurrences.slot
         leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
         first = self.graph.first_slot[:-1]
@@ -369,8 +369,8 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior:
         """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain.
 
-        ``semiring`` is the result of a recursion over the graph (`Best`, `Ranked`, ...). For the entries see
-        `grow_trees`.
+        ``semiring`` is the result of a recursion over the graph (`Best`, `Ranked`, ...), and an entry says which of its
+        trees, such as a rank. `LogSum` draws a tree by ``rng``.
         """
         return as_draws(self.model, self.graph, grow_chosen_trees(self.model, self.graph, semiring, tree_numbers, rng))
 

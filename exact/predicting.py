@@ -161,8 +161,8 @@ class PredictsFromGraph(Posterior):
     def _code_rows(self, X: np.ndarray) -> NewRows:
         """Return rows of numbers (n, p) by coordinate, with their codes, and whether their cells are certain.
 
-        A coordinate is a feature, or one of two orders of a feature with missing values. For certain cells see
-        `NewRows`.
+        A coordinate is a feature, or one of two orders of a feature with missing values. The cells of a row are certain
+        if it is on the same side of a cut in every cell.
         """
         X = self.model.columns.in_coordinates(X)
         codes, is_certain = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
@@ -226,7 +226,7 @@ class PredictsFromGraph(Posterior):
             first = last
 
     def _leaves_by_cells(self, codes: np.ndarray) -> RowLeaves:
-        """Return the cells of each row with certain cells (see `NewRows`), with their probabilities as leaves.
+        """Return the cells of rows, if they do not depend on the path, with their probabilities as leaves.
 
         ``codes`` (n, c) are those of the coordinates that splits use. A row that may end in a cell without training
         rows is listed with one such cell, of the probability that remains.

@@ -174,7 +174,8 @@ class VotingTree(ClassifierOfTree):
 
         Set ``cv_errors_``, the values tried and their errors for each parameter chosen.
 
-        ``X`` (n, p) and ``label`` (n,) are the training rows and their classes, ``bounds`` as for `_grow`.
+        ``X`` (n, p) and ``label`` (n,) are the training rows and their classes, ``bounds`` (p, 2) the ends of the
+        ranges that a dyadic tree halves.
         """
         values = {name: getattr(self, name) for name in self._cross_validated}
         self.cv_errors_ = {}
@@ -212,7 +213,8 @@ class VotingTree(ClassifierOfTree):
     ) -> Fold:
         """Return the base tree of ``rows`` (indices in X), with the leaves that the rows ``held_out`` reach.
 
-        ``X``, ``label`` and ``bounds`` are as for `_grow`, for all training rows.
+        ``X`` (n, p) and ``label`` (n,) are all training rows and their classes, ``bounds`` (p, 2) the ends of the
+        ranges that a dyadic tree halves.
         """
         base = self._labelled_base(X[rows], label[rows], bounds)
         return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])

@@ -428,7 +428,8 @@ def _append_edges(
     """Append the edges from ``layer`` to the layer ``next_layer`` to the lists in ``columns``, and return their number.
 
     ``n_edges`` is the number of edges of the layers above. The first edge of each cell of ``layer`` is appended too.
-    ``codes``, ``levels`` and ``weight`` are as for `iterate_layers`.
+    ``codes`` (p, U) are those of the units (merged training rows), ``levels`` is the largest number of halvings of a
+    feature, and ``weight`` (p,) is that of a split on each feature.
     """
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))

@@ -183,7 +183,7 @@ class Boxes:
         return np.array([self._draw_box() for _ in range(min(n_samples, n_that_fit))])
 
     def _draw_box(self) -> tuple[float, ...]:
-        """Draw a box, and return its five terms (see `draw`) divided by its probability.
+        """Draw a box, and return what its cell adds to the five sizes of a graph (see `draw`), over its probability.
 
         They are 0 if a side has no point of the box on it, so that the box is not that of its cell.
         """
@@ -247,10 +247,11 @@ class Boxes:
         return points[(place >= low) & (place <= high)], total
 
     def _terms_of_cell(self, cell: np.ndarray, excluded: list[np.ndarray], weight: float) -> tuple[float, ...]:
-        """Return the five terms of one cell (see `draw`) times ``weight``, one over the probability of its box.
+        """Return ``weight`` (one over the probability of the box) times the five sizes that one cell adds to a graph.
 
-        ``cell`` holds its points. The terms are 0 if the sides need more splits than the depth limit. ``excluded`` has
-        a mask (P,) for each side, True for the points beyond it.
+        These are of cells, (cell, point) pairs, splits, (cell, depth) pairs and (split, depth) pairs. ``cell`` holds
+        its points. The terms are 0 if the sides need more splits than the depth limit. ``excluded`` has a mask (P,) for
+        each side, True for the points beyond it.
         """
         present = [len(np.unique(ranks[cell])) for ranks in self.ranks]
         depth = fewest_cuts(np.array(excluded))

@@ -252,7 +252,8 @@ class Search:
     def _evaluate(self, depth: int, limit: int, need: float, only_best: bool) -> float:
         """Return `best_value` of the cell at ``depth`` of the path, calling it until all cells it needs are evaluated.
 
-        Each call evaluates a limited number of cells, so that Ctrl-C takes effect. Too many cells end it with a bound.
+        Values below ``need`` do not matter, ``limit`` is the largest depth, and ``only_best`` skips worse splits.
+        Ctrl-C takes effect between calls. Too many cells end the search with a bound.
         """
         count, step = self.memo.count, FIRST_STEP
         while True:
@@ -268,8 +269,7 @@ class Search:
 
         The first is True if the graph has all trees of the problem, the second if the search was not cut off. A split
         belongs to such a tree if the best values of its sides add up to what its cell needs, and a side needs what the
-        cell needs without the split and the best value of the other side. Cells come in order of depth, so that all
-        parents of a cell are known when its splits are chosen.
+        cell needs without the split and the best value of the other side. Cells come in order of depth.
         """
         self._start(limit)
         cells, has_all = [replace(self.root, need=need)], limit == self.depth

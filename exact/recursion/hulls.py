@@ -171,7 +171,8 @@ class Fragments(NamedTuple):
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     """Return the split (-1: leaf) of the best tree and fragment at a slot, and the tree numbers of its two subtrees.
 
-    ``tree_number`` is IN_FRAGMENT, or a vertex of the slot's hull if the fragment ended at an ancestor.
+    A slot is a cell at a depth, a fragment a subtree with the same root. ``tree_number`` is IN_FRAGMENT, or a vertex of
+    the slot's hull if the fragment ended at an ancestor.
     """
     if tree_number != IN_FRAGMENT:
         return choose_split(semiring.hull, rng, graph, cell, slot, child_depth, tree_number)

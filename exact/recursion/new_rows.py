@@ -62,7 +62,8 @@ def leaves_of_rows(
 ) -> Iterator[tuple[int, RowLeaves]]:
     """Yield, for consecutive blocks of new rows, the number of the first row and the cells that may be their leaves.
 
-    The arguments are as for `mean_leaf_values`. The row numbers in `RowLeaves` count from that first row.
+    ``rows`` and ``codes`` (n, q) are the feature values and codes of the new rows. The other arguments are as for
+    `mean_leaf_values`. The row numbers in `RowLeaves` count from that first row.
     """
     for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
         cell, row = np.nonzero(weight)
@@ -74,9 +75,10 @@ def leaf_probabilities(
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the number of the first of m consecutive rows, and the probability (n_cells, m) that a cell is their leaf.
 
-    The arguments are as for `mean_leaf_values`. One pass over the graph from the root down for at most
-    `MAX_ROWS_PER_PASS` rows. Time: the splits of the cells that any of the rows may reach, and a few operations for
-    each row, split and depth.
+    ``rows`` and ``codes`` (n, q) are the feature values and codes of the new rows, ``log_inside`` (n_slots,) log sums
+    over the trees below each slot (a cell at a depth); ``router`` says on which side of a split a row goes. One pass
+    over the graph from the root down for at most `MAX_ROWS_PER_PASS` rows. Time: the splits of the cells that any of
+    the rows may reach, and a few operations for each row, split and depth.
     """
     packed, first = pack_graph(graph), 0
     n_bytes = 8 * (graph.n_slots + graph.n_cells)
@@ -111,8 +113,8 @@ def move_mass_down(
     trees in which row i passes through slot s. Of this mass the fraction ``stop_s / inside_s`` ends there and is added
     to ``weight[cell, i]``, the probability that the cell is the leaf of row i. The fraction ``split_s R_e inside_left
     inside_right / inside_s`` goes on to the child of split e on the side of the row. ``to_left`` is working memory for
-    the rows that each split of a cell sends to the left, as bits. ``router``, ``rows`` and ``codes`` are as for
-    `mean_leaf_values`.
+    the rows that each split of a cell sends to the left, as bits. ``rows`` and ``codes`` (n, q) are values and codes of
+    the rows, and ``router`` says on which side of a split they go.
     """
     n = len(rows)
     for cell in range(first, last):

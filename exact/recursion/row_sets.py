@@ -192,7 +192,8 @@ def path_probabilities(
     A path is a sequence of sets of rows (of nodes of a tree, from the root on). ``set_of_cell`` (n_cells,) is the set
     of each cell, -1 for a cell without rows. ``parent`` (m,) is the number of the path without its last set, which is
     smaller than that of the path; -1 for the first path, which is the root alone. ``last`` (m,) is the last set of each
-    path, -1 if the graph does not have this set. ``log_inside`` (n_slots,) is from `log_sums`.
+    path, -1 if the graph does not have this set. ``log_inside`` (n_slots,) are log sums over the trees below each slot
+    (a cell at a depth).
 
     Given the cell at the end of a path, the rest of the tree is independent of what is below the cell. So the
     probability of a longer path is the sum over the cells at its end of the probability of the cell times that of its

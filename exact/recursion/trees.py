@@ -34,7 +34,8 @@ def grow_chosen_trees(
     """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
 
     ``semiring`` is the result of a recursion over the graph. With `LogSum` the trees are draws from the posterior, by
-    ``rng``, which others ignore. With others the entries identify trees: see `grow_trees`, the compiled form.
+    ``rng``, which others ignore. With others the entries identify trees, such as by rank: see `grow_trees`, the
+    compiled form.
     """
     numbers = np.asarray(tree_numbers, dtype=np.int64)
     return grow_trees(read_generator(rng), pack_graph(graph), semiring, numbers, pack(model.lowered))

@@ -114,8 +114,9 @@ def add_examples(
     """Count the examples from index ``first`` on while the trie has room, and return the index of the next example.
 
     ``contexts`` (n, depth) have the most recent symbol first. ``alpha`` is the prior count of a symbol, and
-    ``first_ratio`` is as for `new_trie`. Write into ``out`` (n,) the log probability with which each of ``symbols``
-    (n,) was predicted before it was counted. If the trie is full, the caller doubles its capacity and calls again.
+    ``first_ratio`` (depth + 1,) the log prior odds that a context of each length is not extended. Write into ``out``
+    (n,) the log probability with which each of ``symbols`` (n,) was predicted before it was counted. If the trie is
+    full, the caller doubles its capacity and calls again.
     """
     depth = contexts.shape[1]
     path, entries = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)

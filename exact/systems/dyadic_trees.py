@@ -336,7 +336,11 @@ class DyadicProblem(NamedTuple):
 
 
 def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
-    """Check arguments of `minimise_risk`, choose ``levels`` if it is None, and build the graph of dyadic cells."""
+    """Check arguments of `minimise_risk`, choose ``levels`` if it is None, and build the graph of dyadic cells.
+
+    Cells arise by at most ``levels`` halvings of each feature's range (``bounds``, or that of the rows), in turn if
+    ``cyclic``.
+    """
     check_flag("cyclic", cyclic)
     table = Table(X)
     n, p = table.n_rows, table.n_features
@@ -429,7 +433,10 @@ def _minimise_over_cells(
 
 
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
-    """Return the tree of least risk plus penalty by the number of leaves. Arguments as for `_minimise_over_cells`."""
+    """Return the tree of least risk plus ``strength`` times ``rule``, a penalty by the number of leaves.
+
+    ``errors`` (n_cells,) are the numbers of rows that each cell as a leaf misclassifies.
+    """
     n, sample = problem.sample.n, problem.sample
     graph = with_terms(problem.graph, log_stop=-errors)
 
@@ -444,9 +451,9 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
-    """Return the tree of least risk plus penalty at its best root fragment, a subtree with the same root.
+    """Return the tree of least risk plus ``strength`` times the penalty ``rule`` at its best root fragment.
 
-    Arguments are as for `_minimise_over_cells`.
+    A fragment is a subtree with the same root. ``errors`` (n_cells,) are the rows that each cell misclassifies.
     """
     graph, sample = problem.graph, problem.sample
 
@@ -460,7 +467,7 @@ def _minimise_over_fragments(
 
 
 def _penalised_tree(problem: DyadicProblem, tree: Tree, n_errors: float, penalty: float) -> PenalisedTree:
-    """Return the result of `minimise_risk` for a tree with ``n_errors`` errors and this (multiplied) penalty."""
+    """Return the result of `minimise_risk`: a tree with ``n_errors`` errors and its ``penalty``, factor included."""
     risk = float(n_errors) / problem.sample.n + 0.0
     return PenalisedTree(tree, risk, penalty, problem.levels, problem.graph.n_cells)
 
@@ -468,10 +475,10 @@ def _penalised_tree(problem: DyadicProblem, tree: Tree, n_errors: float, penalty
 def best_tree_and_cells(
     problem: DyadicProblem, graph: CellGraph, semiring: Any, tree_number: int
 ) -> tuple[Tree, np.ndarray]:
-    """Return a tree of a summed graph, and the cells of its leaves in preorder.
+    """Return one tree from the result of a recursion over a graph, and the cells of its leaves in preorder.
 
-    ``semiring`` holds the results of a recursion over ``graph`` (`Best`, `Hull`, ...), and ``tree_number`` identifies
-    one of its trees, as for `grow_trees`. Leaves without rows get the values of their parents.
+    ``semiring`` is this result (`Best`, `Hull`, ...), and ``tree_number`` says which of its trees, such as a vertex of
+    the hull. Leaves without rows get the values of their parents.
     """
     grown_trees = grow_chosen_trees(problem.model, graph, semiring, [tree_number])
     nodes = grown_trees.nodes

@@ -297,8 +297,8 @@ class _Grower:
         """Return the index in ``leaves`` of the next leaf to split, and its split; None if no leaf can be split.
 
         The next split has the largest gain of all leaves, or gives the smallest bound, by the criterion. ``n_splits``,
-        ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far. For ``compressed`` see
-        `grow`.
+        ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far. ``compressed`` is True if
+        thresholds are values of rows.
         """
         open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
         if not open_splits:
@@ -317,7 +317,7 @@ class _Grower:
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
         """Return the risk bound of a tree of ``n_inner`` splits, ``errors`` and thresholds of code length ``nats``.
 
-        It may be above 1. For ``compressed`` see `grow`.
+        It may be above 1. ``compressed`` is True if thresholds are values of rows, which are then not counted.
         """
         n = len(self.X)
         code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}

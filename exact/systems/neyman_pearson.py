@@ -362,8 +362,9 @@ def _adaptive(
 ) -> NeymanPearsonTree:
     """Return the tree with the smallest objective and a constraint of at most ``alpha`` on the hull of both.
 
-    This is method "adaptive" of `neyman_pearson_tree`, whose arguments these are. ``delta`` holds delta0 and delta1.
-    The constraint and the objective are those of `HullTree`.
+    This is method "adaptive" of `neyman_pearson_tree`. The constraint is the false-alarm rate minus ``tolerance`` times
+    its penalty, the objective the miss rate plus ``strength`` times its penalty. ``delta`` holds the probabilities that
+    the two bounds fail.
     """
     n0, n1 = int(class_counts.null[0]), int(class_counts.other[0])
     p, cyclic = problem.sample.n_features, problem.sample.cyclic

@@ -252,7 +252,7 @@ class Prunings:
 
     @cached_property
     def _by_size(self) -> BestBySize:
-        """The prunings of least cost of each number of leaves, as `_grow_pruning` takes them."""
+        """The prunings of least cost of each number of leaves, as the result of a recursion over the nodes."""
         return best_by_size(self._graph, self.tree.n_leaves)
 
     @cached_property

@@ -335,7 +335,7 @@ class ProgressiveMixture(IndependentDraws):
     def _mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
         """Return the mean over the orders of an array computed by ``answer`` from the graph of all stages of an order.
 
-        Shorter arrays are extended by zeros. ``answer`` takes the results of `_sums_of_order`.
+        Shorter arrays are extended by zeros. ``answer`` takes this graph, its log sums and its expected occurrences.
         """
         arrays = []
         for number in range(len(self._orders)):
