@@ -216,7 +216,7 @@ def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
 
 @jit
 def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
-    """Return True if a cell of ``n_members`` points in the scratch has a split. The caller sets mode FIND: add none."""
+    """Return True if a cell of ``n_members`` points in the scratch has a split. In mode FIND no child is added."""
     counters = arrays.scratch.counters
     before = counters[N_EDGES]
     for k in range(len(model.split_prior.feature)):

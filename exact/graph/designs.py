@@ -214,8 +214,8 @@ def split_groups_into(
     A level vector says how often each feature was halved, and units in one dyadic cell with these levels form a group.
     A group is a group of the parent (``groups_before``, of which there are ``n_groups_before``) and the value of one
     more bit of the ``codes`` (p, U), of ``levels`` bits, of the feature ``last``. Groups are numbered by parent, then
-    bit, so that units sorted by their bits stay sorted by group. ``vectors``, ``last`` and ``parent`` are fields of
-    `Layer`.
+    bit, so that units sorted by their bits stay sorted by group. ``vectors`` (V, p) are the level vectors, ``last`` and
+    ``parent`` (V,) the feature halved last and the vector before.
     """
     n_groups = np.zeros(len(vectors), dtype=np.int64)
     number = np.empty(2 * n_groups_before.max(), dtype=np.int32)

@@ -388,9 +388,10 @@ def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
 
 
 def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
-    """Return True if a choice of coordinate at each split may make over four million cells, at ``levels`` or one level.
+    """Return True if a choice of coordinate at each split may make over four million cells.
 
-    It is also True if there may be over 40 million pairs of a row and a cell.
+    It is also True if there may be over 40 million pairs of a row and a cell. Each of p features is halved at most
+    ``levels`` times on a path, once if None.
 
     Examples
     --------
