@@ -66,8 +66,7 @@ def withdrawn(which: int, node: int, top: int) -> Proposal:
 
 @jit
 def taken(which: int, node: int, top: int) -> Proposal:
-    """Return the proposal of a Gibbs step to put the subtree at ``top`` in place of ``node``. See `refused` for
-    ``which``.
+    """Return the proposal of a Gibbs step to put the subtree at ``top`` in place of ``node``. See `refused`.
 
     It is accepted without a decision, except if feature weights are drawn or the prior depends on the number of leaves.
     """

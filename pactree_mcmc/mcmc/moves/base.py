@@ -71,8 +71,7 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
 
 @jit
 def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log prior ratio of a proposal, new tree to old, by the drawn feature weights, minus that by equal
-    weights.
+    """Return the log prior ratio, new tree to old, by the drawn feature weights, minus that by equal weights.
 
     Moves use equal weights for their prior ratios. Set ``state.tilt``, the part of each internal node in this ratio, to
     the values of the new tree.

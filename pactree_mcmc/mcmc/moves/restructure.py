@@ -156,11 +156,9 @@ def n_splits_in_all(model: Lowered, state: ChainState, leaves: int) -> int:
 
 @jit
 def log_n_alike(model: Lowered, state: ChainState, node: int, k: int, left: int, right: int) -> float:
-    """Return the log number of a node's splits on feature ``k`` that separate the sets ``left`` and ``right`` of old
-    leaves.
+    """Return the log number of a node's splits on feature ``k`` that separate two sets of old leaves (bits) alike.
 
-    Sets are bits, ``left`` with the smaller codes. It is 0 under local cuts, where splits that divide rows alike are
-    one.
+    The ``left`` set has the smaller codes. The number is 1 under local cuts: splits that divide rows alike are one.
     """
     if not parts_box(model.split_prior):
         return 0.0

@@ -121,11 +121,10 @@ def propose_merge(rng: np.random.Generator, model: Lowered, state: ChainState, w
 
 @jit
 def loses_split(state: ChainState, z: int, z_left: int, z_right: int, feature: int) -> bool:
-    """Return True if a split of z's subtree, not on v's split feature ``feature``, is left out on both sides of v's
-    split.
+    """Return True if a split of z's subtree, not on v's split feature ``feature``, is left out on both sides of v.
 
-    It then separates its cell as v does, and no merge would bring it back. The plans of both sides have copies of z's
-    subtree from records ``z_left`` and ``z_right`` on.
+    That split then separates its cell as v does, and no merge would bring it back. The plans of both sides have copies
+    of z's subtree from records ``z_left`` and ``z_right`` on.
     """
     i, node = np.int64(0), np.int64(z)
     while node != NONE:
@@ -160,8 +159,7 @@ def categories_outside(model: Lowered, state: ChainState, u: int, v: int) -> int
 
 @jit
 def collect_wider_cuts(model: Lowered, state: ChainState, u: int, v: int) -> int:
-    """Return the number of local cuts of u's cell, but for v's, that separate the cell of its child v as v's split
-    does.
+    """Return the number of local cuts of u's cell, but for v's, that separate the cell of its child v as v's does.
 
     Write the codes of these cuts, ascending, into ``codes.distinct``.
     """

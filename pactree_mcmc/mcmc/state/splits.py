@@ -174,7 +174,7 @@ def store_masses(model: Lowered, state: ChainState, node: int) -> int:
 def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
     """Write the weights of the features that a cell admits into ``scratch.feature_weight``, and return their sum.
 
-    The split prior R is to draw a feature in proportion to them. With ``rule.over_cell`` they include the `split_mass`.
+    The split prior R draws a feature in proportion to them. With ``rule.over_cell`` they include the `split_mass`.
     """
     rule = model.split_prior
     has_stored = stores_masses(model, state)
