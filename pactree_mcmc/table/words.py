@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, NamedTuple
 
@@ -306,6 +306,11 @@ def rounded_texts(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> li
 def count_text(n: float, name: str = "row") -> str:
     """Return the number ``n`` of things called ``name`` as text such as "1 row" or "2.5 rows"."""
     return f"{rounded_text(n)} {name}{'s' * (n != 1.0)}"
+
+
+def names_text(names: Sequence[Any], most: int) -> str:
+    """Return the first ``most`` names as one text, and how many there are if some are left out."""
+    return ", ".join(map(str, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
 UNQUOTED_CATEGORY = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...model.data import MAX_QUIET_CLASSES
 from ...table.columns import for_each_column
-from ...table.words import DATES, DURATION, Kind
+from ...table.words import DATES, DURATION, Kind, names_text
 
 ENCODING = "utf-8-sig"
 MISSING_FIELDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
@@ -81,7 +81,11 @@ class CsvTable:
             if name in columns:
                 continue
             close = difflib.get_close_matches(name, columns, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {_column_list(columns)}"
+            hint = (
+                f"did you mean {close[0]!r}?"
+                if close
+                else f"its columns are {names_text(columns, MAX_COLUMNS_IN_MESSAGE)}"
+            )
             raise BadTable(f"{self.path} has no column {name!r}, given as {what}; {hint}")
 
     def without_missing(self, names: Sequence[str]) -> CsvTable:
@@ -368,9 +372,3 @@ def class_warning(y: np.ndarray) -> str | None:
     if n <= MAX_QUIET_CLASSES:
         return None
     return f"the target has {n} different whole numbers, taken as classes; give --regression if they are amounts."
-
-
-def _column_list(names: Sequence[Any]) -> str:
-    """Return the first names as text, and how many there are if some are left out."""
-    first_names = ", ".join(map(str, names[:MAX_COLUMNS_IN_MESSAGE]))
-    return first_names + (f", ... ({len(names)} in all)" if len(names) > MAX_COLUMNS_IN_MESSAGE else "")

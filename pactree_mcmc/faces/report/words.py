@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...table.words import names_text
+
 if TYPE_CHECKING:
     from ...model import TreeModel
     from ...posterior.sampled import SampledPosterior
@@ -119,6 +121,5 @@ def best_log_posterior(post: SampledPosterior) -> float:
 
 
 def _list_of_names(names: list[Any]) -> str:
-    """Return up to MAX_LISTED names as one text, and how many there are if some are left out."""
-    first_names = ", ".join(truncate(name, MAX_NAME_LENGTH) for name in names[:MAX_LISTED])
-    return first_names + (f", ... ({len(names)} in all)" if len(names) > MAX_LISTED else "")
+    """Return up to MAX_LISTED names, each truncated, as one text, and how many there are if some are left out."""
+    return names_text([truncate(name, MAX_NAME_LENGTH) for name in names], MAX_LISTED)
