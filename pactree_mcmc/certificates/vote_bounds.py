@@ -283,7 +283,8 @@ def gibbs_weights(prior: np.ndarray, wrong: np.ndarray, delta: float) -> Weighte
 
     ``prior`` (n_trees,) are the prior weights, and ``wrong`` (n_trees, n) is 1 if the tree errs on the row.
 
-    Weights and lambda are updated in turn until the weights no longer change (Thiemann et al. 2017, section 4).
+    Weights and lambda are updated in turn until the weights no longer change, at most MAX_DESCENT_STEPS times (Thiemann
+    et al. 2017, section 4).
     """
     n, errors = wrong.shape[1], wrong.sum(axis=1).astype(np.float64)
     current = evaluate_weights(prior, prior, wrong)

@@ -225,13 +225,16 @@ def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str,
 
 
 def unique_labels(labels: list[str]) -> list[str]:
-    """Return the labels made unique: the second "a" becomes "a (2)", the third "a (3)"."""
-    n_uses: dict[str, int] = {}
-    unique = []
+    """Return the labels made unique: the second "a" becomes "a (2)", or "a (3)" if another label is "a (2)"."""
+    unique: dict[str, None] = {}
+    taken = set(labels)
     for label in labels:
-        n_uses[label] = n_uses.get(label, 0) + 1
-        unique.append(label if n_uses[label] == 1 else f"{label} ({n_uses[label]})")
-    return unique
+        number, name = 1, label
+        while name in unique or (number > 1 and name in taken):
+            number += 1
+            name = f"{label} ({number})"
+        unique[name] = None
+    return list(unique)
 
 
 def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:

@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import inference_data
 from pactree_mcmc.posterior.ess import ess, rhat
-from pactree_mcmc.posterior.inference_data import load_arviz, summary_table, to_arviz
+from pactree_mcmc.posterior.inference_data import load_arviz, summary_table, to_arviz, unique_labels
 
 pd = pytest.importorskip("pandas")
 SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
@@ -331,3 +331,9 @@ def test_columns_of_y_have_their_names():
     survival = pt.posterior_from_trees(pt.TreeModel(X, times, leaf=pt.ExponentialGamma()), stump, [[0] * 5])
     data = survival.to_arviz(posterior_predictive=True)
     assert data["observed_data"]["y_dim_1"].values.tolist() == ["time", "event"]
+
+
+def test_labels_become_unique_beside_labels_that_look_so():
+    assert unique_labels(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
+    assert unique_labels(["a", "a", "a (2)"]) == ["a", "a (3)", "a (2)"]
+    assert unique_labels(["a (2)", "a", "a", "a (2)"]) == ["a (2)", "a", "a (3)", "a (2) (2)"]
