@@ -42,7 +42,7 @@ class NormalLeaf(Leaf):
     def spread(stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return weight, mean less the center of y, and sum of squares about the mean of cells with ``stats`` (..., 3).
 
-        The center is the mean of y of all rows. A sum of squares within rounding error is 0.
+        The center is the weighted mean of y. A sum of squares within rounding error is 0.
         """
         n = stats[..., 0]
         mean = np.divide(stats[..., 1], n, out=np.zeros_like(n), where=n > 0)
@@ -202,8 +202,8 @@ def log_student_density(
 def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
     """Return the log marginal likelihood in nats of a cell of normal y, with mean and variance integrated out.
 
-    ``params``: m0 less the mean of all y, k0, a0, b0, a0 log b0 - lgamma(a0). ``stats[row]``: n, sums of y and y^2 from
-    that mean. ``lookup``, by n: all terms but -(a0 + n/2) log(b0 + misfit/2), then the two rows that `misfit` reads.
+    ``params``: m0 less the center (mean) of y, k0, a0, b0, a0 log b0 - lgamma(a0). ``stats[row]``: n, sums of y and y^2
+    from it. ``lookup``, by n: all terms but -(a0 + n/2) log(b0 + misfit/2), then the two rows that `misfit` reads.
     With one column it is not used.
     """
     n, k0 = stats[row, 0], params[1]
