@@ -119,9 +119,9 @@ def run_report(args: argparse.Namespace) -> None:
 
 
 def _exact_posterior(model: pt.TreeModel, max_cells: int) -> Any:
-    """Return the exact posterior of a model, or None after a warning if its sum needs more than ``max_cells`` cells.
+    """Return the exact posterior of a model, or None, after a warning, if there is none.
 
-    None also if its leaves or its prior allow no exact sum.
+    That is so if its sum needs more than ``max_cells`` cells, or its leaves or its prior allow no exact sum.
     """
     import exact
 
@@ -356,7 +356,7 @@ def _run_and_report(
 ) -> None:
     """Make a posterior, save it to ``out`` unless that is None, write pictures, and print a report.
 
-    The report has the convergence, the number of leaves, the features and the best tree.
+    The report has the convergence, the number of leaves, the features and the best tree; it is JSON with --json.
     """
     _check_output_folder(out)
     if out is not None:

@@ -262,7 +262,7 @@ def read_csv(
 def _header_and_rows(path: str, separator: str, least: str) -> tuple[list[str], list[list[str]], list[int]]:
     """Return the header, the fields of each row, and the line in which each row ends.
 
-    Raise an error unless all rows are as long as the header.
+    Raise a BadTable unless there are rows, all as long as the header. ``least`` is for its message.
     """
     open_text = gzip.open if Path(path).suffix == ".gz" else open
     with open_text(path, "rt", encoding=ENCODING, newline="") as file:

@@ -40,7 +40,7 @@ def color_of(number: int) -> str:
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Return colour and line style of a chain, a row or a split, so that lines differ in grey as well."""
+    """Return matplotlib's colour and line style for a chain, row or split with this number, different in grey too."""
     return {"color": color_of(number), "linestyle": ("-", "--", "-.", ":")[number % 4]}
 
 
@@ -67,7 +67,7 @@ def write_no_draws(ax: Axes) -> Axes:
 
 
 def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], **kwargs: Any) -> None:
-    """Add a legend below the axes. Dollar signs in names are not mathematics."""
+    """Add a legend below the axes; ``kwargs`` are for matplotlib. Dollar signs in names are not mathematics."""
     place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "borderaxespad": 0.0, "alignment": "left"}
     fonts = {"frameon": False, "fontsize": "small", "title_fontsize": "small"}
     legend = ax.legend(handles, names, **{**place, **fonts, **kwargs})

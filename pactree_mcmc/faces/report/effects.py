@@ -84,8 +84,8 @@ def feature_effects(post: SampledPosterior, features: list[int], outputs: list[i
 def direction_of(curve: np.ndarray, largest_range: float) -> str:
     """Return "increasing", "decreasing", "not monotone" or "flat" for a curve (m,) of mean predictions.
 
-    ``largest_range`` is the largest range of a curve of this output over all features, with which a flat curve is
-    compared.
+    ``largest_range`` is the largest range of a curve of this output over all features. A curve whose changes sum to at
+    most 2 % of it is flat.
     """
     steps = np.diff(curve)
     total = float(np.abs(steps).sum())

@@ -63,7 +63,10 @@ def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
 
 
 def leaf_count_sentence(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
-    """Return sentences with the 90 % range of the number of leaves, and the number of clusters, or of shapes if 1."""
+    """Return sentences with the 90 % range of the number of leaves, and with ``n_modes``, or if that is 1 ``n_shapes``.
+
+    These are the numbers of clusters and of shapes of the trees.
+    """
     pmf = draws.n_leaves_pmf()
     low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))
     span = f"{low}" if low == high else f"{low} to {high}"

@@ -61,7 +61,7 @@ class CommonPaths(NamedTuple):
     depth: np.ndarray
     """(m,) int64: number of splits."""
     cell: np.ndarray
-    """(m,) int64: number in ``post.cells`` of the last cell; of joined paths that of the most probable tree."""
+    """(m,) int64: number in ``post.cells`` of the last node's set of rows; of joined paths that in the best tree."""
     node: np.ndarray
     """(m,) int64: node at the end of the path in the most probable tree that has it, numbered over all trees."""
     above: np.ndarray
@@ -176,7 +176,7 @@ def _all_paths(
 
 
 def _cut_interval(post: SampledPosterior, splits: list[int]) -> tuple[float, float, float]:
-    """Return the median of the thresholds of some nodes and the ends of their 90 % interval, weighted by draws.
+    """Return the median of the thresholds of the nodes ``splits``, and the ends of their 90 % interval, over draws.
 
     All are NaN for splits of a nominal feature, and for [-1], the root.
     """
@@ -241,7 +241,8 @@ def select_trees(
     """Return distinct trees to be shown, the best first: their numbers, their weights, and a description of the choice.
 
     All drawn trees if these are at most ``most``; otherwise those of ``most`` evenly spaced draws, and the most
-    probable ones if trees can be ordered (``credible_set`` is not None). Weights are fractions of the draws chosen.
+    probable ones if trees can be ordered (``credible_set`` is not None). Weights are fractions of the draws chosen, 0
+    for a probable tree that is not among them.
     """
     fraction, log_posterior = post.weight_of_tree, post.log_prior_of_tree + post.log_score_of_tree
     trees = np.flatnonzero(fraction > 0.0)
@@ -394,7 +395,7 @@ def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
 
 
 def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:
-    """Return the predictive distributions of a new y in each node, or None if page.js cannot evaluate them."""
+    """Return the predictive distribution of a new y in each node (n_nodes,), or None if page.js cannot evaluate it."""
     model = post.model
     if model.classes_ is not None or not has_values_by_leaf(model) or not model.leaf.has_likelihood:
         return None
@@ -407,7 +408,7 @@ def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None
 
 
 def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[int]:
-    """Return the paths of the nodes of distinct tree ``t`` in preorder, without nodes below one that has no path."""
+    """Return the path of each node of distinct tree ``t`` in preorder, -1 if it has none, without nodes below such."""
     trees = post.coded_trees
     base, end = int(trees.offset[t]), int(trees.offset[t + 1])
     listed = np.zeros(end - base, dtype=np.bool_)
@@ -442,9 +443,9 @@ def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
 def _split_content(post: SampledPosterior, feature: int, node: int) -> list[Any]:
     """Return the split of a node for page.js: feature, threshold or categories, default side, text of the threshold.
 
-    ``feature`` is the index of the feature among those of the page. The threshold is None if the split divides missing
-    from known values. The categories are the indices of those that go left. The default side, of missing and unknown
-    values, is 1 for left. Only a split at a number has a text.
+    ``feature`` is the index of the feature among those of the page, ``node`` is numbered over all trees. The threshold
+    is None if the split divides missing from known values. The categories are the indices of those that go left. The
+    default side, of missing and unknown values, is 1 for left. Only a split at a number has a text.
     """
     trees = post.distinct_trees
     mask, default = int(trees.categories[node]), int(trees.default_left[node])

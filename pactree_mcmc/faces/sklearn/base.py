@@ -119,9 +119,10 @@ def default_trees(n_rows: int) -> int:
 
 
 def exact_posterior(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
-    """Return the exact posterior, or ``n_trees`` independent draws from it if predicting with it would be slow.
+    """Return the exact posterior, or ``n_trees`` independent draws from it if it has over MAX_EXACT_SPLITS splits.
 
-    None if the exact sum over all trees needs more than MAX_EXACT_CELLS cells, or the model has no exact sum.
+    Predicting with so many would be slow. Return None if the exact sum over all trees needs more than MAX_EXACT_CELLS
+    cells, or the model has no exact sum.
     """
     truth = solve_if_small(model, MAX_EXACT_CELLS)
     return truth if truth is None or truth.graph.n_edges <= MAX_EXACT_SPLITS else truth.sample(n_trees, seed)
@@ -256,12 +257,12 @@ class BayesianTree(BaseEstimator):
         """Return the leaf that is used if the user gives none and none is chosen by the evidence."""
         raise NotImplementedError
 
-    def _leaves(self, rows: TrainingRows) -> list[Any]:
+    def _leaf_models(self, rows: TrainingRows) -> list[Any]:
         """Return the leaf models, of different parameters, among which ``prior="auto"`` chooses if ``leaf`` is None."""
         raise NotImplementedError
 
-    def _starts(self, first: Choice, trees: list[Any], rows: TrainingRows) -> list[Choice]:
-        """Return the choices from which searches for a prior start, one search from each."""
+    def _starts(self, first: Choice, tree_priors: list[Any], rows: TrainingRows) -> list[Choice]:
+        """Return the choices from which searches for a prior start: ``first``, and others of the regressor."""
         return [first]
 
     def _read_y(self, y: Any) -> np.ndarray:
@@ -363,9 +364,10 @@ class BayesianTree(BaseEstimator):
         leaf = self._default_leaf(rows.y) if self.leaf is None else self.leaf
         choice = Choice(stated, leaf, 1.0 if self.power == "auto" else float(self.power))
         if self.prior == "auto" and (self.tree_prior is None or self.leaf is None):
-            trees = chipman_grid(self.max_depth) if self.tree_prior is None else [stated]
-            leaves = self._leaves(rows) if self.leaf is None else [leaf]
-            choice = choose_by_evidence(build, self._starts(choice, trees, rows), trees, leaves, seed, executor)
+            tree_priors = chipman_grid(self.max_depth) if self.tree_prior is None else [stated]
+            leaf_models = self._leaf_models(rows) if self.leaf is None else [leaf]
+            starts = self._starts(choice, tree_priors, rows)
+            choice = choose_by_evidence(build, starts, tree_priors, leaf_models, seed, executor)
         if self.power == "auto":
             choice = choose_power(build, choice, seed, executor)
         return choice
@@ -451,7 +453,7 @@ class BayesianTree(BaseEstimator):
         return Table(X), self._read_y(y)
 
     def _finiteness(self) -> Any:
-        """Return the argument ``ensure_all_finite`` of scikit-learn's checks."""
+        """Return ``ensure_all_finite`` for scikit-learn's checks: "allow-nan" if values may be missing, else True."""
         return "allow-nan" if self.missing == "branch" else True
 
     def _numbers(self, X: Any) -> np.ndarray:

@@ -134,7 +134,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     def _default_leaf(self, y: np.ndarray) -> Any:
         return DirichletMultinomial(0.5 / len(np.unique(y)))
 
-    def _leaves(self, rows: TrainingRows) -> list[Any]:
+    def _leaf_models(self, rows: TrainingRows) -> list[Any]:
         return class_leaf_grid(len(np.unique(rows.y)))
 
     def _read_y(self, y: Any) -> np.ndarray:
@@ -229,11 +229,11 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
     def _default_leaf(self, y: np.ndarray) -> Any:
         return NormalInverseGamma()
 
-    def _leaves(self, rows: TrainingRows) -> list[Any]:
+    def _leaf_models(self, rows: TrainingRows) -> list[Any]:
         return number_leaf_grid(rows.y, rows.variance)
 
-    def _starts(self, first: Choice, trees: list[Any], rows: TrainingRows) -> list[Choice]:
-        return search_starts(first, trees, rows.variance) if self.leaf is None else [first]
+    def _starts(self, first: Choice, tree_priors: list[Any], rows: TrainingRows) -> list[Choice]:
+        return search_starts(first, tree_priors, rows.variance) if self.leaf is None else [first]
 
     def _read_y(self, y: Any) -> np.ndarray:
         return read_column(y, warn=True, dtype=np.float64)

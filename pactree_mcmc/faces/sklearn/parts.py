@@ -169,19 +169,21 @@ class Choice(NamedTuple):
 def choose_by_evidence(
     build: Callable[[Choice], TreeModel],
     starts: list[Choice],
-    trees: list[Any],
-    leaves: list[Any],
+    tree_priors: list[Any],
+    leaf_models: list[Any],
     rng: Any = None,
     executor: Executor | None = None,
 ) -> Choice:
-    """Choose one of the tree priors ``trees`` and one of the leaf models ``leaves`` by expectation-maximisation.
+    """Choose one of ``tree_priors`` and one of ``leaf_models`` by expectation-maximisation.
 
     ``build`` returns the model of a choice. A search can end in a local maximum, so one search starts from each of
     ``starts``. If the searches end differently, the result with the highest density of left-out rows is returned.
     ``rng`` is the seed; ``executor`` runs the chains.
     """
     sources = np.random.SeedSequence(rng).spawn(MAX_SEARCH_ROUNDS + 1)
-    results = list(dict.fromkeys(_search_from(build, first, trees, leaves, sources, executor) for first in starts))
+    results = list(
+        dict.fromkeys(_search_from(build, first, tree_priors, leaf_models, sources, executor) for first in starts)
+    )
     if len(results) == 1:
         return results[0]
     return _best_left_out(build, results, sources[-1], executor)
@@ -190,8 +192,8 @@ def choose_by_evidence(
 def _search_from(
     build: Callable[[Choice], TreeModel],
     choice: Choice,
-    trees: list[Any],
-    leaves: list[Any],
+    tree_priors: list[Any],
+    leaf_models: list[Any],
     sources: list[Any],
     executor: Executor | None,
 ) -> Choice:
@@ -204,7 +206,9 @@ def _search_from(
     for source in sources[:MAX_SEARCH_ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
         start = CheckedStarts(post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw)
-        better = choice._replace(tree_prior=_most_likely_prior(post, trees), leaf=_most_likely_leaf(post, leaves))
+        better = choice._replace(
+            tree_prior=_most_likely_prior(post, tree_priors), leaf=_most_likely_leaf(post, leaf_models)
+        )
         if better == choice:
             break
         choice = better
@@ -271,12 +275,12 @@ def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGam
     return NormalInverseGamma(k0=fraction, a0=a0, b0=a0 * fraction * variance)
 
 
-def search_starts(first: Choice, trees: list[Any], variance: float) -> list[Choice]:
+def search_starts(first: Choice, tree_priors: list[Any], variance: float) -> list[Choice]:
     """Return the choices with which searches of a regression start: ``first``, and two of less noise and larger trees.
 
-    ``trees`` is the grid of tree priors, by growing trees, and ``variance`` the variance of y.
+    ``tree_priors`` are in the order of growing trees, and ``variance`` the variance of y.
     """
-    larger = trees[min(START_PRIOR_INDEX, len(trees) - 1)]
+    larger = tree_priors[min(START_PRIOR_INDEX, len(tree_priors) - 1)]
     return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in START_NOISE)]
 
 
@@ -362,13 +366,13 @@ def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray
     return out
 
 
-def _most_likely_leaf(post: SampledPosterior, leaves: list[Any]) -> Any:
-    """Return the one of the leaf models ``leaves`` with the largest mean over the draws of the log score of the tree.
+def _most_likely_leaf(post: SampledPosterior, leaf_models: list[Any]) -> Any:
+    """Return the one of ``leaf_models`` with the largest mean over the draws of the log score of the tree.
 
     The log score is the sum over the leaves of the tree of the log marginal likelihood of their rows.
     """
-    if len(leaves) == 1:
-        return leaves[0]
+    if len(leaf_models) == 1:
+        return leaf_models[0]
     is_leaf, target = post.distinct_trees.feature == LEAF, post.model.target
     stats, weight = np.ascontiguousarray(post.node_stats[is_leaf]), _weight_of_node(post)[is_leaf]
 
@@ -378,7 +382,7 @@ def _most_likely_leaf(post: SampledPosterior, leaves: list[Any]) -> Any:
         add_scores_into(out, leaf.resolve(target).rule(target), stats, len(stats))
         return float(weight @ out)
 
-    return max(leaves, key=score)
+    return max(leaf_models, key=score)
 
 
 def _weight_of_node(post: SampledPosterior) -> np.ndarray:
