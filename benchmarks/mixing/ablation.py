@@ -100,7 +100,6 @@ def _generator(repeat, chain):
 
 
 def _mark(found):
-    """Return a star for each of the (rate, R-hat) whose R-hat is too large."""
     return "*" * sum(rhat > MAX_RHAT for _, rhat in found)
 
 

@@ -32,7 +32,6 @@ def kernel_table(kernels, seconds=None, names=None):
 
 
 def _figures(name, kernel, limit):
-    """Return the last four cells of a line: total variation, effective draws/s, slowest quantity, proposals/s."""
     distribution = root_pmf(name)
     run = run_within(model_of(name), limit, rng=0, kernel=kernel)
     post, drawn = run.post, roots(run.post)

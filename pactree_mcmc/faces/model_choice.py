@@ -181,7 +181,7 @@ def solve_if_small(model: TreeModel, max_cells: int) -> Any:
 def _sample_with_warning(
     name: str, model: TreeModel, draws: int, work: Any, source: Any, progress: bool
 ) -> SampledPosterior:
-    """Sample a model, and warn in one line, with its name, if the run has not converged; arguments as of `sample`."""
+    """Sample a model, and warn in one line, with its name, if the run has not converged. ``source`` is its rng."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         post = sample(model, draws, work=work, rng=source, progress=progress)

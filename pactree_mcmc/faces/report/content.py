@@ -194,9 +194,10 @@ def _pad_to_one_length(*distributions: np.ndarray) -> list[np.ndarray]:
 
 
 def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each of up to 24 numbers of leaves, probable (.005 or more) in draws or truth, ascending.
+    """Return a dictionary for each of the likely numbers of leaves, in ascending order.
 
-    It has the number, ``leaves``, its ``probability`` in the draws, and the ``exact`` one or None.
+    They have the probability .005 or more in the draws or the truth, and are at most 24. A dictionary has the number,
+    ``leaves``, its ``probability`` in the draws, and the ``exact`` one or None.
     """
     pmfs = _pad_to_one_length(*(post.n_leaves_pmf() for post in (draws, truth) if post is not None))
     largest = np.max(pmfs, axis=0)
@@ -340,7 +341,7 @@ def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> li
     """Return a dictionary for each of the three most probable trees drawn, for readers without JavaScript.
 
     It has the ``text`` of the tree, the ``fraction`` of the draws, the unnormalised ``log_posterior``, and as ``level``
-    the posterior probability of all trees with a larger one, or None.
+    the posterior probability of all trees with a larger one, by ``credible_set``, or None without it.
     """
     log_posterior = ordering_log_posterior(draws, credible_set)
     log_posterior = np.where(draws.weight_of_tree > 0.0, log_posterior, -np.inf)
@@ -390,7 +391,7 @@ def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: 
 
 
 def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each of the cells with probability nearest to one half, the most probable first.
+    """Return a dictionary for each of the 16 cells with probability nearest to one half, the most probable first.
 
     A cell is the set of training rows in a node. It has words, rows, probability with its standard error ``mcse``,
     ``ess`` and ``rhat``, the probability in each chain (``by_chain``), and the exact probability or None.
@@ -428,7 +429,7 @@ def _diagnosis_content(draws: SampledPosterior) -> dict[str, Any]:
 def _traces(draws: SampledPosterior) -> list[dict[str, Any]]:
     """Return a dictionary for the log posterior and one for the number of leaves, at evenly spaced draws.
 
-    It has the ``name``, the numbers of the ``draws`` (d,), and the values (chains, d) as ``chains``.
+    It has the ``name``, the numbers of the ``draws`` (d,), and the values (up to 8 chains, d) as ``chains``.
     """
     at = evenly_spaced_integers(draws.n_draws, MAX_TRACE_POINTS)
     both = {"log posterior": draws.log_prior + draws.log_score, "number of leaves": draws.n_leaves}
