@@ -227,10 +227,10 @@ def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str,
 def unique_labels(labels: list[str]) -> list[str]:
     """Return the labels made unique: the second "a" becomes "a (2)", or "a (3)" if another label is "a (2)"."""
     unique: dict[str, None] = {}
-    taken = set(labels)
+    all_labels = set(labels)
     for label in labels:
         number, name = 1, label
-        while name in unique or (number > 1 and name in taken):
+        while name in unique or (number > 1 and name in all_labels):
             number += 1
             name = f"{label} ({number})"
         unique[name] = None
