@@ -273,11 +273,11 @@ def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int,
 
 @jit
 def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, max_cells: int, mode: int) -> int:
-    """Add the splits of ``cells_to_expand`` (m,), one cell after another, until the graph has ``max_cells`` cells.
+    """Add the splits of ``cells_to_expand`` (m,), cell by cell, until the graph has ``max_cells`` cells or more.
 
-    In mode FIND only splits between cells of the graph are added, in mode ADD all splits, with their children.
-    ``counters[NEXT_CELL]`` is the number of ``cells_to_expand`` that are finished. Return FINISHED (also at
-    ``max_cells``), or MORE_CELLS or MORE_EDGES for the array that is full.
+    In mode FIND only splits between cells of the graph are added, in mode ADD all splits, with their children. A cell
+    gets all or, if an array may lack room, none. An empty graph gets the root first. ``counters[NEXT_CELL]`` counts the
+    finished cells. Return FINISHED (also at ``max_cells``), or MORE_CELLS or MORE_EDGES for the array to enlarge.
     """
     counters, cells, n_rows_to_split = arrays.scratch.counters, arrays.cells, rows_that_ensure_split(model, arrays)
     if counters[N_CELLS] == 0:

@@ -186,7 +186,9 @@ def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
 
     A slot is a cell at a depth. ``columns`` holds the fields of `CellGraph` by name, without those of slots (the last
     four). It may also contain ``deepest`` (n_cells,), the largest depth of each cell, and ``is_splittable`` (n_cells,),
-    True for cells that the prior can split, if the graph does not hold all their splits. Both are removed from it.
+    True for cells that the prior can split, if the graph does not hold all their splits. Both are removed from it. A
+    cell has only the slot of its smallest depth if `is_layered` is False, or without ``deepest``. The factor of a leaf
+    includes its log score. Raise NotFinite if a score is not finite.
     """
     refuse_not_finite(model, columns)
     prior, rows, depth = model.prior_tables, columns["rows"], columns["depth"]

@@ -224,8 +224,9 @@ class Boxes:
         """Draw an interval of the first coordinate such that all other sides are touched.
 
         Sides are ends of the intervals of other coordinates, and one is touched if a point (a row) of the box is on it.
-        Return those of ``points`` in it and the number of such intervals, and add its two sides to ``excluded``. The
-        lists hold a mask (P,) for each side: True for the points on it (``touches``), and for those beyond it.
+        ``points`` are the indices of those of all P points that are in the box so far. Return those in the interval and
+        the number of such intervals (none and 0 if there is none), and add its two sides to ``excluded``. The lists
+        hold a mask (P,) for each side: True for the points on it (``touches``), and for those beyond it.
         """
         ranks = self.ranks[0]
         values, place = np.unique(ranks[points], return_inverse=True)

@@ -43,7 +43,8 @@ def build_with_leaf_counts(model: TreeModel, max_cells: int, *, progress: bool) 
 def with_leaf_counts(graph: CellGraph, by_leaves: np.ndarray, limit: Limit) -> CellGraph:
     """Return the graph whose cells are pairs of a slot (a cell at a depth) of ``graph`` and a number of leaves.
 
-    ``by_leaves`` (most leaves + 1,) are the log prior factors of a tree by its number of leaves.
+    ``by_leaves`` (most leaves + 1,) are the log prior factors of a tree by its number of leaves. The root is one cell,
+    0, for all numbers. Its leaf and its splits get these factors in addition to those of ``graph``.
 
     Raises
     ------

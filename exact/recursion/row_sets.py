@@ -84,7 +84,8 @@ def rows_of_cells(graph: CellGraph, paths: CellPaths, codes: np.ndarray, nominal
     """Yield the rows in each cell, some cells at a time. The rows are n training or new rows with ``codes`` (q, n).
 
     The splits on the path to a cell, in ``paths``, decide which rows it has. ``nominal`` (q,) is True for coordinates
-    of nominal features. Each cell that has training rows and any of the n rows occurs once.
+    of nominal features. Each cell that has training rows and any of the n rows occurs once. The arrays are overwritten
+    by the next step, so copy them to keep them.
     """
     n = codes.shape[1]
     if n == 0:

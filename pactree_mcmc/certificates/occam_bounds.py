@@ -363,7 +363,7 @@ def dyadic_tree_bound(
 def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
     """Return ``split_bits``, one number for all splits or (n_nodes,), as an array (n_nodes,) that is 0 at leaves.
 
-    Raise a ValueError if a length of an inner node is negative or infinite.
+    Raise a ValueError for another shape, or if the number of an inner node is negative, NaN or above 2^31 - 1.
     """
     check_type("tree", tree, Tree, "a Tree")
     bits = read_numbers("split_bits", split_bits)

@@ -33,7 +33,11 @@ def goes_left(code: int, cut: int, categories: int) -> int:
 
 
 def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
-    """Return `goes_left` for an array of codes (n,) as a boolean array (n,), without compiled code."""
+    """Return for codes (n,) a boolean array (n,), True if a code goes to the left child, without compiled code.
+
+    As in `goes_left`, ``categories`` has the bits of the categories that go left, and ``cut`` is then ignored. At an
+    ordered split it is -1, and codes up to ``cut`` go left.
+    """
     if categories >= 0:
         return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1
     return codes <= cut

@@ -83,8 +83,9 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
 def leaf_lines(tree: Tree, max_classes: int | None = None, min_digits: int = SHORT_DIGITS) -> list[list[str]]:
     """Return the prediction of each of m nodes as a list of lines of text, which is empty if the tree has none.
 
-    Only the ``max_classes`` most probable classes are listed, by default all. Means have at least ``min_digits``
-    digits.
+    There is a line for each class or output, or one line if the leaf model has its own words. Only the ``max_classes``
+    most probable classes are listed, by default all, and a line "..." stands for the others. Means have at least
+    ``min_digits`` digits.
     """
     if tree.words is not None:
         return [[text] if text else [] for text in tree.words]
@@ -103,7 +104,7 @@ def value_lines(
 ) -> list[list[str]]:
     """Return predictions ``value`` (m, d) as lines of text, for each of m nodes: class probabilities, or means.
 
-    If there are more than ``max_classes`` classes, only the most probable ones are listed. Means have at least
+    If there are more than ``max_classes`` classes, "..." follows the most probable ones. Means have at least
     ``min_digits`` digits, and enough that different means differ as text among the nodes for which ``is_compared`` (m,)
     is True. ``names`` are those of several outputs, by default y0, y1 and so on.
     """
@@ -119,7 +120,7 @@ def value_lines(
 
 
 def _class_lines(value: np.ndarray, classes: np.ndarray, max_classes: int | None) -> list[str]:
-    """Return class probabilities ``value`` (K,) as lines of text, only the ``max_classes`` largest if not None."""
+    """Return class probabilities ``value`` (K,) as lines of text: the ``max_classes`` largest, then "...", or all."""
     classes_shown = np.arange(len(value))
     if max_classes is not None and len(value) > max_classes:
         classes_shown = np.argsort(-value, kind="stable")[:max_classes]

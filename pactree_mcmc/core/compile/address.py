@@ -91,7 +91,7 @@ def _without_exceptions(function: Callable[..., float], with_params: bool) -> Ca
 
 
 def _entry_pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
-    """Return a pointer to the entry at the indices ``place`` of an array, in code that is being generated.
+    """Generate code for a pointer to the entry of an array at ``place``, a list of LLVM values. Return the pointer.
 
     ``kind`` and ``value`` are the numba type and the LLVM value of the array. ``context`` and ``builder`` are numba's.
     """
@@ -102,16 +102,17 @@ def _entry_pointer(context: Any, builder: Any, kind: Any, value: Any, place: lis
 
 
 def _call_address(builder: Any, address: Any, args: list) -> Any:
-    """Return the result of a call of the function at ``address``, in code being generated. These are LLVM values."""
+    """Generate code that calls the function at ``address`` with ``args``, LLVM values. Return that of the result."""
     signature = ir.FunctionType(ir.DoubleType(), [arg.type for arg in args])
     return builder.call(builder.inttoptr(address, signature.as_pointer()), args)
 
 
 @intrinsic
 def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
-    """Return the result of the function at ``address`` for n and a pointer to ``numbers[row, first:]``, if compiled.
+    """Return signature and code of `call_at`, which calls the function at ``address``, for numba.
 
-    numba calls this with the types of the arguments, for the signature and the generator of the code.
+    The function gets a pointer to ``numbers[row, first:]``, and n. numba calls this intrinsic while it compiles, with
+    its ``typing`` context and the types of the arguments. The code is a function that writes LLVM code.
     """
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -123,7 +124,7 @@ def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-
 
 @intrinsic
 def _call_compiled_with_params(typing, address, numbers, row, first, n, params, at):  # type: ignore[no-untyped-def]
-    """Return the result of a function as `_call_compiled`, with a pointer to ``params[at:]`` as third argument."""
+    """Return signature and code as `_call_compiled`. The function's third argument is a pointer to ``params[at:]``."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer = _entry_pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])

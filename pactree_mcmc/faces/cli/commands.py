@@ -399,10 +399,11 @@ def _run_and_report(
 
 
 def _run_description(post: pt.SampledPosterior) -> dict[str, Any]:
-    """Return the part of every JSON answer that describes the run.
+    """Return the part of every JSON answer that describes the run: one dictionary without inner ones.
 
-    It has the model, the numbers of chains, of draws per chain and of distinct trees, the log evidence with its
-    standard error (None if unknown), and the time in seconds.
+    Its entries are those of `describe_model` (``n_rows``, ``features``, ``nominal``, ``classes``, and ``model`` as
+    text), ``chains``, ``draws`` (per chain), ``n_trees`` (distinct ones), ``log_evidence`` and ``log_evidence_se``, its
+    standard error (both None if unknown), and ``seconds``.
     """
     return {
         **words.describe_model(post.model),

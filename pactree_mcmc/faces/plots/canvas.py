@@ -186,9 +186,10 @@ def class_label(label: Any) -> str:
 
 
 def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]:
-    """Return text such as "age <= 30, weight > 5" as at most ``most_lines`` lines of about ``line_letters`` letters.
+    """Return a list of at most ``most_lines`` lines with text such as "age <= 30, weight > 5", with ≤ in place of <=.
 
-    No line ends between a sign such as ≤ and its threshold, however long. "..." stands for text that does not fit.
+    Lines have at most ``line_letters`` letters, or as many as the longest sign with its threshold, if that is longer,
+    since no line ends between these. The last line ends in "..." if the text does not fit.
     """
     words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
     # letters of the longest threshold with its sign

@@ -182,7 +182,8 @@ def _draw_curves(
 ) -> None:
     """Draw the mean over rows with its interval from ``low`` to ``high``, each (m,), at the pieces of the axis.
 
-    Each column of ``curves`` (m, k) is drawn as a thin curve, the predictions for one row.
+    Each column of ``curves`` (m, k) is drawn as a thin curve, the predictions for one row. Pieces of an ordered feature
+    are steps. Categories are points with error bars, and their ticks are labelled. Limits and axis labels are not set.
     """
     blue = style.color_of(0)
     thin: dict[str, Any] = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}

@@ -444,8 +444,9 @@ def _split_content(post: SampledPosterior, feature: int, node: int) -> list[Any]
     """Return the split of a node for page.js: feature, threshold or categories, default side, text of the threshold.
 
     ``feature`` is the index of the feature among those of the page, ``node`` is numbered over all trees. The threshold
-    is None if the split divides missing from known values. The categories are the indices of those that go left. The
-    default side, of missing and unknown values, is 1 for left. Only a split at a number has a text.
+    is a number, "Infinity" or "-Infinity", or None if the split divides missing from known values. The categories are a
+    list of the indices of those that go left. The default side, of missing and unknown values, is 1 for left, else 0.
+    Lists of splits that are not at a threshold have no text, and end after three entries.
     """
     trees = post.distinct_trees
     mask, default = int(trees.categories[node]), int(trees.default_left[node])

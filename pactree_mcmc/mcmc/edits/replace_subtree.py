@@ -153,7 +153,8 @@ def replacement(
 def plan_node(state: ChainState, at: int, feature: int, cut: int, categories: int) -> None:
     """Write a planned node with this split, a leaf if ``feature`` is -1, into plan record ``at``, ``state.plan[at]``.
 
-    The plan describes a subtree that `build` will grow. The caller sets the children of the record.
+    ``cut`` is the largest code going left, ``categories`` the bits of those going left, -1 if ordered. The plan
+    describes a subtree that `build` will grow. The caller sets the children of the record.
     """
     record = state.plan[at]
     record.feature, record.cut, record.categories = feature, cut, categories

@@ -101,8 +101,7 @@ def _draw_split_of(
 def box_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
     """Return the first code of coordinate ``k`` in the box of a node, and one behind its last.
 
-    A feature with missing values has two coordinates, both of which bound its codes. For a nominal feature return the
-    bits of its categories, and 0.
+    A feature with missing values has two, which both bound its codes. A nominal one gives bits of its categories and 0.
     """
     other = model.split_prior.feature[k].other_coordinate
     low, high = state.box[node, k, 0], state.box[node, k, 1]
@@ -307,7 +306,7 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
 def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
     """Return the log weight of the split of a node on feature ``k`` at ``cut``, 0 if splits have equal weights.
 
-    The geometry must admit the split. ``log R = log P(feature) - log split_mass + log_cut_weight``.
+    ``cut``: largest code going left, valid in the geometry. ``log R = log P(feature) - log split_mass + log weight``.
     """
     rule = model.split_prior
     if not is_weighted(rule):
@@ -325,7 +324,7 @@ def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: in
 
 @jit
 def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Return the log split prior R of a node's split on ``k`` at ``cut``, valid in its geometry; -inf if R is 0."""
+    """Return the log split prior R of a node's split on ``k`` at ``cut``, as in `log_cut_weight`; -inf if R is 0."""
     total = fill_feature_weights(model, state, node)
     if not state.scratch.feature_weight[k] > 0.0:
         return -inf
@@ -414,7 +413,8 @@ def _draw_weighted_cut(
 def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, n_left: int) -> tuple[int, int]:
     """Return ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``n_left`` of ``n`` codes left.
 
-    They are in ``codes.distinct``. If all go left, so do the feature's other codes. If none does, ``cut`` is -1.
+    The caller has just listed the codes of the cell in ``codes.distinct`` by `collect_codes`. If all go left, or n is
+    0, ``cut`` is the feature's last code and ``upper`` its number of codes. If none does, ``cut`` is -1.
     """
     n_codes = model.split_prior.feature[k].n_codes
     if n_left == n:

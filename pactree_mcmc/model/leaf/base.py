@@ -212,7 +212,8 @@ class Leaf:
     def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
         """Return E(y), or the class probabilities, (n, d), given the ``parameters`` (n, ...) that `draw_given` takes.
 
-        Here this is the first of them.
+        Here this is the first of them, as (n, 1) if it is (n,). ``regressors`` is at most one array (n, c), the columns
+        of X that the leaf uses.
         """
         return parameters[0].reshape(len(parameters[0]), -1)
 
@@ -274,9 +275,10 @@ class Leaf:
     # scores
 
     def score_params(self, target: Target) -> np.ndarray:
-        """Return the parameters (m,) that the compiled score reads.
+        """Return the parameters (m,) that the compiled score reads: here the attributes named in `score_parameters`.
 
-        If there are none, it is called as ``(s, n)``, else as ``(s, n, params)``.
+        If there are none, the score is called as ``(s, n)``, else as ``(s, n, params)``. ``s`` are the n sums of a
+        cell, see `sums_of`.
         """
         return np.array([getattr(self, name) for name in self.score_parameters])
 

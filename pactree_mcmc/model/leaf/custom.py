@@ -322,7 +322,11 @@ class CustomLeaf(Leaf):
         check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
-        """Return the first ``MAX_CHECKED_ROWS`` rows of data, checked, as the `Target` that checks of a leaf take."""
+        """Return the first ``MAX_CHECKED_ROWS`` rows of data, checked, as the `Target` that checks of a leaf take.
+
+        ``y`` (n,) or (n, y_columns) has labels if the leaf is one of classes, which ignores ``X``. Otherwise ``X``
+        (n, c) has the columns ``x_columns`` alone, and is None if the leaf has none. All rows have weight 1.
+        """
         refuse_other_rows(X=X, y=y)
         if self.is_classifier:
             classes, values = np.unique(_first_rows("y", read_array("y", y)), return_inverse=True)

@@ -73,7 +73,11 @@ class NormalLeaf(Leaf):
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw mean and standard deviation of y, (m,) each, in the leaves of one tree from their posterior."""
+        """Draw mean and standard deviation of y, (m,) each, in the leaves of one tree from their posterior.
+
+        ``stats`` (m, 3): weight, sums of y and y^2 from the center of y. The means are those of y itself. The deviation
+        is the same in all leaves if the variance is known or shared.
+        """
         sigma2 = self.draw_variance(rng, stats, target)
         return rng.normal(self.value(stats, target)[:, 0], np.sqrt(sigma2 / (self.k0 + stats[:, 0]))), np.sqrt(sigma2)
 

@@ -348,7 +348,11 @@ class SplitPrior:
 
 
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:
-    """Check feature weights and return them as float64 (p,); ones if they are equal or unknown."""
+    """Check feature weights and return them as float64 (p,), not scaled.
+
+    Return ones for None (equal weights), and for "dirichlet" or a `DirichletWeights` (unknown weights). Raise a
+    ValueError for weights that are negative, not finite, all 0, outside 1e-100..1e100, or not of shape (p,).
+    """
     weight = check_weights(feature_weights)
     if len(weight) == 0:
         return np.ones(p)
@@ -358,7 +362,7 @@ def read_weights(feature_weights: Any, p: int) -> np.ndarray:
 
 
 def check_weights(feature_weights: Any) -> np.ndarray:
-    """Check feature weights and return them as float64 (p,); an empty array if they are equal or unknown."""
+    """Check feature weights and return them as float64 (p,); an empty array for None (equal) or unknown weights."""
     if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.empty(0)
     weight = read_numbers("feature_weights", feature_weights)

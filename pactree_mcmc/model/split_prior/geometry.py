@@ -25,7 +25,10 @@ def parts_rows(rule: SplitRule) -> bool:
 
 @jit
 def parts_box(rule: SplitRule) -> bool:
-    """Return True if cells of a split prior are boxes whose splits are all cuts inside, or subsets of categories."""
+    """Return True if cells of a split prior are boxes whose splits are all cuts inside, or subsets of categories.
+
+    So it is for `GridCuts`, whose cuts need no rows on either side. It is False for cuts between rows (`LocalCuts`).
+    """
     return rule.kind == GRID
 
 

@@ -172,7 +172,7 @@ def rows_left_out(posterior: DrawnTrees, power: float, max_rows: int) -> LeftOut
 
 
 def _stats_of_others_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield for each of the distinct trees numbered ``trees`` its number, and two arrays with a line a training row.
+    """Yield for each of ``trees``, numbers of distinct trees, its number, and two arrays with an entry a training row.
 
     The first array (n, s) has the statistics of all other rows in the leaf of the row, the second (n,) the leaf, a
     number of a node counted from the start of the tree.
@@ -185,10 +185,11 @@ def _stats_of_others_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> Iterat
 
 
 def leaves_of_merged_rows(posterior: DrawnTrees, numbers: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield for each of the distinct trees in ``numbers`` its number, and the leaf (U,) that each merged row reaches.
+    """Yield for each tree in ``numbers`` its number, and the leaf (U,) that each merged row reaches.
 
-    A merged row is a group of equal training rows; the model has U of them. Leaves are nodes numbered over all trees.
-    The array of leaves is reused, so copy it to keep it.
+    ``numbers`` are numbers of the posterior's distinct trees, in any order, also repeated. A merged row is a group of
+    equal training rows; the model has U of them. Leaves are nodes numbered over all trees. The array of leaves is
+    reused, so copy it to keep it.
     """
     trees, codes = posterior.coded_trees, posterior.model.units.codes
     merged_rows, leaf = np.arange(codes.shape[1]), np.empty(codes.shape[1], dtype=np.int64)

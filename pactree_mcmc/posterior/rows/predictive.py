@@ -67,7 +67,10 @@ class MixtureOverTrees:
         self._number = number.reshape(-1)
 
     def mean_and_variance(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (n,) and variance (n,) of a new y at rows of X; infinite if a leaf has an infinite variance."""
+        """Return mean (n,) and variance (n,) of a new y at rows X (n, p), in the form of `Columns.numbers`.
+
+        The variance is infinite if a leaf that the row reaches with positive probability has an infinite one.
+        """
         center = self._post.model.target.center
         if self._uses_regressors:
             return self._mean_and_variance_by_row(X, center)

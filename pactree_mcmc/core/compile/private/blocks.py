@@ -60,8 +60,9 @@ class _BlockModel(models.PrimitiveModel):
 
 @lower_cast(BlockType, types.Array)
 def _to_array(context: Any, builder: Any, block: Any, array: Any, value: Any) -> Any:
-    """Generate code that loads the description of the array, if an array is needed in place of its block. ``block`` and
-    ``array`` are their types, ``value`` is the LLVM value of the block.
+    """Generate code that converts a block to its array, by loading the array's description. Return its LLVM value.
+
+    ``block`` and ``array`` are their types, ``value`` is the LLVM value of the block.
     """
     return load_fixed(builder, value)
 
@@ -155,12 +156,12 @@ def load_fixed(builder: Any, pointer: Any) -> Any:
 
 
 def _axis_length(builder: Any, block: Any, axis: int) -> Any:
-    """Return the length of an axis of a block as an LLVM value, in code that is being generated."""
+    """Generate code that reads the length of an axis of a block. Return its LLVM value."""
     return load_fixed(builder, cgutils.gep_inbounds(builder, block, 0, SHAPE_POSITION, axis))
 
 
 def _entry_address(context: Any, builder: Any, kinds: Any, block: Any, indices: Any) -> Any:
-    """Return the address of the entry of a block at ``indices`` of types ``kinds``, in code that is being generated.
+    """Generate code for the address of the entry of a block at ``indices`` of types ``kinds``, and return the address.
     Block, indices and address are LLVM values. Negative indices count from the end.
     """
     offset = ir.Constant(ir.IntType(64), 0)
@@ -185,8 +186,10 @@ def _may_be_negative(kind: Any, index: Any) -> bool:
 @lower_builtin(operator.getitem, BlockType, types.Integer)
 @lower_builtin(operator.getitem, BlockType, types.BaseTuple)
 def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code that reads one entry of a block. ``sig`` has the numba types and ``args`` the LLVM values of block
-    and index, here and below. Return the LLVM value of the entry.
+    """Generate code for ``block[index]`` of one entry, and return the LLVM value of the entry.
+
+    numba calls this while it compiles. ``sig`` has the numba types and ``args`` the LLVM values of block and index,
+    here and below. A block is a pointer to the description of one array.
     """
     return arrayobj.load_item(context, builder, sig.args[0], _indexed_entry_address(context, builder, sig, args))
 
@@ -195,7 +198,11 @@ def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 @lower_builtin(operator.setitem, BlockType, types.BaseTuple, types.Any)
 @lower_builtin(operator.setitem, BlockType, types.SliceType, types.Any)
 def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code that writes one entry of a block, or several by its array. ``args`` are block, index and value."""
+    """Generate code for ``block[index] = value``. ``args`` are block, index and value. Return a dummy value.
+
+    Indices may be negative. numba's code for the block's array is used for slices, for indices of some axes only, and
+    if the block is not contiguous.
+    """
     block, index, value = sig.args
     if not block.is_entry(index) or value != block.dtype:
         array_signature = signature(types.none, block.as_array, index, value)
@@ -207,8 +214,8 @@ def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _indexed_entry_address(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Return the address of an entry from the arguments of getitem or setitem, a block and one or several indices.
-    ``sig`` has their numba types and ``args`` their LLVM values.
+    """Generate code for the address of an entry from the arguments of getitem or setitem, and return its LLVM value.
+    ``sig`` has the numba types and ``args`` the LLVM values of a block, and of an index or a tuple of indices.
     """
     if isinstance(sig.args[1], types.BaseTuple):
         at = cgutils.unpack_tuple(builder, args[1], count=len(sig.args[1]))
@@ -218,5 +225,5 @@ def _indexed_entry_address(context: Any, builder: Any, sig: Any, args: Any) -> A
 
 @lower_builtin(len, BlockType)
 def _lower_len(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Return the length of the first axis of a block, the only entry of ``args``, in code that is being generated."""
+    """Generate code for ``len(block)``, the block alone in ``args``. Return the length of its first axis."""
     return _axis_length(builder, args[0], 0)

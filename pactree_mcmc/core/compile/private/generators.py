@@ -52,8 +52,10 @@ def generator_words(rng: np.random.Generator) -> np.ndarray:
 
 @intrinsic
 def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
-    """Return the generator in numba's own form. References to it are not counted. numba calls this with its ``typing``
-    context and the type of the generator, for the signature and the generator of the code.
+    """Return signature and code of ``_as_numba(generator)``, which gives a struct's generator in numba's own form.
+
+    numba calls this intrinsic while it compiles, with its ``typing`` context and the type of the generator. The code is
+    a function that writes LLVM code. References to the generator are not counted.
     """
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
@@ -71,13 +73,19 @@ def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "random")
 def _random(rng):  # type: ignore[no-untyped-def]
-    """Draw a number in [0, 1), as numba's own form of the generator does."""
+    """Return the function that numba compiles for ``rng.random()`` of a struct's generator. It draws from [0, 1).
+
+    numba calls this overload, and those below, with the types of the arguments while it compiles.
+    """
     return lambda rng: _as_numba(rng).random()
 
 
 @intrinsic
 def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
-    """Return bits 64 to 127 of the product of two uint64, in compiled code. ``typing`` is numba's typing context."""
+    """Return signature and code of ``_upper_word(x, y)``, bits 64 to 127 of the product of two uint64.
+
+    This is an intrinsic, as `_as_numba`.
+    """
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         wide = ir.IntType(128)
@@ -89,8 +97,10 @@ def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "integers")
 def _draw_integer(rng, low, high):  # type: ignore[no-untyped-def]
-    """Draw an integer from ``low`` to ``high - 1`` as NumPy does (Lemire 2019, Fast random integer generation in an
-    interval, Algorithm 5). Return ``low`` if there is no other.
+    """Return the function to compile for ``rng.integers(low, high)``, see `_random`. It draws from low to high - 1.
+
+    It draws as NumPy does (Lemire 2019, Fast random integer generation in an interval, Algorithm 5), and returns
+    ``low`` if there is no other integer.
 
     Let n = high - low, and x have 32 or 64 random bits. The upper word of x n is uniform below n if x is drawn again
     whenever the lower word is below 2^32 mod n, or 2^64 mod n. numba's own function takes half a second to compile, and
@@ -117,11 +127,11 @@ def _draw_integer(rng, low, high):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "standard_exponential")
 def _standard_exponential(rng):  # type: ignore[no-untyped-def]
-    """Draw an exponential number of mean 1, as numba's own form of the generator does."""
+    """Return the function to compile for ``rng.standard_exponential()``, see `_random`. The mean of a draw is 1."""
     return lambda rng: _as_numba(rng).standard_exponential()
 
 
 @overload_method(GeneratorType, "gamma")
 def _gamma(rng, shape):  # type: ignore[no-untyped-def]
-    """Draw a gamma number of scale 1, as numba's own form of the generator does."""
+    """Return the function to compile for ``rng.gamma(shape)``, see `_random`. It draws a gamma number of scale 1."""
     return lambda rng, shape: _as_numba(rng).gamma(shape)

@@ -141,7 +141,8 @@ class _StructModel(models.OpaqueModel):
 def _unbox(kind: Any, obj: Any, c: Any) -> Any:
     """Generate code that takes the ``address`` of a `PackedRecord` when Python calls compiled code with it.
 
-    ``kind`` is its type, ``obj`` the LLVM value of the Python object, and ``c`` numba's context.
+    ``kind`` is its type, ``obj`` the LLVM value of the Python object, and ``c`` numba's context. Return a
+    `NativeValue`.
     """
     number = c.pyapi.object_getattr_string(obj, "address")
     value = c.pyapi.long_as_voidptr(number)
@@ -163,7 +164,7 @@ class _Fields(AttributeTemplate):
 @lower_getattr_generic(StructType)
 def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: str) -> Any:
     """Generate code that reads the field ``name``: a number, or a pointer to the words of an array or a struct.
-    ``kind`` is the type of the struct and ``value`` its LLVM value, a pointer.
+    ``kind`` is the type of the struct and ``value`` its LLVM value, a pointer. Return the LLVM value that is read.
     """
     at, field = kind.places[name]
     place = builder.gep(value, [ir.Constant(ir.IntType(64), at)], inbounds=True)

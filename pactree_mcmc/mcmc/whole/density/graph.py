@@ -75,7 +75,10 @@ def piece_of_node(state: ChainState, node: int) -> int:
 
 @jit
 def find_link(graph: Any, piece_index: int, feature: int, cut: int, categories: int) -> int:
-    """Return the index of a piece's link (a stored split), or -1. ``categories`` is from `canonical_categories`."""
+    """Return the index of a piece's link, the stored split with this feature and cut or categories, or -1.
+
+    ``cut`` is the largest code going left, ignored if ``categories``, from `canonical_categories`, is not -1.
+    """
     link_index = np.int64(graph.piece[piece_index].first)
     while link_index >= 0:
         link = graph.link[link_index]
@@ -188,7 +191,10 @@ def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
 
 @jit
 def _propose_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a node from the learned density, or feature NONE to stop. Return it with its log probability."""
+    """Draw a split of a splittable node from the learned density, or feature NONE to stop, with its log probability.
+
+    Only splits that the split prior admits are drawn. The node must have one.
+    """
     guide = state.stored.guide[evaluate_cell(model, state, node)]
     log_p, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_p)):
