@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import Seed, check_count, check_number, read_array, read_generator
+from pactree_mcmc.core.checks import Seed, check_count, check_number, read_generator, read_labels
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
 from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
@@ -93,7 +93,7 @@ class TreesWithin(NamedTuple):
         """
         x, classes = self._numbers(X), self.trees[0].classes
         assert classes is not None
-        y = read_array("y", y)
+        y = read_labels(y, X)
         if y.shape != (len(x),):
             raise ValueError(f"y has shape {y.shape}; X has {len(x)} rows: give one class a row, ({len(x)},).")
         label_of_row = np.full(len(y), -1)

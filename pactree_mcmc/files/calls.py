@@ -13,8 +13,8 @@ import numpy as np
 
 from .encoding import register_class
 
-PACKAGES = ("pactree-mcmc", "numpy", "numba", "scipy")
-"""Packages whose releases are recorded, beside Python."""
+PACKAGES = ("numpy", "numba", "scipy")
+"""Packages whose releases are recorded, beside the library and Python."""
 ALWAYS_RECORDED = ("draws", "chains", "rng", "kernel")
 """Arguments that are recorded even if they have their default."""
 NOT_RECORDED = ("model", "run", "executor", "progress", "checkpoint", "every", "moves", "leaf", "split_prior")
@@ -119,14 +119,20 @@ def python_source(value: Any) -> tuple[str, bool]:
 
 
 def versions() -> dict[str, str]:
-    """Return the release numbers of the packages in PACKAGES and of Python."""
-    return {name: _version(name) for name in PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
+    """Return the release numbers of the library, of the packages in PACKAGES and of Python."""
+    packages = {"pactree-mcmc": library_version()} | {name: _version(name) for name in PACKAGES}
+    return packages | {"python": ".".join(map(str, sys.version_info[:3]))}
+
+
+def library_version() -> str:
+    """Return the release number of the library, ``__version__``, which sources that are not installed have too."""
+    return sys.modules[__name__.partition(".")[0]].__version__
 
 
 @functools.cache
 def _version(name: str) -> str:
-    """Return the release number of a package, "unknown" if it is not installed."""
+    """Return the release number of a package, "unknown" if it has no metadata, as in a frozen application."""
     try:
         return metadata.version(name)
-    except metadata.PackageNotFoundError:  # sources that were not installed
+    except metadata.PackageNotFoundError:
         return "unknown"

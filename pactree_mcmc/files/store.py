@@ -13,7 +13,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from ..core.checks import is_integer, repr_of
 from ..core.extras import require_package
+from .calls import library_version
 from .encoding import CODEC, Encoded, NotStorable
 
 AnyPath = str | os.PathLike[str]
@@ -121,7 +121,7 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     attrs = {
         "format": FORMAT,
         "sha256": content_digest(content),
-        "written_by": f"pactree-mcmc {version('pactree-mcmc')}",
+        "written_by": f"pactree-mcmc {library_version()}",
     }
     own = xr.Dataset({name: (_dimensions(array.shape), array) for name, array in arrays.items()}, attrs=attrs)
     try:

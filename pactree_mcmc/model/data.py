@@ -134,11 +134,16 @@ def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.n
         raise ValueError(f"y {what}; give real numbers or labels.")
     if kind not in "fiubUS" and type(labels.dtype).__name__ != "StringDType":
         labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _uniform_objects(labels)
-    is_valid = np.isfinite(labels) | (np.isnan(labels) & may_lack) if labels.dtype.kind == "f" else np.True_
-    if not np.all(is_valid):
-        row = int(np.argmax(~is_valid.reshape(len(labels), -1).all(axis=1)))
-        raise ValueError(f"y is {labels[row]} in row {row}; give finite numbers, or drop the row.")
+    refuse_not_finite(labels, may_lack)
     return labels
+
+
+def refuse_not_finite(y: np.ndarray, may_lack: bool = False) -> None:
+    """Raise a ValueError if ``y``, (n,) or (n, d), has an infinite number or, unless ``may_lack``, a NaN."""
+    is_valid = np.isfinite(y) | (np.isnan(y) & may_lack) if y.dtype.kind == "f" else np.True_
+    if not np.all(is_valid):
+        row = int(np.argmax(~is_valid.reshape(len(y), -1).all(axis=1)))
+        raise ValueError(f"y is {y[row]} in row {row}; give finite numbers, or drop the row.")
 
 
 def _named_columns(y: Any, leaf: Leaf, model_names: tuple[str, ...]) -> np.ndarray | None:

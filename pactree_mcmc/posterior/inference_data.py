@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ..core.checks import Seed, check_choice, check_flag, read_generator
 from ..core.extras import require_package
-from ..files.calls import Call
+from ..files.calls import Call, library_version
 from ..model.words import output_names
 from ..tree.coded import route_into
 from .convergence import feature_indicators, feature_weights, verdict
@@ -120,7 +119,7 @@ def datasets(
         coords |= {"new_row": np.arange(len(rows)), **last_labels}
     attrs = {
         "inference_library": "pactree_mcmc",
-        "inference_library_version": metadata.version("pactree-mcmc"),
+        "inference_library_version": library_version(),
         "sampling_time": float(posterior.seconds),
         "model": repr(model),
         **_attrs_of_calls(posterior.calls),

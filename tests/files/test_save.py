@@ -3,6 +3,7 @@
 import os
 import resource
 import warnings
+from importlib import metadata
 
 import numpy as np
 import pandas as pd
@@ -254,3 +255,14 @@ def test_one_chain_of_one_draw_is_saved_without_a_warning(tmp_path):
     post = pt.sample(model, draws=1, tune=1, chains=1, rng=1, kernel="grow-prune", progress=False)
     post.save(tmp_path / "one.nc")
     assert np.array_equal(pt.load(tmp_path / "one.nc").tree_of_draw, post.tree_of_draw)
+
+
+def test_sources_that_are_not_installed_are_saved(tmp_path, monkeypatch):
+    def no_metadata(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", no_metadata)
+    post = pt.sample(pt.TreeModel([[0.0], [1.0]], [0.0, 1.0]), 10, tune=5, chains=2, rng=1, progress=False)
+    post.save(tmp_path / "post.nc")
+    assert pt.load(tmp_path / "post.nc").calls[0].versions["pactree-mcmc"] == pt.__version__
+    assert post.to_arviz().posterior.attrs["inference_library_version"] == pt.__version__

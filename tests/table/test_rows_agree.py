@@ -36,6 +36,10 @@ CALLS = {
     "kd tree": lambda s: pt.kd_tree(X, 2, y=s(Y)),
     "held out": lambda s: post().holdout_certificate(X, s(Y)),
     "Occam": lambda s: pt.certificates.naive_occam(STUMP, X, s(Y), split_bits=1.0),
+    "exposure of new rows": lambda s: pt.posterior_from_trees(
+        pt.TreeModel(X, COUNTS, leaf=pt.PoissonGamma()), [STUMP]
+    ).predict(X, exposure=s(COUNTS + 1.0)),
+    "near-optimal trees": lambda s: exact.trees_within(post().model, 1.0).importance(X, s(Y)),
     "prunings": lambda s: exact.Prunings(STUMP, X, s(Y)),
 }
 

@@ -248,13 +248,11 @@ def _rows_to_fit(args: argparse.Namespace, table: CsvTable, names: list[str]) ->
 
     Missing values in the columns ``names`` are an error if it is "error", and are kept, except in y, if it is "branch".
     """
-    if args.missing == "branch":
-        table.refuse_missing([args.target], "fill it in, or leave such lines out with --missing drop")
-        return table
-    if args.missing == "error":
-        table.refuse_missing(
-            names, "fill it in, leave such lines out with --missing drop, or keep them: --missing branch"
-        )
+    if args.missing != "drop":
+        drop = "leave such lines out with --missing drop"
+        table.refuse_missing([args.target], f"fill it in, or {drop}")
+        if args.missing == "error":
+            table.refuse_missing(names, f"fill it in, {drop}, or keep them: --missing branch")
         return table
     complete = table.without_missing(names)
     n_dropped = len(table.line) - len(complete.line)

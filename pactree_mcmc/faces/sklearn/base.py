@@ -445,6 +445,8 @@ class BayesianTree(BaseEstimator):
             read_data(self, X, skip_check_array=True)
             refuse_missing(y)
             table, y = Table(X), self._read_y(y)
+            if table.n_rows == 0:
+                raise ValueError("X has no rows; a tree needs at least 2 rows to choose from.")
             if len(y) != table.n_rows:
                 raise ValueError(f"X has {table.n_rows} rows and y has {len(y)}; give as many.")
             return table, y

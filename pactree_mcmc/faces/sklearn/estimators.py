@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
+from ...model.data import refuse_not_finite
 from ...posterior.rows.new_rows import labels_of_least_cost
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
@@ -236,7 +237,15 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         return search_starts(first, tree_priors, rows.variance) if self.leaf is None else [first]
 
     def _read_y(self, y: Any) -> np.ndarray:
-        return read_column(y, warn=True, dtype=np.float64)
+        column = read_column(y, warn=True)
+        try:
+            numbers = column.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"y is no column of numbers ({error}); give numbers, or take BayesianTreeClassifier."
+            ) from error
+        refuse_not_finite(numbers)
+        return numbers
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...

@@ -24,6 +24,7 @@ from ...model import (
     BranchingProcess,
     ChipmanPrior,
     DirichletMultinomial,
+    FrozenLaplace,
     LeafPenalty,
     LocalCuts,
     NormalInverseGamma,
@@ -122,8 +123,9 @@ def thin_split_prior(split_prior: Any, fraction: float) -> Any:
 def check_leaf_fits(leaf: Any, power: Any, *, for_classes: bool) -> None:
     """Raise a ValueError if a leaf does not fit the estimator.
 
-    A classifier needs a leaf of classes, a regressor one of numbers, and ``power="auto"`` one whose left-out rows have
-    a density. Nothing is checked if ``leaf`` is not a leaf model, such as None.
+    A classifier needs a leaf of classes, a regressor one of numbers, both with one column of y and without
+    ``estimation=``, and ``power="auto"`` one whose left-out rows have a density. Nothing is checked if ``leaf`` is not
+    a leaf model, such as None.
     """
     if not isinstance(leaf, Leaf):
         return
@@ -137,6 +139,9 @@ def check_leaf_fits(leaf: Any, power: Any, *, for_classes: bool) -> None:
         raise ValueError(
             f"leaf={repr_of(leaf)} predicts numbers; give DirichletMultinomial(...), or take BayesianTreeRegressor."
         )
+    if leaf.y_columns != 1 or isinstance(leaf, FrozenLaplace):
+        needs = f"{leaf.y_columns} columns of y" if leaf.y_columns != 1 else "estimation="
+        raise ValueError(f"{name} needs {needs}, which the estimators do not have; take pt.TreeModel and pt.sample.")
     if power == "auto" and (isinstance(leaf, NormalSharedVariance) or not leaf.has_likelihood):
         why = "is a loss, not a likelihood" if not leaf.has_likelihood else "has one variance for all leaves"
         raise ValueError(f"power='auto' needs the density of rows left out, and {name} {why}; give a number > 0.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import read_numbers, repr_of
+from ...core.checks import read_numbers, refuse_other_rows, repr_of
 from ...model.leaf.counts import predict_at_exposure
 from ...table.labels import nominal_labels
 from ...table.reader import Table
@@ -90,6 +90,7 @@ class AnswersAboutNewRows(AnyPosterior):
             refuse_costs(self.model.leaf, costs)
         values = self._values(self.model.columns.numbers(X))
         if exposure is not None:
+            refuse_other_rows(X=X, exposure=exposure)
             values = predict_at_exposure(self.model.leaf, values, exposure)
         if self.model.classes_ is None:
             return values[:, 0] if values.shape[1] == 1 else values

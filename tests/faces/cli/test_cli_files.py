@@ -30,7 +30,7 @@ BAD_FILES = {
         "a,b,y\n1,2,1\n2,x,2\nq,3,3\n",
         "2 columns cannot be used:",
     ),
-    "missing target": ("a,y\n1,2\n2,\n", "line 3: no value in column 'y'"),
+    "missing target": ("a,y\n1,2\n2,\n", "line 3: no value in column 'y'; fill it in, or leave such lines out"),
     "infinite": ("a,y\n1,2\ninf,3\n", "line 3: column 'a' is infinite"),
     "text in the target": ("a,y\n1,2\n2,3\n4,b\n", "line 4: text 'b' in column 'y'"),
     "no name": ("a,,y\n1,2,3\n2,3,4\n", "line 1: column 2 has no name"),

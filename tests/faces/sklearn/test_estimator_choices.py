@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -117,6 +118,30 @@ def test_leaves_of_the_other_estimator_are_refused():
 
 
 @pytest.mark.usefixtures("nothing_runs")
+def test_leaves_that_the_estimators_cannot_have_are_refused():
+    X, advice = np.arange(8.0)[:, None], "which the estimators do not have; take pt.TreeModel and pt.sample"
+    for leaf in (pt.ExponentialGamma(), pt.BetaBinomial(), pt.MultivariateNormal(outputs=2)):
+        with pytest.raises(ValueError, match=f"{type(leaf).__name__} needs 2 columns of y, {advice}"):
+            pt.BayesianTreeRegressor(leaf=leaf).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=f"FrozenLaplace needs estimation=, {advice}"):
+        pt.BayesianTreeClassifier(leaf=pt.FrozenLaplace()).fit(X, X[:, 0] > 3)
+
+
+@pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
+@pytest.mark.parametrize(("n", "words"), [(0, "X has no rows; a tree needs at least 2"), (1, "X has one row; a tree")])
+def test_frames_of_too_few_rows_are_refused(kind, n, words):
+    with pytest.raises(ValueError, match=words):
+        kind().fit(pd.DataFrame({"a": [1.0, 2.0]})[:n], [0.0, 1.0][:n])
+
+
+def test_a_y_that_is_no_column_of_numbers_is_refused():
+    X = pd.DataFrame({"a": np.arange(4.0)})
+    with pytest.raises(ValueError, match=r"y is no column of numbers .*'no'.*or take BayesianTreeClassifier"):
+        pt.BayesianTreeRegressor().fit(X, ["no", "yes", "no", "yes"])
+    with pytest.raises(ValueError, match="y is inf in row 2; give finite numbers, or drop the row"):
+        pt.BayesianTreeRegressor().fit(X, [1.0, 2.0, np.inf, 3.0])
+
+
 def test_parameters_that_contradict_one_another():
     tree = pt.Tree([0, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])
     for kind in KINDS:
