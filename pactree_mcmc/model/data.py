@@ -134,11 +134,11 @@ def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.n
         raise ValueError(f"y {what}; give real numbers or labels.")
     if kind not in "fiubUS" and type(labels.dtype).__name__ != "StringDType":
         labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _uniform_objects(labels)
-    refuse_not_finite(labels, may_lack)
+    refuse_infinite_y(labels, may_lack)
     return labels
 
 
-def refuse_not_finite(y: np.ndarray, may_lack: bool = False) -> None:
+def refuse_infinite_y(y: np.ndarray, may_lack: bool = False) -> None:
     """Raise a ValueError if ``y``, (n,) or (n, d), has an infinite number or, unless ``may_lack``, a NaN."""
     is_valid = np.isfinite(y) | (np.isnan(y) & may_lack) if y.dtype.kind == "f" else np.True_
     if not np.all(is_valid):

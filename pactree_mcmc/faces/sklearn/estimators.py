@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
-from ...model.data import refuse_not_finite
+from ...model.data import refuse_infinite_y
 from ...posterior.rows.new_rows import labels_of_least_cost
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
@@ -242,9 +242,9 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
             numbers = column.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"y is no column of numbers ({error}); give numbers, or take BayesianTreeClassifier."
+                f"y is not numeric ({error}); give numbers, or take BayesianTreeClassifier."
             ) from error
-        refuse_not_finite(numbers)
+        refuse_infinite_y(numbers)
         return numbers
 
     @overload

@@ -136,7 +136,7 @@ def test_frames_of_too_few_rows_are_refused(kind, n, words):
 
 def test_a_y_that_is_no_column_of_numbers_is_refused():
     X = pd.DataFrame({"a": np.arange(4.0)})
-    with pytest.raises(ValueError, match=r"y is no column of numbers .*'no'.*or take BayesianTreeClassifier"):
+    with pytest.raises(ValueError, match=r"y is not numeric .*'no'.*or take BayesianTreeClassifier"):
         pt.BayesianTreeRegressor().fit(X, ["no", "yes", "no", "yes"])
     with pytest.raises(ValueError, match="y is inf in row 2; give finite numbers, or drop the row"):
         pt.BayesianTreeRegressor().fit(X, [1.0, 2.0, np.inf, 3.0])
