@@ -209,7 +209,10 @@ class _LeafCheck:
         return isinstance(self.leaf, CustomLeaf) and self.leaf.has_function(name)
 
     def _check_value(self, stats: np.ndarray) -> None:
-        """Raise a LeafError if predictions (cells, ...) have a wrong shape, or class probabilities do not sum to 1."""
+        """Raise a LeafError if predictions of cells with ``stats`` (m, n_stats) have a wrong shape or are not finite.
+
+        Those of classes must be probabilities that sum to 1. Raise NotImplementedError if the leaf has no predictions.
+        """
         if not self.leaf.predicts:
             raise NotImplementedError
         value = np.asarray(self.leaf.value(stats, self.target))
@@ -221,7 +224,11 @@ class _LeafCheck:
                 raise LeafError(f"value, {value[0].tolist()}, is not a distribution over {classes} classes.")
 
     def _check_log_density(self, stats: np.ndarray) -> None:
-        """Raise a LeafError if the predictive density of a row is not the difference that it makes to the score."""
+        """Raise a LeafError if the predictive density of a row is not the difference that it makes to the score.
+
+        A random row is compared in each of the cells with ``stats`` (m, n_stats). Only the shape is checked if the
+        leaf model can use rows E (``estimation=``), or its score is not a sum over leaves.
+        """
         if not self.leaf.has_likelihood:
             raise NotImplementedError
         rows = self.rng.integers(0, len(self.rows), len(stats))

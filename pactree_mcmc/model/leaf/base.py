@@ -189,23 +189,26 @@ class Leaf:
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw the parameters of the leaves of one tree given their rows, ``stats`` (m, n_stats): arrays (m, ...).
+        """Draw the parameters of the m leaves of one tree given their rows, from their posterior: arrays (m, ...).
 
-        They are drawn from their posterior, such as a mean and a standard deviation for each leaf.
+        These are, for example, a mean and a standard deviation for each leaf. ``stats`` (m, n_stats) are the sums over
+        the rows of each leaf, its weight first, or the weight of each class.
         """
         raise ValueError(f"{type(self).__name__} is not a model of y; there is nothing to draw.")
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         """Draw y (n,), each given the ``parameters`` of its leaf, arrays (n, ...) as `draw_parameters` returns them.
 
-        ``rows`` (n,) are the indices of training rows, None for new rows, which have the ``regressors`` (n, c).
+        ``rows`` (n,) are the indices of training rows, None for new rows. ``regressors`` is one array (n, c), the
+        columns of X of new rows that the leaf uses, if it uses any.
         """
         raise NotImplementedError
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
-        """Return the posterior of each column of E(y), or of each class probability, in nodes with ``stats``.
+        """Return the posterior, of k distributions, of each column of E(y) or each class probability in k nodes.
 
-        Given the tree, this has a closed form. ``tree`` (m,) is the index of a node's tree, as in `predictive`.
+        Given the tree, this has a closed form. ``stats`` (k, n_stats) are the statistics of the nodes, ``tree`` (k,) is
+        the index of the tree of which a node is a leaf, -1 for an inner node.
         """
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
@@ -236,7 +239,10 @@ class Leaf:
         return target.values
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the weight (n,) of each row, None if all are 1, and its `statistics` times the weight (k, n)."""
+        """Return the weight (n,) of each row, None if all are 1, and its `statistics` times the weight (k, n).
+
+        The first result is the weight times the exposure if `weighs_rows` is False.
+        """
         sums = np.array(self.statistics(target.values, target), dtype=np.float64, order="C")
         if target.weight is not None:
             sums *= target.weight
@@ -262,7 +268,7 @@ class Leaf:
         return weight[:, None] * np.column_stack([np.ones(len(y)), *self.statistics(y, target)])
 
     def weight(self, stats: np.ndarray) -> np.ndarray:
-        """Return the total weight (m,) of the rows of cells with ``stats`` (m, n_stats)."""
+        """Return the weight (m,) of all rows of cells with ``stats`` (m, n_stats), times exposure unless `weighs_rows`."""
         return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
@@ -329,9 +335,10 @@ class Leaf:
     # densities of rows
 
     def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        """Return the log predictive density (m,) of ``y`` (m,), observed ``weight`` times, in cells with ``stats``.
+        """Return the log predictive density (m,) of ``y`` (m,) or (m, d), one in each cell with ``stats`` (m, n_stats).
 
-        This is the difference that a row of this weight makes to the score of the cell.
+        Each y is observed ``weight`` times, a number or (m,). The density is the difference that a row of this weight
+        makes to the score of the cell.
         """
         return self.scores(stats + self.stats_of_y(y, target, weight), target) - self.scores(stats, target)
 
@@ -377,7 +384,8 @@ class Leaf:
     ) -> np.ndarray:
         """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, d).
 
-        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each E(y), see `draw`.
+        ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each E(y). ``regressors`` is one
+        array (n, c), the columns of X that the leaf uses, if it uses any.
         """
         parameters = self.draw_parameters(rng, stats, target)
         return self.expectation_given([part[leaf] for part in parameters], *regressors)

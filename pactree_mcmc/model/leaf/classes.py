@@ -443,7 +443,7 @@ class OrderedClasses(ClassLeaf):
         return np.array([place[label] for label in self.order], dtype=np.int64)
 
     def _steps(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return the parameters, (m, K - 1) each, of the beta posterior of the v_j, to stop at class j, in m cells."""
+        """Return a and b, (m, K - 1) each, of the beta posterior of the v_j in cells with ``stats`` (m, K) by label."""
         counts = stats[:, self.class_order(target)]
         n = counts.shape[1]
         a = self.strength / (n - np.arange(n - 1))
@@ -472,10 +472,10 @@ class OrderedClasses(ClassLeaf):
         return self._class_probabilities(a / (a + b), target)
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
-        """Return the beta distribution with the mean and the variance of each class probability, in place of its own.
+        """Return, for each class, beta distributions (m,) with the mean and the variance of its probability in m nodes.
 
-        A class probability is a product of independent beta variables. In leaves with two rows or more the ends of its
-        90 % interval differ by less than 0.005.
+        They replace its own distribution, that of a product of independent beta variables. In leaves with two rows or
+        more the ends of its 90 % interval differ by less than 0.005.
         """
         a, b = self._steps(stats, target)
         n, mean = a + b, self.value(stats, target)

@@ -25,7 +25,7 @@ from .normal import known_normal_score, normal_score
 
 @jit
 def leaf_score(rule: LeafRule, stats: np.ndarray, row: int) -> float:
-    """Return the score of a cell, ``stats[row]``, by a leaf model: log marginal likelihood in nats, or minus a loss."""
+    """Return the score in nats (log marginal likelihood, or minus a loss) of the cell with statistics ``stats[row]``."""
     return _score_by_kind(rule.kind, rule.params, rule.lookup, stats, row)
 
 
@@ -57,7 +57,7 @@ def add_scores_into(out: np.ndarray, rule: LeafRule, stats: np.ndarray, n: int) 
 
 @jit
 def _score_by_kind(kind: int, params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return `leaf_score` of the cell ``stats[row]``, from the fields of a `LeafRule`; NaN for an unknown ``kind``."""
+    """Return `leaf_score` of the cell ``stats[row]``, given fields of a `LeafRule`; NaN for an unknown ``kind``."""
     if kind == DIRICHLET:
         if lookup.shape[1] > 1:
             score = counts_score(lookup, stats, row)

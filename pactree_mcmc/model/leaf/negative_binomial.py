@@ -129,7 +129,10 @@ class NegativeBinomialBeta(ExposedLeaf):
         return (self.dispersion * parameters[0])[:, None]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw the odds (1 - p) / p, (m,), in the leaves of one tree from their posterior."""
+        """Draw the odds (1 - p) / p, one array (m,), in the leaves of one tree from their posterior.
+
+        ``stats`` (m, 4): weight, sums of the exposure and of y, and a term of the score that is not used.
+        """
         _, a, b = self.predictive(stats, np.empty(0), target)
         # gammas whose ratio has the distribution of (1 - p) / p: a probability p may round to 0 or 1
         return (rng.gamma(b) / rng.gamma(a),)

@@ -50,7 +50,7 @@ class NormalLeaf(Leaf):
         return n, mean, np.where(scatter > ROUNDING_FRACTION * stats[..., 2], scatter, 0.0)
 
     def misfit(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return the misfit (m,) of m cells with ``stats`` (m, 3): squares about the mean and about its prior mean.
+        """Return the misfit (m,) of cells with ``stats`` (m, 3): n, and the sums of y and y^2 from the center of y.
 
         This is the sum of squares about the mean of y plus ``k0 n (mean - m0)^2 / (k0 + n)``.
         """
@@ -69,7 +69,10 @@ class NormalLeaf(Leaf):
         return [np.divide(1.0, n, out=np.zeros_like(n), where=n > 0), n * (self.k0 / (self.k0 + n))]
 
     def draw_variance(self, rng: Generator, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Draw the variance (m,) of y in each leaf from its posterior, given ``stats`` (m, 3) of a tree's leaves."""
+        """Draw the variance (m,) of y in each leaf from its posterior, given ``stats`` (m, 3) of all leaves of a tree.
+
+        A variance that is known or shared is the same in all leaves.
+        """
         raise NotImplementedError
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
@@ -281,7 +284,10 @@ class NormalKnownVariance(NormalLeaf):
         )
 
     def mean_from_center(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        """Return the posterior means of mu (m,) less the center of y, so that differences from y lose no digits."""
+        """Return the posterior means of mu (m,) less the center of y, so that differences from y lose no digits.
+
+        ``stats`` (m, 3) are the weight and the sums of y and y^2 from the center, in each cell.
+        """
         return (self.k0 * (self.m0 - target.center) + stats[:, 1]) / (self.k0 + stats[:, 0])
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
@@ -367,8 +373,8 @@ class NormalSharedVariance(_UnknownVariance):
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
         """Return an and bn, (m,) each, of the posterior ``InverseGamma(an, bn)`` of the variance in each node's tree.
 
-        All leaves of the tree share it. ``tree`` (m,) is the index of the tree of which a node is a leaf, -1 for an
-        inner node, which gets any numbers.
+        All leaves of the tree share it. ``stats`` (m, 3) are the statistics of the nodes, as in `NormalLeaf`. ``tree``
+        (m,) is the index of the tree of which a node is a leaf, -1 for an inner node, which gets any numbers.
         """
         leaf, out = tree >= 0, np.zeros((2, len(tree)))
         for i, amounts in enumerate((stats[:, 0], self.misfit(stats, target))):

@@ -186,7 +186,11 @@ class NormalLinear(Leaf):
         return self.m0 + (parameters[0] * self._basis(*regressors)).sum(axis=1, keepdims=True)
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw coefficients (m, q) and standard deviation of the noise (m,) in m leaves from their posterior."""
+        """Draw coefficients (m, q) and standard deviation of the noise (m,) in m leaves from their posterior.
+
+        The q coefficients are those of a constant and of the standardised columns. ``stats`` (m, n_stats) are the
+        weight, then the sums that `_posterior` reads.
+        """
         posterior = self._posterior(stats[:, 1:])
         sigma = np.sqrt(posterior.bn / rng.gamma(posterior.an))
         upper = np.linalg.cholesky(posterior.precision).transpose(0, 2, 1)

@@ -133,7 +133,8 @@ class IndependentNormals(Leaf):
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return mean, kn, an and bn (m, d) of the posterior of each output in cells with ``sums`` (m, 3 d).
 
-        It is ``sigma2 ~ InverseGamma(an, bn)``, and ``mu ~ Normal(mean, sigma2 / kn)`` given sigma2.
+        It is ``sigma2 ~ InverseGamma(an, bn)``, and ``mu ~ Normal(mean, sigma2 / kn)`` given sigma2. The sums of an
+        output are weight, y - m0 and its square.
         """
         n, total, square = np.moveaxis(sums.reshape(len(sums), self.outputs, 3), 2, 0)
         kn = self.k0 + n
@@ -161,7 +162,11 @@ class IndependentNormals(Leaf):
         return [StudentT(2.0 * an[:, j], mean[:, j], spread[:, j]) for j in range(self.outputs)]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw mean and standard deviation, (m, d) each, of the outputs in m leaves from their posterior."""
+        """Draw mean and standard deviation, (m, d) each, of the outputs in m leaves from their posterior.
+
+        ``stats`` (m, 1 + 3 d): weight, then for each output the weight of the rows that have it, and the sums of y - m0
+        and of (y - m0)^2.
+        """
         mean, kn, an, bn = self._posterior(stats[:, 1:])
         variance = bn / rng.gamma(an)
         return rng.normal(mean, np.sqrt(variance / kn)), np.sqrt(variance)
@@ -285,7 +290,7 @@ class MultivariateNormal(Leaf):
     def _posterior(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return k0 + n (m,), the posterior mean less m0 (m, d), and the inverse Wishart scale Sn (m, d, d) of cells.
 
-        ``sums`` (m, k) are those of `statistics`.
+        ``sums`` (m, k) are those of `statistics`: weight, y - m0 (d sums), lower triangle of its products.
         """
         d, (i, j) = self.outputs, np.tril_indices(self.outputs)
         kn, total = self.k0 + sums[:, 0], sums[:, 1 : d + 1]
@@ -322,7 +327,10 @@ class MultivariateNormal(Leaf):
         return self.m0 + parameters[0]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw the mean less m0 (m, d) and a root R (m, d, d), with Sigma = R R', from the posterior of m leaves."""
+        """Draw the mean less m0 (m, d) and a root R (m, d, d), with Sigma = R R', from the posterior of m leaves.
+
+        ``stats`` (m, n_stats) are the weight, then the sums of `statistics`.
+        """
         d, (kn, mean, scale) = self.outputs, self._posterior(stats[:, 1:])
         # Bartlett: Sigma = L A^-T A^-1 L' is inverse Wishart if L L' = Sn and A is lower triangular, with roots of
         # chi-square variables on its diagonal and normal variables below it

@@ -91,7 +91,10 @@ class GammaGamma(Leaf):
         return float((self.k - 1.0) * logs - n * gammaln(self.k) + ratio - rest)
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return shape and rate, (m,) each, of the gamma posterior of lambda in m cells with ``stats`` (m, n_stats)."""
+        """Return shape and rate, (m,) each, of the gamma posterior of lambda in cells with ``stats`` (m, 4).
+
+        These are the weight, then sums of 1, y and log y, each times the weight of the row.
+        """
         return self.shape + self.k * stats[:, 1], self.rate + stats[:, 2]
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
@@ -170,7 +173,10 @@ class SurvivalLeaf(ExposedLeaf):
         return self.with_defaults(shape=shape, rate=rate)
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return shape and rate, (m,) each, of the gamma posterior of lambda in m cells with ``stats`` (m, n_stats)."""
+        """Return shape and rate, (m,) each, of the gamma posterior of lambda in cells with ``stats`` (m, n_stats).
+
+        These begin with the weight, the number of events, and the sum of t^k times the exposure.
+        """
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
 
     def _times_exposure(self, amount: np.ndarray, target: Target) -> np.ndarray:
