@@ -212,7 +212,7 @@ def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
 
 
 def has_one_depth(model: TreeModel) -> bool:
-    """Return True if each cell occurs at one depth only."""
+    """Return True if by the split prior each cell occurs at one depth only, whatever the rows."""
     return call_uncompiled(has_one_split_per_feature, model.split_prior) or model.lowered.split_prior.by_depth
 
 

@@ -85,9 +85,9 @@ def estimate_size(model: TreeModel, codes: np.ndarray, limit: Limit, layered: bo
     """Return the estimated size of the graph of a model with local cuts over points with ``codes`` (q, P).
 
     Points are distinct training rows; local cuts lie between the values of a cell. Return None if the graph is small,
-    or the estimate is too inexact. ``layered`` is True if a cell is counted at each of its depths. Coordinates are
-    added a few at a time, since more coordinates never make fewer cells. The function stops with an error as soon as
-    there are certainly too many cells.
+    the estimate is too inexact, or cells differ by depth or by interaction groups. ``layered`` is True if a cell is
+    counted at each of its depths. Coordinates are added a few at a time, since more coordinates never make fewer cells.
+    The function stops with an error as soon as there are certainly too many cells.
 
     Raises
     ------

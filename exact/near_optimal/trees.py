@@ -65,7 +65,7 @@ class Cell:
 
 
 def has_bounds(model: TreeModel) -> bool:
-    """Return True if the search can be used: cells are sets of rows, and counts of classes bound the scores."""
+    """Return True if class counts bound scores: local cuts, not trivial or weighted, no interactions, few categories."""
     rule = model.lowered.split_prior
     is_listed = ~rule.feature.nominal | (rule.feature.n_codes <= MAX_LISTED_CATEGORIES) | (rule.feature.weight <= 0.0)
     return bool(
@@ -79,9 +79,9 @@ def has_bounds(model: TreeModel) -> bool:
 
 
 def new_problem(model: TreeModel, penalty: float | None) -> tuple[Problem, Cell] | None:
-    """Return the problem of the search and its root cell; None without upper bounds of scores, or if memory is short.
+    """Return the problem of the search and its root cell; None if not `has_bounds`, or if memory is short.
 
-    With a ``penalty`` the objective is the number of errors plus the penalty per leaf, in place of the log posterior.
+    Also None if weights are not whole, or large. With a ``penalty`` the objective is errors plus penalty per leaf.
     """
     if not has_bounds(model):
         return None
@@ -296,7 +296,7 @@ class Search:
         return self._as_graph(cells), has_all, is_whole
 
     def _near_splits(self, cell: Cell, limit: int) -> tuple[np.ndarray, bool]:
-        """Return the rows in ``path`` of the splits of a cell that trees near the best one have.
+        """Return the rows in ``path``, until the next search, of those splits of a cell that trees near the best have.
 
         The boolean is True if these are all splits of positive probability. At depth ``limit`` there are no splits.
         """

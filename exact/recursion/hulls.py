@@ -127,7 +127,10 @@ def _(semiring, slot, total):
 
 @choose_split.register(Hull)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Return the split of tree ``tree_number``, a vertex of the slot's hull, and the vertices of its subtrees."""
+    """Return, as `choose_split` of a `Hull`, the split (-1: leaf) of a vertex of the slot's hull, and both subtrees'.
+
+    ``tree_number`` and the two numbers returned count the vertices of a hull.
+    """
     leaves, weight, start = semiring.leaves, semiring.weight, semiring.start
     m = leaves[start[slot] + tree_number]
     best, left_number, right_number, top = -1, 0, 0, -np.inf
@@ -169,10 +172,10 @@ class Fragments(NamedTuple):
 
 @choose_split.register(Fragments)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Return the split (-1: leaf) of the best tree and fragment at a slot, and the tree numbers of its two subtrees.
+    """Return, as `choose_split` of `Fragments`, the split (-1: leaf) of the best tree and fragment, and two numbers.
 
-    A slot is a cell at a depth, a fragment a subtree with the same root. ``tree_number`` is IN_FRAGMENT, or a vertex of
-    the slot's hull if the fragment ended at an ancestor.
+    These are the tree numbers of the two subtrees. A slot is a cell at a depth, a fragment a subtree with the same
+    root. ``tree_number`` is IN_FRAGMENT, or a vertex of the slot's hull if the fragment ended at an ancestor.
     """
     if tree_number != IN_FRAGMENT:
         return choose_split(semiring.hull, rng, graph, cell, slot, child_depth, tree_number)

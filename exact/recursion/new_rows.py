@@ -171,8 +171,8 @@ def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray
     """Return True if a new row goes left at split ``e`` of ``cell``.
 
     If cuts are local, the value of the feature in ``row`` (q,) is compared with the midpoint between the neighbouring
-    training values; otherwise its code in ``code`` (q,) decides. A missing value (NaN) or an unknown category (< 0)
-    goes to the side with more training rows, left if equal.
+    training values; otherwise its code in ``code`` (q,) decides. A category of ``row`` goes left if the split has its
+    bit. A missing value (NaN) or an unknown category (< 0) goes to the side with more training rows, left if equal.
     """
     feature, split = graph.feature[e], graph.split[e]
     if row[feature] != row[feature] or (router.nominal[feature] and row[feature] < 0.0):

@@ -150,7 +150,7 @@ def _(semiring, slot, total):
 
 @choose_split.register(LogSum)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Draw a leaf (-1) or a split in proportion to the sum of the weights of its trees; the tree numbers are 0."""
+    """Draw, as `choose_split` of `LogSum`, a leaf (-1) or a split by its trees' weight; the tree numbers are 0."""
     value, split, total = semiring.value, graph.log_split[slot], semiring.value[slot]
     if split == -np.inf:
         return -1, 0, 0
@@ -270,7 +270,10 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 @choose_split.register(BestBySize)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Return the split of the tree ``tree_number = count * n_sizes + leaves - 1``, and the numbers of its subtrees."""
+    """Return, as `choose_split` of `BestBySize`, the split (-1: leaf) of a tree, and the numbers of its two subtrees.
+
+    A tree number is ``count * n_sizes + leaves - 1``.
+    """
     value, start, n_sizes = semiring.value, semiring.start, semiring.n_sizes
     m, t = tree_number % n_sizes[slot] + 1, tree_number // n_sizes[slot]
     best, left_number, right_number, top = -1, 0, 0, -np.inf
@@ -491,6 +494,6 @@ class Ranked(NamedTuple):
 
 @choose_split.register(Ranked)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Return the split of the slot's tree of rank ``tree_number``, 0 for the best, and the ranks of its subtrees."""
+    """Return, as `choose_split` of `Ranked`, the split of the tree of rank ``tree_number`` (0: best) and both ranks."""
     at = semiring.first[slot] + tree_number
     return semiring.split[at], semiring.left[at], semiring.right[at]

@@ -37,7 +37,7 @@ def repr_of(value: Any) -> str:
 
 
 def is_integer(value: Any) -> bool:
-    """Return True if a value is an integer and not a boolean."""
+    """Return True if a value is an integer of Python or NumPy, but not a boolean or a duration."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 

@@ -194,8 +194,9 @@ def _sample_with_warning(
 def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:
     """Return the row of the table of `compare_models` for one posterior, by column, without predictions.
 
-    The columns are log_evidence, elpd_loo and others, which are explained there, but not "probability". For
-    leave-one-out, ``draws`` trees of an exact posterior are drawn from ``source``; a sampled one has its draws.
+    The columns, explained there, are log_evidence, log_evidence_se, elpd_loo, elpd_loo_se, loo_ess, n_leaves and
+    engine. For leave-one-out, ``draws`` trees of an exact posterior are drawn from ``source``; a sampled one has its
+    draws.
     """
     is_sampled = isinstance(post, SampledPosterior)
     evidence, error = _sampled_evidence(post) if is_sampled else (_exact_evidence(post), 0.0)

@@ -85,8 +85,8 @@ def seed_of(rng: Any, sources: Sequence[Any]) -> Any:
     """Return a seed that gives the same ``sources`` of the chains as ``rng`` did.
 
     ``sources`` are the random sources of the chains. The seed is ``rng`` itself if it determines them. If no seed was
-    given, it is the entropy drawn from the system. For a Generator it is the list of seeds of the generators that it
-    spawned.
+    given, it is the entropy drawn from the system. For a sequence it is the list of ``sources``. For a Generator it is
+    the list of seeds of the generators that it spawned, or of their bit generators if these are not PCG64.
     """
     if rng is None:
         return sources[0].entropy

@@ -112,7 +112,10 @@ def _check_declared_array(
 
 
 def _has_class(value: Any, hint: Any) -> bool:
-    """Return True if a value has exactly the class that a declaration gives. Its parts are not checked."""
+    """Return True if a value has exactly the class that a declaration, ``hint``, gives, or is an array for an array.
+
+    Any value has the class Any. Parts of the value are not checked.
+    """
     kind = get_origin(hint) or hint
     if kind is Annotated or kind is np.ndarray:
         return isinstance(value, np.ndarray)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def parts_with_rows(model: TreeModel, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
     """Return the parts of the model that change if rows are added, by the names of the fields of `ModelParts`.
 
-    ``X`` (m, p), ``y`` and ``sample_weight`` are those of the new rows, as `TreeModel.with_rows` takes them.
+    These are leaf, n_rows, target, scales, units and unit_of_row. ``X`` (m, p), ``y`` and ``sample_weight`` are those
+    of the new rows, as `TreeModel.with_rows` takes them.
     """
     if model.target.estimation is not None:
         raise ValueError("the model has estimation=, and new rows belong neither to E nor to S; build it of all rows.")

@@ -185,7 +185,7 @@ def _order_of_names(names: list[str], leaf: Leaf, model_names: tuple[str, ...]) 
 
 
 def _uniform_objects(labels: np.ndarray) -> np.ndarray:
-    """Return labels of dtype object as an array of strings, booleans, integers or floats; refuse a mixture of these."""
+    """Return labels (n,) of dtype object as strings, booleans, integers or floats, not mixed; (n, d) as floats."""
     refuse_missing(labels)
     if labels.ndim > 1:
         return read_numbers("y", labels)

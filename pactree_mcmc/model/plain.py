@@ -203,7 +203,8 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
 def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
     """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature.
 
-    The fractions are stored with the model if ``rng`` is an integer. A tree that cannot be drawn raises a ValueError.
+    The fractions are stored with the model if ``rng`` is an integer. Later calls return the stored array: do not write
+    to it. A tree that cannot be drawn raises a ValueError.
     """
     stored = model.__dict__.setdefault("_inclusion_by_seed", {})
     key = (draws, int(rng)) if is_integer(rng) else None  # type: ignore[arg-type]

@@ -176,10 +176,10 @@ def _check_reweightable(post: Any, model: TreeModel) -> None:
 
 
 def _summarise_weights(log_weight: np.ndarray) -> Reweighting:
-    """Return effective sample size and log ratio of evidences, given log importance weights (chains, draws).
+    """Return effective sample size, log ratio of evidences and its error, given log importance weights (chains, draws).
 
-    The log ratio is the log of the mean weight. If all weights are 0 the size is 0 and the log ratio -inf. The
-    evidences of the result are None.
+    The log ratio is the log of the mean weight. If all weights are 0 the size is 0, the log ratio -inf and the error
+    NaN. The evidences of the result are None.
     """
     total = logsumexp(log_weight.ravel())
     if total == -math.inf:

@@ -102,7 +102,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self.node_stats
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        """Return the mean (n, d), over draws, of the predictions at rows X (n, p)."""
+        """Return the mean (n, d), over draws, of the predictions at rows of numbers X (n, p)."""
         if self.model.leaf.x_columns is not None:
             return mean_and_square_by_row(self, X)[0]
         return self._averages(X, self.node_values)
@@ -169,7 +169,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return self.weight_of_tree @ (self.split_counts_of_tree > 0)
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
-        """Return the fraction of draws by root split, such as (feature, threshold)."""
+        """Return the fraction of draws by root split: `root_key`, such as (feature, threshold), None for no split."""
         roots = self.distinct_trees.offset[:-1]
         out: dict[RootKey, float] = {}
         for t, i in enumerate(roots):

@@ -174,7 +174,8 @@ class Columns:
     def in_coordinates(self, numbers: np.ndarray) -> np.ndarray:
         """Return rows of ``numbers`` (n, p), one per feature, as rows (n, q) with one number per coordinate.
 
-        Missing values of ordered features become -inf or inf, as in `ordered_coordinate`.
+        Missing values of ordered features become -inf or inf, as in `ordered_coordinate`. If each feature has one
+        coordinate, ``numbers`` is returned itself.
         """
         if not self.twins:
             return numbers
@@ -280,7 +281,7 @@ def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tu
 
 
 def _is_collection(argument: str, value: Any) -> bool:
-    """Return True if the value of an ``argument`` is a sequence, a set, an array or an Index, but not text."""
+    """Return True if the value of an ``argument`` is a sequence, a set, an array or an Index, not text or a mapping."""
     refuse_long_range(argument, value)
     if isinstance(value, np.ndarray):
         return value.ndim > 0

@@ -92,7 +92,7 @@ def holds_categories(X: Any) -> bool:
 
 
 def is_frame(X: Any) -> bool:
-    """Return True if X is a pandas or polars frame."""
+    """Return True if X is a pandas or polars frame, but not a LazyFrame."""
     module = type(X).__module__.partition(".")[0]
     if type(X).__name__ == "LazyFrame":  # asking it for its columns may cost as much as reading them
         return False

@@ -264,7 +264,8 @@ class _BalanceCheck:
             )
 
     def _wrong_terms(self, pair: tuple[int, int], proposal: Any) -> str:
-        """Return a text on the log ratios of a proposal that differ from the model's, "" if both are right.
+        """Return a text on the log ratios of a proposal that differ from the model's, "" if both are right or the
+        proposal's edit has none.
 
         They are those of the prior, without its factor of the number of leaves, and of the score to the power beta.
         ``pair`` are the numbers of the tree before and after.

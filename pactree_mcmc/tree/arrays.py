@@ -212,7 +212,8 @@ def routes(
 ) -> Routes:
     """Return the form of a tree for sending many rows down, `Routes`, from its arrays (m,) in preorder.
 
-    ``feature`` is -1 in a leaf, where ``default_left`` may be anything.
+    ``feature`` is -1 in a leaf, where ``default_left`` may be anything. ``categories`` are the bits of those going
+    left, -1 at an ordered split.
     """
     is_leaf = feature < 0
     node = np.empty(len(feature), dtype=ROUTE_NODE).view(np.recarray)

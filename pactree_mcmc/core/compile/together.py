@@ -126,7 +126,10 @@ def _with_code_of(result: CompileResult, library: Any) -> CompileResult:
 
 
 def _as_file_data(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
-    """Return the compiled forms and their library as data for a file, from which `_from_file_data` makes them again."""
+    """Return the data for a file from which `_from_file_data` makes the compiled forms and their library again.
+
+    They are the library's code, a tuple for each function, and the environments (constants) that the code reads.
+    """
     parts = []
     for result in results:
         result.fndesc.typemap = result.fndesc.calltypes = None

@@ -40,7 +40,7 @@ def color_of(number: int) -> str:
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Return matplotlib's colour and line style for a chain, row or split with this number, different in grey too."""
+    """Return matplotlib's "color" and "linestyle" for a chain, row or split with this number, different in grey too."""
     return {"color": color_of(number), "linestyle": ("-", "--", "-.", ":")[number % 4]}
 
 

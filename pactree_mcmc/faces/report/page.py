@@ -124,7 +124,8 @@ def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the size of the icicle, and for each path of `report_content` its box with a label that fits, in pixels.
 
     The icicle shows decision paths as boxes, from the root to the right. The dictionary has ``width``, ``height`` and
-    ``boxes``; a box has a gauge of its probability if it is high enough.
+    ``boxes``. A box has ``x``, ``y``, ``width``, ``height`` and ``label``, and ``has_gauge``, True if it is high enough
+    for a gauge of its probability.
     """
     deepest = max(path["depth"] for path in paths)
     column = max((FULL_WIDTH - ROOT_WIDTH) / max(deepest, 1), 128.0)

@@ -262,9 +262,10 @@ def select_trees(
 def pack_trees(
     post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray, most: int
 ) -> dict[str, Any]:
-    """Return about ``most`` trees as a dictionary for page.js, with tables of their splits, leaves and features.
+    """Return about ``most`` ``trees`` as a dictionary for page.js, with tables ``features``, ``splits`` and ``leaves``.
 
-    ``nodes`` of a tree are in preorder: the number of a split, or ``-1 - i`` for leaf i. ``weight`` is its fraction of
+    It also has a typical row, ``start``, and a ``description``. ``nodes`` of a tree are in preorder: the number of a
+    split, or ``-1 - i`` for leaf i. ``number`` is that of the distinct tree, ``weight`` its fraction of
     the draws chosen, ``fraction`` that of all draws, and ``level`` the posterior probability of all trees with a larger
     log posterior, or None. ``paths`` are the decision paths of its nodes, without those below a node that is not on a
     path. ``mode_of_tree`` is the cluster of each distinct tree.
@@ -332,9 +333,9 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
     """Return a table of the distinct leaves among ``leaves`` (m,), and the line (m,) of each of these nodes.
 
     The table has an entry for each distinct leaf in lists by name: ``rows``, ``values`` (predictions; of K classes the
-    first K - 1 probabilities), ``words``, parameters of the predictive ``distributions`` and of the posterior of the
-    mean (``expectations``). A list is None if leaves have no such thing. Leaves are equal if all these are. Numbers are
-    rounded for the page.
+    first K - 1 probabilities), ``words``, parameters of the predictive ``distributions`` (of family ``kind``) and of
+    the posterior of the mean (``expectations``, ``expectation_kind``). A list is None if leaves have no such thing.
+    ``digits`` are those of the values on the page. Leaves are equal if all lists are.
     """
     model, m = post.model, len(leaves)
     values = post.node_values[leaves] if has_values_by_leaf(model) else np.empty((m, 0))

@@ -58,8 +58,9 @@ def fit_split(
     """Return the split that a raw form from elsewhere gives in a leaf's cell, and True if its sides changed places.
     Under nominal splits the smallest category goes left.
 
-    The raw form is the code ``cut`` or, if not -1, the bits of the ``categories`` that go left. A fixed tree gives its
-    own split instead. ``log_rule`` of the split is ``-inf`` if it is not admissible.
+    The raw form is the largest code going left, ``cut`` (MIDPOINT: the middle of the box), or, if not -1, the bits of
+    the ``categories`` that go left. A fixed tree gives its own split instead. ``log_rule`` of the split is ``-inf`` if
+    it is not admissible.
     """
     rule = model.split_prior
     if follows_design(rule):

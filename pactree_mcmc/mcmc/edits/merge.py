@@ -30,7 +30,7 @@ MAX_MERGED_LEAVES = 10
 @jit
 def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
     """Return two flags for the root split of a, an internal node, placed above a and b: True if it can send the whole
-    cell of b left, and True if it can send that cell right. Both are False if each cell has one cut only.
+    cell of b left, and True if it can send that cell right. Both are False for cuts in the middle of a box.
     """
     record = state.node[a]
     if record.categories >= 0:

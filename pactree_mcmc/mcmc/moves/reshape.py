@@ -187,7 +187,10 @@ def log_sum_over_cuts(model: Lowered, state: ChainState, i: int, j: int, d: int)
 
 @jit
 def log_cut_terms(model: Lowered, state: ChainState, i: int, j: int, d: int) -> np.ndarray:
-    """Return `log_cut_term` for the cuts behind pieces k = i to j - 1, d levels down, (j - i,), in a scratch array."""
+    """Return `log_cut_term` (j - i,) for the cuts behind pieces k = i to j - 1, d levels down.
+
+    The array is scratch, which the next call overwrites.
+    """
     out = state.scratch.reshape.term[: j - i]
     for k in range(i, j):
         out[k - i] = log_cut_term(model, state, i, j, k, d)

@@ -228,7 +228,10 @@ def build_same_leaves(rng: np.random.Generator, model: Lowered, state: ChainStat
 
 @jit
 def left_leaves(model: Lowered, state: ChainState, k: int, leaves: int, number: int) -> int:
-    """Return the bits of the old leaves on the left of split ``number``, from 0, of those that `n_splits_on` counts."""
+    """Return the bits of the old leaves on the left of split ``number``, from 0, of those that `n_splits_on` counts.
+
+    ``leaves`` are the bits of the old leaves that feature ``k`` separates.
+    """
     left, side, j = np.int64(0), np.int64(0), np.int64(0)
     nominal = model.split_prior.feature[k].nominal
     while side != leaves:

@@ -275,7 +275,9 @@ class _ChainOnExecutor:
         return self.result is not None and self.result.n_draws == self.plan.draws
 
     def next_task(self, goal: int) -> tuple | None:
-        """Return the next task towards ``goal`` tuning steps and draws, or None if none is missing."""
+        """Return the next task towards ``goal`` tuning steps and draws, `run_chain` and its arguments, or None if none
+        is missing.
+        """
         if self.is_finished or self.steps >= goal:
             return None
         end = None if self.result is None else self.result.end

@@ -192,7 +192,7 @@ def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if some split is admissible in a node whose rows, box, depth, hash and ``design`` are set."""
+    """Return True if a node has an admissible split and is above the depth limit. Its rows, box and hash are set."""
     rule = model.split_prior
     if state.node[node].depth >= model.prior.depth_limit:
         return False
@@ -210,7 +210,7 @@ def is_splittable(model: Lowered, state: ChainState, node: int) -> bool:
 
 @jit
 def is_admissible(model: Lowered, state: ChainState, node: int, k: int) -> bool:
-    """Return True if the cell of a node, whatever the depth limit, has an admissible split on feature ``k``."""
+    """Return True if a node's cell has a split on feature ``k``, whatever the depth limit and the weight of ``k``."""
     rule = model.split_prior
     if is_weighted(rule):
         return split_mass(model, state, node, k) > 0.0

@@ -70,7 +70,7 @@ class Graph(NamedTuple):
 
 
 def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
-    """Return the lengths of the axes of a `Graph` with room for these numbers of pieces and links, by axis name."""
+    """Return the lengths of the axes "slots", "pieces" and "links" of a `Graph` with room for these numbers."""
     return {"slots": 1 << int(np.ceil(np.log2(2 * n_pieces))), "pieces": n_pieces, "links": n_links}
 
 

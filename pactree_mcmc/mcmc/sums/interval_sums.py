@@ -220,8 +220,8 @@ def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def left_runs(state: ChainState, i: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return a view of the `z_fraction` of the left side, codes i to k, for each cut k of ``first:last``. The root of
-    the side is ``level`` levels below the top of the line.
+    """Return a view of the stored `z_fraction` of the left side, codes i to k, for each cut k of ``first:last``. The
+    root of the side is ``level`` levels below the top of the line. The view changes with the table of the line.
     """
     start = table_start(state, level, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[start + first : start + last]

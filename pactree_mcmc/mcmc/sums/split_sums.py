@@ -262,8 +262,8 @@ def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int,
 def draw_alike_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, n_alike: int
 ) -> int:
-    """Draw one of the ``n_alike`` cuts from ``cut`` on, which separate the rows alike, by the prior. Return its
-    distance from ``cut``, 0 to ``n_alike - 1``.
+    """Draw one of the ``n_alike`` cuts from ``cut`` (a code, the largest going left) on, which separate the rows alike,
+    by the prior. Return its distance from ``cut``, 0 to ``n_alike - 1``.
     """
     if not is_weighted(model.split_prior):
         return pick(rng, n_alike)

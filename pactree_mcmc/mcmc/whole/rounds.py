@@ -220,7 +220,7 @@ def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:
 
 
 def can_add_draws(run_state: RunState) -> bool:
-    """Return True if all chains have graphs of visited cells, with room for their draws."""
+    """Return True if all chains have graphs of visited cells, with room for their draws; False for a tempered run."""
     ends = [result.end for result in run_state.present_results]
     if run_state.plans[0].betas is not None or any(end is None for end in ends):
         return False

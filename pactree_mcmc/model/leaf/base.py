@@ -261,6 +261,7 @@ class Leaf:
         """Return the statistics (n, n_stats) that rows with ``y`` (n,) or (n, d) in place of their own add to a cell.
 
         Each is observed ``weight`` times, a number or an array (n,). Other data of the rows are those of ``target``.
+        The first statistic leaves out exposures.
         """
         weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))
         if self.is_classifier:
@@ -268,7 +269,7 @@ class Leaf:
         return weight[:, None] * np.column_stack([np.ones(len(y)), *self.statistics(y, target)])
 
     def weight(self, stats: np.ndarray) -> np.ndarray:
-        """Return the weight (m,) of all rows of cells with ``stats`` (m, n_stats), times exposure unless `weighs_rows`."""
+        """Return the weight (m,) of rows, times exposure unless `weighs_rows`, of cells with ``stats`` (m, n_stats)."""
         return stats.sum(axis=1) if self.is_classifier else stats[:, 0]
 
     def sums_of(self, stats: np.ndarray) -> np.ndarray:
@@ -291,8 +292,8 @@ class Leaf:
     def params(self, target: Target) -> np.ndarray:
         """Return the parameters (m,) as the score function of the leaf's ``kind`` reads them.
 
-        Here this is `codes.addressed_score`: its address, index of the first statistic to read, 1 if there are
-        `score_params`, these.
+        Here this is `codes.addressed_score`, which reads the address of the compiled score, the index of the first
+        statistic to pass to it, 1 if there are `score_params`, else 0, and these.
         """
         values = np.asarray(self.score_params(target), dtype=np.float64)
         address = address_of(self.compiled_score, len(values) > 0)

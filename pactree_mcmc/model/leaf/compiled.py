@@ -25,7 +25,7 @@ from .normal import known_normal_score, normal_score
 
 @jit
 def leaf_score(rule: LeafRule, stats: np.ndarray, row: int) -> float:
-    """Return the score in nats (log marginal likelihood, or minus a loss) of the cell with statistics ``stats[row]``."""
+    """Return the score in nats, log marginal likelihood or minus a loss, of the cell with statistics ``stats[row]``."""
     return _score_by_kind(rule.kind, rule.params, rule.lookup, stats, row)
 
 

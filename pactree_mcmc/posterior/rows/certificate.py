@@ -334,7 +334,7 @@ def _distinct_trees(trees: list[Tree]) -> tuple[list[Tree], np.ndarray]:
 
 
 def _predicted_classes(tree: Tree, numbers: np.ndarray) -> np.ndarray:
-    """Return the number (n,) of the class that a tree predicts for each of the rows ``numbers`` (n, p)."""
+    """Return the number (n,) of the class that a tree predicts for each row of X as ``numbers`` (n, p)."""
     assert tree.value is not None
     return np.asarray(np.argmax(tree.value, axis=1)[tree.routes().leaves(numbers)])
 
@@ -364,7 +364,8 @@ def _bound_of_best_tree(is_error: np.ndarray, prior: np.ndarray, delta: float) -
 def _bounds_on_votes(
     is_error: np.ndarray, prior: np.ndarray, delta_of: dict[str, float]
 ) -> dict[str, tuple[Bound, WeightedTrees]]:
-    """Return by name, such as "tandem", each bound on a weighted vote of trees, and weights that make this bound small.
+    """Return each bound on a weighted vote of trees, and weights that make this bound small, by name: `FACTOR_TWO`,
+    `TANDEM`, `CANTELLI`, `SPLIT_KL` and `COIN_BETTING`.
 
     ``is_error`` (n_trees, n) is 1 if a tree errs at a row, ``prior`` (n_trees,) are the weights before the rows were
     seen, and ``delta_of`` has the probability with which each bound may fail.

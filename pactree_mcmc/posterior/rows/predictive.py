@@ -82,7 +82,10 @@ class MixtureOverTrees:
         return center + out[:, 0], np.where(out[:, 2] > MAX_ROUNDING_PROBABILITY, np.inf, total_variance)
 
     def quantiles(self, X: np.ndarray, q: Any) -> np.ndarray:
-        """Return quantiles (n, m) of the mixture at rows of X for probabilities q (m,) in (0, 1), or (n,) for one q."""
+        """Return quantiles (n, m) of the mixture at rows of X for probabilities q (m,) in (0, 1), or (n,) for one q.
+
+        X (n, p) is in the form of `Columns.numbers`, here and below.
+        """
         fractions = read_numbers("q", q)
         if fractions.ndim > 1 or not np.all((fractions > 0.0) & (fractions < 1.0)):
             raise ValueError(
@@ -253,10 +256,10 @@ def draw_new_y(
 
 
 def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.ndarray:
-    """Return the ends (n, 2) or (n, d, 2) of credible intervals of E(y | x) at rows of X, or of class probabilities.
+    """Return the ends of credible intervals of E(y | x) at rows of numbers X, or of class probabilities, (n, d, 2).
 
-    Their posterior probability is ``coverage``, equal tails. Without a closed form the ends are quantiles of 2,000
-    draws. Implementation of `Posterior.credible_interval`.
+    They are (n, 2) for a regression with one output. Their posterior probability is ``coverage``, equal tails. Without
+    a closed form the ends are quantiles of 2,000 draws. Implementation of `Posterior.credible_interval`.
     """
     fractions = central_fractions(coverage)
     refuse_no_expectation(post.model)

@@ -136,7 +136,8 @@ class KaplanMeier(NamedTuple):
     def at(self, t: float) -> tuple[float, float, float]:
         """Return the estimate at time t, and the lower and upper end of its confidence interval.
 
-        The estimate is 1 before the first time, and NaN after the last time unless the curve has reached 0.
+        The estimate is 1 before the first time, and NaN after the last time unless the curve has reached 0. In both
+        cases the ends are NaN.
         """
         k = int(np.searchsorted(self.time, t, side="right")) - 1
         if k < 0:
@@ -236,7 +237,7 @@ def survival_calibration_of(
 
 
 def _mean_survival(post: AnyPosterior, numbers: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Return the posterior mean of P(time > t), (n, m), at the rows ``numbers`` (n, p) for each of ``times`` (m,)."""
+    """Return the posterior mean of P(time > t), (n, m), at rows of ``numbers`` (n, p), for each of ``times`` (m,)."""
     leaf, stats = survival_leaf(post.model), post._stats_by_place
     step = max(1, MAX_PROBABILITIES_PER_BLOCK // max(len(stats), 1))
     blocks = [leaf.mean_survival(stats, times[first : first + step]) for first in range(0, len(times), step)]
@@ -254,7 +255,8 @@ def _read_times(times: Any) -> np.ndarray:
 def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> tuple[np.ndarray, list[str]]:
     """Divide rows into groups of about equal size by predicted mean time; return group numbers (n,) and group names.
 
-    Group 0 has the shortest times. Rows with equal predictions are in the same group, so there may be fewer groups.
+    The rows are ``numbers`` (n, p), X as numbers. Group 0 has the shortest times. Rows with equal predictions are in
+    the same group, so there may be fewer than ``n_groups``.
     """
     values, place = np.unique(post._values(numbers)[:, 0], return_inverse=True)
     size = np.bincount(place)
@@ -268,7 +270,7 @@ def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> t
 def _groups_by_tree(post: AnyPosterior, numbers: np.ndarray, tree: Tree) -> tuple[np.ndarray, list[str]]:
     """Divide rows into groups by the leaf of ``tree`` they reach; return group numbers (n,) and conditions of leaves.
 
-    Leaves without rows are not counted.
+    The rows are ``numbers`` (n, p), X as numbers. Leaves without rows are not counted.
     """
     if tree.feature.max() >= post.model.n_features:
         raise ValueError(

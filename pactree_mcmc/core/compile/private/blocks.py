@@ -77,7 +77,7 @@ class _TypeOfItem(AbstractTemplate):
     """Type inference of ``block[index]``: the type of an entry, or of the array that a slice returns."""
 
     def generic(self, args: Any, kws: Any) -> Any:
-        """Return numba's signature for the types ``args`` of block and index, or None for others than blocks."""
+        """Return numba's signature for the types ``args`` of block and index, or None unless they are these."""
         block, index = args
         if not isinstance(block, BlockType):
             return None
