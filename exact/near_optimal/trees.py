@@ -65,7 +65,7 @@ class Cell:
 
 
 def has_bounds(model: TreeModel) -> bool:
-    """Return True if class counts bound scores: local cuts, not trivial or weighted, no interactions, few categories."""
+    """Return True if class counts bound scores: local cuts, neither trivial nor weighted, few categories."""
     rule = model.lowered.split_prior
     is_listed = ~rule.feature.nominal | (rule.feature.n_codes <= MAX_LISTED_CATEGORIES) | (rule.feature.weight <= 0.0)
     return bool(
