@@ -106,7 +106,7 @@ class PredictsFromGraph(Posterior):
         return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
 
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Return the posterior mean (n, d) of the values ``by_place`` (n_cells, d) of the leaves that rows X reach."""
+        """Return for rows of numbers X the posterior mean (n, d) of the values ``by_place`` (n_cells, d) of leaves."""
         by_cell = np.ascontiguousarray(by_place)
         if is_fixed_design(self.model):
             return PathPredictions(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)

@@ -161,11 +161,11 @@ class VotingTree(ClassifierOfTree):
         return dyadic_tree(X, int(depth), y=label, bounds=bounds).tree
 
     def _counts(self, tree: Tree, X: np.ndarray, label: np.ndarray) -> np.ndarray:
-        """Return the number (n_nodes, K) of rows of each class in each node."""
+        """Return the number (n_nodes, K) of rows ``X`` (n, p) of each class, ``label`` (n,), in each node."""
         return pac_bayes.count_rows(tree, X, label, len(self.classes_))
 
     def _labelled_base(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> BaseTree:
-        """Return the tree that `_grow` makes, with nodes labelled by the classes of the same rows, and their errors."""
+        """Return the tree of `_grow`, given the same arguments, its nodes labelled by the same rows, with errors."""
         tree = self._grow(X, label, bounds)
         return base_tree(tree, self._counts(tree, X, label))
 

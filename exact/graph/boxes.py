@@ -35,13 +35,13 @@ def pack_cut(cut: int, next_code: int) -> int:
 
 @jit
 def unpack_cut(split: int) -> int:
-    """Return the cut of an ordered split, the largest code going left."""
+    """Return the cut of an ordered split (`pack_cut`), the largest code going left, or -1."""
     return split >> UPPER_BITS
 
 
 @jit
 def unpack_next_code(split: int) -> int:
-    """Return the next code of an ordered split, the smallest code that occurs on the right."""
+    """Return the next code of an ordered split (`pack_cut`), the smallest code that occurs on the right."""
     return split & UPPER_MASK
 
 

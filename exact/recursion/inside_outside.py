@@ -82,9 +82,8 @@ def expected_occurrences(graph: CellGraph, log_inside: np.ndarray) -> Occurrence
 
         occurs_s * split_s * R_e * inside_left * inside_right / inside_s
 
-    times, see `compute_inside`, and each of its two children occurs as often in addition. The number of a split is the
-    sum over the slots of its cell. ``log_inside`` (n_slots,) are the values of `LogSum`. Takes as long as
-    `compute_inside`.
+    times, see `compute_inside`, and each of its two children occurs as often in addition. The slots of its cell are
+    summed. ``log_inside`` (n_slots,) are the values of `LogSum`. Takes as long as `compute_inside`.
     """
     packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0

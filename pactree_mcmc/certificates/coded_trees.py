@@ -288,8 +288,9 @@ def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRow
 def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
     """Return a threshold of each inner node (m,) from the list of its feature, and their total code length in nats.
 
-    It is the smallest of the ascending list that divides the rows as the tree does; a ValueError if there is none. The
-    length is the entry "thresholds" of a dictionary.
+    ``lists`` has the ascending thresholds of each feature. The threshold is the smallest of the ascending list that
+    divides the rows as the tree does; a ValueError if there is none. The length is the entry "thresholds" of a
+    dictionary.
     """
     values, nats = np.empty(len(tree_rows.inner)), 0.0
     for i, k in enumerate(tree_rows.feature):
@@ -344,7 +345,8 @@ def _thresholds_from_ranges(
 def _common_halvings(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     """Return numbers of halvings (2, p), below and above the middle, that are the same for all features.
 
-    Each is the minimum of ``kappa`` (2, p) over the features with rows on that side of the middle, 0 if none has any.
+    Each is the minimum of ``kappa`` (2, p) over the features with rows on that side of the middle of their ``ranges``
+    (p, 2), 0 if none has any.
     """
     middle, _ = _middle_and_half(ranges)
     has_rows = np.array([X.min(axis=0) < middle, X.max(axis=0) > middle])

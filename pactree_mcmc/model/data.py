@@ -379,7 +379,7 @@ def group_rows_into(group: np.ndarray, table: np.ndarray, codes: np.ndarray, lab
 
 @jit
 def _same_row(codes: np.ndarray, label: np.ndarray, a: int, b: int) -> bool:
-    """Return True if rows ``a`` and ``b`` have equal codes, and equal labels if there are labels."""
+    """Return True if rows ``a`` and ``b`` have equal ``codes`` (q, n) and ``label`` (n,); (1,) means no labels."""
     if len(label) > 1 and label[a] != label[b]:
         return False
     for k in range(codes.shape[0]):

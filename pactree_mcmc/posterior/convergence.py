@@ -223,7 +223,10 @@ class Diagnostics(NamedTuple):
     """(quantities,) bool: True for predictions whose R-hat exceeds ``MAX_RHAT`` and is explained by chance."""
 
     def traces(self, quantities: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
-        """Return the traces (m, chains, draws) of the quantities numbered ``quantities`` (m,)."""
+        """Return the traces (m, chains, draws) of the quantities numbered ``quantities`` (m,).
+
+        ``tree_of_draw`` (chains, draws) is the distinct tree of each draw.
+        """
         n = len(self.by_tree)
         return np.array([self.by_tree[i][tree_of_draw] if i < n else self.by_draw[i - n] for i in quantities.tolist()])
 

@@ -104,11 +104,11 @@ class AnyPosterior(ABC):
 
     @abstractmethod
     def _values(self, X: np.ndarray) -> np.ndarray:
-        """Return the posterior mean (n, d) of the predictions at the rows."""
+        """Return the posterior mean (n, d) of the predictions at rows of numbers X, class probabilities or means."""
 
     @abstractmethod
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
-        """Return the standard deviation over trees of the predictions at the rows, (n,) or (n, K)."""
+        """Return the standard deviation of predictions over trees at rows of numbers X, (n, d); (n,) for one mean."""
 
     @property
     @abstractmethod
@@ -130,7 +130,7 @@ class AnyPosterior(ABC):
 
     @abstractmethod
     def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Return for each row the posterior mean (n, d) of ``by_place`` (m, d) at the leaf or cell that it reaches."""
+        """Return for rows of numbers X the posterior mean (n, d) of ``by_place`` (m, d) at the places they reach."""
 
     @abstractmethod
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[DrawnTrees, np.ndarray]:

@@ -125,7 +125,7 @@ def route_rows_into(leaf: np.ndarray, trees: TreeArrays, t: int, X: np.ndarray) 
 def add_predictions_into(
     out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
 ) -> None:
-    """Add the predictions of each row of X (n, p) to ``out`` (n, d), summed over trees with ``weight`` (n_trees,).
+    """Add predictions for rows of numbers X (n, p) to ``out`` (n, d), summed over trees with ``weight`` (n_trees,).
 
     ``value`` (n_nodes, d) is the prediction of each leaf. Trees of weight 0 are skipped.
     """
@@ -139,7 +139,7 @@ def add_predictions_into(
 
 
 def leaf_values(trees: TreeArrays, value: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return ``value`` (n_nodes, d) of the leaf that each row of X (n, p) reaches in each tree, (n_trees, n, d)."""
+    """Return ``value`` (n_nodes, d) of the leaf that each row of numbers X (n, p) reaches, (n_trees, n, d)."""
     return value[leaves_reached(trees, X).T]
 
 
@@ -163,7 +163,7 @@ def node_depths(trees: TreeArrays) -> np.ndarray:
 
 @jit
 def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
-    """Return the leaf (n, n_trees) that each row of X (n, p) reaches in each tree, numbered over all trees."""
+    """Return the leaf (n, n_trees) that each row of numbers X (n, p) reaches in each tree, numbered over all trees."""
     out = np.empty((len(X), len(trees.offset) - 1), dtype=np.int64)
     leaf = np.empty(len(X), dtype=np.int64)
     for t in range(out.shape[1]):
@@ -246,7 +246,7 @@ def descend_into(
     X: np.ndarray,
     depth: int,
 ) -> None:
-    """Write the leaf that each row of ``X`` (n, p) reaches in a tree to ``out`` (n,), which holds zeros before.
+    """Write the leaf that each row of numbers ``X`` (n, p) reaches in a tree to ``out`` (n,), which holds zeros before.
 
     The other arguments are fields of `Routes`: arrays (m,) by node, and the number of steps of every row, ``depth``.
     """

@@ -222,7 +222,7 @@ class Tree:
         return table
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions of the tree alone: class labels (n,) if it has ``classes``, otherwise means (n,).
+        """Return the predictions of the tree alone: labels (n,) if it has ``classes``, else means (n,) of output 0.
 
         Raises
         ------

@@ -259,8 +259,8 @@ def prune_all(state: ChainState) -> None:
 def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
     """Grow a splittable leaf by a split in raw form, which must be admissible, and update the lists of nodes.
 
-    The raw form is the code ``cut``, or the bits of the ``categories`` of a nominal feature, which are -1 for an
-    ordered one. `fit_split` fits it to the cell of the leaf.
+    The raw form is the largest code going left, ``cut``, or for a nominal feature the bits going left, ``categories``,
+    which are -1 for an ordered one. `fit_split` fits it to the cell of the leaf.
     """
     attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
     accept_growth(model, state, node)

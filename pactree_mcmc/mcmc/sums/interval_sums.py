@@ -229,8 +229,8 @@ def left_runs(state: ChainState, i: int, first: int, last: int, level: int) -> n
 
 @jit
 def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return a view of the `z_fraction` of the right side, codes k + 1 to j, for each cut k of ``first:last``. The root
-    of the side is ``level`` levels below the top of the line.
+    """Return a view, as `left_runs`, of the stored `z_fraction` of the right side, codes k + 1 to j, for each cut k of
+    ``first:last``. The root of the side is ``level`` levels below the top of the line.
     """
     start = table_start(state, level, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[start + first : start + last]

@@ -108,7 +108,7 @@ class Attributions(NamedTuple):
 
 
 def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, draws: int, rng: Seed) -> Attributions:
-    """Return Shapley values for the rows ``X`` (n, p), with intervals; see `Posterior.shap`."""
+    """Return Shapley values for rows of numbers ``X`` (n, p), with intervals; see `Posterior.shap`."""
     quantile_levels, n, coverage = central_fractions(coverage), len(X), float(coverage)
     post, tree_draws = draw_trees_with_values(posterior, draws, rng)
     distinct = TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post))
@@ -133,7 +133,7 @@ def attributions_of(posterior: AnyPosterior, X: np.ndarray, coverage: float, dra
 def importance_of(posterior: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
     """Return the mean absolute Shapley value (p, d) of each feature for the d outputs, its importance.
 
-    The mean is over the rows ``X`` (n, p) and over ``draws`` draws of a tree and its leaf values.
+    The mean is over rows of numbers ``X`` (n, p) and over ``draws`` draws of a tree and its leaf values.
     """
     return np.abs(draw_trees_with_values(posterior, draws, rng)[1].shapley_values(X)).mean(axis=(0, 1))
 
@@ -149,7 +149,7 @@ class TreesWithValues(NamedTuple):
     """(n_nodes,) fraction of the parent's training rows that are in each node, from `fractions_of_rows`."""
 
     def shapley_values(self, X: np.ndarray) -> np.ndarray:
-        """Return the Shapley values (n_trees, n, p, d) of each tree's predictions for the rows ``X`` (n, p)."""
+        """Return the Shapley values (n_trees, n, p, d) of each tree's predictions for rows of numbers ``X`` (n, p)."""
         out = np.zeros((len(self.trees.offset) - 1, *X.shape, self.value.shape[1]))
         nodes, weights = gauss_legendre_rules((int(node_depths(self.trees).max(initial=0)) + 1) // 2)
         X = np.ascontiguousarray(X)
@@ -179,7 +179,7 @@ def draw_trees_with_values(posterior: AnyPosterior, draws: int, rng: Seed) -> tu
 
 
 def shapley_values(post: DrawnTrees, X: np.ndarray) -> np.ndarray:
-    """Return the Shapley values (n_trees, n, p, d) of each distinct tree's predictions for the rows ``X`` (n, p)."""
+    """Return Shapley values (n_trees, n, p, d) of each distinct tree's predictions for rows of numbers ``X`` (n, p)."""
     return TreesWithValues(post.distinct_trees, post.node_values, fractions_of_rows(post)).shapley_values(X)
 
 
@@ -235,7 +235,7 @@ def add_shapley_values_into(
     nodes: np.ndarray,
     weights: np.ndarray,
 ) -> None:
-    """Add to ``out`` (n_trees, n, p, d) the Shapley values of each tree's predictions for the rows ``X`` (n, p).
+    """Add to ``out`` (n_trees, n, p, d) the Shapley values of each tree's predictions for rows of numbers ``X`` (n, p).
 
     ``value`` (n_nodes, d) has the predictions of nodes, ``fraction`` (n_nodes,) the fraction of the parent's training
     rows that are in each node, and ``nodes`` and ``weights`` the rules of `gauss_legendre_rules`. Given some features

@@ -104,7 +104,7 @@ class MixtureOverTrees:
         return out[:, 0] if fractions.ndim == 0 else out
 
     def interval(self, X: np.ndarray, coverage: Any) -> np.ndarray:
-        """Return the ends (n, 2) of the interval with equal tails and probability ``coverage``, at rows of X."""
+        """Return the ends (n, 2) of the interval with equal tails and probability ``coverage`` at rows of numbers X."""
         return self.quantiles(X, central_fractions(coverage))
 
     def cdf(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ def _distinct_mixtures(mix: Mixture) -> tuple[Mixture, np.ndarray]:
 
 
 def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the posterior mean, over trees, of the predictions at rows of X, and that of their squares, (n, d) each.
+    """Return the posterior mean, over trees, of predictions at rows of numbers X, and of their squares, (n, d) each.
 
     For leaves that use columns of the row.
     """
@@ -191,7 +191,7 @@ def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarra
 
 
 def std_over_trees(post: AnyPosterior, X: np.ndarray, find_values: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the standard deviation over trees of the predictions at rows of X: (n, d), or (n,) for a single mean.
+    """Return the standard deviation over trees of predictions at rows of numbers X: (n, d), or (n,) for a single mean.
 
     sd^2 = E[v^2] - E[v]^2 with means over trees of the value v of the leaf that the row reaches. ``find_values()``
     returns the predictions (m, d) of all places (nodes or cells); it is not called if leaves use columns of the row.
@@ -302,7 +302,7 @@ def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.n
 
 
 def draw_expectations(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
-    """Draw E(y | x) (draws, n[, d]) at rows of X, with a tree for each draw; see `Posterior.draw_expectations`."""
+    """Draw E(y | x) (draws, n[, d]) at rows of numbers X, a tree for each draw; see `Posterior.draw_expectations`."""
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_no_expectation(model)
     expectations = draw_predictions(*post._drawn_trees(draws, rng), X, rng)
@@ -353,7 +353,7 @@ def draw_leaf_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Gener
 def draw_predictions(
     post: DrawnTrees, numbers: np.ndarray, X: np.ndarray, rng: np.random.Generator, outputs: Any = slice(None)
 ) -> np.ndarray:
-    """Draw the predictions (draws, n, d) at rows of X of the distinct trees with these ``numbers`` (draws,).
+    """Draw the predictions (draws, n, d) at rows of numbers X of the distinct trees with these ``numbers`` (draws,).
 
     The leaf parameters are drawn as in `draw_leaf_values`, once for all rows of a draw. ``outputs`` is a slice or a
     list of some of the d outputs.

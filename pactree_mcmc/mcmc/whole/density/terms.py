@@ -68,7 +68,9 @@ def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, stats_row: int
 
 @jit
 def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
-    """Return the impurity of whole counts, ``n log n - sum_k n_k log n_k``. ``logs[0]`` has the values of x log x."""
+    """Return the impurity ``n log n - sum_k n_k log n_k`` of a cell with whole counts n_k, by class, in
+    ``stats[stats_row]``. ``logs[0]`` has the values of x log x.
+    """
     total, largest, nats = np.int64(0), np.int64(0), 0.0
     for i in range(stats.shape[1]):
         n = np.int64(stats[stats_row, i])
@@ -83,7 +85,7 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, stats
     """Return the impurity of a cell of numbers, the scale of the gain that its splits can make. Both fields are equal.
 
     By the ``kind`` of the leaf model, with parameters ``params``, it is a function of the squares about the mean, the
-    sum (Poisson) or the weight (`BY_ADDRESS`).
+    sum (Poisson) or the weight (`BY_ADDRESS`). ``stats[stats_row]`` are the statistics, the weight first.
     """
     n = stats[stats_row, 0]
     if n <= 0.0:
