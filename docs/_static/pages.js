@@ -15,3 +15,15 @@ document.addEventListener("DOMContentLoaded", () => {
     block.parentElement.append(button);
   }
 });
+// Pictures that are wider than most lead to a page of their own, and in narrow windows pages.css lets them scroll.
+window.addEventListener("load", () => {
+  for (const picture of document.querySelectorAll("article p > img")) {
+    if (picture.naturalWidth <= 560) continue;
+    picture.parentElement.classList.add("wide");
+    const link = document.createElement("a");
+    link.href = picture.src;
+    link.title = "Show this picture in its full size";
+    picture.replaceWith(link);
+    link.append(picture);
+  }
+});
