@@ -12,6 +12,7 @@ from tests import ROOT
 from tests.project.pages import (
     DOCS,
     PAGES,
+    accidental_items,
     check_page,
     foreign_numbers,
     indented_blocks,
@@ -64,6 +65,11 @@ def test_indented_blocks_are_commands():
     for path in PAGES:
         lines = indented_blocks(path.read_text(encoding="utf-8"))
         assert [line for line in lines if not COMMAND.match(line[1])] == [], path.name
+
+
+def test_no_line_of_a_paragraph_becomes_an_item():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks" / "README.md"]
+    assert {path.name: found for path in pages if (found := accidental_items(path.read_text(encoding="utf-8")))} == {}
 
 
 def test_pages_show_the_pictures_that_they_save():
@@ -133,12 +139,26 @@ BETWEEN = ("",), ("One paragraph.", "", "<!-- check: True -->", "", "Another one
 
 @pytest.mark.planted
 @pytest.mark.parametrize("between", BETWEEN)
-@pytest.mark.parametrize("shown", ["b 1.0 of 1,000", "a 1.01 of 1,000", "a 1.0 of 1,200", "a 1.0", ""])
+@pytest.mark.parametrize("shown", ["b 1.0 of 1,000", "a 1.0001 of 1,000", "a 1.0 of 1,200", "a 1.0", ""])
 def test_output_that_differs_is_seen(shown, between):
     text = page("```python", "0", "```", *between, "```text", shown, "```")
     with pytest.raises(AssertionError, match="prints"):
         check_page(text, "page.md", lambda: "a 1.0 of 1,000\n")
-    check_page(text.replace(f"\n{shown}\n", "\na 1.0001 of 1,000\n"), "page.md", lambda: "a 1.0 of 1,000\n")
+    check_page(text.replace(f"\n{shown}\n", "\na 1.000001 of 1,000\n"), "page.md", lambda: "a 1.0 of 1,000\n")
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("line", ["* n numbers.", "1. The mean", "# of rows", "  - 2 if not", "+ 1"])
+@pytest.mark.parametrize("before", ["They take chains", "* an item that goes on with"])
+def test_a_line_that_becomes_an_item_is_noticed(before, line):
+    line = f"  {line}" if before[0] == "*" else line
+    assert accidental_items(page("# Title", "", before, line, "of rows.")) == [line]
+    assert accidental_items(page(before, f"`{line.strip()}`", "of rows.")) == []
+
+
+def test_lists_are_left_alone():
+    lists = page("* one", "  and more", "* two", "", "1. three", "2. four", "")
+    assert accidental_items(page(lists, "```python", "a", "* b", "```", "$$", "- c", "$$")) == []
 
 
 @pytest.mark.planted
