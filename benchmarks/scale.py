@@ -37,6 +37,26 @@ def sampler(X, y):
     return pt.sample(model, 50, chains=2, rng=0, kernel="local", work=WORK, progress=False)
 
 
+def default_cuts(X, y):
+    """Sample with the default cuts, between all values of the rows of a cell, in an adaptive run with little work."""
+    return pt.sample(pt.TreeModel(X, y), chains=2, rng=0, work=WORK, progress=False)
+
+
+def grid(X, y):
+    """Sample with 16 quantile cuts a feature, in an adaptive run with little work."""
+    return pt.sample(pt.TreeModel(X, y, split_prior=pt.GridCuts(16)), chains=2, rng=0, work=WORK, progress=False)
+
+
+def default_cuts_regression(X, y):
+    """Sample as `default_cuts` does, for the class as a number with normal noise."""
+    return default_cuts(X, np.random.default_rng(1).normal(y))
+
+
+def grid_regression(X, y):
+    """Sample as `grid` does, for the class as a number with normal noise."""
+    return grid(X, np.random.default_rng(1).normal(y))
+
+
 def counts(X, y):
     """Sum over the subtrees of a KD tree of the first rows, with rows counted in pieces."""
     design, prior = pt.kd_tree(X[:10_000], DEPTH), pt.BranchingProcess(0.5, max_depth=None)
@@ -63,7 +83,8 @@ def mixture(X, y):
     return exact.ProgressiveMixtureClassifier(orders=1, max_depth=DEPTH, random_state=0).fit(X, y)
 
 
-METHODS = {"sampler": sampler, "counts": counts, "solve": solve, "dyadic": dyadic, "mixture": mixture}
+SAMPLERS = (sampler, default_cuts, grid, default_cuts_regression, grid_regression)
+METHODS = {fit.__name__: fit for fit in (*SAMPLERS, counts, solve, dyadic, mixture)}
 """Functions that fit, by name; the first line of their docstrings is printed."""
 
 
@@ -80,13 +101,14 @@ def present():
 def measure(method, n):
     """Fit n rows and return seconds of the fit and per predicted row, bytes per row beside X and y, and peak bytes."""
     fit, small = METHODS[method], table(WARM_UP)
-    fit(*small).predict_proba(small[0][:10])
+    answer = "predict" if method.endswith("regression") else "predict_proba"
+    getattr(fit(*small), answer)(small[0][:10])
     X, y = table(n)
     before, began = present(), time.process_time()
     fitted = fit(X, y)
     fitted_in, began = time.process_time() - began, time.process_time()
     m = min(n, PREDICTED)
-    fitted.predict_proba(X[:m])
+    getattr(fitted, answer)(X[:m])
     predicted_in = time.process_time() - began
     return {"n": n, "fit": fitted_in, "predict": predicted_in / m, "bytes": (peak() - before) / n, "peak": peak()}
 
