@@ -146,7 +146,8 @@ class PredictsFromGraph(Posterior):
     def _rows_in_cells(self, codes: np.ndarray) -> Iterator[CellRows]:
         """Yield which of some rows, whose cells do not depend on the path, are in each cell that has training rows.
 
-        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use.
+        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use. The
+        next step overwrites the arrays, see `rows_of_cells`.
         """
         all_codes = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
         all_codes[self._split_coordinates] = codes.T
@@ -213,7 +214,7 @@ class PredictsFromGraph(Posterior):
         """Yield slices of rows whose cells do not depend on the path, each with a limited number of (row, cell) pairs.
 
         ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use.
-        Slices limit the memory of each block.
+        Slices limit the memory of each block. A row with more pairs has a slice of its own.
         """
         n_cells = np.zeros(len(codes), dtype=np.int64)
         for chunk in self._rows_in_cells(codes):

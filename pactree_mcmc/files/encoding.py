@@ -44,7 +44,7 @@ class _Arrays:
     def add(self, name: str, data: np.ndarray) -> dict:
         """Add an array, and return the JSON object that represents it in the text.
 
-        This is {"array": its name}; for a small array the joint array's name, and the start and size in it.
+        This is {"array": its name}; for a small array the joint array's name, and its "start" and "size" in that.
         """
         data = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
         if data.nbytes >= SMALL_ARRAY_BYTES or name.startswith(self.separate):
@@ -90,7 +90,7 @@ class Codec:
         return Encoded(json.dumps(self._encode(value, "", arrays), allow_nan=False), arrays.all())
 
     def parts(self, encoded: Encoded) -> dict[str, Encoded]:
-        """Return the entries of an encoded dict, each of which can be decoded by itself."""
+        """Return the entries of an encoded dict by key, each of which can be decoded by itself."""
         try:
             forms = json.loads(encoded.text)["dict"]
             return {key: Encoded(json.dumps(form), encoded.arrays) for key, form in forms.items()}
@@ -98,7 +98,7 @@ class Codec:
             raise NotStorable(f"its description does not make sense ({type(error).__name__}: {error})") from error
 
     def decode(self, encoded: Encoded) -> Any:
-        """Return the value that `encode` has converted. Raise NotStorable if `encode` cannot have written it."""
+        """Return what `encode` has converted, a range as a tuple. Raise NotStorable if the content makes no sense."""
         try:
             return self._decode(json.loads(encoded.text), encoded.arrays)
         except NotStorable:
@@ -146,7 +146,7 @@ class Codec:
         return arrays.shared[id(value)][1]
 
     def _encode_new(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
-        """Return the JSON form of an array at path ``at``, and add it to ``arrays``; the form of text contains it."""
+        """Return the JSON form of an array at ``at``, and add it to ``arrays`` unless it is empty, text or objects."""
         if value.dtype.names is not None:
             name = next((name for name, dtype in self.records.items() if dtype == value.dtype), None)
             if name is None:
@@ -187,7 +187,7 @@ class Codec:
         return self._decode_array(form, arrays)
 
     def _decode_array(self, form: dict, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the array whose JSON form is ``form``, given the ``arrays`` by name."""
+        """Return the array whose JSON form is ``form``, given the ``arrays`` by name; records as a record array."""
         shape = tuple(form["shape"])
         if "labels" in form:
             labels = [self._decode(x, arrays) for x in form["labels"]]

@@ -112,7 +112,7 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
     """Write datasets by group and the content of this library to ``path``, completely or not at all.
 
     ``groups`` are xarray datasets for other programs, by the name of their group. The data go to a temporary file in
-    the same folder, which replaces ``path`` once it is on the disk. After an OSError the former file still exists.
+    the same folder, which replaces ``path`` once it is on the disk. Until then the former file still exists.
     """
     import xarray as xr
 
@@ -166,7 +166,7 @@ def check_seal(path: Path) -> None:
     """Raise a ValueError if a netCDF file is damaged, since HDF5 may crash on bytes that it has not written.
 
     If the file ends with a digest, the digest must be that of the bytes before it. If there is no digest, another
-    program has written to the file, or it was truncated. Then a separate process reads the file first.
+    program has written to the file, or it was truncated. Then a separate process must find and read the group GROUP.
     """
     body = path.stat().st_size - len(SEAL_MARK) - DIGEST_LENGTH
     with path.open("rb") as file:
@@ -241,7 +241,7 @@ def _write_dataset(part: Path, suffix: str, group: str, dataset: Any) -> None:
 def _rename_safely(part: Path, path: Path) -> None:
     """Flush ``part``, a file or folder, to the disk, then rename it to ``path``, which it replaces.
 
-    After an OSError the former file or folder is still at ``path``.
+    If it cannot be renamed, the former file or folder is still at ``path``.
     """
     for file in (part, *part.rglob("*")):
         if file.is_file():
@@ -282,7 +282,7 @@ def _remove(path: Path) -> None:
 
 
 def read_content(path: Any) -> Encoded:
-    """Return the content of a file of this library. Raise a ValueError if its format or digest is wrong."""
+    """Return the content of a file. Raise a ValueError if it is missing or damaged, or not of this library's format."""
     path = as_path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist; give the path of a file that save or a checkpoint has written.")
@@ -308,7 +308,7 @@ def read_content(path: Any) -> Encoded:
 
 
 def _group_content(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the attributes and the arrays, by name, of the group of this library, GROUP, in a file."""
+    """Return the attributes and the arrays, by name, of the group GROUP of a file. A ValueError says if it has none."""
     import xarray as xr
 
     try:

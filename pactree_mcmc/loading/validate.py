@@ -71,9 +71,9 @@ AxisLengths = dict[str, int]
 def check_declared(value: Any, hint: Any, what: str, sizes: AxisLengths | None = None) -> None:
     """Raise an error unless a value, and every part of it, has the type that the declaration ``hint`` gives.
 
-    A NamedTuple is checked field by field. ``what`` is the name of the value in messages. ``sizes`` are the known
-    lengths of named axes. An axis whose name is not among them must have the same length in all arrays of a
-    NamedTuple, and is added to ``sizes`` if ``value`` is an array.
+    A NamedTuple is checked field by field, objects of other classes only for their class. ``what`` is the name of the
+    value in messages. ``sizes`` are the known lengths of named axes. An axis whose name is not among them must have the
+    same length in all arrays of a NamedTuple, and is added to ``sizes`` if ``value`` is an array.
     """
     sizes = {} if sizes is None else sizes
     if get_origin(hint) in (Union, UnionType):
@@ -217,7 +217,10 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
 
 
 def _merged_row_stats(merged: Units, n_stats: int) -> np.ndarray:
-    """Return the statistics (U, n_stats) of each merged row: rows with equal codes, whose statistics are added."""
+    """Return the statistics (U, n_stats) of each merged row: rows with equal codes, whose statistics are added.
+
+    They are its weight and moments, or with classes its weight in the column of its class and zeros elsewhere.
+    """
     weight = np.broadcast_to(merged.weight, merged.n_units)
     if not merged.counts:
         return np.column_stack([weight, *merged.moments])
@@ -293,7 +296,8 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
 def check_run(run: Any, model: TreeModel) -> Unfinished:
     """Return an unfinished run after a check, with ``model`` in its plans, which a file stores without it.
 
-    Raise an error if states of chains have wrong shapes or dtypes, or `check_draws` finds a fault in its draws.
+    Raise an error if it lacks a plan, has an unknown kernel or states of chains of wrong shapes or dtypes, or if
+    `check_draws` finds a fault in its draws.
     """
     require(isinstance(run, Unfinished), "the run is missing")
     # a file contains the model once, and the plans without it

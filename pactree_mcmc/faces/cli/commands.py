@@ -194,7 +194,10 @@ def _load_run(args: argparse.Namespace, *, may_score: bool = False) -> pt.Sample
 
 
 def _read_model(args: argparse.Namespace) -> pt.TreeModel:
-    """Return the model of the CSV file that ``args.source`` names, and warn of columns that look like row names."""
+    """Return the model of the CSV file that ``args.source`` names.
+
+    Warn of columns that look like row names, and of a target that seems to be numbers rather than classes.
+    """
     if args.target is None:
         raise UsageError(f"{args.source} is not a saved run; name the column to predict, --target COLUMN")
     table = read_csv(args.source, args.separator, args.decimal, args.dates)
@@ -266,7 +269,8 @@ def _rows_to_fit(args: argparse.Namespace, table: CsvTable, names: list[str]) ->
 def _features_of_new_rows(table: CsvTable, model: pt.TreeModel) -> pd.DataFrame:
     """Return the columns of the model, with values of the same kind, from the file with the rows to predict.
 
-    Missing values are an error unless the model was fitted with --missing branch.
+    Missing values are an error unless the model was fitted with --missing branch. A field of a nominal column that is
+    not one of its categories stays text.
     """
     columns, names = model.columns, list(model.columns.names)
     table.check_names(names, "a column of the model")

@@ -117,9 +117,9 @@ class CsvTable:
     def values(self, name: str, advice: str = "", *, may_be_text: bool = True) -> np.ndarray:
         """Return a column (n,) as dates if --dates names it, otherwise as numbers, truth values or text.
 
-        Text among numbers, and text that looks like a number or a date, is an error, with ``advice`` in its message.
-        So is any text if ``may_be_text`` is False. Numbers with more digits than float64 stores are returned exactly,
-        as objects.
+        Text among numbers, and text that looks like a number or a date, is an error, with ``advice`` in its message. So
+        are infinite numbers, and any text if ``may_be_text`` is False. Numbers with more digits than float64 stores are
+        returned exactly, as objects.
         """
         if name in (self.formats or {}):
             return self.dates(name)
@@ -260,7 +260,7 @@ def read_csv(
 
 
 def _header_and_rows(path: str, separator: str, least: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """Return the header, the fields of each row, and the line in which each row ends.
+    """Return the header, the fields of each row, and the line in which each row ends, without empty lines.
 
     Raise a BadTable unless there are rows, all as long as the header. ``least`` is for its message.
     """

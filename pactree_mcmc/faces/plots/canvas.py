@@ -163,7 +163,8 @@ def slot_layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.n
     """Return the nodes in preorder, and the horizontal position (in slots) and the depth of every node.
 
     ``children`` are the children of each node, of which 0 is the root. Nodes without children have one slot each, the
-    first one at 0.5. The others are in the middle above their first and last child.
+    first one at 0.5. The others are in the middle above their first and last child. Both are 0 for nodes that cannot be
+    reached.
     """
     x, depth = np.zeros(len(children)), np.zeros(len(children), dtype=np.int64)
     order, pending, n_slots = [], [0], 0
@@ -208,7 +209,7 @@ def wrap_outputs(text: str, line_letters: int) -> list[str]:
 
 
 def text_width(text: str) -> float:
-    """Return the width of a line of text in inches, at least that of a letter."""
+    """Return the width of a line of text in inches, of an empty line that of the letter x."""
     from matplotlib import font_manager, textpath
 
     font = font_manager.FontProperties(size=FONT_SIZE)

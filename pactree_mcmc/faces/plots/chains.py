@@ -398,7 +398,7 @@ def plot_cumulative_support(posterior: SampledPosterior, ax: Axes | None = None,
 
 
 def _uncertain_splits(support: Support, in_draw: np.ndarray, n: int) -> list[int]:
-    """Return the indices in ``support`` of the ``n`` splits whose probability is nearest to one half.
+    """Return the indices in ``support`` of up to ``n`` splits whose probability is nearest to one half.
 
     ``in_draw`` (m, chains, draws) is True if the tree of a draw has cell or split m. Of splits in the same draws only
     the first is taken.

@@ -158,7 +158,7 @@ def partial_dependence(
     """Return the partial dependence of some ``outputs`` (indices) on a feature, for ``rows`` (n, p) of numbers.
 
     The credible intervals, of probability ``coverage``, are from ``n_trees`` draws of a tree and its leaf parameters.
-    The axis of the feature has at most ``most_pieces`` pieces, cut at the thresholds of these trees.
+    The axis of an ordered feature has at most ``most_pieces`` pieces, cut at the thresholds of these trees.
     """
     rng = read_generator(rng)
     post = posterior._draws_that_predict(n_trees, rng)
@@ -304,7 +304,10 @@ def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -
 
 
 def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
-    """Return the name of feature ``k``, and its value ("x0 = 3") if a number, or the index of a category, is given."""
+    """Return the name of feature ``k``, and its value ("x0 = 3") if a number is given.
+
+    The number of a category is its index, -1 if it is unknown.
+    """
     name = style.shortened(model.columns.names[k], MAX_FEATURE_LETTERS)
     if number is None:
         return name

@@ -396,7 +396,7 @@ def _plot_distribution(
 
 
 def _kind_label(posterior: Posterior) -> str:
-    """Return the word in a legend for a posterior: "sampled", or "posterior" for an exact one."""
+    """Return the word in a legend for a posterior: "sampled", or "posterior" if it is not sampled."""
     return "sampled" if style.is_sampled(posterior) else "posterior"
 
 

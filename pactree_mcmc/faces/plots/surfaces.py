@@ -187,10 +187,11 @@ def plot_partition(
 
 
 def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> FeatureAxis:
-    """Return the axis of a feature (an index) over the range of its training values, cut at the thresholds of trees.
+    """Return the axis of a feature (an index), cut at the thresholds of trees.
 
-    If it would have more than ``most_pieces`` pieces, or leaves have a regression on the feature, it is cut into that
-    many pieces of equal width. The axis of a nominal feature has a piece for each category.
+    It contains these and the values of up to 1,000 training rows, with a margin. If it would have more than
+    ``most_pieces`` pieces, or leaves have a regression on the feature, it is cut into that many pieces of equal width.
+    The axis of a nominal feature has a piece for each category.
     """
     name, categories = model.columns.names[feature], model.columns.categories[feature]
     if categories is not None:
@@ -268,8 +269,8 @@ def feature_plane(
 ) -> FeaturePlane:
     """Return the plane over two features (indices), cut at the thresholds of trees, for predictions in its rectangles.
 
-    ``rows`` (m, p) are numbers. Each rectangle gets a copy of them in which both features have values inside it. An
-    axis has at most ``most_pieces`` pieces.
+    ``rows`` (m, p) are numbers. Each rectangle gets a copy of them in which both features have values inside it. The
+    axis of an ordered feature has at most ``most_pieces`` pieces.
     """
     x, y = (feature_axis(model, k, trees, most_pieces) for k in pair)
     out = np.tile(rows, (len(x.middles) * len(y.middles), 1))

@@ -209,7 +209,7 @@ def _leaf_count_rows(draws: SampledPosterior, truth: Posterior | None) -> list[d
 
 
 def _inclusion_rows(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each of the most frequent features, the most probable first.
+    """Return a dictionary for each of up to 12 features that some drawn tree splits on, the most probable first.
 
     It has the index ``feature`` and the ``name``, the ``probability`` that a tree splits on it, the probability
     ``at_root`` that the root does, and the ``exact`` inclusion probability or None.
@@ -338,7 +338,7 @@ def icicle_ends(paths: CommonPaths) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each of the three most probable trees drawn, for readers without JavaScript.
+    """Return a dictionary for each of the up to three most probable trees drawn, for readers without JavaScript.
 
     It has the ``text`` of the tree, the ``fraction`` of the draws, the unnormalised ``log_posterior``, and as ``level``
     the posterior probability of all trees with a larger one, by ``credible_set``, or None without it.
@@ -391,10 +391,11 @@ def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: 
 
 
 def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:
-    """Return a dictionary for each of the 16 cells with probability nearest to one half, the most probable first.
+    """Return a dictionary for each of up to 16 cells with probability nearest to one half, the most probable first.
 
-    A cell is the set of training rows in a node. It has words, rows, probability with its standard error ``mcse``,
-    ``ess`` and ``rhat``, the probability in each chain (``by_chain``), and the exact probability or None.
+    A cell is the set of training rows in a node, here of probability .05 or more. It has words, rows, probability with
+    its standard error ``mcse``, ``ess`` and ``rhat``, the probability in each chain (``by_chain``), and the exact
+    probability or None.
     """
     support = draws.support(0.05)
     order = np.argsort(-np.minimum(support.probability, 1.0 - support.probability), kind="stable")

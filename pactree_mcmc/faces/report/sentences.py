@@ -20,7 +20,7 @@ MAX_NAMED = 3
 
 
 def features_sentence(target: str, inclusion: list[dict[str, Any]], effects: list[FeatureEffect]) -> str:
-    """Return a sentence that names the features in at least half of the trees, the most important first.
+    """Return a sentence that names up to three features in at least half of the trees, the most important first.
 
     ``target`` is the name of what is predicted. ``inclusion`` (with the probability that a tree splits on the feature)
     and ``effects`` have an entry for each listed feature. The importance is that of `FeatureEffect`, if known, else the
@@ -65,7 +65,7 @@ def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
 def leaf_count_sentence(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
     """Return sentences with the 90 % range of the number of leaves, and with ``n_modes``, or if that is 1 ``n_shapes``.
 
-    These are the numbers of clusters and of shapes of the trees.
+    These are the numbers of clusters and of shapes of the trees. If both are 1, neither is given.
     """
     pmf = draws.n_leaves_pmf()
     low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))

@@ -225,7 +225,7 @@ def _path_errors(post: SampledPosterior, of_node: np.ndarray, m: int, probabilit
 def trees_for_page(
     post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray
 ) -> dict[str, Any]:
-    """Return as many trees as MAX_TREES_BYTES allow, as `pack_trees` with these arguments; at least MIN_TREES."""
+    """Return up to MAX_TREES trees, fewer if they exceed MAX_TREES_BYTES, down to MIN_TREES, as `pack_trees` does."""
     most = MAX_TREES
     while True:
         packed = pack_trees(post, credible_set, paths, mode_of_tree, most)

@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def truncate(text: object, most: int) -> str:
-    """Return the text, or its first ``most - 1`` characters and an ellipsis."""
+    """Return the text, or if it has more than ``most`` characters, the first ``most - 1`` and an ellipsis."""
     text = str(text)
     return text if len(text) <= most else text[: max(most - 1, 1)] + "…"
 
@@ -52,7 +52,7 @@ def target_name(model: TreeModel) -> str:
 
 
 def probability_text(p: float | None) -> str:
-    """Return a probability with two digits, as 0 or 1 only if it is exactly so.
+    """Return a probability with two digits, as 0 or 1 only if it is so (up to 1e-12), or a dash for None.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def probability_text(p: float | None) -> str:
 
 
 def significant_digits(x: float | None, digits: int = 3) -> str:
-    """Return a number with ``digits`` significant digits, a whole number from 1,000 on, or a dash if it is unknown."""
+    """Return a number with ``digits`` significant digits, from 1,000 on rounded, or a dash if it is unknown."""
     if x is None or not math.isfinite(x):
         return NOT_KNOWN_TEXT
     return f"{x:,.0f}" if abs(x) >= 1000.0 else f"{x:.{digits}g}"

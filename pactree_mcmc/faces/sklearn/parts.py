@@ -331,7 +331,7 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
     is_split, is_free = trees.feature != LEAF, _has_possible_split(post, depth)
 
     def log_likely(prior: ChipmanPrior) -> float:
-        """Return the mean log prior of the trees drawn under ``prior``."""
+        """Return the mean log probability under ``prior`` of the trees drawn."""
         split, stop = prior.log_split(depth, 0), prior.log_stop(depth, 0, forced=False, empty=False)
         return float(weight @ np.where(is_split, split, np.where(is_free, stop, 0.0)))
 
@@ -382,7 +382,7 @@ def _most_likely_leaf(post: SampledPosterior, leaf_models: list[Any]) -> Any:
     stats, weight = np.ascontiguousarray(post.node_stats[is_leaf]), _weight_of_node(post)[is_leaf]
 
     def score(leaf: Any) -> float:
-        """Return the mean log score of the trees drawn under ``leaf``."""
+        """Return the mean log score under ``leaf`` of the trees drawn."""
         out = np.zeros(len(stats))
         add_scores_into(out, leaf.resolve(target).rule(target), stats, len(stats))
         return float(weight @ out)

@@ -216,7 +216,10 @@ def refuse_loss(model: TreeModel) -> None:
 
 
 def sample_new_y(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
-    """Draw a new y (draws, n) for each row of X from each of ``draws`` trees; see `Posterior.sample_predictive`."""
+    """Draw a new y (draws, n), or (draws, n, d), for each row of X from each of ``draws`` trees.
+
+    X (n, p) are rows as numbers. Labels are those of the model. See `Posterior.sample_predictive`.
+    """
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_loss(model)
     post_draws, trees = post._drawn_trees(draws, rng)
