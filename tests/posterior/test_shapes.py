@@ -161,3 +161,45 @@ def test_uncertain_cuts_of_durations_are_short_and_of_truth_values_are_words():
         trees = [pt.Tree([k, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for cut in cuts]
         post = pt.posterior_from_trees(model, trees, [[0, 1]])
         assert post.shapes().shapes[0].splits["words"].tolist() == [words]
+
+
+def tree_at(threshold, missing_left):
+    return pt.Tree([0, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[missing_left, 0, 0])
+
+
+@pytest.fixture
+def model_with_missing_values():
+    """20 known and 10 missing values; y is 1 for missing values and 0 for others."""
+    x = np.append(np.arange(20.0), np.full(10, np.nan))
+    return pt.TreeModel(x[:, None], np.isnan(x).astype(float), missing="branch", leaf=pt.NormalInverseGamma())
+
+
+def test_sides_of_missing_values_are_not_mixed(model_with_missing_values):
+    """A split of missing from known values with its sides exchanged is the same split."""
+    trees = [tree_at(np.nan, True), tree_at(np.nan, False)]
+    post = pt.posterior_from_trees(model_with_missing_values, trees)
+    (shape,) = post.shapes().shapes
+    assert shape.probability == 1.0
+    assert shape.splits["words"].tolist() == ["x0 is missing"]
+    assert shape.leaves["rows"].tolist() == [10.0, 20.0]
+    alone = pt.posterior_from_trees(model_with_missing_values, trees[:1]).shapes().shapes[0]
+    assert shape.leaves["mean"].tolist() == pytest.approx(alone.leaves["mean"].tolist())
+    for join_cuts in (False, True):
+        words = str(post.consensus_tree(join_cuts=join_cuts))
+        assert "x0 is missing (10 rows, support 1.00)" in words and "x0 is known (20 rows, support 1.00)" in words
+
+
+@pytest.mark.parametrize(
+    ("trees", "words", "missing_left"),
+    [
+        ([(9.0, True)], "x0 <= 9.5 or missing", 1.0),
+        ([(9.0, False)], "x0 <= 9.5", 0.0),
+        ([(9.0, True), (9.0, False), (9.0, True), (9.0, False)], "x0 <= 9.5 or missing (0.50)", 0.5),
+    ],
+)
+def test_where_missing_values_go_is_said(model_with_missing_values, trees, words, missing_left):
+    post = pt.posterior_from_trees(model_with_missing_values, [tree_at(*each) for each in trees])
+    (shape,) = post.shapes().shapes
+    assert shape.splits["missing_left"].tolist() == [missing_left]
+    assert shape.splits["words"].tolist() == [words]
+    assert words in str(post.shapes())

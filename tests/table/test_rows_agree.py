@@ -91,7 +91,6 @@ SURVIVAL = {
     "named": pd.DataFrame({"time": TIME, "event": EVENT}),
     "in another order": pd.DataFrame({"event": EVENT.astype(int), "time": TIME}),
     "capitals": pd.DataFrame({"Event": EVENT, "Time": TIME}),
-    "among others": pd.DataFrame({"id": "a", "event": EVENT, "time": TIME}),
     "other names": pd.DataFrame({"died": EVENT, "days": TIME}),
     "other names, 0 and 1": pd.DataFrame({"days": TIME, "died": EVENT.astype(float)}),
     "nullable": pd.DataFrame({"time": TIME, "event": EVENT}).convert_dtypes(),
@@ -114,6 +113,14 @@ def test_time_and_event_of_any_form(name):
             TIME[:, None], pl.from_dict({"event": EVENT.tolist(), "time": TIME.tolist()}), leaf=leaf
         )
         assert np.array_equal(other_model.target.values, expected.target.values)
+
+
+def test_columns_of_y_without_effect_are_named():
+    """Somebody may give the time of entry, for which no leaf model corrects."""
+    y = pd.DataFrame({"entry": 0.5, "event": EVENT, "time": TIME})
+    with pytest.warns(UserWarning, match=r"ExponentialGamma uses \['time', 'event'\] alone; \['entry'\] have no effect"):
+        model = pt.TreeModel(TIME[:, None], y, leaf=pt.ExponentialGamma())
+    assert np.array_equal(model.target.values, np.column_stack([TIME, EVENT]))
 
 
 @pytest.mark.parametrize(

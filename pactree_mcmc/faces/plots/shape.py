@@ -187,9 +187,14 @@ def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
 
 
 def _condition_lines(words: str) -> list[str]:
-    """Return the condition of a split, such as "x0 <= 3 [2, 4]", in lines, its interval in a line of its own."""
-    condition, bracket, interval = words.partition(" [")
-    return [*wrap_conditions(condition, SPLIT_LINE_LETTERS + 4, 5), *([f"[{interval}"] if bracket else [])]
+    """Return the condition of a split, such as "x0 <= 3 [2, 4] or missing", in lines.
+
+    The interval, and what follows it, have lines of their own.
+    """
+    condition, bracket, rest = words.partition(" [")
+    interval, _, after = rest.partition("] ")
+    own_lines = [f"[{interval}]", after] if after else [f"[{interval}"] if bracket else []
+    return [*wrap_conditions(condition, SPLIT_LINE_LETTERS + 4, 5), *own_lines]
 
 
 def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, min_support: float = 0.5) -> Axes:

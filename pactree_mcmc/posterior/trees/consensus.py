@@ -318,7 +318,9 @@ def _number_signatures(post: DrawnTrees) -> np.ndarray:
             remaining = sides.get(k, all_categories[k])
             low, high = remaining & categories[node], remaining & ~categories[node]
         else:
-            names = ("known", "missing") if is_missing[node] else ("<=", ">")
+            names = ("<=", ">")
+            if is_missing[node]:
+                names = ("missing", "known") if trees.default_left[node] else ("known", "missing")
             low, high = ((*sides.get(k, ()), name) for name in names)
         return [(left, sides | {k: low}), (right, sides | {k: high})]
 

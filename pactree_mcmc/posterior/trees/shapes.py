@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
 
+CERTAIN = 0.995
+"""Probability above which trees of a shape are said to agree. It is 1.00 in two digits."""
+
+
 @with_short_repr
 class Shape(NamedTuple):
     """All trees that split on the same features at the same places."""
@@ -39,8 +43,10 @@ class Shape(NamedTuple):
     """One line for each split in preorder; the index is the node, counted in preorder.
 
     ``depth``; ``feature``, its name; ``cut``, the median of the thresholds, with the interval ``lower`` to ``upper``
-    (NaN for a split of categories or of missing values); ``words``, the condition of the left side; ``agreement``, the
-    probability of the most probable set of categories given the shape (1 for a threshold).
+    (NaN for a split of categories or of missing values); ``missing_left``, the probability given the shape that missing
+    values go left (NaN if the feature has none); ``words``, the condition of the left side, with this probability if
+    trees differ; ``agreement``, the probability of the most probable set of categories given the shape (1 for a
+    threshold).
     """
     leaves: pd.DataFrame
     """One line for each leaf and output: ``node``, ``rows`` (mean number), ``output`` (class or name of the output),
@@ -150,12 +156,12 @@ def shapes_of(post: DrawnTrees, max_shapes: int, coverage: float) -> Shapes:
 def number_shapes(post: DrawnTrees) -> ShapeNumbers:
     """Number the shapes of the distinct trees: which features they split on, and where in the tree.
 
-    A split of missing from known values is not the same as one at a threshold. The left side of a split of categories
-    is taken to be the one with the first category of the cell, so that a split with its sides exchanged has the same
-    shape. Nodes are numbered over all trees.
+    A split of missing from known values is not the same as one at a threshold. Its left side is taken to be that of
+    the missing values, and the left side of a split of categories the one with the first category of the cell, so that
+    a split with its sides exchanged has the same shape. Nodes are numbered over all trees.
     """
     trees, columns = post.distinct_trees, post.model.columns
-    feature, categories = trees.feature.tolist(), trees.categories.tolist()
+    feature, categories, default_left = trees.feature.tolist(), trees.categories.tolist(), trees.default_left.tolist()
     splits_missing = (np.isnan(trees.threshold) & (trees.categories < 0) & (trees.feature != LEAF)).tolist()
     all_categories = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
     left_categories: dict[int, int] = {}
@@ -166,7 +172,8 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
         """Return both children in their standard order, with the bits of the categories that each cell admits."""
         k = feature[node]
         if categories[node] < 0:
-            return [(left, admitted), (right, admitted)]
+            is_exchanged = splits_missing[node] and not default_left[node]
+            return [(child, admitted) for child in ((right, left) if is_exchanged else (left, right))]
         sides = [(left, admitted[k] & categories[node]), (right, admitted[k] & ~categories[node])]
         # the lowest bit of a side is its first category; a side without any comes last
         sides.sort(key=lambda side: side[1] & -side[1] or math.inf)
@@ -221,13 +228,13 @@ def _table_of_splits(
     for j in np.flatnonzero(feature != LEAF).tolist():
         k = int(feature[j])
         line = {"node": j, "depth": depth[j], "feature": columns.names[k], "cut": np.nan, "lower": np.nan}
-        line |= {"upper": np.nan, "words": f"{columns.names[k]} is missing", "agreement": 1.0}
+        line |= {"upper": np.nan, "missing_left": np.nan, "words": f"{columns.names[k]} is missing", "agreement": 1.0}
         if columns.categories[k] is not None:
             mass: dict[int, float] = defaultdict(float)
             for node, w in zip(nodes[:, j].tolist(), weight.tolist(), strict=True):
                 mass[numbers.left_categories[node]] += w
             best = max(mass, key=lambda mask: mass[mask])
-            agreed = "" if mass[best] > 0.995 else f" ({mass[best]:.2f})"
+            agreed = "" if mass[best] > CERTAIN else f" ({mass[best]:.2f})"
             text = columns.names[k] + categories_text(columns.label_set(k, best)) + agreed
             line |= {"words": text, "agreement": mass[best]}
         elif not np.isnan(trees.threshold[nodes[0, j]]):
@@ -236,10 +243,25 @@ def _table_of_splits(
             # the text of a threshold depends on the values next to it, here those of the most frequent tree with it
             node = int(nodes[np.argmax(np.where(thresholds == cut, weight, -1.0)), j])
             text = f"{columns.names[k]} {cut_words(columns, condition_of(trees, between, node), lower, upper)}"
+            if k in columns.twins:
+                line["missing_left"] = probability = float(weight @ trees.default_left[nodes[:, j]])
+                text += or_missing(probability)
             line |= {"cut": cut, "lower": lower, "upper": upper, "words": text}
+        elif columns.categories[k] is None:
+            line["missing_left"] = 1.0
         lines.append(line)
-    names = ["node", "depth", "feature", "cut", "lower", "upper", "words", "agreement"]
+    names = ["node", "depth", "feature", "cut", "lower", "upper", "missing_left", "words", "agreement"]
     return pd.DataFrame(lines, columns=names).set_index("node")
+
+
+def or_missing(probability: float) -> str:
+    """Return what follows the condition of the left side of a split, given the probability that missing values go left.
+
+    This is "", " or missing", or " or missing (0.63)" if trees differ.
+    """
+    if probability < 1.0 - CERTAIN:
+        return ""
+    return " or missing" + ("" if probability > CERTAIN else f" ({probability:.2f})")
 
 
 def _table_of_leaves(
