@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from pactree_mcmc import model as parts
-from pactree_mcmc.core.checks import read_array, read_numbers, refuse_other_rows, repr_of
+from pactree_mcmc.core.checks import read_array, read_labels, read_numbers, refuse_other_rows, repr_of
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.base import SplitPrior
 from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
-from pactree_mcmc.table.columns import describe_columns
+from pactree_mcmc.table.columns import Columns, describe_columns
 from pactree_mcmc.table.reader import Table
 
 from .posterior import ExactPosterior
@@ -74,6 +74,7 @@ class DesignCounts:
                 "with bounds, GridCuts with given cuts, or FixedTree."
             )
         self.split_prior, self.n_rows = split_prior, 0
+        self._columns: Columns | None = None
         self._pieces: list[tuple[np.ndarray, ...]] = []
         self._n_merged = 0
 
@@ -83,7 +84,7 @@ class DesignCounts:
         Parameters
         ----------
         X : table of shape (n, p)
-            Ordered columns, n >= 1.
+            Ordered columns, n >= 1. If it has names, those of the pieces before, in any order.
         y : array-like of shape (n,)
             Class labels, or floats.
         sample_weight : array-like of shape (n,), optional
@@ -97,7 +98,8 @@ class DesignCounts:
         ValueError
             If the piece does not fit the design, or the pieces before it.
         """
-        piece = self._check_piece(X, y, sample_weight, estimation)
+        columns, piece = self._check_piece(X, y, sample_weight, estimation)
+        self._columns = columns if self._columns is None else self._columns
         self._append(piece)
         self.n_rows += len(piece[0])
         return self
@@ -109,8 +111,12 @@ class DesignCounts:
         if repr(self._design()) != repr(other._design()):
             raise ValueError("the two counts have different designs; merge counts of one design only.")
         out = DesignCounts(self.split_prior)
-        for piece in self._pieces + other._pieces:
+        out._columns = other._columns if self._columns is None else self._columns
+        order = [] if other._columns is None else out._order_of(other._columns)
+        for piece in self._pieces:
             out._append(piece)
+        for x, *others in other._pieces:
+            out._append((x[:, order], *others))
         out.n_rows = self.n_rows + other.n_rows
         return out
 
@@ -135,6 +141,10 @@ class DesignCounts:
             X, y, weight, estimation = (np.repeat(a, 2, axis=0) for a in self._pieces[0])
             weight[1] = 0.0
         arguments: dict[str, Any] = {"sample_weight": weight, "estimation": estimation if len(estimation) else None}
+        if self._columns is not None and self._columns.named:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=list(self._columns.names))
         return TreeModel(X, y, split_prior=self.split_prior, **arguments, **model_parts)
 
     def solve(self, *, max_cells: int = 20_000_000, **model_parts: Any) -> ExactPosterior:
@@ -162,17 +172,32 @@ class DesignCounts:
         assert isinstance(q, parts.FixedTree)
         return ["tree", hash(q.tree), q.joint.tobytes()]
 
-    def _check_piece(self, X: Any, y: Any, sample_weight: Any, estimation: Any) -> tuple[np.ndarray, ...]:
-        """Check the arguments of `update`, and return the piece: rows (n, p), labels, weights and mask of E, each (n,).
+    def _order_of(self, columns: Columns) -> list[int]:
+        """Return the index of each column of the rows added before among ``columns``: by name if both have names."""
+        before = columns if self._columns is None else self._columns
+        if columns.n_features != before.n_features:
+            raise ValueError(f"X has {columns.n_features} columns; the pieces before have {before.n_features}.")
+        if not (before.named and columns.named):
+            return list(range(columns.n_features))
+        if set(columns.names) != set(before.names):
+            raise ValueError(f"X has the columns {list(columns.names)}; the pieces before have {list(before.names)}.")
+        return [columns.names.index(name) for name in before.names]
+
+    def _check_piece(
+        self, X: Any, y: Any, sample_weight: Any, estimation: Any
+    ) -> tuple[Columns, tuple[np.ndarray, ...]]:
+        """Check the arguments of `update`. Return the columns of X, and the piece: rows (n, p), in the order of the
+        columns of the pieces before, labels, weights and mask of E, each (n,).
 
         The mask is empty if ``estimation`` is None, the weights are 1 if ``sample_weight`` is None.
         """
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation)
         columns = learn_rows(X)
-        x = np.array(columns.numbers(X))  # a stream may fill its buffer anew
+        # a copy, since a stream may fill its buffer anew
+        x = np.array(columns.numbers(X)[:, self._order_of(columns)])
         n = len(x)
         self.split_prior.scales(Table(x), learn_rows(x))
-        labels = np.array(read_array("y", y)).reshape(-1)
+        labels = np.array(read_labels(y))
         weight = np.ones(n) if sample_weight is None else np.array(read_numbers("sample_weight", sample_weight))
         mask = np.zeros(0, dtype=np.bool_) if estimation is None else np.array(read_array("estimation", estimation))
         if mask.dtype.kind != "b":
@@ -191,13 +216,11 @@ class DesignCounts:
         if len(mask) and labels.dtype.kind == "f":
             raise ValueError("estimation needs class labels; y holds floats: give integers or strings.")
         for old in self._pieces[:1]:
-            if old[0].shape[1] != x.shape[1]:
-                raise ValueError(f"X has {x.shape[1]} columns; the pieces before have {old[0].shape[1]}.")
             if (len(old[3]) == 0) != (len(mask) == 0):
                 raise ValueError("estimation was given for some pieces only; give it in every piece, or in none.")
             if (old[1].dtype.kind == "f") != (labels.dtype.kind == "f"):
                 raise ValueError(f"y has dtype {labels.dtype}; the pieces before have {old[1].dtype}.")
-        return x, labels, weight, mask
+        return columns, (x, labels, weight, mask)
 
     def _append(self, piece: tuple[np.ndarray, ...]) -> None:
         """Add a piece (rows, labels, weights, mask of estimation rows), and merge all pieces if many rows are new.

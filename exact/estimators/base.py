@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from pactree_mcmc.core.checks import read_numbers, refuse_other_rows
 from pactree_mcmc.core.names import fill_docstring
 from pactree_mcmc.posterior.sampled import fractions
+from pactree_mcmc.table.reader import holds_categories, is_frame
 from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
@@ -100,6 +101,7 @@ class ExactClassifier(ClassifierMixin, BaseEstimator):
     def _read_new(self, X: Any) -> np.ndarray:
         """Check rows to predict, and return them as an array (n, p)."""
         check_is_fitted(self)
+        _refuse_text_and_dates(X)
         return read_data(self, X, reset=False, dtype=np.float64, order="C")
 
 
@@ -151,6 +153,7 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
         If X, y or the weights cannot be used; weights are whole numbers >= 0, not all 0.
     """
     refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
+    _refuse_text_and_dates(X)
     X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
     check_classification_targets(y)
     place = np.arange(len(X))
@@ -160,6 +163,16 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
     classes, label = np.unique(y, return_inverse=True)
     order = sorted_order(X, label)
     return SortedRows(X[order], label[order], classes, place[order])
+
+
+def _refuse_text_and_dates(X: Any) -> None:
+    """Raise a ValueError if a frame has a column of text or dates. Other faults are left to scikit-learn."""
+    for name in X.columns if is_frame(X) else ():
+        if holds_categories(X[[name]].to_numpy()):
+            raise ValueError(
+                f"column {str(name)!r} holds text or dates; these trees take columns of numbers: encode it, drop it, "
+                "or take BayesianTreeClassifier."
+            )
 
 
 def sorted_order(X: np.ndarray, label: np.ndarray) -> np.ndarray:

@@ -142,12 +142,17 @@ def _estimate_from_terms(terms: np.ndarray, model: TreeModel) -> SizeEstimate:
     cells, members, splits, slots, n_terms = terms.mean(axis=0).tolist()
     deviation = float(np.std(terms[:, 0], ddof=1)) / math.sqrt(len(terms))
     q, n_stats = len(model.scales), model.lowered.leaf.n_stats
-    building_bytes = (CELL_BYTES + STAT_BYTES * n_stats) * cells + SPLIT_BYTES * splits
+    largest_bytes = building_bytes(model, cells, splits)
     finished_bytes = (FINISHED_CELL_BYTES + FINISHED_STAT_BYTES * n_stats) * cells
     finished_bytes += FINISHED_SPLIT_BYTES * splits + SLOT_BYTES * slots
     seconds = SPLIT_SECONDS * splits + MEMBER_SECONDS * members * q + TERM_SECONDS * n_terms
     least = cells - N_STANDARD_ERRORS * deviation
-    return SizeEstimate(cells, least, deviation / max(cells, 1.0), max(building_bytes, finished_bytes), seconds)
+    return SizeEstimate(cells, least, deviation / max(cells, 1.0), max(largest_bytes, finished_bytes), seconds)
+
+
+def building_bytes(model: TreeModel, cells: float, splits: float) -> float:
+    """Return the memory while a graph of so many cells and splits is built."""
+    return (CELL_BYTES + STAT_BYTES * model.lowered.leaf.n_stats) * cells + SPLIT_BYTES * splits
 
 
 class Boxes:
@@ -357,7 +362,8 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
     def fits_with(n_codes: int, at_depth: int) -> bool:
         """Return True if the bounds allow the graph with these limits on codes and depth."""
         cells, edges = bound_graph_size(model, n_codes, at_depth)
-        return cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
+        is_small = cells <= limit.cells and edges <= EDGES_PER_CELL * limit.cells
+        return is_small and building_bytes(model, cells, edges) <= limit.n_bytes
 
     widest = int(model.n_codes.max())
     if call_uncompiled(halves_box, rule):
@@ -373,7 +379,10 @@ def settings_that_fit(model: TreeModel, limit: Limit) -> dict[str, int]:
         out["max_depth"] = shallow
     cells, edges = bound_graph_size(model, UNLIMITED_CODES, depth)
     min_cells = max(cells, -(-edges // EDGES_PER_CELL))
-    if limit.cells < min_cells <= memory_bytes() // MIN_BYTES_PER_CELL:
+    has_room = (
+        min_cells <= memory_bytes() // MIN_BYTES_PER_CELL and building_bytes(model, cells, edges) <= limit.n_bytes
+    )
+    if limit.cells < min_cells and has_room:
         out["max_cells"] = min_cells
     return out
 

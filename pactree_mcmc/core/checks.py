@@ -203,6 +203,19 @@ def refuse_other_rows(**arguments: Any) -> None:
         )
 
 
+def refuse_labels(name: str, value: Any, order: str) -> None:
+    """Raise a ValueError if the value of an argument ``name`` is a pandas object whose index is not 0, 1, ....
+
+    Its entries are taken by position, so that its labels could be those of other entries. ``order`` says in which order
+    they are to be, such as "of the columns of X".
+    """
+    if hasattr(value, "iloc") and value.index.tolist() != list(range(len(value))):
+        raise ValueError(
+            f"{name} has the labels {repr_of(value.index.tolist())}, but its entries are taken by position; bring them "
+            f"into the order {order}, and give {name}.to_numpy()."
+        )
+
+
 def read_labels(y: Any, X: Any = None) -> np.ndarray:
     """Return labels (n,) as an array, from a vector or a column (n, 1).
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import Seed, is_integer, read_generator, read_numbers, repr_of
+from ..core.checks import Seed, is_integer, read_generator, read_numbers, refuse_labels, repr_of
 from ..core.special import gammaln
 from ..table.coding import Scale
 from ..tree.arrays import LEAF
@@ -158,6 +158,7 @@ def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> 
         return None
     if weights_prior is None:
         raise ValueError(f"{model.split_prior!r} has its feature weights; leave feature_weights out.")
+    refuse_labels("feature_weights", feature_weights, "of the columns of X")
     weight = read_numbers("feature_weights", feature_weights)
     if weight.shape != (model.n_features,):
         raise ValueError(f"feature_weights has shape {weight.shape}; give shape ({model.n_features},).")

@@ -242,11 +242,20 @@ class Columns:
 def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, ...]) -> list[int]:
     """Return the indices of ``columns``, given by name or index, among the ``names`` of all columns.
 
-    A ValueError names the ``argument`` of the caller that contained them, and the first column that does not exist.
+    Names of columns are text, also those that are integers in the frame. An integer that is the index of one column and
+    the name of another is refused; one that is no index but a name is taken as a name. A ValueError names the
+    ``argument`` of the caller that contained them, and the first column that does not exist or is not clear.
     """
     out = []
     for column in columns:
         index = names.index(column) if column in names else column
+        if is_integer(column) and str(column) in names and (named := names.index(str(column))) != column:
+            if 0 <= column < len(names):
+                raise ValueError(
+                    f"{argument}: {column} is the index of column {names[column]!r} and the name of another; give "
+                    f"{names[column]!r} or {names[named]!r}."
+                )
+            index = named
         if not is_integer(index) or not 0 <= index < len(names):
             raise ValueError(f"{argument}: {repr_of(column)} is not a column; X has {len(names)}: {repr_of(names)}.")
         out.append(int(index))

@@ -120,7 +120,7 @@ def test_bad_pieces():
     counts = exact.DesignCounts(DESIGNS["cyclic"]).update([[0.1, 0.2]], [1])
     with pytest.raises(ValueError, match="1 rows were added"):
         counts.solve(tree_prior=PRIOR)
-    with pytest.raises(ValueError, match="bounds has 2 rows; X has 1 columns"):
+    with pytest.raises(ValueError, match="X has 1 columns; the pieces before have 2"):
         counts.update([[0.1]], [1])
     with pytest.raises(ValueError, match=r"y has shape \(2,\); X has 1 rows"):
         counts.update([[0.1, 0.2]], [1, 2])
@@ -151,3 +151,20 @@ def test_rows_do_not_travel():
     assert there.n_rows == here.n_rows == 10_000
     assert there.solve().log_evidence == here.solve().log_evidence
     assert pickle.loads(pickle.dumps(exact.DesignCounts(DESIGNS["free"]))).n_rows == 0
+
+
+def test_columns_of_a_piece_are_found_by_name():
+    table = pd.DataFrame(np.random.default_rng(0).random((60, 2)), columns=["a", "b"])
+    y, design = (table["a"] > 0.5).astype(int), pt.DyadicCuts(2, cyclic=True, bounds=[[0, 1], [0, 1]])
+    parts = {"tree_prior": pt.BranchingProcess(0.5, 4), "leaf": pt.DirichletMultinomial()}
+    expected = exact.DesignCounts(design).update(table, y).solve(**parts)
+    first, turned = exact.DesignCounts(design).update(table[:30], y[:30]), table[["b", "a"]]
+    second = exact.DesignCounts(design).update(turned[30:], y[30:])
+    for counts in (first + second, first.update(turned[30:], y[30:])):
+        post = counts.solve(**parts)
+        assert post.log_evidence == pytest.approx(expected.log_evidence)
+        assert np.allclose(post.predict_proba(turned), expected.predict_proba(table))
+    with pytest.raises(ValueError, match=r"X has the columns \['a', 'c'\]; the pieces before have \['a', 'b'\]"):
+        first.update(table.rename(columns={"b": "c"}), y)
+    with pytest.raises(ValueError, match=r"y has shape \(60, 2\)"):
+        exact.DesignCounts(design).update(table, table)

@@ -168,3 +168,29 @@ def test_many_whole_numbers_are_classes_with_a_warning():
         pt.TreeModel(X, y, leaf=pt.DirichletMultinomial())
         assert ", 20 classes, " in repr(pt.TreeModel(X, y % 20))
         assert ", regression, " in repr(pt.TreeModel(X, y, leaf=pt.PoissonGamma()))
+
+
+def test_integers_that_are_names_of_columns_and_indices_of_others_are_refused():
+    """The labels of such a frame are 0, 2, 3, as after pd.read_csv(header=None).drop(columns=1)."""
+    X = pd.DataFrame({0: [0.0, 1.0, 2.0], 2: [1.0, 2.0, 1.0], 3: [0.0, 1.0, 1.0]})
+    with pytest.raises(ValueError, match="2 is the index of column '3' and the name of another; give '3' or '2'"):
+        pt.TreeModel(X, [0, 1, 1], nominal=[2])
+    for nominal, expected in ((3, [2]), ("2", [1]), (0, [0]), (1, [1])):
+        assert np.flatnonzero(pt.TreeModel(X, [0, 1, 1], nominal=nominal).columns.is_nominal).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda values: pt.LocalCuts(feature_weights=values),
+        lambda values: pt.GridCuts(3, feature_weights=values),
+        lambda values: pt.DirichletMultinomial(alpha=values),
+        lambda values: pt.IndependentNormals(2, m0=values),
+        lambda values: pt.DyadicCuts(2, bounds=pd.concat([values, values + 1.0], axis=1)),
+    ],
+)
+def test_values_by_column_or_class_with_labels_are_refused(call):
+    values = pd.Series([1.0, 2.0], index=["b", "a"])
+    with pytest.raises(ValueError, match=r"has the labels \['b', 'a'\], but its entries are taken by position; bring"):
+        call(values)
+    call(values.reset_index(drop=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -127,14 +126,8 @@ def check_sampled(posterior: Any) -> None:
 
 
 def feature_number(model: TreeModel, feature: Any) -> int:
-    """Return the index of a feature from its name or index; raise a ValueError if it is unknown."""
-    names = list(model.columns.names)
-    if isinstance(feature, str) and feature in names:
-        return names.index(feature)
-    if isinstance(feature, numbers.Integral) and not isinstance(feature, bool) and 0 <= int(feature) < len(names):
-        return int(feature)
-    name_list = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-    raise ValueError(f"feature {feature!r} is unknown; give an index 0..{len(names) - 1} or one of {name_list}.")
+    """Return the index of a feature from its name or index; raise a ValueError if it is unknown or not clear."""
+    return model.columns.column_indices("feature", [feature])[0]
 
 
 def output_column(model: TreeModel, label: Any) -> int:

@@ -241,9 +241,7 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         try:
             numbers = column.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"y is not numeric ({error}); give numbers, or take BayesianTreeClassifier."
-            ) from error
+            raise ValueError(f"y is not numeric ({error}); give numbers, or take BayesianTreeClassifier.") from error
         refuse_infinite_y(numbers)
         return numbers
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import check_number, read_array, repr_of, set_field
+from ...core.checks import check_number, read_array, refuse_labels, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
@@ -78,6 +78,7 @@ class DirichletMultinomial(ClassLeaf):
     kind = codes.DIRICHLET
 
     def __post_init__(self) -> None:
+        refuse_labels("alpha", self.alpha, "of the sorted classes")
         check_positive("alpha", self.alpha, entries=True)
 
     def resolve(self, target: Target) -> Self:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import read_numbers, set_field
+from ...core.checks import read_numbers, refuse_labels, set_field
 from ...core.compile.address import by_address
 from ...files.encoding import register_class
 from .base import Leaf, Target, Theta
@@ -114,6 +114,7 @@ class NormalLinear(Leaf):
         super().__post_init__()
         for name in ("centers", "scales"):
             if getattr(self, name) is not None:
+                refuse_labels(name, getattr(self, name), "of the argument columns")
                 values = read_numbers(name, getattr(self, name))
                 if values.shape != (len(self.columns),) or not np.isfinite(values).all():
                     raise ValueError(f"{name} has shape {values.shape}; give a finite number for each column.")

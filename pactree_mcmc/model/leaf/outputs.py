@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import check_count, read_numbers, repr_of, set_field
+from ...core.checks import check_count, read_numbers, refuse_labels, repr_of, set_field
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import register_class
@@ -93,6 +93,7 @@ class IndependentNormals(Leaf):
             values = getattr(self, name)
             if values is None:
                 continue
+            refuse_labels(name, values, "of the columns of y")
             values = np.array(read_numbers(name, values))
             least, valid_text = (-np.inf, "finite numbers") if name == "m0" else (0.0, "finite numbers > 0")
             if values.shape != (self.outputs,) or not np.all(np.isfinite(values) & (values > least)):
@@ -256,6 +257,7 @@ class MultivariateNormal(Leaf):
             raise ValueError(f"nu0={self.nu0} is out of range; give nu0 > {d - 1}.")
         for name, shape in (("m0", (d,)), ("S0", (d, d))):
             if getattr(self, name) is not None:
+                refuse_labels(name, getattr(self, name), "of the columns of y")
                 values = read_numbers(name, getattr(self, name))
                 if values.shape != shape or not np.isfinite(values).all():
                     raise ValueError(f"{name} has shape {values.shape}; give finite numbers of shape {shape}.")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_number, read_numbers, repr_of
+from ...core.checks import check_number, read_numbers, refuse_labels, repr_of
 from ...core.names import fields_repr
 from ...files.encoding import register_class
 from ...table.coding import AnyScale
@@ -365,6 +365,7 @@ def check_weights(feature_weights: Any) -> np.ndarray:
     """Check feature weights and return them as float64 (p,); an empty array for None (equal) or unknown weights."""
     if feature_weights is None or read_dirichlet(feature_weights) is not None:
         return np.empty(0)
+    refuse_labels("feature_weights", feature_weights, "of the columns of X")
     weight = read_numbers("feature_weights", feature_weights)
     if weight.ndim != 1:
         raise ValueError(f"feature_weights has shape {weight.shape}; give one weight a feature: (p,).")

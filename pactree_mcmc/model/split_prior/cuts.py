@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...core.checks import check_count, check_flag, read_numbers, repr_of, set_field
+from ...core.checks import check_count, check_flag, read_numbers, refuse_labels, repr_of, set_field
 from ...files.encoding import register_class
 from ...table.coding import (
     LARGEST_FLOAT,
@@ -329,6 +329,7 @@ class DyadicCuts(SplitPrior):
         if self.levels > MAX_LEVELS:
             raise ValueError(f"levels={self.levels}: codes would overflow; give at most {MAX_LEVELS}.")
         if self.bounds is not None:
+            refuse_labels("bounds", self.bounds, "of the columns of X")
             bounds = read_numbers("bounds", self.bounds)
             set_field(self, "bounds", self.bounds if isinstance(self.bounds, list | tuple) else bounds)
             if bounds.ndim != 2 or bounds.shape[1] != 2 or not np.isfinite(bounds).all():

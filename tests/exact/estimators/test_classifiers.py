@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
@@ -163,3 +164,13 @@ def test_copies_have_no_guarantee():
     assert null.fit(X, y, weight > 0).guarantee().false_alarm.raw > 0.2
     with pytest.raises(ValueError, match="independent rows, and copies are not; fit without sample_weight"):
         null.fit(X, y, weight).guarantee()
+
+
+@pytest.mark.parametrize("column", [["u", "v"], pd.to_datetime(["2024-01-01", "2024-01-02"])], ids=["text", "dates"])
+def test_columns_of_text_and_dates_are_named(column):
+    X, y = pd.DataFrame({"a": [0.0, 1.0], "kind": [0.0, 1.0]}), [0, 1]
+    message = "column 'kind' holds text or dates; .* or take BayesianTreeClassifier"
+    with pytest.raises(ValueError, match=message):
+        exact.DyadicTreeClassifier().fit(X.assign(kind=column), y)
+    with pytest.raises(ValueError, match=message):
+        exact.DyadicTreeClassifier().fit(X, y).predict(X.assign(kind=column))

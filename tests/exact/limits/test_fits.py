@@ -7,6 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from exact.graph import building
+from exact.limits import intractable, sizes
 from exact.limits.intractable import Limit
 from exact.limits.sizes import settings_that_fit
 
@@ -91,3 +93,22 @@ def test_nothing_fits_if_nothing_can():
     with pytest.raises(exact.Intractable, match="needs more than the 1 cells allowed") as refusal:
         exact.solve(model, max_cells=1)
     assert set(refusal.value.fits) <= {"max_cells"}
+
+
+@pytest.mark.parametrize("part", [2, 5])
+def test_what_is_said_to_fit_fits_into_memory(part, monkeypatch):
+    """The limit is that of memory, and the estimate is made even for small graphs."""
+    monkeypatch.setattr(sizes, "FEW_BOXES", 1)
+    wide = RNG.integers(0, 30, (200, 2)).astype(float)
+
+    def build(**parts):
+        return pt.TreeModel(wide, wide[:, 0] > 14, **parts)
+
+    points = building.distinct_points(build()).codes
+    needed = sizes.estimate_size(build(), points, Limit(20_000_000), False).n_bytes
+    monkeypatch.setattr(intractable, "available_bytes", lambda: int(needed / part))
+    with pytest.raises(exact.Intractable, match="bytes allowed") as refusal:
+        exact.solve(build())
+    assert set(refusal.value.fits) == {"max_cuts", "max_depth"}
+    exact.solve(build(split_prior=pt.LocalCuts(max_cuts=refusal.value.fits["max_cuts"])))
+    exact.solve(build(tree_prior=pt.ChipmanPrior(max_depth=refusal.value.fits["max_depth"])))

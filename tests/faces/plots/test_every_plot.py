@@ -275,7 +275,7 @@ class TestPairs:
             (("f0", "f0"), {}, "both are 'f0'"),
             (("f0", "f1", "f0"), {}, "give two names or indices"),
             ((0, 1), {"individual": 3}, "curves are of one feature"),
-            (("f0", "f9"), {}, "feature 'f9' is unknown"),
+            (("f0", "f9"), {}, "feature: 'f9' is not a column"),
         ],
     )
     def test_wrong_pairs(self, features, options, message):

@@ -117,8 +117,8 @@ class TestSurface:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"features": ("a", "c")}, "feature 'c' is unknown; give an index 0..2 or one of 'a', 'b', 'kind'"),
-            ({"features": (0, 3)}, "feature 3 is unknown"),
+            ({"features": ("a", "c")}, "feature: 'c' is not a column; X has 3: .*'a', 'b', 'kind'"),
+            ({"features": (0, 3)}, "feature: 3 is not a column; X has 3"),
             ({"features": (1, "b")}, "both are 'b'; give two"),
             ({"features": "ab"}, "give two names or indices"),
             ({"label": "maybe"}, "label='maybe' is not a class"),
