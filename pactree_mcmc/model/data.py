@@ -159,10 +159,12 @@ def _named_columns(y: Any, leaf: Leaf, model_names: tuple[str, ...]) -> np.ndarr
     else:
         return None
     order = leaf.order_of_y(names, columns) if len(model_names) < 2 else _order_of_names(names, leaf, model_names)
-    unused = [name for k, name in enumerate(names) if k not in order]
-    if unused:
-        used = repr_of([names[k] for k in order])
-        warn(f"of the columns of y {type(leaf).__name__} uses {used} alone; {repr_of(unused)} have no effect.")
+    other_names = [name for k, name in enumerate(names) if k not in order]
+    if other_names:
+        leaf_names = repr_of([names[k] for k in order])
+        warn(
+            f"of the columns of y {type(leaf).__name__} uses {leaf_names} alone; {repr_of(other_names)} have no effect."
+        )
     for k in order:
         if leaf.may_lack_y:
             columns[k] = nan_if_missing(columns[k])

@@ -243,7 +243,7 @@ def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, 
     """Return the indices of ``columns``, given by name or index, among the ``names`` of all columns.
 
     Names of columns are text, also those that are integers in the frame. An integer that is the index of one column and
-    the name of another is refused; one that is no index but a name is taken as a name. A ValueError names the
+    the name of another is refused; one beyond all indices is taken as a name. A ValueError names the
     ``argument`` of the caller that contained them, and the first column that does not exist or is not clear.
     """
     out = []
