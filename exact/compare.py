@@ -213,9 +213,10 @@ def _comparison_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -
 
 
 def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, max_ess: float) -> Iterator[Row]:
-    """Yield a table row for each predictive mean, or probability of each class but the last, of the rows ``X``.
+    """Yield a table row for each predictive mean, or probability of a class, of the rows ``X``.
 
-    If ``X`` is None, use some training rows. ``max_ess`` is the largest effective sample size that a quantity may have.
+    Of several classes or outputs the last one is left out. If ``X`` is None, use some training rows. ``max_ess`` is the
+    largest effective sample size that a quantity may have.
     """
     model = sampled.model
     spread = np.linspace(0, model.units.n_units - 1, min(N_POINTS, model.units.n_units)).astype(int)

@@ -207,7 +207,7 @@ def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Return the largest numbers of halvings (2, p) int64 for which each range still contains the values of all rows.
 
     The first row is for the part of a range below its middle, the second for the part above. Each number is at most
-    24, and 0 if no value lies in the part. ``ranges`` has shape (p, 2).
+    24, and 0 if no value lies in the part. ``X`` (n, p) are finite numbers, ``ranges`` has shape (p, 2).
 
     Raises
     ------

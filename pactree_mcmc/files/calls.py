@@ -119,7 +119,7 @@ def python_source(value: Any) -> tuple[str, bool]:
 
 
 def versions() -> dict[str, str]:
-    """Return the release numbers of the library, of the packages in PACKAGES and of Python."""
+    """Return the release numbers of the library, of the packages in PACKAGES and of Python, by name."""
     packages = {"pactree-mcmc": library_version()} | {name: _version(name) for name in PACKAGES}
     return packages | {"python": ".".join(map(str, sys.version_info[:3]))}
 

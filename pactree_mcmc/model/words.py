@@ -113,8 +113,9 @@ def _fit_linear(
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return predictions (m, d) of m cells at ``center`` (c,), their slopes (m, c, d) in c columns, and a test result.
 
-    The last is True if the predictions are linear in the columns. This is tested with steps of one ``scale`` (c,) up
-    and down each column, and with steps of one to two in all columns at a time.
+    ``stats`` are the statistics of the cells. The last is True if the predictions are linear in the columns. This is
+    tested with steps of one ``scale`` (c,) up and down each column, and with steps of one to two in all columns at a
+    time.
     """
 
     def at(offset: np.ndarray) -> np.ndarray:

@@ -124,8 +124,8 @@ class AnyPosterior(ABC):
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice | np.ndarray, Mixture]]:
         """Yield blocks of rows: the numbers of the rows, and the places that they reach with their probabilities.
 
-        A place is a leaf of a distinct tree, or a cell. Each row is in one block, and a block has about
-        ``predictive.MAX_LEAVES_PER_BLOCK`` places.
+        X (n, p) are rows as numbers. A place is a leaf of a distinct tree, or a cell. Each row is in one block, and a
+        block has about ``predictive.MAX_LEAVES_PER_BLOCK`` places.
         """
 
     @abstractmethod

@@ -130,7 +130,7 @@ class MixtureOverTrees:
     def _mean_and_variance_by_row(self, X: np.ndarray, center: float) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (n,) and variance (n,) of a new y for leaves that use columns of the row.
 
-        Numbers are centred at ``center`` to lose fewer digits.
+        ``X`` (n, p) are rows as numbers. Values of y are centred at ``center`` to lose fewer digits.
         """
         mean, variance = np.empty(len(X)), np.empty(len(X))
         for rows, mix in self._post._mixtures(X):
