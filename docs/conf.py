@@ -1,11 +1,13 @@
 """Settings of the documentation: ``sphinx-build -W -b html docs docs/_build``."""
 
 import inspect
+import re
 import shutil
 import sys
 from pathlib import Path
 
 import matplotlib
+from docutils import nodes
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,6 +94,8 @@ EXECUTED = ("tutorial", "case_")
 def setup(app):
     """Register what Sphinx calls before it reads a page, before it writes one, and at the end."""
     app.connect("source-read", _execute)
+    app.connect("autodoc-process-docstring", _link_pages)
+    app.connect("doctree-read", _link_files)
     app.connect("html-page-context", _remove_edit_link)
     app.connect("build-finished", _replace_pictures)
 
@@ -105,6 +109,22 @@ def _execute(app, name, source):
             run_as_printed(source[0], name, folder)
         except Exception as error:
             raise ExtensionError(f"a block of docs/{name}.md fails: {error}", error) from error
+
+
+def _link_pages(app, what, name, obj, options, lines):
+    """Replace the file names of pages in a docstring by links to the pages."""
+    lines[:] = [re.sub(r"`*\bdocs/(\w+)\.md\b`*", r":doc:`/\1`", line) for line in lines]
+
+
+def _link_files(app, doctree):
+    """Link code that names one file or folder of the repository to it."""
+    for code in list(doctree.findall(nodes.literal)):
+        words = [word.partition("::")[0].strip("/") for word in code.astext().split() if "/" in word[1:]]
+        paths = [word for word in words if ".." not in word and (ROOT / word).exists()]
+        if len(paths) == 1 and not isinstance(code.parent, nodes.reference):
+            kind = "tree" if (ROOT / paths[0]).is_dir() else "blob"
+            target = f"{html_theme_options['source_repository']}{kind}/main/{paths[0]}"
+            code.replace_self(nodes.reference("", "", code.deepcopy(), refuri=target, internal=False))
 
 
 def _replace_pictures(app, exception):

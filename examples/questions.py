@@ -42,8 +42,8 @@ PAGE = f"""# Questions and answers
 
 For those who have a table and questions about it. After this page you know the call that answers each of eleven usual
 questions, in at most three lines. The table is Quinlan's credit approvals: 690 applications, 15 numeric and nominal
-columns without names, some values missing; 90 rows are kept back as new data. This page is written by `python
-examples/questions.py --page`, and a test runs it.
+columns without names, some values missing; 90 rows are kept back as new data. It is a file of the repository, so run
+the code in a clone of it. `python examples/questions.py --page` writes this page, and a test runs it.
 
 ```python
 {START}```
@@ -53,8 +53,9 @@ examples/questions.py --page`, and a test runs it.
 def did_it_converge():
     """Did the chains converge?
 
-    As far as it can be checked, yes if `pt.sample` gave no warning: `rhat` is at most 1.01 and `ess_bulk` at least 400
-    in every row below, and for the predictions, which only `post.diagnosis` lists. After a warning, [when chains
+    If `pt.sample` gave no warning, they did, as far as this can be checked. Each row below then has an `rhat` of at
+    most 1.01 and an `ess_bulk` of at least 400. The same holds for predictions, which `post.diagnosis` lists. `lp` is
+    the log posterior of a tree, the sum of `log_prior` and `log_score`. After a warning, [when chains
     disagree](howto_disagree.md) says what to do.
     """
     print(post.summary().round(2))
@@ -69,8 +70,10 @@ def is_there_an_interaction():
     """Is there an interaction?
 
     `probability` is that of a tree with a split on one of the two below a split on the other. `strength` is the
-    standard deviation of the part of the prediction that is due to both together, with its 90 % interval. `H` is the
-    statistic of Friedman and Popescu: the strength relative to the whole joint effect of the two.
+    standard deviation, over the training rows, of the part of the prediction that is due to both together, with its
+    90 % interval. `H` is the statistic of Friedman and Popescu: the strength relative to the whole joint effect of the
+    two. A single tree shows both for additive data, too, so [compare with such
+    data](case_diabetes.md#do-they-interact) before you speak of an interaction.
     """
     print(post.interactions().head(3).round(3))
 
@@ -82,7 +85,11 @@ def how_probable_is_approval():
 
 
 def which_tree_for_the_paper():
-    """Which tree goes into the paper?"""
+    """Which tree goes into the paper?
+
+    In brackets after a set of categories: the probability of the set, given the shape. Numbers of rows are means over
+    the trees of the shape, so they need not be whole. [The page on this question](howto_paper.md) has other candidates.
+    """
     print(post.shapes())
     pt.plots.plot_shape(post)
 
@@ -94,7 +101,12 @@ def how_does_it_depend_on_the_prior():
 
 
 def which_of_two_models():
-    """Which of two models is better?"""
+    """Which of two models is better?
+
+    The one with the larger evidence, if you want the model that predicted the data better before it saw them. The one
+    with the larger `elpd_loo`, if you want predictions of new rows. [Compare two
+    priors](howto_prior.md#compare-two-priors) explains the rows.
+    """
     small = pt.TreeModel(three[:600], y[:600], missing="branch")
     print(pt.compare_models({"all columns": post, "three columns": small}, rng=1).round(2).T)
 
@@ -156,7 +168,7 @@ def main(writes_page):
             if writes_page:
                 plt.gcf().savefig(ROOT / "docs" / name, dpi=80)
             plt.close("all")
-            sections.append(f"![{title}]({name})\n")
+            sections.append(f"![{title.splitlines()[0]}]({name})\n")
     if writes_page:
         (ROOT / "docs" / "questions.md").write_text("\n".join(sections), encoding="utf-8")
 

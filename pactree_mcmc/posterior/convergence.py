@@ -53,7 +53,7 @@ WARNING_HEADER = (
     "the draws may not represent the posterior; "
     f"wanted: R-hat at most {MAX_RHAT}, effective sample size (ESS) at least {MIN_ESS:.0f}."
 )
-READ_MORE_LINE = "All quantities: post.diagnosis. What they mean: docs/howto_disagree.md, When chains disagree."
+READ_MORE_LINE = 'All quantities: post.diagnosis. What they mean: the page "When chains disagree" of the documentation.'
 """Last line of a warning."""
 NO_PROOF_REMARK = (
     "No proof of convergence: chains that are all in the same wrong mode look the same. Compare with another rng=, "

@@ -85,6 +85,13 @@ def test_links_between_pages_lead_somewhere():
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+def test_the_entry_to_cite_is_that_of_the_citation_file():
+    facts = re.findall(r"(?m)^(?:title|version|date-released): \"?(.*?)\"?$", (ROOT / "CITATION.cff").read_text())
+    entry = (ROOT / "docs" / "install.md").read_text()
+    assert len(facts) == 3
+    assert [fact for fact in facts if f"{{{fact}}}" not in entry] == []
+
+
 def test_dir_shows_public_names_alone():
     assert sorted(dir(pt)) == sorted([*pt.__all__, "__version__"])
 
