@@ -63,7 +63,8 @@ class AnswersAboutTrees(AnyPosterior):
         Raises
         ------
         ValueError
-            If the prior is a LeafPenalty and the posterior is not exact, or ``draws`` is out of range.
+            If ``draws`` is out of range, or if the posterior is not exact and the prior a LeafPenalty, LeafCountPrior
+            or CatalanExponential.
 
         Notes
         -----
