@@ -124,6 +124,8 @@ def _link_files(app, doctree):
         if len(paths) == 1 and not isinstance(code.parent, nodes.reference):
             kind = "tree" if (ROOT / paths[0]).is_dir() else "blob"
             target = f"{html_theme_options['source_repository']}{kind}/main/{paths[0]}"
+            if page := re.fullmatch(r"docs/(\w+)\.md", paths[0]):
+                target = app.builder.get_relative_uri(app.env.docname, page[1])
             code.replace_self(nodes.reference("", "", code.deepcopy(), refuri=target, internal=False))
 
 
