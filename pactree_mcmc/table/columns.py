@@ -19,6 +19,7 @@ from .labels import (
     group_categories,
     labels_of,
     nominal_labels,
+    refuse_other_kind,
     sorted_unique,
 )
 from .reader import Table, as_list, holds_text, is_categorical
@@ -217,7 +218,9 @@ class Columns:
         def convert_column(k: int) -> None:
             raw, name, categories = table.column(places[k]), self.names[k], self.categories[k]
             if categories is not None:
-                out[:, k] = category_codes(nominal_labels(raw, name, self.branches, is_new=True), categories)
+                labels = nominal_labels(raw, name, self.branches, is_new=True)
+                refuse_other_kind(labels, categories, name)
+                out[:, k] = category_codes(labels, categories)
                 return
             out[:, k] = read_ordered(raw, name, self.branches, self.kind(k))[0]
 

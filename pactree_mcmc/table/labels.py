@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,6 +162,20 @@ def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
         return np.where(categories[place] == labels, place, -1)
     index = {label: j for j, category in enumerate(categories.tolist()) for label in (category, *labels_of(category))}
     return np.array([index.get(c, -1) for c in check_hashable(labels.tolist())], dtype=np.int64)
+
+
+def refuse_other_kind(labels: np.ndarray, categories: np.ndarray, name: str) -> None:
+    """Raise a ValueError if the ``labels`` of new rows are numbers and the ``categories`` are text, or the reverse.
+
+    They would all be unseen categories. ``name`` is that of the column.
+    """
+    kinds = []
+    for values in (labels.tolist(), [label for c in categories.tolist() for label in labels_of(c)]):
+        is_text = {isinstance(value, str) for value in values if value is not None}
+        is_number = all(isinstance(value, numbers.Real) for value in values if value is not None)
+        kinds.append("text" if is_text == {True} else "numbers" if is_text and is_number else "")
+    if all(kinds) and kinds[0] != kinds[1]:
+        raise ValueError(f"nominal column {name!r} holds {kinds[0]}; the model was built on {kinds[1]}: give those.")
 
 
 def check_hashable(labels: list) -> list:

@@ -108,8 +108,26 @@ def _as_matrix(X: Any) -> np.ndarray:
     if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or may_be_rounded):
         array = np.asarray(X, dtype=object)  # an array of one dtype has changed some of the values
     if array.ndim != 2:
-        raise ValueError(f"X has {array.ndim} dimension(s); give a table of shape (n, p), e.g. X.reshape(-1, 1).")
+        raise ValueError(f"X is {_shape_words(X, array)}.")
     return array
+
+
+def _shape_words(X: Any, array: np.ndarray) -> str:
+    """Return the end of an error message for an ``X`` that is not a table: what it is, and what to give instead.
+
+    ``array`` is X as an array.
+    """
+    name = type(X).__name__
+    if array.ndim == 0:
+        call = {"LazyFrame": "X.collect()", "generator": "list(X)"}.get(name, "rows and columns, shape (n, p)")
+        return f"a {name}, which is not a table; give {call}"
+    if array.dtype.names is not None or (array.dtype.kind == "O" and any(isinstance(row, dict) for row in array.flat)):
+        return f"a {name} of records; give pd.DataFrame(X)"
+    if array.ndim == 1 and hasattr(X, "to_frame"):
+        return f"a {name}; for one row give a frame of one row, such as frame.iloc[[0]], for one column X.to_frame()"
+    if array.ndim == 1:
+        return f"of shape {array.shape}; for one row give [X], for one column np.reshape(X, (-1, 1))"
+    return f"of shape {array.shape}; give a table of shape (n, p)"
 
 
 def is_categorical(raw: Any) -> bool:

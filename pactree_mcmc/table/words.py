@@ -26,8 +26,9 @@ MAX_NANOSECOND_DAYS = 50.0
 """Length of a duration in days up to which its text shows nanoseconds, which float64 distinguishes up to 52 days."""
 MAX_DATE_DAYS = 1e8
 """Number of days from which the text is a plain number, since NumPy's dates in microseconds end there."""
-KIND_GROUPS = {"number": "numbers", "truth value": "numbers", "day": "dates", "time": "dates", "time UTC": "dates"}
-KIND_GROUPS |= {"duration": "durations", "level": "levels of an ordered categorical"}
+KIND_GROUPS = {"number": "numbers", "truth value": "numbers", "day": "dates", "time": "dates"}
+KIND_GROUPS |= {"time UTC": "dates with a time zone", "duration": "durations"}
+KIND_GROUPS |= {"level": "levels of an ordered categorical"}
 """Contents of a column of each kind in words. New rows may have another kind than the model if the words are equal."""
 
 

@@ -38,7 +38,10 @@ BAD_TABLES = {
     "no rows": (np.empty((0, 2)), r"X is empty: shape \(0, 2\); give at least 2 rows and 1 column"),
     "no columns": (np.empty((4, 0)), r"X is empty: shape \(4, 0\)"),
     "one row": (X[:1], "X has one row; a tree needs at least 2 rows"),
-    "one dimension": (X[:, 0], r"X has 1 dimension\(s\); give a table of shape \(n, p\), e.g. X.reshape\(-1, 1\)"),
+    "one dimension": (
+        X[:, 0],
+        r"X is of shape \(\d+,\); for one row give \[X\], for one column np.reshape\(X, \(-1, 1\)\)",
+    ),
     "three dimensions": (X[None], r"X has 3 dimension\(s\)"),
     "an empty list": ([], r"X has 1 dimension\(s\)"),
     "a series": (pd.Series([1.0, 2.0]), r"X has 1 dimension\(s\)"),

@@ -194,3 +194,41 @@ def test_values_by_column_or_class_with_labels_are_refused(call):
     with pytest.raises(ValueError, match=r"has the labels \['b', 'a'\], but its entries are taken by position; bring"):
         call(values)
     call(values.reset_index(drop=True))
+
+
+TEXT, WHOLE = pd.DataFrame({"c": ["1", "2", "2"]}), pd.DataFrame({"c": [1, 2, 2]})
+HOURS = pd.date_range("2024-06-01", periods=3, freq="h", tz="Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("built_on", "given", "message"),
+    [
+        (TEXT, WHOLE, "nominal column 'c' holds numbers; the model was built on text"),
+        (WHOLE, TEXT, "nominal column 'c' holds text; the model was built on numbers"),
+        (HOURS.to_frame(name="c"), HOURS.tz_localize(None).to_frame(name="c"), "holds dates; .* with a time zone"),
+        (HOURS.tz_localize(None).to_frame(name="c"), HOURS.to_frame(name="c"), "with a time zone; .* on dates: give"),
+    ],
+)
+def test_values_that_only_look_like_those_of_the_model_are_refused(built_on, given, message):
+    nominal = None if "time zone" in message else ["c"]
+    columns = pt.TreeModel(built_on.reset_index(drop=True), [0, 1, 1], nominal=nominal).columns
+    with pytest.raises(ValueError, match=message):
+        columns.numbers(given.reset_index(drop=True))
+    columns.numbers(built_on[:1])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (pl.DataFrame({"a": [1.0], "b": [1.0]}).lazy(), r"X is a LazyFrame, which is not a table; give X.collect\(\)"),
+        ((row for row in [[1.0, 2.0]]), r"X is a generator, which is not a table; give list\(X\)"),
+        (pd.DataFrame({"a": [1.0], "b": [1.0]}).to_records(index=False), r"of records; give pd.DataFrame\(X\)"),
+        ([{"a": 1.0, "b": 1.0}], r"of records; give pd.DataFrame\(X\)"),
+        (pd.Series({"a": 1.0, "b": 1.0}), r"for one row give a frame of one row, such as frame.iloc\[\[0\]\]"),
+        ([1.0, 2.0], r"for one row give \[X\]"),
+        (np.zeros((2, 2, 2)), r"X is of shape \(2, 2, 2\); give a table of shape \(n, p\)"),
+    ],
+)
+def test_what_is_not_a_table_is_said_with_what_helps(X, message):
+    with pytest.raises(ValueError, match=message):
+        pt.TreeModel(X, [0, 1])
