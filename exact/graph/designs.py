@@ -20,9 +20,9 @@ from pactree_mcmc.core.bits import goes_left
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import Lowered, TreeModel
-from pactree_mcmc.model.data import add_unit
 from pactree_mcmc.model.leaf.compiled import add_scores_into
 from pactree_mcmc.model.split_prior.geometry import call_uncompiled, takes_turns
+from pactree_mcmc.model.units import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
 from ..limits.intractable import Limit, refuse_bytes

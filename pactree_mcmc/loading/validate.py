@@ -20,7 +20,7 @@ from ..mcmc.run.checkpoint import Unfinished
 from ..mcmc.state.scratch import SCRATCH_NAMES
 from ..mcmc.state.tree import ChainState, axis_sizes
 from ..model import TreeModel
-from ..model.data import Units
+from ..model.units import Units
 from ..posterior.draws import draws_of
 from ..posterior.joining import join_chains
 from ..table.labels import MAX_CATEGORIES

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..model import FixedTree, GridCuts, LocalCuts, TreeModel
-from ..model.data import Units, number_target, sum_units
 from ..model.leaf.base import Leaf, Target
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
 from ..model.split_prior.base import MAX_LEVELS, SplitPrior
 from ..model.split_prior.weights import SplitsOutline
+from ..model.target import number_target
+from ..model.units import Units, sum_units
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import Columns
 from ..table.labels import MAX_CATEGORIES, labels_of

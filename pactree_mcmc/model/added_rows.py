@@ -8,8 +8,9 @@ import numpy as np
 
 from ..core.checks import refuse_other_rows
 from ..table.coding import AnyScale, DyadicScale, Scale, code_type, local_scale
-from .data import merge_rows, number_target, read_weight, read_y
 from .leaf.base import Target
+from .target import number_target, read_weight, read_y
+from .units import merge_rows
 
 if TYPE_CHECKING:
     from .model import TreeModel

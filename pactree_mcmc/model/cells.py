@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.bits import codes_go_left
 from ..table.columns import Columns
-from .data import Units
+from .units import Units
 
 
 class PlainSplit(NamedTuple):

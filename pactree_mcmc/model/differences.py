@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.checks import repr_of
 from ..table.coding import AnyScale, DyadicScale
-from .data import first_rows
 from .split_prior.base import CYCLIC, DYADIC, FIXED, GRID, LOCAL, LOCAL_TRIVIAL, SplitRule
+from .units import first_rows
 
 if TYPE_CHECKING:
     from .model import TreeModel

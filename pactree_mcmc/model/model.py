@@ -19,7 +19,6 @@ from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .added_rows import parts_with_rows
 from .cells import PlainCell, root_cell
-from .data import MergedRows, Units, first_rows, merge_rows, read_target
 from .leaf.base import Leaf, Target
 from .leaf.codes import LeafRule
 from .obstacles import check_known, obstacle_to_certificate
@@ -28,6 +27,7 @@ from .split_prior.base import SplitPrior, SplitRule
 from .split_prior.custom_splits import BoundSplits
 from .split_prior.cuts import LocalCuts
 from .split_prior.geometry import call_uncompiled, has_empty_sides, parts_box
+from .target import read_target
 from .tree_prior import (
     BranchingProcess,
     CatalanExponential,
@@ -37,6 +37,7 @@ from .tree_prior import (
     PriorTables,
     tabulate_prior,
 )
+from .units import MergedRows, Units, first_rows, merge_rows
 from .words import not_finite
 
 

@@ -33,7 +33,7 @@ from ..mcmc.state.records import N_FREE, N_NODES, NONE, STORED_VERSION
 from ..mcmc.state.splits import draw_split
 from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, Lowered, TreeModel
-from ..model.data import UnitStats, add_unit
+from ..model.units import UnitStats, add_unit
 from ..posterior.reweighting import systematic_indices
 from ..tree.drawn import Saved
 

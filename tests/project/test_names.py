@@ -29,7 +29,7 @@ EXCEPTIONS = {
     "pactree_mcmc/mcmc/edits/proposal.py": {"made", "taken"},
     "pactree_mcmc/mcmc/kernel.py": {"given"},
     "pactree_mcmc/mcmc/state/stored.py": {"used"},
-    "pactree_mcmc/model/data.py": {"Units", "units"},
+    "pactree_mcmc/model/units.py": {"Units", "units"},
     "pactree_mcmc/model/leaf/custom.py": {"whole"},
     "pactree_mcmc/model/model.py": {"units"},
     "pactree_mcmc/posterior/rows/certificate.py": {"chosen"},

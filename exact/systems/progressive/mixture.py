@@ -10,8 +10,8 @@ import numpy as np
 from pactree_mcmc.core.checks import Seed, check_count, check_flag, check_type, read_generator
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.data import UnitStats
 from pactree_mcmc.model.leaf.base import Target
+from pactree_mcmc.model.units import UnitStats
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.drawn import RootKey
 from pactree_mcmc.tree.tree import Tree

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...model.data import MAX_QUIET_CLASSES
+from ...model.target import MAX_QUIET_CLASSES
 from ...table.columns import for_each_column
 from ...table.words import DATES, DURATION, Kind, names_text
 

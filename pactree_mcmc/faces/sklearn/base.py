@@ -32,8 +32,8 @@ from ...core.checks import (
 from ...core.warn import SKIPPED_PACKAGES, warn
 from ...mcmc.sampling import sample
 from ...model import LocalCuts, TreeModel
-from ...model.data import number_target
 from ...model.leaf.base import Leaf
+from ...model.target import number_target
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import ConvergenceWarning
 from ...posterior.rows.attributions import importance_of

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
-from ...model.data import refuse_infinite_y
+from ...model.target import refuse_infinite_y
 from ...posterior.rows.new_rows import labels_of_least_cost
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column

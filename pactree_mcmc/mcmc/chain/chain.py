@@ -11,8 +11,8 @@ from ...core.bits import full_mask, hash_integer
 from ...core.compile.jit import jit
 from ...core.compile.pack import pack
 from ...model import Lowered
-from ...model.data import add_unit
 from ...model.split_prior.geometry import parts_rows
+from ...model.units import add_unit
 from ..edits.grow import box_hash_term, grow_by_split, init_leaf
 from ..kernel import Kernel
 from ..state.lists import list_growable

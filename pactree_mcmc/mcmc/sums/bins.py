@@ -9,8 +9,8 @@ import numpy as np
 from ...core.bits import goes_left
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.data import add_units_by_code, scatter_units
 from ...model.split_prior.geometry import follows_design, has_one_split_per_feature, parts_box
+from ...model.units import add_units_by_code, scatter_units
 from ..state.codes import collect_codes
 from ..state.records import N_VISITED_ROWS
 from ..state.splits import box_range, middle_cut

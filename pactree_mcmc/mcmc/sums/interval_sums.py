@@ -21,9 +21,9 @@ from ...core.bits import sort_first
 from ...core.compile.jit import jit
 from ...core.logsum import exp_into, log_add
 from ...model import Lowered
-from ...model.data import scatter_units
 from ...model.leaf.compiled import add_scores_into
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
+from ...model.units import scatter_units
 from ..state.codes import collect_codes
 from ..state.records import NONE, STORED_VERSION
 from ..state.splits import box_range, is_admissible

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...core.checks import central_fractions, check_count, is_integer, read_numbers, refuse_other_rows
 from ...core.names import with_short_repr
-from ...model.data import read_y
 from ...model.leaf.positive import SurvivalLeaf
+from ...model.target import read_y
 from ...table.words import rounded_text
 from ...tree.tree import Tree
 from ..trees.paths import conditions_in_words, path_to
