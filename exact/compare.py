@@ -11,6 +11,7 @@ import numpy as np
 from pactree_mcmc.core.extras import require_package
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.differences import difference_of_rows
+from pactree_mcmc.model.words import output_names
 from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.posterior.reweighting import data_difference
 from pactree_mcmc.posterior.sampled import SampledPosterior
@@ -215,7 +216,7 @@ def _comparison_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -
 def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, max_ess: float) -> Iterator[Row]:
     """Yield a table row for each predictive mean, or probability of a class, of the rows ``X``.
 
-    Of several classes or outputs the last one is left out. If ``X`` is None, use some training rows. ``max_ess`` is the
+    Of the classes the last one is left out. If ``X`` is None, use some training rows. ``max_ess`` is the
     largest effective sample size that a quantity may have.
     """
     model = sampled.model
@@ -223,9 +224,12 @@ def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, m
     table = model.unit_numbers(np.unique(spread)) if X is None else model.columns.numbers(X)
     exact, by_draw = truth._values(table), sampled._values_by_draw(table)
     std = truth._std_over_trees(table).reshape(exact.shape)
+    outputs = [f" of {name}" for name in output_names(model)] if exact.shape[1] > 1 else [""]
+    names = [f"mean{of}" for of in outputs]
+    if model.classes_ is not None:
+        names = [f"P(y = {label})" for label in model.classes_[: max(len(model.classes_) - 1, 1)]]
     for i in range(len(table)):
-        for j in range(max(exact.shape[1] - 1, 1)):
-            name = "mean" if model.classes_ is None else f"P(y = {model.classes_[j]})"
+        for j, name in enumerate(names):
             quantity, variance = f"predictive {name}, row {i}", std[i, j] ** 2
             yield _comparison_row(quantity, exact[i, j], by_draw[:, :, i, j], variance, max_ess)
 
