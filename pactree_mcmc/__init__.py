@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from .faces.model_choice import compare_models
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __all__ = [
     "Attributions",
