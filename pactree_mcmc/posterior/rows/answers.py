@@ -160,7 +160,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
     def interactions(
         self, min_probability: float = 0.05, *, most: int = 20, coverage: float = 0.9, draws: int = 1000, rng: Seed = 0
     ) -> pd.DataFrame:
-        """Return the pairs of features on one path of a tree, with the probability and the strength of their interaction.
+        """Return the pairs of features on one path of a tree, with the probability and the strength of each pair.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         -----
         The strength is that of Friedman and Popescu (2008), from partial dependences at 40 training rows, for 200 draws
         of a tree and its leaf parameters. If y has several classes or outputs it is the root mean square over them.
-        O(200 * 1,600 * depth) for each pair. A probability or a strength above 0 is no evidence of an interaction: a
+        O(200 * 1,600 * depth) for each pair. A probability or a strength above 0 does not show an interaction: a
         single tree adds two effects by splits below one another, so it has both for additive data too. Compare with
         a posterior for such data (docs/case_diabetes.md).
 
