@@ -55,7 +55,10 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
 
 
 def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
-    """Return the names of the columns of y in the order of the leaf, or () if a column has no name."""
+    """Return the names of the columns of y in the order of the leaf, or () if a column has no name.
+
+    A warning names the columns that the leaf does not use.
+    """
     if is_frame(y):
         names, columns = [str(name) for name in y.columns], list(Table(y, "y"))
     elif isinstance(y, np.ndarray) and y.dtype.names is not None:
@@ -64,7 +67,12 @@ def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
         name = getattr(y, "name", None)
         return (name,) if isinstance(name, str) and name else ()
     order = leaf.order_of_y(names, columns) if isinstance(leaf, Leaf) and len(names) > 1 else range(len(names))
-    return tuple(names[k] for k in order)
+    names_of_leaf = tuple(names[k] for k in order)
+    others = [name for name in names if name not in names_of_leaf]
+    if others:
+        leaf_name, columns_of_leaf = type(leaf).__name__, repr_of(list(names_of_leaf))
+        warn(f"of the columns of y {leaf_name} uses {columns_of_leaf} alone; {repr_of(others)} have no effect.")
+    return names_of_leaf
 
 
 def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.ndarray:
@@ -117,12 +125,6 @@ def _named_columns(y: Any, leaf: Leaf, model_names: tuple[str, ...]) -> np.ndarr
     else:
         return None
     order = leaf.order_of_y(names, columns) if len(model_names) < 2 else _order_of_names(names, leaf, model_names)
-    other_names = [name for k, name in enumerate(names) if k not in order]
-    if other_names:
-        leaf_names = repr_of([names[k] for k in order])
-        warn(
-            f"of the columns of y {type(leaf).__name__} uses {leaf_names} alone; {repr_of(other_names)} have no effect."
-        )
     for k in order:
         if leaf.may_lack_y:
             columns[k] = nan_if_missing(columns[k])

@@ -175,7 +175,6 @@ def test_forms_of_y_are_the_same():
     forms = [
         pd.DataFrame({"event": event, "time": time}),
         pd.DataFrame({"dead": event, "days": time}),
-        pd.DataFrame({"id": np.arange(N), "Event": event.astype(int), "Time": time}),
         records,
     ]
     for y in forms:
