@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from . import scalars
+
 T = TypeVar("T")
 ARRAY_KINDS = "fiub"
 """Kinds of dtypes of numbers and booleans, which are stored as arrays. Other arrays are stored as lists in the text."""
@@ -114,7 +116,7 @@ class Codec:
             return value if math.isfinite(value) else {"float": str(value)}
         if type(value) is bytes:
             return {"bytes": value.decode("latin-1")}
-        if isinstance(value, np.generic) and value.dtype.kind in ARRAY_KINDS:
+        if isinstance(value, np.generic) and value.dtype.kind in ARRAY_KINDS + "U":
             return {"scalar": self._encode(value.item(), at, arrays), "dtype": value.dtype.str}
         if isinstance(value, np.ndarray):
             return self._encode_array(value, at, arrays)
@@ -132,6 +134,8 @@ class Codec:
             return {"class": type(value).__name__, "fields": fields}
         if hasattr(value, "__array__") and not isinstance(value, np.generic):
             return self._encode_array(np.asarray(value), at, arrays)
+        if (parts := scalars.parts_of(value)) is not None:
+            return {"scalar_type": type(value).__name__, "parts": [self._encode(part, at, arrays) for part in parts]}
         raise NotStorable(f"{at.lstrip('.')} is a {type(value).__name__}, {value!r}, which a file cannot hold")
 
     def _encode_array(self, value: np.ndarray, at: str, arrays: _Arrays) -> Any:
@@ -182,6 +186,10 @@ class Codec:
             return form["bytes"].encode("latin-1")
         if "float" in form:
             return float(form["float"])
+        if "scalar_type" in form:
+            if form["scalar_type"] not in scalars.TYPES:
+                raise NotStorable(f"it holds a {form['scalar_type']}, which this release does not know")
+            return scalars.TYPES[form["scalar_type"]].make(*[self._decode(x, arrays) for x in form["parts"]])
         if "scalar" in form:
             return np.dtype(form["dtype"]).type(self._decode(form["scalar"], arrays))
         return self._decode_array(form, arrays)

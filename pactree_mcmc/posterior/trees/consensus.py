@@ -280,17 +280,14 @@ def join_cells(post: DrawnTrees, probability: np.ndarray, threshold: float) -> G
 
     The signature of a node is the sequence of sides on its path, by feature, without the cuts. All other nodes are
     grouped by exact cell, of posterior ``probability`` (n_cells,). An exact cell more probable than ``threshold`` is
-    not joined if less than three quarters of its probability would be, since then trees reach the same rows by
-    different paths.
+    not joined if less than three quarters of its probability would be in one group, since then trees reach the same
+    rows by different paths.
     """
     cells, has_rows = post.cells, post.cells.of_node >= 0
-    number, weight = _number_signatures(post), post.weight_of_tree[cells.tree_of_node] * has_rows
-    mass = np.bincount(number, weights=weight)
-    of_pair = np.unique(np.column_stack([number, cells.of_node])[has_rows], axis=0)
-    is_joined = (mass > threshold) & (np.bincount(of_pair[:, 0], minlength=len(mass)) > 1)
-    in_joined = np.bincount(cells.of_node[has_rows], weights=(weight * is_joined[number])[has_rows])
-    is_exact = (probability > threshold) & (in_joined < 0.75 * probability)
-    is_exact[0] = True
+    number, weight = np.where(has_rows, _number_signatures(post), 0), post.weight_of_tree[cells.tree_of_node]
+    pairs, of_node = np.unique(np.column_stack([number, cells.of_node])[has_rows], axis=0, return_inverse=True)
+    weight_of_pair = np.bincount(of_node.ravel(), weights=weight[has_rows])
+    is_joined, is_exact = _choose_joined(pairs, weight_of_pair, probability, threshold)
     group = np.where(has_rows & is_joined[number] & ~is_exact[cells.of_node], cells.n_cells + number, cells.of_node)
     group_numbers, of_node = np.unique(np.append(np.arange(-1, cells.n_cells), group), return_inverse=True)
     of_node = of_node[cells.n_cells + 1 :] - 1
@@ -300,6 +297,30 @@ def join_cells(post: DrawnTrees, probability: np.ndarray, threshold: float) -> G
     of_joined = np.bincount(pairs[:, 1], post.weight_of_tree[pairs[:, 0]], n_groups)[cells.n_cells :]
     all_probabilities = np.concatenate([np.where(is_exact, probability, 0.0), of_joined])
     return Groups(of_node, all_probabilities, np.arange(n_groups) >= cells.n_cells)
+
+
+def _choose_joined(
+    pairs: np.ndarray, weight: np.ndarray, probability: np.ndarray, threshold: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return whether the cells of each signature are joined, and whether each cell is a group by itself; see
+    `join_cells`.
+
+    ``pairs`` (m, 2) are the distinct pairs of a signature and a cell, with the posterior ``weight`` (m,) of their nodes,
+    and ``probability`` (n_cells,) is that of each cell. Cells that become groups by themselves leave their joined
+    groups. These may then be at or below ``threshold`` and dissolve, so the choice is repeated until nothing changes.
+    """
+    signature, cell = pairs.T
+    is_exact = np.arange(len(probability)) == 0
+    while True:
+        remains = ~is_exact[cell]
+        mass = np.bincount(signature, weights=weight * remains)
+        is_joined = (mass > threshold) & (np.bincount(signature, weights=remains) > 1.0)
+        largest = np.zeros(len(probability))
+        np.maximum.at(largest, cell, weight * is_joined[signature])
+        more_exact = is_exact | ((probability > threshold) & (largest < 0.75 * probability))
+        if np.array_equal(more_exact, is_exact):
+            return is_joined, is_exact
+        is_exact = more_exact
 
 
 def _number_signatures(post: DrawnTrees) -> np.ndarray:
