@@ -17,7 +17,7 @@ class ScalarType(NamedTuple):
     """Conversion of the values of one type to parts that a file contains, and back."""
 
     parts: Callable[[Any], list[Any]]
-    """Function of a value that returns its parts: text, numbers, None, or values that are themselves stored by parts."""
+    """Function of a value that returns its parts: text, numbers, None, or other values that can be stored."""
     make: Callable[..., Any]
     """Function of the parts that returns the value."""
 

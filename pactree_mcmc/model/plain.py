@@ -205,7 +205,7 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
     """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature.
 
     The fractions are stored with the model if ``rng`` is an integer. Later calls return the stored array: do not write
-    to it. A tree that cannot be drawn raises a ValueError.
+    to it. A tree that cannot be drawn split by split raises a ValueError.
     """
     stored = model.__dict__.setdefault("_inclusion_by_seed", {})
     key = (draws, int(rng)) if is_integer(rng) else None  # type: ignore[arg-type]
@@ -216,8 +216,9 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
         sampled_tree = draw_prior(model, generator)
         if sampled_tree is None:
             raise ValueError(
-                f"trees of {model.tree_prior!r} cannot be drawn one by one; use exact.solve(model).prior_inclusion(), "
-                "or a ChipmanPrior."
+                f"prior_inclusion cannot draw trees of {model.tree_prior!r} split by split. Give exact.solve(model)."
+                "prior_inclusion(), if feature weights are known, or draw trees by pt.simulate(model, rng)[0], each "
+                "from a chain of 20,000 proposals, and count those that split on each feature."
             )
         feature = sampled_tree.tree.feature
         count[np.unique(feature[feature != LEAF])] += 1.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.checks import as_number, read_array, read_numbers, repr_of
 from ..core.warn import warn
-from ..table.labels import nan_if_missing, refuse_missing
+from ..table.labels import nan_if_missing, refuse_missing, refuse_nul
 from ..table.reader import Table, is_frame
 from .leaf.base import Leaf, Target
 from .leaf.classes import DirichletMultinomial
@@ -26,6 +26,8 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
     """
     labels = read_y(y, n, leaf)
     names, kind = _names_of_y(y, leaf), labels.dtype.kind
+    for name in names:
+        refuse_nul("the name of y", name)
     is_given = leaf is not None
     if leaf is None:
         leaf = NormalInverseGamma() if kind == "f" else DirichletMultinomial()
@@ -157,6 +159,9 @@ def _uniform_objects(labels: np.ndarray) -> np.ndarray:
         return read_numbers("y", labels)
     values = labels.tolist()
     if all(isinstance(v, str) for v in values):
+        for label in set(values):
+            # NumPy would drop a NUL at the end
+            refuse_nul("the class label", label)
         return np.array(values, dtype=str)
     if all(isinstance(v, bool | np.bool_) for v in values):
         return np.array(values, dtype=bool)
@@ -177,6 +182,8 @@ def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarra
         raise ValueError("y holds fractions; a classification needs labels: give integers or strings, or another leaf.")
     if len(classes) > 32_767:
         raise ValueError(f"y has {len(classes)} classes; at most 32767 are allowed.")
+    for label in classes.tolist():
+        refuse_nul("the class label", label)
     return Target(class_index.astype(np.int32), classes, weight, mask, 0.0, 1.0)
 
 

@@ -19,8 +19,10 @@ from .labels import (
     group_categories,
     labels_of,
     nominal_labels,
+    refuse_nul,
     refuse_other_kind,
     sorted_unique,
+    warn_if_not_storable,
 )
 from .reader import Table, as_list, holds_text, is_categorical
 from .values import levels_of, ordered_values, read_ordered
@@ -323,6 +325,8 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
     if table.n_rows < 2:
         raise ValueError("X has one row; a tree needs at least 2 rows to choose from.")
     names = tuple(table.names or (f"x{k}" for k in range(table.n_features)))
+    for name in names:
+        refuse_nul("the column name", name)
     extra = set() if nominal is None else set(indices_of_columns("nominal", as_list("nominal", nominal), names))
     branches, by_name = missing == "branch", table.names is not None
     if not extra and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
@@ -355,6 +359,7 @@ def _read_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
     """
     labels = nominal_labels(raw, name, may_lack)
     categories = sorted_unique(labels)
+    warn_if_not_storable(categories, name)
     if len(categories) <= MAX_CATEGORIES:
         return categories
     n_rows = np.bincount(category_codes(labels, categories), minlength=len(categories))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import read_array, repr_of
-from ..files.encoding import register_class
+from ..core.warn import warn
+from ..files.encoding import CODEC, NotStorable, register_class
 
 MAX_CATEGORIES = 63
 """Largest number of categories, or groups of them, of a column, so that a set is an int64 with its sign bit free."""
@@ -176,6 +177,25 @@ def refuse_other_kind(labels: np.ndarray, categories: np.ndarray, name: str) -> 
         kinds.append("text" if is_text == {True} else "numbers" if is_text and is_number else "")
     if all(kinds) and kinds[0] != kinds[1]:
         raise ValueError(f"nominal column {name!r} holds {kinds[0]}; the model was built on {kinds[1]}: give those.")
+
+
+def refuse_nul(what: str, label: Any) -> None:
+    """Raise a ValueError if a ``label`` is text with a NUL character. ``what`` names the label in the error."""
+    if isinstance(label, str) and "\0" in label:
+        raise ValueError(f"{what} {repr_of(label)} has a NUL character, which netCDF files cannot hold; rename it.")
+
+
+def warn_if_not_storable(categories: np.ndarray, name: str) -> None:
+    """Warn if a file cannot contain one of the ``categories`` (m,) of the column ``name``, before a run is made."""
+    for category in categories.tolist() if categories.dtype.kind == "O" else ():
+        try:
+            CODEC.encode(category)
+        except NotStorable:
+            warn(
+                f"column {name!r} holds {repr_of(category)}, a {type(category).__name__}, which a file cannot hold: "
+                "save and checkpoint= will raise an error. Give text, for instance .astype(str), if you want to save."
+            )
+            return
 
 
 def check_hashable(labels: list) -> list:

@@ -1,9 +1,13 @@
 """Saving and loading: predictions, draws and models are the same, here and in a fresh process."""
 
+import datetime
+import enum
 import os
 import resource
 import warnings
+from decimal import Decimal
 from importlib import metadata
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -122,6 +126,95 @@ def test_labels_of_any_kind(labels, tmp_path):
     assert loaded.classes_.tolist() == model.classes_.tolist()
     assert [type(c) for c in loaded.columns.categories[1]] == [type(c) for c in model.columns.categories[1]]
     assert_equal(loaded.columns.numbers(table), model.columns.numbers(table))
+
+
+DAYS = pd.date_range("2024-10-26", periods=3, freq="D")
+STAMP = pd.Timestamp("2024-10-27 02:30+01:00").tz_convert("Europe/Berlin")
+NOMINAL = {
+    "dates": [day.date() for day in DAYS],
+    "datetimes": [day.to_pydatetime() for day in DAYS],
+    "zones": [datetime.datetime(2024, 1, i, tzinfo=ZoneInfo("Europe/Berlin")) for i in (1, 2, 3)],
+    "offsets": [datetime.datetime(2024, 1, i, tzinfo=datetime.UTC) for i in (1, 2, 3)],
+    "times": [datetime.time(i, 30) for i in (1, 2, 3)],
+    "durations": [datetime.timedelta(days=i, microseconds=7) for i in (-1, 0, 1)],
+    "Timestamps": [STAMP, STAMP + pd.Timedelta(1, "h"), STAMP + pd.Timedelta(1, "ns")],
+    "Timedeltas": [pd.Timedelta(f"{i}.000000123s") for i in (-1, 0, 1)],
+    "periods": [pd.Period(day, freq="Q-DEC") + i for i, day in enumerate(DAYS)],
+    "intervals": [pd.Interval(0, 1), pd.Interval(1, 2.5), pd.Interval(2.5, float("inf"))],
+    "intervals of dates": [pd.Interval(day, day + pd.Timedelta(1, "D"), closed="both") for day in DAYS],
+    "decimals": [Decimal("1.10"), Decimal("-0"), Decimal(1) / 3],
+    "NumPy text": [np.str_("a"), np.str_("é"), np.str_("")],
+}
+
+
+@pytest.mark.parametrize("kind", NOMINAL)
+def test_categories_of_any_kind_are_saved(kind, tmp_path):
+    values = np.empty(3, dtype=object)
+    values[:] = NOMINAL[kind]
+    table = pd.DataFrame({"c": pd.Series(values[np.arange(len(X)) % 3], dtype=object)})
+    post = pt.sample(pt.TreeModel(table, LABELS, nominal=["c"]), 8, tune=4, chains=1, rng=1, progress=False)
+    post.save(tmp_path / "run.nc")
+    loaded = pt.load(tmp_path / "run.nc")
+    assert_same(loaded, post)
+    before, after = (p.model.columns.categories[0].tolist() for p in (post, loaded))
+    assert len(after) == 3 and after == before and repr(after) == repr(before)
+    assert [(type(c), hash(c)) for c in after] == [(type(c), hash(c)) for c in before]
+    assert_equal(loaded.predict_proba(table), post.predict_proba(table))
+
+
+def test_columns_of_dates_given_as_nominal_are_saved(tmp_path):
+    days = pd.Series(DAYS.as_unit("s").repeat(20))
+    intervals = pd.cut(np.arange(60), [-1, 20, 40, 60])
+    table = pd.DataFrame(
+        {"day": days, "bin": pd.Categorical(intervals, ordered=False), "month": days.dt.to_period("M")}
+    )
+    model = pt.TreeModel(table, np.arange(60) > 30, nominal=["day", "month"])
+    model.save(tmp_path / "model.nc")
+    loaded = pt.load(tmp_path / "model.nc")
+    assert loaded.columns.numbers(table).max(axis=0).tolist() == [2.0, 2.0, 0.0]
+    assert_equal(loaded.columns.numbers(table), model.columns.numbers(table))
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+def test_categories_that_no_file_holds_are_named_before_the_run():
+    table = pd.DataFrame({"c": pd.Series([Colour.RED, Colour.BLUE] * 10, dtype=object)})
+    with pytest.warns(
+        UserWarning, match=r"column 'c' holds <Colour\.BLUE: 2>, a Colour, which a file cannot.*astype\(str"
+    ):
+        model = pt.TreeModel(table, np.arange(20) > 9, nominal=["c"])
+    with pytest.raises(ValueError, match="is a Colour"):
+        encode_parts({"model": model.parts}, "run.nc")
+    doubtful = datetime.datetime(2024, 1, 1, fold=1)  # its ISO text lacks the fold
+    with pytest.raises(ValueError, match="is a datetime"):
+        encode_parts({"day": doubtful}, "run.nc")
+
+
+def test_only_known_types_are_made_from_a_file():
+    encoded = CODEC.encode(Decimal("1.5"))
+    for name in ("system", "object", "ndarray"):
+        with pytest.raises(ValueError, match=f"it holds a {name}, which this release does not know"):
+            CODEC.decode(encoded._replace(text=encoded.text.replace("Decimal", name)))
+    with pytest.raises(ValueError, match="does not make sense"):
+        CODEC.decode(encoded._replace(text=encoded.text.replace("1.5", "one")))
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "match"),
+    [
+        (["a\0b"], LABELS, r"the column name 'a\\x00b' has a NUL character.*rename it"),
+        (["a"], ["no\0", *["yes"] * 19], r"the class label 'no\\x00' has a NUL"),
+        (["a"], pd.Series(np.arange(20.0), name="y\0"), r"the name of y 'y\\x00' has a NUL"),
+    ],
+)
+def test_names_with_a_nul_are_refused_before_a_run(names, labels, match):
+    n = len(labels)
+    table = pd.DataFrame({name: np.arange(n) % 5 for name in names})
+    with pytest.raises(ValueError, match=match):
+        pt.TreeModel(table, np.array(labels, dtype=object) if isinstance(labels, list) else labels)
 
 
 @no_text

@@ -206,6 +206,34 @@ def test_cells_are_joined_whatever_the_order_of_the_splits():
     assert post.consensus_tree().support.tolist() == [1.0] * 5
 
 
+def test_a_cell_reached_by_several_paths_is_listed_once():
+    """Of twenty trees 19 have the cell x0 > 3.5, x1 > 0.5, by three paths.
+
+    Eight split at x0 > 3.5 and x1, four at x0 > 1.5, x1 and x0 > 3.5, seven at x0 > 1.5, x0 > 3.5 and x1. The nodes
+    with one x0 > and x1 are in 12 trees, those with two and x1 in 12 with the last tree. A consensus tree of these two
+    groups would list the cell twice, each time with support 0.6. The other cell of two rows is x0 > 3.5, x1 <= 0.5.
+    """
+    x0, x1 = (a.ravel().astype(float) for a in np.meshgrid(np.arange(6), np.arange(2)))
+    model = pt.TreeModel(np.column_stack([x0, x1]), (x0 > 3) & (x1 > 0))
+
+    def tree(*splits):
+        """Return the tree whose splits (feature, threshold) each divide the right child of the one before."""
+        n = len(splits)
+        feature, threshold = np.full(2 * n + 1, -1), np.zeros(2 * n + 1)
+        left, right = np.zeros(2 * n + 1, dtype=int), np.zeros(2 * n + 1, dtype=int)
+        feature[:-1:2], threshold[:-1:2] = zip(*splits, strict=True)
+        left[:-1:2], right[:-1:2] = np.arange(n) * 2 + 1, np.arange(n) * 2 + 2
+        return pt.Tree(feature, threshold, left, right)
+
+    trees = [tree((0, 3.5), (1, 0.5))] * 8 + [tree((0, 1.5), (1, 0.5), (0, 3.5))] * 4
+    trees += [tree((0, 1.5), (0, 3.5), (1, 0.5))] * 7 + [tree((0, 1.5), (0, 2.5), (1, 0.5))]
+    found = pt.posterior_from_trees(model, trees).consensus_tree()
+    nodes = [i for i in range(len(found.words)) if found.rows[i] == 2.0]
+    assert [(round(float(found.support[i]), 9), found.children(i)) for i in nodes] == [(0.75, []), (0.95, [])], (
+        found.format()
+    )
+
+
 @pytest.mark.planted
 def test_cells_that_no_cut_distinguishes_are_joined_once(monkeypatch):
     """Planted: exact cells are listed beside the group that contains them."""

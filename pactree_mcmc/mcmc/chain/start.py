@@ -189,7 +189,7 @@ def load_tree(model: TreeModel, chain: Chain, tree: Tree) -> None:
 
 
 def draw_prior_tree(model: TreeModel, rng: np.random.Generator) -> Tree:
-    """Draw a tree from the prior, exactly or, if impossible (`LeafPenalty`), by a long chain without data."""
+    """Draw a tree from the prior, exactly or, if that is impossible (`LeafPenalty`), by a long chain without data."""
     prior_draw = draw_prior(model, rng)
     return prior_draw.tree if prior_draw is not None else _prior_by_chain(model, rng)
 

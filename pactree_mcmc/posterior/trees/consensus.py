@@ -305,9 +305,10 @@ def _choose_joined(
     """Return whether the cells of each signature are joined, and whether each cell is a group by itself; see
     `join_cells`.
 
-    ``pairs`` (m, 2) are the distinct pairs of a signature and a cell, with the posterior ``weight`` (m,) of their nodes,
-    and ``probability`` (n_cells,) is that of each cell. Cells that become groups by themselves leave their joined
-    groups. These may then be at or below ``threshold`` and dissolve, so the choice is repeated until nothing changes.
+    ``pairs`` (m, 2) are the distinct pairs of a signature and a cell, ``weight`` (m,) is the posterior weight of the
+    nodes of each pair, and ``probability`` (n_cells,) that of each cell. Cells that become groups by themselves leave
+    their joined groups. These may then be at or below ``threshold`` and dissolve, so the choice is repeated until
+    nothing changes.
     """
     signature, cell = pairs.T
     is_exact = np.arange(len(probability)) == 0
