@@ -74,7 +74,8 @@ class DesignCounts:
                 "with bounds, GridCuts with given cuts, or FixedTree."
             )
         self.split_prior, self.n_rows = split_prior, 0
-        self._columns: Columns | None = None
+        columns = split_prior.tree.columns if isinstance(split_prior, parts.FixedTree) else None
+        self._columns: Columns | None = columns if columns is not None and columns.named else None
         self._pieces: list[tuple[np.ndarray, ...]] = []
         self._n_merged = 0
 
@@ -175,12 +176,13 @@ class DesignCounts:
     def _order_of(self, columns: Columns) -> list[int]:
         """Return the index of each column of the rows added before among ``columns``: by name if both have names."""
         before = columns if self._columns is None else self._columns
+        what = "the pieces before have" if self.n_rows else "the design has"
         if columns.n_features != before.n_features:
-            raise ValueError(f"X has {columns.n_features} columns; the pieces before have {before.n_features}.")
+            raise ValueError(f"X has {columns.n_features} columns; {what} {before.n_features}.")
         if not (before.named and columns.named):
             return list(range(columns.n_features))
         if set(columns.names) != set(before.names):
-            raise ValueError(f"X has the columns {list(columns.names)}; the pieces before have {list(before.names)}.")
+            raise ValueError(f"X has the columns {list(columns.names)}; {what} {list(before.names)}.")
         return [columns.names.index(name) for name in before.names]
 
     def _check_piece(

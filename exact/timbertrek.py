@@ -14,7 +14,7 @@ import numpy as np
 from pactree_mcmc.core.checks import check_type, repr_of
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.tree import Tree
+from pactree_mcmc.tree.tree import Tree, match_columns
 
 DIGITS = 5
 """Number of decimal digits of error rates and accuracies."""
@@ -66,6 +66,7 @@ def to_timbertrek(model: TreeModel, trees: Sequence[Tree]) -> dict[str, Any]:
         raise TypeError(f"trees is {repr_of(trees)}; give a list of Tree.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
+    trees = [match_columns(tree, model.columns) for tree in trees]
     splits: dict[tuple[Any, ...], int] = {}
     names: dict[str, list[str]] = {}
     trie: dict[str, Any] = {"f": "root", "c": []}

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from pactree_mcmc.certificates import Bound, dyadic_tree_bound, root_fragment
 from pactree_mcmc.core.checks import check_choice, check_count, check_flag
-from pactree_mcmc.model import BranchingProcess, DyadicCuts, FrozenLaplace, TreeModel
+from pactree_mcmc.model import BranchingProcess, DyadicCuts, FixedTree, FrozenLaplace, TreeModel
 from pactree_mcmc.model.split_prior.designs import dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior import DEPTH_CEILING
 from pactree_mcmc.posterior.sampled import fractions
+from pactree_mcmc.table.columns import columns_of_estimator
 from pactree_mcmc.table.validation import read_data
 
 from ..systems.dyadic_trees import default_levels, minimise_risk, needs_cyclic
@@ -293,10 +294,14 @@ class RootFragmentClassifier(_ClassifierOfOneTree):
         """Fit the tree to rows X (n, p) with labels y (n,), each counted ``sample_weight`` (n,) times."""
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = rows.classes
+        splits = self._splits(*rows.X.shape) if self.split_prior is None else self.split_prior
+        columns = columns_of_estimator(self)
+        if columns is not None and isinstance(splits, FixedTree):
+            splits = splits.match_columns(columns)
         best = minimise_root_fragment(
             rows.X,
             rows.label,
-            split_prior=self._splits(*rows.X.shape) if self.split_prior is None else self.split_prior,
+            split_prior=splits,
             max_depth=self.max_depth,
             n_classes=max(2, len(rows.classes)) if self.n_classes is None else self.n_classes,
             strength=self.strength,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from pactree_mcmc.core import checks
 from pactree_mcmc.core.checks import check_count, read_numbers
 from pactree_mcmc.model import DirichletMultinomial, FixedTree, LeafPenalty, NormalInverseGamma, TreeModel
+from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -247,8 +248,8 @@ class Prunings:
         self._model, self._weight = model, float(weight[0])
         self._graph = with_terms(graph, log_stop=-cost, log_split=0.0, log_rule=0.0)
         self.node_cost = cost / weight[0]
-        splits, between = design.tree._key(), design.tree.between
-        self.tree = Tree(*splits, value=value, columns=model.columns, classes=model.classes_, between=between)
+        whole = design.match_columns(model.columns).tree
+        self.tree = replace(whole, value=value, columns=model.columns, classes=model.classes_, rows=None, words=None)
 
     @cached_property
     def _by_size(self) -> BestBySize:
@@ -382,7 +383,9 @@ def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
     if not isinstance(tree, FixedTree):
         with np.errstate(over="ignore"):
             rounded = checks.read_numbers("X", X).astype(np.float32)
-        return FixedTree.from_sklearn(tree), rounded, not hasattr(tree, "classes_")
+        names = Table(X).names
+        table = rounded if names is None else dict(zip(names, rounded.T, strict=True))
+        return FixedTree.from_sklearn(tree), table, not hasattr(tree, "classes_")
     if tree.joint.any():
         raise ValueError("the tree has joint nodes, which no pruning separates from their parents; give a binary tree.")
     return tree, X, False

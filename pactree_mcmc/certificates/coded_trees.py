@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.checks import check_choice, check_count, check_flag, read_matrix, read_numbers, repr_of
 from ..core.compile.jit import jit
+from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .bound import Bound, check_delta, documented, log_choose
@@ -174,6 +175,7 @@ def occam_tree_bound(
     """
     check_choice("parents", parents, PARENTS)
     tree_rows = _check_tree_on_rows(tree, X, y, n_classes)
+    _refuse_other_order(tree, X)
     delta, (n, p) = check_delta(delta), tree_rows.X.shape
     if (thresholds is None) == (ranges is None):
         raise ValueError("give either thresholds, a list for each feature, or ranges, two numbers for each feature.")
@@ -283,6 +285,19 @@ def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRow
             "less."
         )
     return TreeOnRows(table, wrong, inner, tree.feature[inner], low[inner], high[inner])
+
+
+def _refuse_other_order(tree: Tree, X: Any) -> None:
+    """Raise a ValueError if the columns of X have other places than those of the tree.
+
+    The entries of ``thresholds`` and ``ranges`` belong to columns by position.
+    """
+    names = Table(X).names
+    if names is not None and tree.columns is not None and tree.columns.named and list(tree.columns.names) != names:
+        raise ValueError(
+            f"the tree has the columns {list(tree.columns.names)}, and X {names}; thresholds and ranges are taken by "
+            "position: give both, and X, in the order of the tree's columns."
+        )
 
 
 def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:

@@ -185,6 +185,7 @@ class TreeModel:
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation, exposure=exposure)
         table = Table(X)
         self.columns = describe_columns(table, nominal, missing)
+        self.split_prior = self.split_prior.match_columns(self.columns)
         self.n_rows, self.n_features = table.n_rows, table.n_features
         self.target, leaf = read_target(y, self.n_rows, leaf, sample_weight, estimation)
         self.target = self.target._replace(regressors=self._regressors_of(table, leaf))
@@ -380,7 +381,7 @@ class TreeModel:
         Parameters
         ----------
         tree : Tree
-            A tree that splits on features of X.
+            A tree that splits on features of X, found by name if both the tree and X have names.
         feature_weights : array of shape (p,), optional
             Weights of the features, >= 0, not all 0, as in ``feature_weights`` of a posterior. Needed for trees with a
             split if the split prior draws the weights (`DirichletWeights`), and refused otherwise.

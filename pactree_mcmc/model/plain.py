@@ -13,7 +13,7 @@ from ..core.special import gammaln
 from ..table.coding import Scale
 from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE
-from ..tree.tree import Tree, check_tree
+from ..tree.tree import Tree, check_tree, match_columns
 from .cells import PlainCell, PlainSplit
 from .split_prior.geometry import call_uncompiled, parts_rows
 from .tree_prior import BranchingProcess
@@ -41,6 +41,7 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
 
     A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
     """
+    tree = match_columns(tree, model.columns)
     check_tree(tree, model.n_features)
     todo = [(0, model.root_cell())]
     while todo:

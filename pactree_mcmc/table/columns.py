@@ -243,6 +243,53 @@ class Columns:
             )
         return list(range(self.n_features))
 
+    def features_in(self, other: Columns, features: np.ndarray) -> np.ndarray:
+        """Return the index (m,) among the ``other`` columns of each of ``features`` (m,) of a tree with these columns.
+
+        Columns are found by name if both have names, else by position.
+
+        Raises
+        ------
+        ValueError
+            If both have names and one has a name that the other lacks, or if categories or levels of one of the
+            features differ, since a tree stores the indices of these.
+        """
+        out = features
+        if self.named and other.named and self.names != other.names:
+            place = {name: k for k, name in enumerate(other.names)}
+            if place.keys() != set(self.names):
+                raise ValueError(
+                    f"the tree has the columns {list(self.names)}, and the model {list(other.names)}; give a tree over "
+                    "the same columns, or dataclasses.replace(tree, columns=None) to take columns by position."
+                )
+            out = np.array([place[name] for name in self.names], dtype=features.dtype)[features]
+        if self.kinds or other.kinds or any(categories is not None for categories in self.categories):
+            for k, place_of_k in set(zip(features.tolist(), out.tolist(), strict=True)):
+                if k < self.n_features and place_of_k < other.n_features:
+                    self._check_alike(k, other, place_of_k)
+        return out
+
+    def _check_alike(self, k: int, other: Columns, other_k: int) -> None:
+        """Raise a ValueError if column ``k`` of a tree and column ``other_k`` of a model code values differently."""
+        name, one, two = other.names[other_k], self.categories[k], other.categories[other_k]
+        if one is not None and two is not None and one is not two and one.tolist() != two.tolist():
+            raise ValueError(
+                f"the tree has the categories {one.tolist()} of column {name!r}, and the model {two.tolist()}; give a "
+                "tree over the same categories."
+            )
+        kind, model_kind = self.kind(k), other.kind(other_k)
+        if one is None and two is None and (kind.group, kind.levels) != (model_kind.group, model_kind.levels):
+            words = [f"{x.group} {list(x.levels)}" if x.levels else x.group for x in (kind, model_kind)]
+            raise ValueError(
+                f"the tree has {words[0]} in column {name!r}, and the model {words[1]}; give a tree over the same."
+            )
+
+
+def columns_of_estimator(estimator: Any) -> Columns | None:
+    """Return the columns of the frame to which a scikit-learn estimator was fitted, None if it has no names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else Columns(tuple(map(str, names)), True, (None,) * len(names), branches=True)
+
 
 def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, ...]) -> list[int]:
     """Return the indices of ``columns``, given by name or index, among the ``names`` of all columns.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import read_array, read_numbers, repr_of
+from ..table.columns import columns_of_estimator
 from ..table.words import NUMBER, SHORT_DIGITS, count_text, digits_that_separate, rounded_text, value_text
 from .arrays import LEAF
 
@@ -198,7 +199,8 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
 def sklearn_fields(fitted: Any) -> dict[str, Any]:
     """Return the fields of a Tree from a fitted scikit-learn tree, its ``tree_``, or a mapping with the same arrays.
 
-    They are feature, threshold, left, right, default_left, classes, and value if there is one, by name, in preorder.
+    They are feature, threshold, left, right, default_left, classes, and value if there is one, by name, in preorder,
+    and the columns, if the tree was fitted to a frame.
     """
     source = getattr(fitted, "tree_", fitted)
     names = ("children_left", "children_right", "feature", "threshold")
@@ -225,6 +227,7 @@ def sklearn_fields(fitted: Any) -> dict[str, Any]:
         "right": np.where(inner, new_index[right[order]], 0),
         "default_left": missing_left[order] & inner,
         "classes": getattr(fitted, "classes_", None),
+        "columns": columns_of_estimator(fitted),
     }
     value = _optional_array(source, "value")
     value = None if value is None else read_numbers("value", value)

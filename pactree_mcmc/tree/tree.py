@@ -16,7 +16,7 @@ A tree of ``m`` nodes is six parallel arrays. A leaf has ``feature == -1``; its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -328,7 +328,8 @@ class Tree:
         """Return the tree of a fitted scikit-learn tree, of its ``tree_``, or of a mapping with the same arrays.
 
         scikit-learn compares features as float32. Rows closer to a threshold than that may go to the other side here.
-        Missing values go where scikit-learn sends them, which is the larger child if a split had none in fitting.
+        Missing values go where scikit-learn sends them, which is the larger child if a split had none in fitting. A
+        tree that was fitted to a frame has the names of its columns (``feature_names_in_``).
 
         Raises
         ------
@@ -356,9 +357,17 @@ class Tree:
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:
-        """Return True if both trees have the same splits in the same places, whatever their values."""
+        """Return True if both trees have the same splits in the same places, whatever their values.
+
+        Features are compared by position, and by name too if both trees have names.
+        """
         if not isinstance(other, Tree):
             return NotImplemented
+        one, two = self.columns, other.columns
+        if one is not two and one is not None and two is not None and one.named and two.named:
+            split_on = np.unique(self.feature[self.feature != LEAF]).tolist()
+            if any(one.names[k : k + 1] != two.names[k : k + 1] for k in split_on):
+                return False
         nan = self.threshold.dtype.kind
         return all(
             np.array_equal(a, b, equal_nan=a.dtype.kind == nan) for a, b in zip(self._key(), other._key(), strict=True)
@@ -427,6 +436,21 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
     if nominal_nan[i]:
         raise ValueError(f"node {i}: the threshold of a nominal split is NaN; give 0.")
     raise ValueError(f"node {i}: splits on feature {tree.feature[i]}; there are {n_features} features.")
+
+
+def match_columns(tree: Tree, columns: Columns) -> Tree:
+    """Return the ``tree`` with its features as indices of ``columns``, those of a model.
+
+    Columns are found by name if both have names, else by position. A ValueError refuses columns that do not match, as
+    `Columns.features_in` does.
+    """
+    check_type("tree", tree, Tree, "a Tree")
+    if tree.columns is None or tree.columns is columns:
+        return tree
+    check_tree(tree, tree.columns.n_features if tree.columns.named and columns.named else None)
+    feature, inner = tree.feature.copy(), tree.feature != LEAF
+    feature[inner] = tree.columns.features_in(columns, tree.feature[inner])
+    return tree if np.array_equal(feature, tree.feature) else replace(tree, feature=feature, columns=columns)
 
 
 def _check_preorder(tree: Tree) -> None:

@@ -22,7 +22,7 @@ from pactree_mcmc.model.split_prior.geometry import call_uncompiled, has_empty_s
 from pactree_mcmc.model.tree_prior import BranchingProcess
 from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.tree import Tree
+from pactree_mcmc.tree.tree import Tree, match_columns
 
 from ...answers import count_trees, log_sums
 from ...graph.building import build_graph, refuse_leaf_counts, refuse_shared_leaves
@@ -75,6 +75,7 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
     check_cells(max_cells)
     split_prior, prior = LocalCuts(trivial=True), BranchingProcess(0.5, 1)
     model = TreeModel(X, np.zeros(Table(X).n_rows, dtype=int), tree_prior=prior, split_prior=split_prior)
+    structure = match_columns(structure, model.columns)
     if structure.feature.max() >= model.n_features:
         raise ValueError(
             f"the structure splits on feature {structure.feature.max()}; X has {model.n_features} columns."

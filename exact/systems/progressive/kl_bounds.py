@@ -21,7 +21,7 @@ from pactree_mcmc.core.checks import (
 from pactree_mcmc.model import FrozenLaplace, LeafPenalty, TreeModel
 from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 from pactree_mcmc.tree.arrays import LEAF
-from pactree_mcmc.tree.tree import Tree
+from pactree_mcmc.tree.tree import Tree, match_columns
 
 from ...answers import best_sums
 from ...graph.building import build_graph
@@ -112,6 +112,7 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
     """
     check_type("tree", tree, Tree, "a Tree")
     n_stages, n_frozen = check_mixture(model, splits)
+    tree = match_columns(tree, model.columns)
     check_cells(max_cells)
     log_prior = model.log_prior(tree)
     if log_prior == -math.inf:

@@ -19,7 +19,7 @@ from ...posterior.trees.cells import training_points
 from ...posterior.trees.distances import evenly_spaced_integers
 from ...table.labels import category_codes
 from ...table.words import label_words
-from ...tree.tree import Tree
+from ...tree.tree import Tree, match_columns
 from . import style
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def plot_partition(
     ax = style.axes_or_new(ax, 5.4, 4.2)
     if style.has_no_draws(posterior):
         return style.write_no_draws(ax)
-    is_best, tree = tree is None, posterior.map_tree() if tree is None else tree
+    is_best, tree = tree is None, posterior.map_tree() if tree is None else match_columns(tree, model.columns)
     plane = feature_plane(model, pair, fixed[None], [tree], MAX_AXIS_PIECES)
     leaf = tree.routes().leaves(plane.rows)
     if fill and (tree.value is not None or model.leaf.predicts):

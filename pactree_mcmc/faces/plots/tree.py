@@ -17,7 +17,7 @@ from ...posterior.sampled import SampledPosterior
 from ...table.words import count_text, rounded_text, rounded_texts
 from ...tree.arrays import LEAF, leaves_reached
 from ...tree.export import leaf_lines, rows_words
-from ...tree.tree import Tree, stack_trees
+from ...tree.tree import Tree, match_columns, stack_trees
 from . import style
 from .canvas import (
     BOX_PADDING,
@@ -287,6 +287,7 @@ def plot_leaves(
     title = ""
     if tree is not None:
         check_type("tree", tree, Tree, "a Tree, or leave it out for the most probable one")
+        tree = match_columns(tree, model.columns)
         if tree.feature.max() >= model.n_features:
             raise ValueError(f"tree splits on feature {tree.feature.max()}; the model has {model.n_features} features.")
     elif style.has_no_draws(posterior):

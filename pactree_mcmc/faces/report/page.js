@@ -391,7 +391,7 @@ function start() {
       input.setAttribute("aria-invalid", text === "" && !feature.missing);
       answer();
     });
-    return make("label", "", {}, make("span", feature.name), input);
+    return make("label", "", {}, make("span", feature.unit ? `${feature.name} (${feature.unit})` : feature.name), input);
   }
   if (form) form.append(...features.map(field));
   if (form) form.addEventListener("submit", event => event.preventDefault());

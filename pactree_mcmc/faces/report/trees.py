@@ -21,7 +21,7 @@ from ...posterior.trees.distances import evenly_spaced_integers, merged_row_size
 from ...posterior.trees.shapes import weighted_quantiles
 from ...table.words import NUMBER, digits_of_range, label_words, rounded_text, threshold_text
 from ...tree.arrays import LEAF
-from .words import MAX_NAME_LENGTH, truncate
+from .words import MAX_NAME_LENGTH, truncate, unit_words
 
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
@@ -280,10 +280,10 @@ def pack_trees(
     number[leaves] = -1 - of_leaf
     place = np.zeros(post.model.n_features, dtype=np.int64)
     place[features] = np.arange(len(features))
-    log_posterior = ordering_log_posterior(post, credible_set)
+    log_posterior, start = ordering_log_posterior(post, credible_set), _typical_row(post, features)
     return {
-        "features": [_feature_content(post, int(k)) for k in features],
-        "start": _typical_row(post, features),
+        "features": [_feature_content(post, int(k), value) for k, value in zip(features, start, strict=True)],
+        "start": start,
         "splits": [_split_content(post, int(place[trees.feature[i]]), int(i)) for i in inner[first]],
         "leaves": leaf_table,
         "trees": [
@@ -420,11 +420,11 @@ def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[i
     return paths.of_node[base:end][listed].tolist()
 
 
-def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
-    """Return feature ``k`` for page.js: its ``name``, ``kind``, ``levels``, ``missing`` and ``twin``.
+def _feature_content(post: SampledPosterior, k: int, value: Any) -> dict[str, Any]:
+    """Return feature ``k`` for page.js: its ``name``, ``kind``, ``levels``, ``missing``, ``twin`` and ``unit``.
 
-    ``missing`` is True if values may be missing, ``twin`` if it is ordered and training values are. A nominal feature
-    has its ``categories`` too.
+    ``missing`` is True if values may be missing, ``twin`` if it is ordered and training values are. ``unit`` explains a
+    typical ``value``. A nominal feature has its ``categories`` too.
     """
     columns = post.model.columns
     kind, categories = columns.kind(k), columns.categories[k]
@@ -434,6 +434,7 @@ def _feature_content(post: SampledPosterior, k: int) -> dict[str, Any]:
         "levels": [truncate(level, MAX_NAME_LENGTH) for level in kind.levels],
         "missing": columns.branches,
         "twin": k in columns.twins,
+        "unit": unit_words(kind, value or 0.0),
     }
     if categories is not None:
         labels = [truncate(label_words(label), MAX_NAME_LENGTH) for label in categories.tolist()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...table.words import names_text
+from ...table.words import Kind, kind_words, names_text
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -35,6 +35,19 @@ def truncate(text: object, most: int) -> str:
     """Return the text, or if it has more than ``most`` characters, the first ``most - 1`` and an ellipsis."""
     text = str(text)
     return text if len(text) <= most else text[: max(most - 1, 1)] + "…"
+
+
+def unit_words(kind: Kind, value: float) -> str:
+    """Return what a number in a field for a duration or a period means, by the example of ``value``; else "".
+
+    Examples
+    --------
+    >>> unit_words(Kind("duration"), 2.5), unit_words(Kind("period", "M"), 620.0)
+    ('in days', '620 is 2021-09')
+    """
+    if kind.name == "period":
+        return f"{math.floor(value)} is {kind_words(value, kind, math.nan, math.nan)}"
+    return "in days" if kind.name == "duration" else ""
 
 
 def with_signs(text: str) -> str:

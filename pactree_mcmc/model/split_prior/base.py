@@ -315,6 +315,13 @@ class SplitPrior:
             weight = weight * np.exp(log_weight - log_weight.max())
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
+    def match_columns(self, columns: Columns) -> SplitPrior:
+        """Return the prior for a model with these ``columns``; a fixed tree finds its own columns among them by name.
+
+        A model calls this when it is built. Other priors return themselves.
+        """
+        return self
+
     def bind(self, scales: list[AnyScale]) -> SplitPrior:
         """Return the prior with its own cut points, if it has any, expressed in the codes of a model's ``scales``.
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.checks import check_choice, check_count, read_array, read_labels
 from ...core.compile.jit import jit
 from ...core.names import short_repr
-from ...table.columns import describe_columns
+from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
@@ -65,21 +65,24 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
         raise ValueError(f"depth={depth} is out of range; give at most {DEPTH_CEILING}.")
     check_choice("rule", rule, ("median", "midpoint"))
     check_choice("coordinate", coordinate, ("cycling", "widest"))
-    x = _ordered_numbers(X, "a KD tree")
+    x, columns = _ordered_numbers(X, "a KD tree")
     with np.errstate(over="ignore"):
         spread = x.std(axis=0)
     unit = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
     how = rule == "median", coordinate == "cycling", unit, np.empty((0, 2))
-    return FixedTree(Tree(*grow_design(x, _class_of_row(y, len(x), X), int(depth), *how)))
+    return FixedTree(Tree(*grow_design(x, _class_of_row(y, len(x), X), int(depth), *how), columns=columns))
 
 
-def _ordered_numbers(X: Any, what: str) -> np.ndarray:
-    """Return the table as float64 (n, p). Raise a ValueError that names ``what`` is built if a column is nominal."""
+def _ordered_numbers(X: Any, what: str) -> tuple[np.ndarray, Columns | None]:
+    """Return the table as float64 (n, p), and its columns, None without names.
+
+    Raise a ValueError that names ``what`` is built if a column is nominal.
+    """
     columns = describe_columns(Table(X), None)
     if columns.is_nominal.any():
         name = columns.names[int(np.argmax(columns.is_nominal))]
         raise ValueError(f"column {name!r} is nominal; {what} halves ordered columns only: drop it.")
-    return columns.numbers(X)
+    return columns.numbers(X), columns if columns.named else None
 
 
 def _class_of_row(y: Any, n: int, X: Any) -> np.ndarray:
@@ -311,13 +314,14 @@ def dyadic_tree(X: Any, depth: int, *, y: Any = None, bounds: Any = None) -> Fix
     [4.0, 2.0, 1.0, 0.0, 0.0, 0.0, 6.0, 0.0, 7.0, 0.0, 0.0]
     """
     check_count("depth", depth)
-    x = _ordered_numbers(X, "a dyadic tree")
+    x, columns = _ordered_numbers(X, "a dyadic tree")
     n, p = x.shape
     cuts = DyadicCuts(-(-depth // p), cyclic=True, bounds=column_ranges(x) if bounds is None else bounds)
     if len(cuts.bounds) != p:
         raise ValueError(f"bounds has {len(cuts.bounds)} rows; X has {p} columns: one each.")
     box = np.asarray(cuts.bounds, dtype=np.float64)
-    return FixedTree(Tree(*grow_design(x, _class_of_row(y, n, X), int(depth), False, False, np.ones(p), box)))
+    nodes = grow_design(x, _class_of_row(y, n, X), int(depth), False, False, np.ones(p), box)
+    return FixedTree(Tree(*nodes, columns=columns))
 
 
 def column_ranges(x: np.ndarray) -> np.ndarray:

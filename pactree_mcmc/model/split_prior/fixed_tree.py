@@ -15,7 +15,7 @@ from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
 from ...table.values import ordered_values
 from ...tree.arrays import LEAF, depths_without_joint
-from ...tree.tree import Tree, check_tree
+from ...tree.tree import Tree, check_tree, match_columns
 from ..cells import PlainCell, PlainSplit
 from ..tree_prior import FixedShape
 from .base import DESIGN, FIXED, SplitPrior
@@ -32,7 +32,8 @@ class FixedTree(SplitPrior):
     Parameters
     ----------
     tree : Tree
-        The deepest tree; a node that is a leaf of it is never split.
+        The deepest tree; a node that is a leaf of it is never split. Its columns are found by name in the X of a model,
+        if both have names.
     joint : bool array of shape (n_nodes,), optional
         Nodes that belong to the split of their parent, which so has more than two children. A joint node is always
         split, whatever the tree prior, is never a leaf and adds no depth. A node with m children is m - 1 nodes of the
@@ -143,6 +144,10 @@ class FixedTree(SplitPrior):
         has_alternatives = (tree.feature != LEAF) & ~self.joint & (n_alternatives > 0.0)
         return np.where(has_alternatives, rho / np.maximum(n_usable * n_alternatives, 1.0), 0.0)
 
+    def match_columns(self, columns: Columns) -> FixedTree:
+        tree = match_columns(self.tree, columns)
+        return self if tree is self.tree else replace(self, tree=tree)
+
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
         check_tree(self.tree, columns.n_features)
         if columns.twins:
@@ -155,14 +160,6 @@ class FixedTree(SplitPrior):
             on_feature = self.tree.feature == k
             if np.any((self.tree.categories[on_feature] >= 0) != (categories is not None)):
                 raise ValueError(f"the fixed tree and X disagree on whether column {columns.names[k]!r} is nominal.")
-            if self.tree.columns is not None and on_feature.any() and categories is not None:
-                own_categories = self.tree.columns.categories[k]
-                labels = None if own_categories is None else own_categories.tolist()
-                if labels != categories.tolist():
-                    raise ValueError(
-                        f"the fixed tree has the categories {labels} of column {columns.names[k]!r}; "
-                        f"X holds {categories.tolist()}: give a tree over the same categories."
-                    )
             if categories is not None:
                 out.append(nominal_scale(len(categories)))
             else:

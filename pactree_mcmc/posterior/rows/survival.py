@@ -17,7 +17,7 @@ from ...core.names import with_short_repr
 from ...model.leaf.positive import SurvivalLeaf
 from ...model.target import read_y
 from ...table.words import rounded_text
-from ...tree.tree import Tree
+from ...tree.tree import Tree, match_columns
 from ..trees.paths import conditions_in_words, path_to
 from .predictive import MixtureOverTrees
 
@@ -272,6 +272,7 @@ def _groups_by_tree(post: AnyPosterior, numbers: np.ndarray, tree: Tree) -> tupl
 
     The rows are ``numbers`` (n, p), X as numbers. Leaves without rows are not counted.
     """
+    tree = match_columns(tree, post.model.columns)
     if tree.feature.max() >= post.model.n_features:
         raise ValueError(
             f"groups is a tree that splits on feature {tree.feature.max()}; the model has {post.model.n_features}."
