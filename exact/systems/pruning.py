@@ -248,8 +248,10 @@ class Prunings:
         self._model, self._weight = model, float(weight[0])
         self._graph = with_terms(graph, log_stop=-cost, log_split=0.0, log_rule=0.0)
         self.node_cost = cost / weight[0]
-        whole = design.match_columns(model.columns).tree
-        self.tree = replace(whole, value=value, columns=model.columns, classes=model.classes_, rows=None, words=None)
+        whole_tree = design.match_columns(model.columns).tree
+        self.tree = replace(
+            whole_tree, value=value, columns=model.columns, classes=model.classes_, rows=None, words=None
+        )
 
     @cached_property
     def _by_size(self) -> BestBySize:
