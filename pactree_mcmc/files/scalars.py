@@ -1,7 +1,7 @@
 """Conversion of dates, times, durations, periods, intervals and decimal numbers to plain parts for a file, and back.
 
 Such values are categories of nominal columns and class labels. A file contains the name of a type below and numbers or
-text, from which the function of that type makes the value again.
+text, from which the function of that type makes the value.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ MODULES = ("datetime", "decimal", "pandas")
 
 
 def parts_of(value: Any) -> list[Any] | None:
-    """Return the parts of a value of one of the `TYPES`, or None if they would not give exactly this value again."""
+    """Return the parts of a value of one of the `TYPES`, or None if they would not give exactly this value."""
     kind = TYPES.get(type(value).__name__)
     if kind is None or type(value).__module__.partition(".")[0] not in MODULES:
         return None
     try:
         parts = kind.parts(value)
-        again = kind.make(*parts)
-        is_exact = type(again) is type(value) and again == value and repr(again) == repr(value)
-        return parts if is_exact and hash(again) == hash(value) else None
+        restored = kind.make(*parts)
+        is_exact = type(restored) is type(value) and restored == value and repr(restored) == repr(value)
+        return parts if is_exact and hash(restored) == hash(value) else None
     except Exception:
         return None

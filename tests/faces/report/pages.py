@@ -21,7 +21,7 @@ def surrogate():
 HOSTILE = (
     "</script><script>alert(1)</script>",
     "\"' onmouseover='x' <b>&amp;",
-    f"\u202eevil\x00{surrogate()}\u2028 日本",
+    f"\u202eevil\x01{surrogate()}\u2028 日本",
     "$title ${x}",
 )
 
