@@ -8,7 +8,7 @@ import numpy as np
 
 from ...posterior.sampled import SampledPosterior
 from ...posterior.trees.paths import cut_text
-from ...posterior.trees.shapes import Shape
+from ...posterior.trees.shapes import Shape, or_missing
 from ...table.columns import Columns
 from ...table.words import TRUTH
 from . import words
@@ -47,7 +47,8 @@ def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
     for line in shape.splits.sort_values("depth", kind="stable").itertuples():
         if np.isfinite(line.cut):
             k, name = columns.names.index(line.feature), truncate(line.feature, MAX_NAME_LENGTH)
-            condition = line.words.removeprefix(f"{line.feature} ")
+            # the side of missing values is no part of a cut
+            condition = line.words.removeprefix(f"{line.feature} ").removesuffix(or_missing(line.missing_left))
             if line.lower < line.upper and columns.kind(k) != TRUTH:
                 middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
                 cuts.append(f"{name} at {middle}, uncertain between {low} and {high}")

@@ -14,6 +14,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.report.content import icicle_ends, report_content
+from pactree_mcmc.faces.report.sentences import first_cuts_sentence
 from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.tree.drawn import Course
@@ -391,3 +392,11 @@ def test_a_prediction_has_the_name_of_what_is_predicted(leaf, y, name, tmp_path)
     if isinstance(leaf, pt.NormalLinear):
         assert content["shape_tree"]["children"][0]["words"].startswith("price = ")
         assert "price = " in page
+
+
+def test_cuts_in_words_leave_out_missing_values():
+    x = np.repeat([1.0, 2.0, 3.0, np.nan], 20)
+    model = pt.TreeModel({"x": x}, np.where(x > 2, "b", "a"), missing="branch")
+    shape = exact.solve(model, progress=False).shapes().shapes[0]
+    assert shape.splits["words"].tolist() == ["x <= 2.5 or missing"]
+    assert first_cuts_sentence(model.columns, shape).endswith("the cut is: x at 2.5.")
