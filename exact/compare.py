@@ -13,7 +13,7 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.differences import difference_of_rows
 from pactree_mcmc.model.words import output_names
 from pactree_mcmc.posterior.ess import ess
-from pactree_mcmc.posterior.reweighting import data_difference
+from pactree_mcmc.posterior.reweighting import data_difference, refuse_restricted
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import rounded_text
 from pactree_mcmc.tree.drawn import key_words, root_key
@@ -138,7 +138,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     TypeError
         If the arguments are not an exact and a sampled posterior.
     ValueError
-        If they are of different models.
+        If they are of different models, or the draws are those of `restrict`.
 
     Examples
     --------
@@ -157,6 +157,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
         raise ValueError(
             "the two posteriors are of different models; build the model once and pass it to both engines."
         )
+    refuse_restricted(sampled, "compare the posterior before")
     return Comparison(list(_comparison_rows(truth, sampled, X)))
 
 

@@ -25,13 +25,13 @@ POOL_SIZE = 4
 
 @register_class
 class Call(NamedTuple):
-    """Record of a call of `sample` or `resume` that made draws.
+    """Record of a call of `sample` or `resume` that made draws, or of `Posterior.restrict` that selected them.
 
     If ``repeatable`` is True, running ``line`` with the same model and ``versions`` gives the same draws.
     """
 
     function: str
-    """Name of the function, "sample" or "resume"."""
+    """Name of the function, "sample", "resume" or "restrict"."""
     arguments: dict[str, str]
     """Arguments by name, as Python source. A value without such a form is described between < and >."""
     repeatable: bool
@@ -42,9 +42,11 @@ class Call(NamedTuple):
     @property
     def line(self) -> str:
         """The call as a line of Python source."""
+        arguments = ", ".join(f"{name}={value}" for name, value in self.arguments.items())
+        if self.function == "restrict":
+            return f"post = post.restrict({arguments}).posterior"
         first = "model" if self.function == "sample" else "post"
-        arguments = "".join(f", {name}={value}" for name, value in self.arguments.items())
-        return f"post = pt.{self.function}({first}{arguments})"
+        return f"post = pt.{self.function}({first}{arguments and ', '}{arguments})"
 
     @property
     def seed(self) -> str | None:
@@ -65,7 +67,7 @@ class Call(NamedTuple):
 
 
 def call_record(function: Callable[..., Any], values: Mapping[str, Any]) -> Call:
-    """Return the record of a call of ``function``, `sample` or `resume`, given its arguments by name.
+    """Return the record of a call of ``function``, a `Call.function`, given its arguments by name.
 
     Defaults are left out, except those of ALWAYS_RECORDED, and so are the arguments NOT_RECORDED. The caller gives as
     ``rng`` the seed that `seed_of` returns.

@@ -14,7 +14,7 @@ from ..model.plain import can_start
 from ..tree.tree import Tree
 from .convergence import diagnosis_of
 from .draws import DrawnTrees
-from .reweighting import Reweighting, reweight_draws
+from .reweighting import Reweighting, refuse_restricted, reweight_draws
 from .trees.distances import TreeEss, tree_ess_of
 from .trees.support import SplitFrequencies, check_drawn, split_frequencies
 
@@ -202,7 +202,8 @@ class AnswersAboutChains(DrawnTrees):
         Raises
         ------
         ValueError
-            If the rows do not fit the model, as for `TreeModel.with_rows`, or there are no draws.
+            If the rows do not fit the model, as for `TreeModel.with_rows`, there are no draws, or the draws are those
+            of `restrict`, whose constraint a new run would not keep.
 
         Notes
         -----
@@ -220,6 +221,7 @@ class AnswersAboutChains(DrawnTrees):
         42
         """
         check_drawn(self)
+        refuse_restricted(self, "update the posterior before, and restrict the result")
         model = self.model.with_rows(X, y, sample_weight=sample_weight)
         chains = check_count("chains", options.get("chains", self.n_chains))
         defaults = {"draws": self.n_draws, "chains": chains, "rng": rng, "start": self._start_trees(model, chains)}

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.checks import Seed, check_number, check_type, read_generator, repr_of
 from ..core.names import with_short_repr
 from ..core.special import logsumexp
+from ..files.calls import Call, python_source, versions
 from ..model import TreeModel
 from ..model.differences import difference_of_rows, wider_support
 from ..model.obstacles import unknown_weights
@@ -277,13 +278,23 @@ def restriction_of(
             f"{error:.2g}), {ess:.1f} effective ones, and {min_ess:g} are needed; {advice}, give a weaker constraint, "
             "or a smaller min_ess."
         )
-    return Restriction(keep_draws(post, is_kept), probability, error, is_kept.mean(axis=1), ess)
+    selection = keep_draws(post, is_kept)
+    constraints = {"monotone": monotone, "interactions": interactions}
+    arguments = {name: python_source(value)[0] for name, value in constraints.items() if value is not None}
+    selection.calls = (*post.calls, Call("restrict", arguments, True, versions()))
+    return Restriction(selection, probability, error, is_kept.mean(axis=1), ess)
+
+
+def refuse_restricted(post: DrawnTrees, advice: str) -> None:
+    """Raise a ValueError if the draws are those that `Posterior.restrict` has selected. ``advice`` ends the message."""
+    if any(call.function == "restrict" for call in post.calls):
+        raise ValueError(f"the draws are restricted to trees with a constraint, by restrict; {advice}.")
 
 
 def keep_draws(post: DrawnTrees, is_kept: np.ndarray) -> SampledPosterior:
     """Return the draws of ``post`` for which ``is_kept`` (chains, draws) is True, as a posterior of one chain.
 
-    The draws of the first chain come first.
+    The draws of the first chain come first. It has no record of calls.
     """
     trees, number = np.unique(post.tree_of_draw[is_kept], return_inverse=True)
     out: Any = type(post)(

@@ -370,3 +370,17 @@ def test_many_classes_and_mixtures_are_refused():
 def test_a_constant_column_constrains_nothing():
     model = pt.TreeModel([[1.0], [1.0]], ["a", "b"])
     assert exact.solve(model).restrict(monotone={"x0": 1}, interactions=[["x0"]]).probability == 1.0
+
+
+def test_a_new_run_would_forget_the_constraint(tmp_path):
+    x = np.arange(24) % 4
+    model = pt.TreeModel(x[:, None].astype(float), x > 1, tree_prior=pt.ChipmanPrior(max_depth=2))
+    truth = exact.solve(model)
+    kept = truth.restrict(monotone={0: 1}, min_ess=1).posterior
+    assert kept.calls[-1].line == "post = post.restrict(monotone={0: 1}).posterior"
+    kept.save(tmp_path / "kept.nc")
+    for post in (kept, pt.load(tmp_path / "kept.nc")):
+        with pytest.raises(ValueError, match=r"restricted to trees .*, by restrict; update the posterior"):
+            post.update([[1.0]], [True])
+    with pytest.raises(ValueError, match=r"restricted to trees .*, by restrict; compare the posterior"):
+        exact.compare(truth, kept)

@@ -469,7 +469,7 @@ def _model_facts(post: Posterior, draws: SampledPosterior) -> list[tuple[str, st
 def _run_facts(draws: SampledPosterior) -> list[tuple[str, str]]:
     """Return facts about a sampled run as pairs of a name and a text: draws, seed, moves, steps, best log posterior."""
     facts = [("draws", words.run_line(draws))]
-    if draws.calls:
+    if draws.calls and draws.calls[0].seed is not None:
         facts.append(("seed", truncate(draws.calls[0].seed, MAX_CONDITIONS_LENGTH)))
     if draws.course is not None:
         facts.append(("moves", ", ".join(map(str, draws.course.kernel.count_names))))

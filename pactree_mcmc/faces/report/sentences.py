@@ -47,7 +47,7 @@ def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
     for line in shape.splits.sort_values("depth", kind="stable").itertuples():
         if np.isfinite(line.cut):
             k, name = columns.names.index(line.feature), truncate(line.feature, MAX_NAME_LENGTH)
-            # the side of missing values is no part of a cut
+            # a cut is named without the side of missing values
             condition = line.words.removeprefix(f"{line.feature} ").removesuffix(or_missing(line.missing_left))
             if line.lower < line.upper and columns.kind(k) != TRUTH:
                 middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
