@@ -20,7 +20,8 @@ import pactree_mcmc as pt
 
 P, DEPTH, PIECE, PREDICTED = 20, 10, 500_000, 100_000
 WORK = 1e8
-WARM_UP = 2000
+WARM_UP = 20_000
+"""Rows of the small fit: so many that the sampler uses the moves that it uses for many rows."""
 
 
 def table(n, p=P):

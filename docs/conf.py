@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib
 from docutils import nodes
+from math_core import LatexError, LatexToMathML
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +49,9 @@ project = "pactree-mcmc"
 copyright = "the pactree-mcmc developers"
 release = version = pactree_mcmc.__version__
 html_title = f"{project} {release}"
+# formulas become MathML when the site is built, so that readers need no network and no script
+html_math_renderer = "mathml"
+MATHML = LatexToMathML()
 html_theme = "furo"
 html_theme_options = {
     "source_repository": "https://github.com/pactree-mcmc/pactree-mcmc/",
@@ -93,11 +97,31 @@ EXECUTED = ("tutorial", "case_")
 
 def setup(app):
     """Register what Sphinx calls before it reads a page, before it writes one, and at the end."""
+    app.add_html_math_renderer("mathml", (_write_formula, None), (_write_displayed_formula, None))
     app.connect("source-read", _execute)
     app.connect("autodoc-process-docstring", _link_pages)
     app.connect("doctree-read", _link_files)
     app.connect("html-page-context", _remove_edit_link)
     app.connect("build-finished", _replace_pictures)
+
+
+def _write_formula(translator, node):
+    """Write a formula inside a sentence as MathML."""
+    translator.body.append(_mathml(node, displaystyle=False))
+    raise nodes.SkipNode
+
+
+def _write_displayed_formula(translator, node):
+    """Write a formula that stands on lines of its own as MathML."""
+    translator.body.append(f'<div class="math">{_mathml(node, displaystyle=True)}</div>\n')
+    raise nodes.SkipNode
+
+
+def _mathml(node, displaystyle):
+    try:
+        return MATHML.convert_with_local_state(node.astext(), displaystyle=displaystyle)
+    except LatexError as error:
+        raise ExtensionError(f"{node.source}: {node.astext()}: {error}", error) from error
 
 
 def _execute(app, name, source):
