@@ -347,6 +347,8 @@ class AnswersAboutTrees(AnyPosterior):
     def project(self, max_leaves: int = 4, *, draws: int = 1000, rng: Seed = 0) -> Projection:
         """Return a small tree whose predictions are close to the posterior mean, and how much of it the tree explains.
 
+        Each training row counts once, whatever its ``sample_weight``.
+
         Parameters
         ----------
         max_leaves : int, default 4
