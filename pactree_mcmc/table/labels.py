@@ -99,6 +99,10 @@ def nominal_labels(raw: Any, name: str, may_lack: bool = False, *, is_new: bool 
         labels = read_array(f"column {name!r}", raw)
         if labels.ndim != 1:
             raise ValueError(f"column {name!r} holds lists or records; give strings or numbers.")
+        if labels.dtype.kind in "mM":
+            # nanoseconds would become integers, which are not equal to the same dates in another unit
+            coarse = labels.astype(f"{labels.dtype.kind}8[us]")
+            labels = coarse if np.array_equal(coarse, labels, equal_nan=True) else labels
         if labels.dtype.kind not in "fiubOUS":
             labels = labels.astype(object)
         if labels.dtype.kind == "O":

@@ -351,6 +351,7 @@ def label_words(label: Any) -> str:
     """Return a category as text; in quotes if it could be read as several categories, or as a missing value."""
     if isinstance(label, bool):
         return "yes" if label else "no"
-    if isinstance(label, str):
-        return label if UNQUOTED_CATEGORY.fullmatch(label) and label.isprintable() else repr(label)
-    return "missing" if label is None else str(label)
+    text = str(label)
+    if isinstance(label, str) or "," in text:
+        return text if UNQUOTED_CATEGORY.fullmatch(text) and text.isprintable() else repr(text)
+    return "missing" if label is None else text

@@ -232,3 +232,11 @@ def test_values_that_only_look_like_those_of_the_model_are_refused(built_on, giv
 def test_what_is_not_a_table_is_said_with_what_helps(X, message):
     with pytest.raises(ValueError, match=message):
         pt.TreeModel(X, [0, 1])
+
+
+def test_nominal_dates_of_any_unit_are_the_same_categories():
+    days = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"])
+    for values in (days, days - days[0]):
+        columns = pt.TreeModel(pd.DataFrame({"d": values.as_unit("ns")}), [0, 1, 0], nominal=["d"]).columns
+        for unit in ("ns", "us", "s"):
+            assert columns.numbers(pd.DataFrame({"d": values.as_unit(unit)}))[:, 0].tolist() == [0.0, 1.0, 2.0]
