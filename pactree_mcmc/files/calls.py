@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
     @property
     def seed(self) -> str | None:
-        """Seed as Python source, or None if the function takes no seed."""
+        """Seed as Python source, such as "0", without the name of the argument; None if the call has no seed."""
         return self.arguments.get("rng")
 
     def with_outcome(self, steps: int | None) -> Call:

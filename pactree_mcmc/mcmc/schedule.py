@@ -83,7 +83,7 @@ class Schedule:
 
     @property
     def n_draws(self) -> int:
-        """Number of draws of each chain in the present stretch."""
+        """Number of draws that each chain has made so far in the present stretch, after thinning."""
         return self.run_state.present_results[0].n_draws
 
     @property

@@ -319,7 +319,7 @@ def _add_root(
 
 
 def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: np.ndarray) -> np.ndarray:
-    """Return the log prior (n_structures,) of each structure (shape and features) as a subtree of the root, nats.
+    """Return the log prior (n_structures,) of each structure (shape and features) below a child of the root, nats.
 
     It is the sum of the log prior factors of its shape and of its features, whose log weights are ``log_label`` (p,);
     -inf if it is too deep for the prior.
