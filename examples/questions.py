@@ -6,9 +6,11 @@ Run: python examples/questions.py            prints the answers
 The table is Quinlan's credit approvals: 690 applications, 15 numeric and nominal columns, some values missing.
 """
 
+import contextlib
 import inspect
 import io
 import sys
+import tempfile
 import textwrap
 import warnings
 from contextlib import redirect_stdout
@@ -179,4 +181,6 @@ if __name__ == "__main__":
     three = X[["a9", "a10", "a11"]]
     model = pt.TreeModel(X[:600], y[:600], missing="branch")
     post = pt.sample(model, rng=1, progress=False)
-    main("--page" in sys.argv)
+    # an answer saves a file where it runs
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        main("--page" in sys.argv)

@@ -37,7 +37,7 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
     -----
     Branching processes are drawn directly, conditioned ones by rejection. `LeafPenalty`, `LeafCountPrior` and
     `CatalanExponential` are no branching processes. Their tree is the last one of a chain of 20,000 grow and prune
-    proposals without data, which takes up to a second.
+    proposals without data.
 
     Examples
     --------

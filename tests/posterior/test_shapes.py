@@ -203,3 +203,16 @@ def test_where_missing_values_go_is_said(model_with_missing_values, trees, words
     assert shape.splits["missing_left"].tolist() == [missing_left]
     assert shape.splits["words"].tolist() == [words]
     assert words in str(post.shapes())
+
+
+def test_cells_below_missing_values_are_joined_whichever_side_these_are_on(model_with_missing_values):
+    """Known values below 9 in one tree and below 12 in the other have one signature."""
+    first = pt.Tree(
+        [0, -1, 0, -1, -1], [np.nan, 0, 9.0, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0], default_left=[1, 0, 0, 0, 0]
+    )
+    second = pt.Tree(
+        [0, 0, -1, -1, -1], [np.nan, 12.0, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], default_left=[0, 0, 0, 0, 0]
+    )
+    post = pt.posterior_from_trees(model_with_missing_values, [first, second])
+    words = str(post.consensus_tree())
+    assert words.count("x0 <= ") == words.count("x0 > ") == 1 and words.count("support 1.00") == 4
