@@ -20,7 +20,6 @@ from .graph.visited import build_visited
 from .limits.ceilings import Ceiling, ceiling_of, sum_points
 from .limits.intractable import Limit, check_cells
 from .posterior import ExactPosterior
-from .recursion.leaf_counts import build_with_leaf_counts
 from .recursion.new_rows import is_fixed_design
 from .recursion.terms import by_slot, with_terms
 
@@ -282,8 +281,7 @@ def solve(
     -----
     Cells are row sets (LocalCuts), boxes (GridCuts, DyadicCuts) or nodes (FixedTree). Time and memory are
     proportional to the number of (cell, split) pairs, times the number of depths at which a cell can occur if the tree
-    prior depends on depth (formulas, section 6; Goodman 1999 for the semirings). `LeafCountPrior` and
-    `CatalanExponential` need cells with a number of leaves below.
+    prior depends on depth (formulas, section 6; Goodman 1999 for the semirings).
 
     Under local cuts the size of a large graph is estimated from 400 random boxes. A problem is refused if it is too
     large even three standard errors below the estimate. The estimated time may be off by a factor of two or three.
@@ -291,8 +289,7 @@ def solve(
     The upper bound with ``budget`` is described in `exact.limits.ceilings`. It exists for the leaves of labels, counts
     and times, `NormalInverseGamma` and `NormalKnownVariance`, under a prior whose mass is known.
 
-    Ctrl-C stops within a second. The next call goes on with the cells built so far if it has the same model, unless the
-    prior is on the number of leaves.
+    Ctrl-C stops within a second. The next call goes on with the cells built so far if it has the same model.
 
     Examples
     --------
@@ -308,8 +305,6 @@ def solve(
     check_cells(max_cells)
     refuse_shared_leaves(model)
     check_flag("progress", progress)
-    if budget is None and len(model.prior_tables.by_leaves):
-        return ExactPosterior(model, build_with_leaf_counts(model, max_cells, progress=progress), progress=progress)
     if budget is None:
         graph = build_graph(model, max_cells, progress=progress)
         try:

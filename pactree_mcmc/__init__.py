@@ -1,7 +1,7 @@
 """Posteriors over decision trees, sampled by MCMC or, together with the package `exact`, summed exactly.
 
 Models: TreeModel, simulate, compare_models.
-Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential.
+Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits (with Cut, the argument of its weight);
 unknown feature weights: DirichletWeights.
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
@@ -34,7 +34,6 @@ from .mcmc.simulation import simulate
 from .model import (
     BetaBinomial,
     BranchingProcess,
-    CatalanExponential,
     ChipmanPrior,
     CustomLeaf,
     CustomSplits,
@@ -48,7 +47,6 @@ from .model import (
     GammaGamma,
     GridCuts,
     IndependentNormals,
-    LeafCountPrior,
     LeafPenalty,
     LocalCuts,
     MultivariateNormal,
@@ -95,7 +93,6 @@ __all__ = [
     "BayesianTreeRegressor",
     "BetaBinomial",
     "BranchingProcess",
-    "CatalanExponential",
     "ChipmanPrior",
     "ConsensusTree",
     "Contexts",
@@ -113,7 +110,6 @@ __all__ = [
     "GammaGamma",
     "GridCuts",
     "IndependentNormals",
-    "LeafCountPrior",
     "LeafPenalty",
     "LocalCuts",
     "Mode",

@@ -45,16 +45,6 @@ def refuse_shared_leaves(model: TreeModel) -> None:
         )
 
 
-def refuse_leaf_counts(model: TreeModel) -> None:
-    """Raise ValueError if the tree prior is on the number of leaves, so not a product over the nodes of a tree."""
-    if len(model.prior_tables.by_leaves):
-        raise ValueError(
-            f"this sum needs a prior that is a product over the nodes of a tree, and {type(model.tree_prior).__name__} "
-            "depends on the number of leaves; use exact.solve(model) without budget=, or sample, or give "
-            "BranchingProcess, ChipmanPrior or LeafPenalty."
-        )
-
-
 def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool = False) -> CellGraph:
     """Build the graph of all cells that the trees of a model can have.
 
@@ -64,7 +54,7 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
     Raises
     ------
     ValueError
-        If the feature weights are unknown (DirichletWeights), or the tree prior is on the number of leaves.
+        If the feature weights are unknown (DirichletWeights).
     Intractable
         If there are more than ``max_cells`` cells, or more than fit into the memory of the machine, or more than 32
         splits for each cell allowed. The message says which settings would fit. Under local cuts the size is estimated
@@ -73,7 +63,6 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
     refuse_drawn_weights(model)
-    refuse_leaf_counts(model)
     try:
         return _build(model, limit, progress)
     except Intractable as refusal:
@@ -120,7 +109,6 @@ class Building:
 
     def __init__(self, model: TreeModel, limit: Limit, max_tree_splits: int = 1) -> None:
         refuse_drawn_weights(model)
-        refuse_leaf_counts(model)
         self.model, self.limit, self.points = model, limit, distinct_points(model)
         self.size: SizeEstimate | None = None
         self._lowered = pack(model.lowered)

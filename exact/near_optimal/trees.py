@@ -23,7 +23,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..answers import best_sums
 from ..exploring import TreesWithin
 from ..graph.arrays import distinct_points
-from ..graph.building import build_graph, refuse_drawn_weights, refuse_leaf_counts, refuse_shared_leaves
+from ..graph.building import build_graph, refuse_drawn_weights, refuse_shared_leaves
 from ..graph.cells import CellGraph
 from ..graph.designs import cell_scores
 from ..limits.intractable import check_cells
@@ -458,7 +458,6 @@ def _check_model_and_penalty(model: TreeModel, penalty: float | None) -> float |
     """Check that the model and the penalty can be used, and return the penalty as a float, or None."""
     check_type("model", model, TreeModel, "a TreeModel")
     refuse_drawn_weights(model)
-    refuse_leaf_counts(model)
     refuse_shared_leaves(model)
     if penalty is None:
         return None

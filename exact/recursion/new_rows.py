@@ -194,12 +194,9 @@ def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray
 def is_fixed_design(model: TreeModel) -> bool:
     """Return True if by the split prior each cell has at most one split, so that the cells of a row form a path.
 
-    This is so for a fixed tree, and for cyclic splits without missing values. Return False for other split priors, and
-    if the tree prior depends on the number of leaves.
+    This is so for a fixed tree, and for cyclic splits without missing values.
     """
     rule = model.split_prior
-    if len(model.prior_tables.by_leaves):
-        return False
     return call_uncompiled(follows_design, rule) or (call_uncompiled(takes_turns, rule) and not model.columns.twins)
 
 

@@ -15,4 +15,4 @@ from .split_prior.custom_splits import CustomSplits
 from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
 from .split_prior.fixed_tree import FixedTree
 from .split_prior.weights import Cut
-from .tree_prior import BranchingProcess, CatalanExponential, ChipmanPrior, LeafCountPrior, LeafPenalty
+from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty

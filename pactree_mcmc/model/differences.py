@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,17 +83,10 @@ def wider_support(old: TreeModel, new: TreeModel) -> str:
 
 
 def _wider_tree_prior(old: TreeModel, new: TreeModel) -> str:
-    """Return a text that says how the tree prior of ``new`` allows deeper trees or more leaves than ``old``, or ""."""
+    """Return a text that says how the tree prior of ``new`` allows deeper trees than ``old``, or ""."""
     depth, new_depth = (int(_nodes_reached(m).sum()) - 1 for m in (old, new))
     new_depth = min(new_depth, *(_depth_by_splits(m) for m in (old, new)))
-    if depth < new_depth:
-        return f"trees may have depth {new_depth}, and the depth was at most {depth}"
-    max_leaves, new_max_leaves = (len(m.prior_tables.by_leaves) - 1 for m in (old, new))
-    leaves = min(2 ** min(new_depth, 62), math.prod(new.n_codes.tolist()))
-    if new.rules.kind == LOCAL:
-        leaves = min(leaves, new.units.n_units, new.n_rows // new.rules.min_leaf)
-    leaves = leaves if new_max_leaves < 0 else min(leaves, new_max_leaves)
-    return f"trees may have {leaves} leaves, and there were at most {max_leaves}" if 0 < max_leaves < leaves else ""
+    return f"trees may have depth {new_depth}, and the depth was at most {depth}" if depth < new_depth else ""
 
 
 def _depth_by_splits(model: TreeModel) -> int:

@@ -30,9 +30,7 @@ from .split_prior.geometry import call_uncompiled, has_empty_sides, parts_box
 from .target import read_target
 from .tree_prior import (
     BranchingProcess,
-    CatalanExponential,
     ChipmanPrior,
-    LeafCountPrior,
     LeafPenalty,
     PriorTables,
     tabulate_prior,
@@ -102,7 +100,7 @@ class TreeModel:
     y : array-like of shape (n,), or (n, d)
         Integers, booleans or strings are class labels; floats make a regression, unless ``leaf`` says otherwise. More
         than 20 distinct integers are treated as classes with a warning.
-    tree_prior : BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior or CatalanExponential, optional
+    tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
     split_prior : LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits, optional
         Default ``LocalCuts()``.
@@ -169,7 +167,7 @@ class TreeModel:
         X: Any,
         y: Any,
         *,
-        tree_prior: BranchingProcess | ChipmanPrior | LeafPenalty | LeafCountPrior | CatalanExponential | None = None,
+        tree_prior: BranchingProcess | ChipmanPrior | LeafPenalty | None = None,
         split_prior: SplitPrior | None = None,
         leaf: Leaf | None = None,
         nominal: Any = None,
@@ -397,9 +395,6 @@ class TreeModel:
         Plain NumPy, independent of both engines; O(n p) per level of the tree.
         """
         total, weights = self.prior_tables.log_constant, read_feature_weights(self, tree, feature_weights)
-        by_leaves = self.prior_tables.by_leaves
-        if len(by_leaves):
-            total += by_leaves[tree.n_leaves] if tree.n_leaves < len(by_leaves) else -math.inf
         for number, cell, split in self.visit(tree):
             if tree.feature[number] == LEAF:
                 total += self._log_stop(cell)

@@ -23,10 +23,7 @@ from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
 from .split_prior.fixed_tree import FixedTree
 from .tree_prior import (
     BranchingProcess,
-    CatalanExponential,
     ChipmanPrior,
-    CountsLeaves,
-    LeafCountPrior,
     LeafPenalty,
     TreePrior,
 )
@@ -34,7 +31,7 @@ from .tree_prior import (
 if TYPE_CHECKING:
     from .model import TreeModel
 
-COMPILED_TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior, CatalanExponential)
+COMPILED_TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
 COMPILED_SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
 """Classes of tree priors, split priors and leaf models that compiled code implements."""
 COMPILED_LEAVES = (
@@ -104,7 +101,7 @@ def unknown_constant(model: TreeModel) -> str | None:
     """Return a text that says why draws do not determine the divergence of the posterior from the prior, or None."""
     if model.split_prior.drawn_weights is not None:
         return unknown_weights(model)
-    if not isinstance(model.tree_prior, LeafPenalty | CountsLeaves):
+    if not isinstance(model.tree_prior, LeafPenalty):
         return None
     return (
         f"{type(model.tree_prior).__name__} is not normalised, and draws do not determine its constant; use "

@@ -1,4 +1,4 @@
-"""Tree priors, by the log factors log_split and log_stop of a node (formulas, section 1), or by number of leaves."""
+"""Tree priors, by the log factors log_split and log_stop of a node (formulas, section 1)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import LARGEST_BELOW_ONE, check_count, check_flag, check_number, read_numbers, repr_of, set_field
+from ..core.checks import LARGEST_BELOW_ONE, check_count, check_flag, check_number, read_numbers, set_field
 from ..core.compile.jit import jit
 from ..core.names import fields_repr
-from ..core.special import gammaln
 from ..files.encoding import register_class
 
 DEPTH_CEILING = 4_095
@@ -40,8 +39,6 @@ class PriorTables(NamedTuple):
     """Term added to the log stop factor of a cell without rows."""
     log_constant: float
     """Term added to the log prior of every tree: minus the log of the normalising sum."""
-    by_leaves: np.ndarray
-    """(most leaves + 1,): term added to the log prior of a tree with i leaves; no entries if there is none."""
 
 
 class FixedShape(NamedTuple):
@@ -71,8 +68,7 @@ class TreePrior:
     """Base class of tree priors: log factors of nodes by their ``depth``, or by their ``node`` of the fixed tree.
 
     Both are numbers or arrays; ``node`` is -1 if there is no fixed tree. The prior of a tree is the product of the
-    factors of its nodes, the exponential of `log_constant`, the exponential of the entry of `log_by_leaves` for its
-    number of leaves, and R of its splits.
+    factors of its nodes, the exponential of `log_constant`, and R of its splits.
     """
 
     max_depth: int | None
@@ -107,13 +103,6 @@ class TreePrior:
         """
         return 0.0
 
-    def log_by_leaves(self) -> np.ndarray:
-        """Return the log factors of a tree by its number of leaves, from 0; no entries if the number does not matter.
-
-        A tree with more leaves than there are entries for has probability 0. Entry 0 is -inf.
-        """
-        return np.empty(0)
-
     def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         """Return the log of the sum of the prior over all trees, or None if it depends on the cells.
 
@@ -144,8 +133,7 @@ def tabulate_prior(prior: TreePrior, natural_depth: int, shape: FixedShape | Non
     free = prior.log_stop(depth, node, forced=False, empty=False)
     table.log_stop = np.where(may_split & ~np.asarray(is_joint), free, table.log_forced)
     empty_bonus = prior.log_stop(0, 0, forced=True, empty=True) - prior.log_stop(0, 0, forced=True, empty=False)
-    per_tree = prior.log_constant(shape), prior.log_by_leaves()
-    return PriorTables(table, shape is not None, limit, float(empty_bonus), *per_tree)
+    return PriorTables(table, shape is not None, limit, float(empty_bonus), prior.log_constant(shape))
 
 
 @register_class
@@ -342,122 +330,3 @@ class LeafPenalty(TreePrior):
 
     def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
         return None
-
-
-MAX_PRIOR_LEAVES = 1 << 12
-"""Largest number of leaves that a prior by the number of leaves may admit."""
-
-
-class CountsLeaves(TreePrior):
-    """Base class of priors that give a tree a factor for its number of leaves. Nodes have the factor 1."""
-
-    is_process: ClassVar[bool] = False
-
-    def log_split(self, depth: Any, node: Any) -> Any:
-        return np.zeros(np.shape(depth))
-
-    def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        return np.zeros(np.shape(depth))
-
-    def log_mass(self, n_splits: int, shape: FixedShape | None) -> float | None:
-        return None
-
-    def log_pmf(self) -> np.ndarray:
-        """Return the log probability of each number of leaves; entry i is for i + 1 leaves."""
-        raise NotImplementedError
-
-    def log_by_leaves(self) -> np.ndarray:
-        log_pmf = self.log_pmf()
-        n = np.arange(float(len(log_pmf)))
-        log_catalan = gammaln(2.0 * n + 1.0) - gammaln(n + 1.0) - gammaln(n + 2.0)
-        return np.concatenate([[-np.inf], log_pmf - log_catalan])
-
-
-@register_class
-@dataclass(frozen=True, repr=False)
-class LeafCountPrior(CountsLeaves):
-    """A prior given by the distribution of the number of leaves.
-
-    ``P(tree) = p(m) / Catalan(m - 1)`` times R(split | cell) of each of its splits, for a tree of m leaves: the number
-    of leaves has the distribution p, the Catalan(m - 1) shapes of m leaves are equally probable, and the splits are
-    drawn from the split prior, given the shape. Trees that cannot occur, because a cell has no admissible split or
-    ``max_depth`` does not allow the shape, take their probability with them. So the mass of the prior may be below one,
-    and the distribution of the number of leaves among the trees that can occur is then not exactly p. The evidence is
-    the sum over trees of this prior times the score, in both engines, and is not divided by that mass.
-
-    Parameters
-    ----------
-    pmf : array-like of shape (most leaves + 1,)
-        Entry m is proportional to the probability of m leaves, as in ``n_leaves_pmf`` of a posterior. Entry 0 is 0, all
-        others are positive, at least 2 of them. Trees of more leaves have probability 0.
-    max_depth : int or None, default None
-        Largest depth of a leaf; None: limited only by the splits.
-
-    Notes
-    -----
-    The exact engine sums over the pairs of a cell and a number of leaves below it: the cells cost up to the number of
-    leaves m times as much, the splits up to m²/2 times. Chains take the factor of the number of leaves at each
-    decision; their proposals do not use it.
-
-    Examples
-    --------
-    >>> import exact, pactree_mcmc as pt
-    >>> model = pt.TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 1.5], tree_prior=LeafCountPrior([0, 0.5, 0.3, 0.2]))
-    >>> stump, split = pt.Tree([-1], [0], [0], [0]), pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    >>> [round(float(np.exp(model.log_prior(tree))), 3) for tree in (stump, split)]
-    [0.5, 0.15]
-    """
-
-    pmf: Any
-    max_depth: int | None = None
-
-    def __post_init__(self) -> None:
-        pmf = read_numbers("pmf", self.pmf)
-        if pmf.ndim != 1 or not 3 <= len(pmf) <= MAX_PRIOR_LEAVES + 1:
-            raise ValueError(f"pmf has shape {pmf.shape}; give (most leaves + 1,), for 2 to {MAX_PRIOR_LEAVES} leaves.")
-        if pmf[0] != 0.0 or not np.all(pmf[1:] > 0.0) or not np.isfinite(pmf.sum()):
-            raise ValueError(f"pmf={repr_of(pmf.tolist())}; give 0 for no leaves, and a number > 0 for all others.")
-        set_field(self, "pmf", tuple((pmf / pmf.sum()).tolist()))
-        super().__post_init__()
-
-    def log_pmf(self) -> np.ndarray:
-        return np.log(np.array(self.pmf[1:]))
-
-
-@register_class
-@dataclass(frozen=True, repr=False)
-class CatalanExponential(CountsLeaves):
-    """A number of leaves m with probability proportional to ``exp(-rate m)``, and equally probable shapes.
-
-    The `LeafCountPrior` with ``p(m) = exp(-rate m) / sum_k exp(-rate k)`` for 1 <= m <= ``max_leaves``: the
-    Catalan-exponential prior (arXiv 2606.01340). A tree of m leaves has the prior ``p(m) / Catalan(m - 1)`` times
-    R(split | cell) of each of its splits. As Catalan(m - 1) grows like 4^m, a tree of one more leaf is by a factor of
-    about ``4 exp(rate)`` less probable than under equal probabilities of all trees.
-
-    Parameters
-    ----------
-    rate : float, default 1.0
-        Decrease of the log probability for each further leaf, >= 0.
-    max_leaves : int, default 32
-        Largest number of leaves, 2 to 4096.
-    max_depth : int or None, default None
-        Largest depth of a leaf; None: limited only by the splits.
-
-    Examples
-    --------
-    >>> CatalanExponential(rate=0.5, max_leaves=10)
-    CatalanExponential(rate=0.5, max_leaves=10, max_depth=None)
-    """
-
-    rate: float = 1.0
-    max_leaves: int = 32
-    max_depth: int | None = None
-
-    def __post_init__(self) -> None:
-        set_field(self, "rate", check_number("rate", self.rate, "a finite rate >= 0", 0.0))
-        set_field(self, "max_leaves", check_count("max_leaves", self.max_leaves, 2, MAX_PRIOR_LEAVES))
-        super().__post_init__()
-
-    def log_pmf(self) -> np.ndarray:
-        log_weight = -self.rate * np.arange(self.max_leaves)
-        return log_weight - math.log(math.fsum(np.exp(log_weight).tolist()))

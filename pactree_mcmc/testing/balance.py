@@ -152,8 +152,6 @@ class _BalanceCheck:
             ) from None
         trees = self.reached.trees
         self.log_prior = np.array([model.log_prior(tree) for tree in trees])
-        by_leaves = model.prior_tables.by_leaves
-        self.log_by_leaves = np.array([by_leaves[tree.n_leaves] if len(by_leaves) else 0.0 for tree in trees])
         self.log_score = np.array([model.log_score(tree) for tree in trees])
         self.distribution = posterior_of(model, trees, beta)
         self.counts = [tuple(snapshot.arrays["count"][:5]) for snapshot in self.reached.snapshots]
@@ -267,16 +265,14 @@ class _BalanceCheck:
         """Return a text on the log ratios of a proposal that differ from the model's, "" if both are right or the
         proposal's edit has none.
 
-        They are those of the prior, without its factor of the number of leaves, and of the score to the power beta.
+        They are those of the prior and of the score to the power beta.
         ``pair`` are the numbers of the tree before and after.
         """
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
         if proposal.edit in (edits.TAKE, edits.KEEP_CHANGE):
             return ""
-        # a proposal does not contain the prior factor of the number of leaves, which `decide` adds
-        ratio = self.log_prior[j] - self.log_by_leaves[j] - self.log_prior[i] + self.log_by_leaves[i]
-        of_model = ratio, self.beta * (self.log_score[j] - self.log_score[i])
+        of_model = self.log_prior[j] - self.log_prior[i], self.beta * (self.log_score[j] - self.log_score[i])
         of_proposal = proposal.log_prior_ratio, proposal.log_score_ratio
         wrong = [
             f"a log {name} ratio of {proposed:.9g}, which is {expected:.9g} by the model"

@@ -244,7 +244,7 @@ def test_targets_that_do_not_fit_the_leaf(y, leaf, message):
     [
         (
             {"tree_prior": 0.5},
-            "tree_prior is 0.5; give BranchingProcess, ChipmanPrior, LeafPenalty, LeafCountPrior or CatalanExponential",
+            "tree_prior is 0.5; give BranchingProcess, ChipmanPrior or LeafPenalty",
         ),
         ({"tree_prior": pt.ChipmanPrior}, "tree_prior is <class .*; give BranchingProcess"),
         ({"split_prior": "local"}, "split_prior is 'local'; give LocalCuts, GridCuts, DyadicCuts, FixedTree or"),
@@ -265,7 +265,6 @@ LONG = [
     pt.DyadicCuts(2, bounds=np.column_stack([-MANY, MANY])),
     pt.CustomSplits(of=pt.GridCuts([MANY] * 50), interactions=[MANY.astype(int).tolist()] * 9),
     pt.BranchingProcess(MANY / 1000.0),
-    pt.LeafCountPrior([0.0, *MANY]),
     pt.DirichletMultinomial(MANY),
     pt.PoissonGamma(exposure=MANY),
     pt.OrderedClasses([str(x) for x in MANY]),

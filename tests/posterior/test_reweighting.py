@@ -179,10 +179,6 @@ def groups_of(*groups):
 WIDER = {
     "depth 3, and the depth was at most 2": ({"prior": STRICT}, {}),
     "depth 5, and the depth was at most 0": ({"prior": pt.ChipmanPrior(0.0)}, {"prior": pt.ChipmanPrior(0.5)}),
-    "6 leaves, and there were at most 3": (
-        {"prior": pt.CatalanExponential(max_leaves=3)},
-        {"prior": pt.CatalanExponential(max_leaves=6)},
-    ),
     "min_leaf is 1, and was 4": ({"split_prior": pt.LocalCuts(min_leaf=4)}, {}),
     "column 'x0' has 3 cuts, and had 1": ({"split_prior": pt.LocalCuts(max_cuts=1)}, {}),
     "column 'x1' has a feature weight above 0": ({"split_prior": pt.LocalCuts(feature_weights=[1.0, 0.0, 1.0])}, {}),

@@ -197,8 +197,6 @@ ON_ROWS = {"n": "rows"}
 PARTS = [
     target(pt.BranchingProcess, rho="?rho"),
     target(pt.ChipmanPrior, alpha="?rho", beta="?price"),
-    target(pt.LeafCountPrior, pmf="?rho"),
-    target(pt.CatalanExponential, rate="?price"),
     target(pt.LeafPenalty, cost="?price"),
     target(pt.LocalCuts),
     target(pt.DirichletWeights, rho="?none"),

@@ -25,7 +25,7 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree, match_columns
 
 from ...answers import count_trees, log_sums
-from ...graph.building import build_graph, refuse_leaf_counts, refuse_shared_leaves
+from ...graph.building import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph
 from ...limits.intractable import Intractable, check_cells
 from ...posterior import ExactPosterior
@@ -138,7 +138,6 @@ def check_global(model: Any) -> None:
     """Raise ValueError if a model has not the splits of the global splitting prior, ``LocalCuts(trivial=True)``."""
     if not isinstance(model, TreeModel) or not call_uncompiled(has_empty_sides, model.split_prior):
         raise ValueError("give a model with split_prior=LocalCuts(trivial=True): its splits are those of this prior.")
-    refuse_leaf_counts(model)
 
 
 def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:

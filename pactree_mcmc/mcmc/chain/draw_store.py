@@ -13,7 +13,7 @@ from ...tree.coded import CODED_NODE, bytes_view
 from ...tree.drawn import SAVED_TREE, Saved
 from ..state.lists import is_leaf
 from ..state.noise import tree_log_score
-from ..state.records import N_INTERNAL, NONE, TREE_CHANGED
+from ..state.records import NONE, TREE_CHANGED
 from ..state.terms import next_node, raise_not_finite, subtree_log_prior
 from ..state.tree import ChainState
 from ..state.weights import has_drawn_weights, stored_tilt
@@ -137,10 +137,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
     """Return the log prior of the present tree, constants included. If feature weights are drawn, take equal ones."""
-    out = model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
-    if len(model.prior.by_leaves) > 0:
-        out += model.prior.by_leaves[state.count[N_INTERNAL] + 1]
-    return out
+    return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
 
 
 @jit

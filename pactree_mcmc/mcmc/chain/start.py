@@ -22,7 +22,7 @@ from ..edits.grow import accept_growth, attach_children
 from ..kernel import read_kernel
 from ..state.lists import is_leaf
 from ..state.random import flip
-from ..state.records import N_FREE, N_INTERNAL, NONE, STORED_VERSION
+from ..state.records import N_FREE, NONE, STORED_VERSION
 from ..state.terms import next_node, node_log_split, node_log_stop
 from ..sums.split_sums import draw_scanned, draw_scanned_on_feature, log_lookahead, scan_cell
 from .chain import Chain
@@ -149,15 +149,10 @@ def grow_tree(chain: Chain) -> None:
 
 @jit
 def grow_from(chain: Any, node: int) -> int:
-    """Do what `grow_tree` does from ``node`` on in preorder, and return -1, or a node for which no free nodes are left.
-
-    End as well if the tree has as many leaves as its prior admits.
-    """
+    """Do what `grow_tree` does from ``node`` on in preorder; return -1, or a node for which no free nodes are left."""
     model, state, root = chain.model, chain.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
-            if 0 < len(model.prior.by_leaves) <= state.count[N_INTERNAL] + 2:
-                return NONE
             if state.count[N_FREE] < 2:
                 return node
             stop = node_log_stop(model, state, node) - log_lookahead(model, state, node)

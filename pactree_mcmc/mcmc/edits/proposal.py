@@ -17,9 +17,9 @@ class Proposal(NamedTuple):
     """NOTHING: no proposal, which is not counted. REFUSED: an impossible proposal, with nothing to undo. GROW: keep the
     children attached to ``node``. PRUNE: make ``node`` a leaf. REPLACE: put the subtree built at ``top`` in the place
     of ``node``. TAKE: the same for a subtree drawn from its conditional distribution, of which only drawn feature
-    weights and a prior of the number of leaves are still to be decided. WITHDRAW: an impossible proposal, of which the
-    part built at ``top`` is dropped. ROTATE: keep the rotation of the edge above ``node``. KEEP_CHANGE: a change that
-    was drawn from its conditional distribution and applied already.
+    weights are still to be decided. WITHDRAW: an impossible proposal, of which the part built at ``top`` is dropped.
+    ROTATE: keep the rotation of the edge above ``node``. KEEP_CHANGE: a change that was drawn from its conditional
+    distribution and applied already.
     """
     which: int
     """Index, 0 or 1, in `Move.counts` of the name under which the proposal is counted."""
@@ -68,7 +68,7 @@ def withdrawn(which: int, node: int, top: int) -> Proposal:
 def taken(which: int, node: int, top: int) -> Proposal:
     """Return the proposal of a Gibbs step to put the subtree at ``top`` in place of ``node``. See `refused`.
 
-    It is accepted without a decision, except if feature weights are drawn or the prior depends on the number of leaves.
+    It is accepted without a decision, except if feature weights are drawn.
     """
     return _without_ratios(np.int64(TAKE), which, node, top)
 

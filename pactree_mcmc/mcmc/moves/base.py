@@ -4,10 +4,10 @@ A proposal to go from the tree T to T' is accepted with probability ``min(1, exp
 
     log_ratio = log[prior(T') / prior(T)] + beta log[score(T') / score(T)] + log[q(T | T') / q(T' | T)]
 
-where q is the probability of the proposal. The step of a move computes the three terms of its `Proposal`. Two factors
-of the prior enter here, for all moves: that of drawn feature weights (`log_tilt_ratio`) and that of the number of
-leaves (`log_leaf_count_ratio`). In this file, ``state`` contains the arrays of one chain, and ``state.moves`` counts
-the proposals (row PROPOSED) and the accepted ones (row ACCEPTED), with one or two columns for each move.
+where q is the probability of the proposal. The step of a move computes the three terms of its `Proposal`. One factor
+of the prior enters here, for all moves: that of drawn feature weights (`log_tilt_ratio`). In this file, ``state``
+contains the arrays of one chain, and ``state.moves`` counts the proposals (row PROPOSED) and the accepted ones (row
+ACCEPTED), with one or two columns for each move.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE
 from ..edits.replace_subtree import drop_subtree, has_room, insert_subtree
 from ..edits.rotate_in_place import rotate_in_place, update_lists_of_rotation
 from ..state.random import flip_log
-from ..state.records import N_FREE, N_INTERNAL, NONE
+from ..state.records import N_FREE, NONE
 from ..state.scratch import SCRATCH_NAMES
-from ..state.terms import count_internal
 from ..state.tree import ACCEPTED, PROPOSED, ChainState
 from ..state.weights import has_drawn_weights, split_tilt, stored_tilt, update_tilts
 from .step_code import check_code
@@ -63,8 +62,6 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
     if has_drawn_weights(state):
         log_ratio += log_tilt_ratio(model, state, proposal)
-    if len(model.prior.by_leaves) > 0:
-        log_ratio += log_leaf_count_ratio(model, state, proposal)
     # two stages: min(1, e^h) min(1, e^(r - h)) = e^r min(1, e^-h) min(1, e^(h - r)), h = log_decided, r = log_ratio
     return flip_log(rng, log_ratio - proposal.log_decided)
 
@@ -86,22 +83,6 @@ def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> flo
         return 0.0
     state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
     return state.tilt[node] - tilt_before
-
-
-@jit
-def log_leaf_count_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log ratio, new tree to old, of the prior factor of the number of leaves for a proposal, or -inf if the
-    new tree has more leaves than the prior admits.
-    """
-    edit, by_leaves, n_leaves_before = proposal.edit, model.prior.by_leaves, state.count[N_INTERNAL] + 1
-    n_leaves_after = n_leaves_before
-    if edit == GROW:
-        n_leaves_after += 1
-    elif edit == PRUNE:
-        n_leaves_after -= 1
-    elif edit == REPLACE or edit == TAKE:
-        n_leaves_after += count_internal(state, proposal.top) - count_internal(state, proposal.node)
-    return by_leaves[n_leaves_after] - by_leaves[n_leaves_before] if n_leaves_after < len(by_leaves) else -inf
 
 
 @jit
@@ -148,8 +129,8 @@ def decide_proposal(
     if edit == WITHDRAW:
         drop_subtree(state, node, top)
         return
-    # a subtree drawn from its conditional distribution, whatever the feature weights and the number of leaves
-    is_gibbs = edit == TAKE and not has_drawn_weights(state) and len(model.prior.by_leaves) == 0
+    # a subtree drawn from its conditional distribution, whatever the feature weights
+    is_gibbs = edit == TAKE and not has_drawn_weights(state)
     accepted = edit == KEEP_CHANGE or is_gibbs or accept(rng, model, state, proposal)
     state.moves[ACCEPTED, column] += accepted
     if edit == REPLACE or edit == TAKE:

@@ -63,8 +63,7 @@ class AnswersAboutTrees(AnyPosterior):
         Raises
         ------
         ValueError
-            If ``draws`` is out of range, or if the posterior is not exact and the prior a LeafPenalty, LeafCountPrior
-            or CatalanExponential.
+            If ``draws`` is out of range, or if the posterior is not exact and the prior a LeafPenalty.
 
         Notes
         -----

@@ -40,7 +40,7 @@ def quiet_fit(estimator, X, y, **more):
 WRONG = {
     "tree_prior": (
         # with max_depth= only those that have one
-        "BranchingProcess, ChipmanPrior(, LeafPenalty, LeafCountPrior or CatalanExponential| or LeafPenalty)",
+        "BranchingProcess, ChipmanPrior or LeafPenalty",
         "chipman",
         3,
         pt.ChipmanPrior,

@@ -49,8 +49,6 @@ def models() -> list[pt.TreeModel]:
     assert_type(pt.ChipmanPrior(alpha=0.95, beta=2.0, max_depth=None), pt.ChipmanPrior)
     chipman, process = pt.ChipmanPrior(0.5, 1.0, 3), pt.BranchingProcess(rho=0.5, max_depth=3, conditioned=False)
     penalty = pt.LeafPenalty(cost=1.0, max_depth=3)
-    counted = assert_type(pt.LeafCountPrior([0.0, 0.5, 0.5], max_depth=3), pt.LeafCountPrior)
-    catalan = pt.CatalanExponential(rate=1.0, max_leaves=4, max_depth=3)
     local, grid = pt.LocalCuts(trivial=False, min_leaf=1, max_cuts=3, feature_weights=[1.0, 2.0]), pt.GridCuts(2)
     assert_type(pt.GridCuts.from_table(X, 3), pt.GridCuts)
     weights = assert_type(pt.DirichletWeights(concentration=1.0, rho=None), pt.DirichletWeights)
@@ -81,8 +79,6 @@ def models() -> list[pt.TreeModel]:
         ),
         pt.TreeModel(words.X, words.y, split_prior=pt.context_tree(2, 2), tree_prior=pt.BranchingProcess(0.5, None)),
         pt.TreeModel(pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 8}), LABELS, nominal=["b"]),
-        pt.TreeModel(X, NUMBERS, tree_prior=counted, split_prior=grid),
-        pt.TreeModel(X, NUMBERS, tree_prior=catalan, split_prior=grid),
     ]
     return assert_type(found, list[pt.TreeModel])
 

@@ -24,7 +24,7 @@ AnyPosterior = TypeVar(
     exact.ExactPosterior,
     exact.ProgressiveMixture,
 )
-TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty | pt.LeafCountPrior | pt.CatalanExponential
+TreePrior = pt.BranchingProcess | pt.ChipmanPrior | pt.LeafPenalty
 
 X = np.random.default_rng(0).uniform(size=(16, 2))
 LABELS = np.where(X[:, 0] > 0.5, "yes", "no")
