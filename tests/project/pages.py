@@ -6,7 +6,19 @@ running, ``<!-- output not shown: reason -->`` from showing its output. ``<!-- c
 readers: the expression must be true after the blocks above it, so that sentences about results are checked too. A
 block whose run gives a `ConvergenceWarning` must say so: it contains the word "warn".
 
+Exact output must be that of the page. Output that depends on draws may be that of any valid draws. The line before its
+``text`` block says how far it may be from that of the page:
+
+``<!-- from draws: errors 0.02 0 0.3 -->`` has the Monte-Carlo error of each number of the block, or one for all: the
+standard deviation of the difference between two runs with different seeds. `N_ERRORS` of them are allowed.
+``<!-- from draws: words free, errors 0.02 0 0.3 -->`` is for words, such as the order of features, that depend on
+draws: each line must have as many numbers as that of the page.
+``<!-- from draws: lines free -->`` is for text of which draws decide how much there is, such as a tree: its first word
+must be that of the page.
+
     python -m tests.project.pages [PAGE.md ...]     run the pages (default: all); write today's output and pictures
+
+also runs each page with `N_SEEDS` other seeds, and writes these comments.
 """
 
 import contextlib
@@ -23,21 +35,23 @@ import numpy as np
 
 import pactree_mcmc as pt
 from tests import ROOT
+from tests.other_draws import other_draws
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 LANGUAGES = {"python", "text", "{toctree}", "{eval-rst}", "{include}"}
 FENCE = re.compile(r"\s*```(.*)")
-COMMENT = re.compile(r"<!-- (not run|output not shown|check):(.*)-->")
+DRAWS = re.compile(r"lines free|words free|(?:words free, )?errors(?: [\d.e+-]+)+")
+COMMENT = re.compile(r"<!-- (not run|output not shown|check|from draws):(.*)-->")
 ITEM = re.compile(r"(\s*)(?:[*+-]|\d+[.)]|#+)\s")
 """Beginning of an item of a list, or of a heading."""
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-TOLERANCE = 1e-5
-"""Relative difference that is allowed between a printed and a shown number.
-
-The draws of a seed are the same on all processors, so other draws are a page that is out of date. With 1e-3 some pages
-were, and no test noticed.
-"""
+ROUNDING = 1e-9
+"""Relative difference that is allowed between a printed and a shown exact number."""
+N_ERRORS = 5
+"""Number of Monte-Carlo errors that are allowed between a printed and a shown number that depends on draws."""
+N_SEEDS = 6
+"""Number of other seeds with which errors are measured."""
 
 
 class Block(NamedTuple):
@@ -53,6 +67,8 @@ class Block(NamedTuple):
     """Reason for not running the block."""
     not_shown: str | None = None
     """Reason for not showing the output."""
+    draws: str | None = None
+    """Comment on the draws that the output depends on."""
 
 
 def read_blocks(page):
@@ -64,7 +80,7 @@ def read_blocks(page):
             opened[2].append(line)
         elif opened is not None:
             language, start, lines = opened
-            reasons = comments.get("not run"), comments.get("output not shown")
+            reasons = [comments.get(kind) for kind in ("not run", "output not shown", "from draws")]
             out.append(Block(language, start, number, "\n".join(lines), *reasons))
             opened, comments = None, {}
         elif fence is not None:
@@ -76,6 +92,8 @@ def read_blocks(page):
             kind, said = comment[1], comment[2].strip()
             if not said:
                 raise ValueError(f"line {number}: {kind}, and no reason or expression given.")
+            if kind == "from draws" and not DRAWS.fullmatch(said):
+                raise ValueError(f"line {number}: from draws: {said}, which is none of the forms above.")
             if kind == "check":
                 out.append(Block("check", number, number, said))
             else:
@@ -169,36 +187,98 @@ def run_page(page, name, capture):
         yield last
 
 
-def assert_same(printed, shown, where):
-    """Check that two texts have the same words, and the same numbers within `TOLERANCE`."""
-    words = [" ".join(NUMBER.sub("#", text).split()) for text in (printed, shown)]
-    assert words[0] == words[1], f"{where}: the block above prints\n{printed}"
-    numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (printed, shown)]
+def numbers_of(text):
+    """Return the numbers in a text."""
+    return np.array(NUMBER.findall(text), dtype=float)
+
+
+def words_of(text):
+    """Return a text with ``#`` in place of each number, and one blank between words."""
+    return " ".join(NUMBER.sub("#", text).split())
+
+
+def numbers_by_line(text):
+    """Return the number of numbers in each line of a text."""
+    return [len(NUMBER.findall(line)) for line in text.strip("\n").splitlines()]
+
+
+def assert_same(printed, shown, where, draws=None):
+    """Check that two texts have the same words and numbers, as far as the comment on their draws requires."""
     message = f"{where}: printed, and shown; the block above prints\n{printed}"
-    np.testing.assert_allclose(*numbers, rtol=TOLERANCE, atol=1e-12, err_msg=message)
+    if draws == "lines free":
+        assert printed.split()[:1] == shown.split()[:1], message
+        return
+    if draws is not None and draws.startswith("words free"):
+        assert numbers_by_line(printed) == numbers_by_line(shown), message
+    else:
+        assert words_of(printed) == words_of(shown), message
+    expected = numbers_of(shown)
+    allowed = ROUNDING * np.abs(expected)
+    if draws is not None:
+        errors = np.array(draws.partition("errors")[2].split(), dtype=float)
+        assert errors.size in (1, expected.size), f"{where}: {errors.size} errors for {expected.size} numbers"
+        allowed = allowed + N_ERRORS * errors
+    away = np.abs(numbers_of(printed) - expected) > allowed
+    assert not away.any(), f"{message}\nfor {expected[away]}: {numbers_of(printed)[away]}"
 
 
 def check_page(page, name, capture, show_all=True):
     """Run a page's text and compare what it prints with what it shows."""
     for block, printed, shown in run_page(page, name, capture):
         if shown is not None:
-            assert_same(printed, shown.text, f"{name}, line {shown.line}")
+            assert_same(printed, shown.text, f"{name}, line {shown.line}", shown.draws)
         elif show_all and block.not_shown is None:
             raise AssertionError(f"{name}, line {block.line}: the page does not show that this block prints\n{printed}")
 
 
-def written(page, name, capture):
-    """Return a page's text with today's output in each text block that differs; blocks without one get one."""
+def comment_on_draws(texts):
+    """Return the comment for the outputs of one block with several seeds, or None if they are the same."""
+    if all(text == texts[0] for text in texts):
+        return None
+    if len({tuple(numbers_by_line(text)) for text in texts}) > 1:
+        return "lines free"
+    start = "" if len({words_of(text) for text in texts}) == 1 else "words free, "
+    errors = [round_up(error) for error in np.sqrt(2.0) * np.std([numbers_of(t) for t in texts], axis=0, ddof=1)]
+    if not errors:
+        return "words free"
+    if 0.0 < max(errors) <= 2.0 * min(errors):
+        errors = [max(errors)]
+    return f"{start}errors {' '.join(f'{error:g}' for error in errors)}"
+
+
+def round_up(error):
+    """Return the least number of one digit that is at least ``error``."""
+    if error == 0.0:
+        return 0.0
+    unit = 10.0 ** np.floor(np.log10(error))
+    return float(np.ceil(error / unit - 1e-9) * unit)
+
+
+def written(page, runs):
+    """Return a page's text with the output of its first run; blocks without a ``text`` block get one.
+
+    The outputs of all runs, each with another seed, give the comments on draws.
+    """
     lines = page.splitlines()
-    for block, printed, shown in reversed(list(run_page(page, name, capture))):
+    for outputs in reversed(list(zip(*runs, strict=True))):
+        block, printed, shown = outputs[0]
+        texts = [output.printed for output in outputs]
+        draws = comment_on_draws(texts)
+        comment = [] if draws is None else [f"<!-- from draws: {draws} -->"]
         output = printed.rstrip("\n").splitlines()
         if shown is not None:
             with contextlib.suppress(AssertionError):
-                assert_same(printed, shown.text, name)
-                continue  # lines may be broken otherwise
+                for text in texts if shown.draws else texts[:1] if draws is None else ():
+                    assert_same(text, shown.text, page, shown.draws)
+                if shown.draws or draws is None:
+                    continue  # lines may be broken otherwise
             lines[shown.line : shown.end - 1] = output
+            start = shown.line - 1
+            if shown.draws is not None:
+                start = max(i for i in range(start) if COMMENT.fullmatch(lines[i].strip()))
+            lines[start : shown.line - 1] = comment
         elif block.not_shown is None:
-            lines[block.end : block.end] = ["", "```text", *output, "```"]
+            lines[block.end : block.end] = ["", *comment, "```text", *output, "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -245,11 +325,14 @@ def main(names):
     for path in DOCS:
         if names and path.name not in names:
             continue
-        before = path.read_text(encoding="utf-8")
-        with tempfile.TemporaryDirectory() as folder:
-            with running(folder) as capture:
-                after = written(before, str(path), capture)
-            keep_pictures(Path(folder), path)
+        before, runs = path.read_text(encoding="utf-8"), []
+        for seed in range(N_SEEDS + 1):
+            with tempfile.TemporaryDirectory() as folder:
+                with other_draws(seed), running(folder) as capture:
+                    runs.append(list(run_page(before, str(path), capture)))
+                if seed == 0:
+                    keep_pictures(Path(folder), path)
+        after = written(before, runs)
         path.write_text(after, encoding="utf-8")
         print(path.name, "unchanged" if before == after else "written", flush=True)
 

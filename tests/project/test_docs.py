@@ -14,11 +14,13 @@ from tests.project.pages import (
     PAGES,
     accidental_items,
     check_page,
+    comment_on_draws,
     foreign_numbers,
     indented_blocks,
     pictures,
     read_blocks,
     run_as_printed,
+    run_page,
     unchecked_outputs,
     written,
 )
@@ -132,6 +134,8 @@ def test_an_excused_block_is_not_run():
         (("<!-- not run: -->", "```python", "```"), "line 1: not run, and no reason"),
         (("<!-- output not shown: -->", "```python", "```"), "line 1: output not shown, and no reason"),
         (("<!-- check: -->",), "line 1: check, and no reason"),
+        (("<!-- from draws: -->",), "line 1: from draws, and no reason"),
+        (("<!-- from draws: about the same -->",), "line 1: from draws: about the same, which is none"),
         (("```py", "1 / 0", "```"), "line 1: a block in 'py'"),
         (("```", "1 / 0", "```"), "line 1: a block in ''"),
         (("```python", "1 / 0"), "line 1: the block does not end"),
@@ -152,7 +156,63 @@ def test_output_that_differs_is_seen(shown, between):
     text = page("```python", "0", "```", *between, "```text", shown, "```")
     with pytest.raises(AssertionError, match="prints"):
         check_page(text, "page.md", lambda: "a 1.0 of 1,000\n")
-    check_page(text.replace(f"\n{shown}\n", "\na 1.000001 of 1,000\n"), "page.md", lambda: "a 1.0 of 1,000\n")
+    check_page(text.replace(f"\n{shown}\n", "\na 1.0000000009 of 1,000\n"), "page.md", lambda: "a 1.0 of 1,000\n")
+
+
+SHOWN = "age 0.93 of 120\ndose 0.41 of 120"
+
+
+def shown_from_draws(comment):
+    return page("```python", "0", "```", "", f"<!-- from draws: {comment} -->", "", "```text", SHOWN, "```")
+
+
+@pytest.mark.parametrize(
+    ("comment", "printed"),
+    [
+        ("errors 0.01 0 0.02 0", "age 0.975 of 120\ndose 0.32 of 120"),
+        ("errors 0.02", "age 0.84 of 120\ndose 0.5 of 120"),
+        ("words free, errors 0.01 0 0.02 0", "dose 0.975 of 120\nage 0.32 of 120"),
+        ("lines free", "age 3"),
+    ],
+)
+def test_other_draws_are_the_output_of_a_page(comment, printed):
+    check_page(shown_from_draws(comment), "page.md", lambda: printed)
+    with pytest.raises(AssertionError, match="prints"):
+        check_page(shown_from_draws(comment).replace(f"<!-- from draws: {comment} -->", ""), "page.md", lambda: printed)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("comment", "printed"),
+    [
+        ("errors 0.01 0 0.02 0", "age 0.985 of 120\ndose 0.41 of 120"),
+        ("errors 0.01 0 0.02 0", "age 0.93 of 120\ndose 0.41 of 121"),
+        ("errors 0.01 0 0.02 0", "dose 0.93 of 120\nage 0.41 of 120"),
+        ("errors 0.01 0 0.02", SHOWN),
+        ("words free, errors 0.01 0 0.02 0", "age 0.93 of 120 and\n0.41 of 121"),
+        ("words free, errors 0.01 0 0.02 0", "age 0.93\nof 120 dose 0.41 of 120"),
+        ("lines free", "dose 0.41"),
+        ("lines free", ""),
+    ],
+)
+def test_what_no_draws_give_is_seen(comment, printed):
+    with pytest.raises(AssertionError):
+        check_page(shown_from_draws(comment), "page.md", lambda: printed)
+
+
+@pytest.mark.parametrize(
+    ("texts", "comment"),
+    [
+        (["a 0.1", "a 0.1"], None),
+        (["a 0.1 of 7", "a 0.2 of 7", "a 0.3 of 7"], "errors 0.2 0"),
+        (["a 0.1 b 0.2", "a 0.2 b 0.4", "a 0.3 b 0.6"], "errors 0.3"),
+        (["a 0.1 of 7", "b 0.2 of 7", "a 0.3 of 7"], "words free, errors 0.2 0"),
+        (["a", "b"], "words free"),
+        (["a 0.1", "a 0.1\nb 0.2"], "lines free"),
+    ],
+)
+def test_errors_are_those_of_the_seeds(texts, comment):
+    assert comment_on_draws(texts) == comment
 
 
 @pytest.mark.planted
@@ -238,7 +298,19 @@ def test_a_block_of_another_kind_is_listed():
 def test_todays_output_is_written():
     text = page("```python", "0", "```", "words", "```text", "old", "```", "```python", "1", "```", "end", "")
     shown = page("", "```text", "a 1.0", "```")
-    new = written(text, "page.md", lambda: "a 1.0\n")
+    new = written(text, [list(run_page(text, "page.md", lambda: "a 1.0\n"))])
     assert new == text.replace("old", "a 1.0").replace("1\n```", f"1\n```\n{shown}")
     check_page(new, "page.md", lambda: "a 1.0\n")
-    assert written(new, "page.md", lambda: "a 1.0\n") == new
+    assert written(new, [list(run_page(new, "page.md", lambda: "a 1.0\n"))]) == new
+
+
+def test_errors_are_written():
+    def write(page, *numbers):
+        return written(page, [list(run_page(page, "page.md", lambda x=x: f"a {x}\n")) for x in numbers])
+
+    text = page("```python", "0", "```", "", "```text", "old", "```", "")
+    new = write(text, 1.0, 2.0, 3.0)
+    assert new == page("```python", "0", "```", "", "<!-- from draws: errors 2 -->", "```text", "a 1.0", "```", "")
+    assert write(new, 1.0, 1.1, 1.2) == new  # within the errors of the page
+    assert write(new, 100.0, 101.0, 102.0) == new.replace("1.0", "100.0")
+    assert write(new, 100.0, 100.0) == text.replace("old", "a 100.0")

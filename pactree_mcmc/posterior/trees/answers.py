@@ -137,13 +137,13 @@ class AnswersAboutTrees(AnyPosterior):
         Examples
         --------
         >>> import numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(30.0)
-        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> x = np.repeat([0.0, 1.0], 15)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 0), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> print(post.support(0.5).table()[["kind", "words", "rows"]].to_string(index=False))
-         kind                words  rows
-         cell           x0 <= 14.5  15.0
-         cell            x0 > 14.5  15.0
-        split all rows: x0 <= 14.5  30.0
+         kind               words  rows
+         cell           x0 <= 0.5  15.0
+         cell            x0 > 0.5  15.0
+        split all rows: x0 <= 0.5  30.0
         """
         return support_of_draws(self._as_draws(draws, rng), min_probability)
 
@@ -179,10 +179,10 @@ class AnswersAboutTrees(AnyPosterior):
         Examples
         --------
         >>> import numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(30.0)
-        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
+        >>> x = np.repeat([0.0, 1.0], 15)
+        >>> post = pt.sample(pt.TreeModel(x[:, None], x > 0), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> post.consensus_tree().words
-        ['all rows', 'x0 <= 14.5', 'x0 > 14.5']
+        ['all rows', 'x0 <= 0.5', 'x0 > 0.5']
         """
         post = self._as_draws(draws, rng)
         return consensus_of(post, self._cell_probability(post), min_support, join_cuts)

@@ -74,11 +74,11 @@ class ConsensusTree(NamedTuple):
         Examples
         --------
         >>> import exact, pactree_mcmc as pt
-        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(60)], [x >= 30 for x in range(60)]))
         >>> print(truth.consensus_tree().format())
-        all rows (30 rows) False: 0.500, True: 0.500
-        |-- x0 <= 14.5 [11.5, 16.5] (15 rows, support 1.00) False: 0.941, True: 0.059
-        `-- x0 > 14.5 [11.5, 16.5] (15 rows, support 1.00) False: 0.059, True: 0.941
+        all rows (60 rows) False: 0.500, True: 0.500
+        |-- x0 <= 29.5 [28.5, 30.5] (30 rows, support 1.00) False: 0.969, True: 0.031
+        `-- x0 > 29.5 [28.5, 30.5] (30 rows, support 1.00) False: 0.031, True: 0.969
         """
         lines: list[str] = []
         todo = [(0, "", "")]
