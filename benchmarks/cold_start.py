@@ -47,7 +47,6 @@ with pm.Model():
 """,
 }
 LOOP = "sum(i * i for i in range(10**8))"
-WARM_UP = "from pactree_mcmc.faces.cli import main; main(['warm-up', '--jobs', '1'])"
 IMPORTS = {"stochtree": "stochtree", "pymc-bart": "pymc_bart"}
 
 
@@ -83,7 +82,7 @@ def main():
         if args.wheel:
             # elsewhere, so that the sources are not found beside
             row(f"{name}, wheel", args.wheel, script, tempfile.gettempdir(), second)
-    row("pactree warm-up, source tree", sys.executable, WARM_UP)
+    row("pt.warm_up, source tree", sys.executable, "import pactree_mcmc as pt; pt.warm_up()")
     if args.rivals:
         for name, script in RIVALS.items():
             row(name, args.rivals, script, tempfile.gettempdir())

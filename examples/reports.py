@@ -79,8 +79,7 @@ def write(name, folder):
         warnings.simplefilter("ignore", pt.ConvergenceWarning)
         post = pt.sample(model, **RUN)
     truth = exact.solve(model) if solved else None
-    again = f"python examples/reports.py {FOLDER.name} {name}"
-    return post.report(folder / f"{name}.html", truth=truth, title=title, command=again)
+    return post.report(folder / f"{name}.html", truth=truth, title=title)
 
 
 def main(folder=FOLDER, *names):

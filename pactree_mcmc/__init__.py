@@ -9,7 +9,7 @@ Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVari
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
 MultivariateNormal, IndependentNormals, OrderedClasses, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree, typical_tree.
-Sampling: sample, resume, load, posterior_from_trees, Posterior, SampledPosterior, ConvergenceWarning;
+Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
 progressive_mixture, ProgressiveSample.
 Results about trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes, Mode, Shapes,
 Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from .faces import plots
     from .faces.model_choice import compare_models
     from .faces.sklearn.estimators import BayesianTreeClassifier, BayesianTreeRegressor
+    from .faces.warm_up import warm_up
 
 __version__ = "0.3.0.dev0"
 
@@ -158,6 +159,7 @@ __all__ = [
     "simulate",
     "testing",
     "typical_tree",
+    "warm_up",
 ]
 
 _names.suggest_names_in(globals())
@@ -171,6 +173,7 @@ _LATE = {
     "BayesianTreeClassifier": "faces.sklearn.estimators",
     "BayesianTreeRegressor": "faces.sklearn.estimators",
     "compare_models": "faces.model_choice",
+    "warm_up": "faces.warm_up",
 }
 """Modules that take long to import, scikit-learn most of all, by the name that loads them when it is first used."""
 _PACKAGES = {"plots": "matplotlib", "BayesianTreeClassifier": "sklearn", "BayesianTreeRegressor": "sklearn"}

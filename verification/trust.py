@@ -35,7 +35,7 @@ FOLDERS = {
     "smc": "The progressive mixture by Monte Carlo",
     "files": "Saved files",
     "loading": "Damaged and forged files",
-    "faces": "Estimators, plots, report, command line",
+    "faces": "Estimators, plots, report",
     "testing": "Checks for users' moves, leaves and split priors",
     "whole": "Pinned draws, published values, invariances, faults, hostile input",
     "project": "Pages, imports, types, benchmarks",

@@ -1,6 +1,6 @@
 """Build a release: a wheel with compiled code for each Python, a wheel without, and the source distribution, checked.
 
-    python verification/wheel.py [--pythons python3.11 python3.12 python3.13] [--out FOLDER] [--jobs N]
+    python verification/wheel.py [--pythons python3.11 python3.12 python3.13] [--out FOLDER]
 
 For each Python, everything is compiled in a new environment, and the wheel is installed into a second one, in which a
 first run and a first exact sum must compile nothing. Sizes and CPU seconds are printed. pip takes the wheel of the same
@@ -61,14 +61,29 @@ def requirements() -> list[str]:
     return [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]
 
 
-def compile_all(python: str, archive: Path, jobs: int) -> None:
+ALL_KERNELS = """
+import numpy as np
+import pactree_mcmc as pt
+from pactree_mcmc.mcmc.chain.chain import Chain
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.run.compiled import compile_all
+
+model = pt.TreeModel(np.arange(200.0).reshape(100, 2), np.arange(100) > 50)
+Chain(model.lowered, read_kernel("grow-prune"), np.random.default_rng(0), prepare=compile_all)
+"""
+"""Program that compiles the functions of all kernels as one, for runs of other kernels than the default."""
+
+
+def compile_all(python: str, archive: Path) -> None:
     """Compile everything into a new folder ``archive``, complete if it exists; do nothing if it exists."""
     if archive.exists():
         return
     with tempfile.TemporaryDirectory() as made:
         compiler = environment(python, Path(made) / "venv", *requirements())
-        command = (compiler, "-m", "pactree_mcmc", "warm-up", "--jobs", jobs, "--to", Path(made) / "code")
-        call(*command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        env = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(Path(made) / "code")}
+        # in this order, since the default kernel then has a library of its own, which is faster to load
+        for program in ("import pactree_mcmc; pactree_mcmc.warm_up()", ALL_KERNELS):
+            call(compiler, "-c", program, cwd=ROOT, env=env)
         shutil.move(Path(made) / "code", archive)
 
 
@@ -116,12 +131,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", nargs="+", default=PYTHONS, help="commands of these names are used")
     parser.add_argument("--out", default=str(ROOT / "dist"), help="folder of the distributions")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that compile at the same time")
     args = parser.parse_args()
     out = Path(args.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     for python in args.pythons:
-        compile_all(python, out / f"code-{python}", args.jobs)
+        compile_all(python, out / f"code-{python}")
     plain = build_plain(out)
     for python in args.pythons:
         check(python, add_code(plain, python, out / f"code-{python}"))

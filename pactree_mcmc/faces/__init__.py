@@ -1,1 +1,1 @@
-"""User interfaces: scikit-learn estimators, plots, the command line."""
+"""User interfaces: scikit-learn estimators, plots, the report."""

@@ -152,9 +152,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
             "pt.load(path) again; or, for an exact posterior, save draws: post.sample(1000, rng=1).save(path)."
         )
 
-    def report(
-        self, path: AnyPath, *, truth: Posterior | None = None, title: str | None = None, command: str | None = None
-    ) -> Path:
+    def report(self, path: AnyPath, *, truth: Posterior | None = None, title: str | None = None) -> Path:
         """Write the posterior as one HTML page, to look at in any browser.
 
         The page shows the verdict in words, the consensus tree with its support, all decision paths laid over each
@@ -170,8 +168,6 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
             the draws. An exact posterior is its own truth, and its paths and trees are of 1,000 independent draws.
         title : str, optional
             Heading of the page.
-        command : str, optional
-            Command that makes the page again, to be shown in it.
 
         Returns
         -------
@@ -181,7 +177,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         Raises
         ------
         TypeError
-            If ``truth`` is not an exact posterior, or ``title`` or ``command`` not a text.
+            If ``truth`` is not an exact posterior, or ``title`` not a text.
         ValueError
             If the path cannot be written to, ``truth`` is of another model, or there are no draws.
 
@@ -199,7 +195,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         ...     post.report(pathlib.Path(folder) / "page.html").stat().st_size < 100_000
         True
         """
-        return self._write_report(path, truth, title, command)
+        return self._write_report(path, truth, title)
 
     def _repr_html_(self) -> str:
         """Return the verdict, a few numbers and the consensus tree as HTML for notebooks."""

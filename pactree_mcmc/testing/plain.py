@@ -17,7 +17,7 @@ from numba.core.dispatcher import Dispatcher
 from ..core.compile.user_functions import python_function, readable_variables
 
 PACKAGE = "pactree_mcmc"
-EXCLUDED_PARTS = ("faces", "testing", "__main__")
+EXCLUDED_PARTS = ("faces", "testing")
 """Parts of the package that the plain copy does not import."""
 
 

@@ -247,12 +247,12 @@ def test_a_user_who_cannot_write_is_told_once(user, name, monkeypatch):
     text = str(one.message)
     assert "NUMBA_CACHE_DIR" in text
     assert "PACTREE_SHARED_CACHE" in text
-    assert "pactree warm-up --to FOLDER" in text
+    assert "pt.warm_up()" in text
 
 
 def test_a_shared_folder_that_is_none(user, monkeypatch):
     monkeypatch.setenv(_folders.SHARED_VARIABLE, str(user.with_name("missing")))
-    with pytest.warns(RuntimeWarning, match=r"missing is not a folder that can be read; fill it by .*warm-up --to"):
+    with pytest.warns(RuntimeWarning, match=r"missing is not a folder that can be read; fill it by .*warm_up"):
         assert hits() == 0
     assert hits() == 1
 

@@ -47,7 +47,7 @@ def test_without_it_one_warning_says_what_to_do(home):
     assert "compiled code is not kept" in text
     assert "NUMBA_CACHE_DIR" in text
     assert "PACTREE_SHARED_CACHE" in text
-    assert "pactree warm-up --to FOLDER" in text
+    assert "pt.warm_up()" in text
     assert not (ROOT / "~").exists()
 
 

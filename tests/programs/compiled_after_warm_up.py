@@ -1,4 +1,4 @@
-"""Runs of several kernels; names of the functions that are compiled although everything was."""
+"""Default runs and exact sums; names of the functions that are compiled although everything was."""
 
 import numpy as np
 
@@ -9,12 +9,13 @@ from pactree_mcmc.core.compile.cache import watch_compilation
 if __name__ == "__main__":
     compiled = []
     with watch_compilation(lambda of: compiled.append(of._function.__qualname__)):
-        X = np.random.default_rng(0).normal(size=(50, 2)).round(1)
+        rng = np.random.default_rng(0)
+        X, many = rng.normal(size=(50, 2)).round(1), rng.normal(size=(70_000, 2))
         for y in (X[:, 0] > 0.0, X[:, 0]):
-            for kernel in ("default", "local", "cgm", {"grow-prune": 1.0, "rotate": 1.0}):
-                rest = {"work": 1e5} if kernel == "default" else {"tune": 10}
-                pt.sample(pt.TreeModel(X, y), 20, kernel=kernel, rng=0, **rest).summary()
-            model = pt.TreeModel(X[:, :1], y)
-            pt.sample(model, 20, tune=10, rng=0)
-            exact.solve(model).predict(X[:, :1])
+            for columns in (X, X[:, :1]):
+                post = pt.sample(pt.TreeModel(columns, y), 20, work=1e5, rng=0)
+                post.summary()
+                post.credible_interval(columns)
+            exact.solve(pt.TreeModel(X[:, :1], y)).predict(X[:, :1])
+        pt.sample(pt.TreeModel(many, many[:, 0]), 20, work=1e6, rng=0)
     print(*compiled)

@@ -7,15 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-RUN = ["--target", "y", "--draws", "50", "--tune", "20", "--chains", "2", "--seed", "1", "--quiet"]
-
 
 def main():
     for name in ("matplotlib", "sklearn", "arviz"):
         sys.modules[name] = None
     import exact
     import pactree_mcmc as pt
-    from pactree_mcmc.faces.cli import main as command_line
 
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.integers(0, 4, 60), "b": rng.integers(0, 3, 60)})
@@ -35,19 +32,14 @@ def main():
         except ImportError as error:
             print(error)
     with tempfile.TemporaryDirectory() as folder:
-        table, run = str(Path(folder) / "table.csv"), str(Path(folder) / "run.nc")
-        frame.to_csv(table, index=False)
-        sys.stdout = sys.stderr
-        codes = [
-            command_line(["fit", table, *RUN, "--out", run]),
-            command_line(["resume", run, "--draws", "20", "--quiet"]),
-            command_line(["predict", run, table]),
-            command_line(["compare", run]),
-            command_line(["report", run, "-o", str(Path(folder) / "page.html")]),
-            command_line(["summary", run, "--plot", folder]),
-        ]
-        sys.stdout = sys.__stdout__
-    print(codes)
+        run = Path(folder) / "run.nc"
+        post.save(run)
+        longer = pt.resume(pt.load(run), 20, progress=False)
+        longer.predict_proba(frame[["a", "b"]])
+        longer.summary()
+        exact.compare(truth, longer).to_frame()
+        longer.report(Path(folder) / "page.html", truth=truth)
+    print("done")
 
 
 if __name__ == "__main__":

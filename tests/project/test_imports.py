@@ -29,7 +29,7 @@ from verification.imports import (
 
 FACES_OVER_BOTH = [
     ROOT / "pactree_mcmc" / "faces" / path
-    for path in ("cli/commands.py", "cli/warm_up.py", "sklearn/base.py", "data_dependent.py", "model_choice.py")
+    for path in ("warm_up.py", "sklearn/base.py", "data_dependent.py", "model_choice.py")
 ]
 MODULES = modules()
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")
@@ -58,7 +58,7 @@ def test_the_sampler_knows_nothing_of_the_exact_engine():
 
 
 def test_no_import_runs_back_up():
-    for module in set(MODULES) - {*TABLES_OF_CONTENTS, "pactree_mcmc.__main__"}:
+    for module in set(MODULES) - set(TABLES_OF_CONTENTS):
         layers = EXACT_LAYERS if within(module, "exact") else LAYERS
         own = layer_of(module, layers) if module != "pactree_mcmc.mcmc" else 0
         for name in arrows(module):

@@ -21,9 +21,6 @@ NO_NAME = re.compile(
 """Participles, adverbs and figures of speech that by themselves do not say what they name."""
 EXCEPTIONS = {
     "pactree_mcmc/core/compile/folders.py": {"read"},
-    "pactree_mcmc/faces/cli/arguments.py": {"read"},
-    "pactree_mcmc/faces/cli/commands.py": {"read"},
-    "pactree_mcmc/faces/cli/tables.py": {"read"},
     "pactree_mcmc/faces/data_dependent.py": {"together"},
     "pactree_mcmc/mcmc/chain/snapshot.py": {"tried", "ways"},
     "pactree_mcmc/mcmc/edits/proposal.py": {"made", "taken"},

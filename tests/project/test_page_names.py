@@ -13,7 +13,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.cli.arguments import UsageError, _parser, read_arguments
 from tests import ROOT
 from tests.project.pages import FENCE, PAGES, indented_blocks, read_blocks
 
@@ -60,7 +59,7 @@ def commands(path):
     """Yield the words of each shell command of a text; commands joined by && are separate."""
     for line in code_lines(path):
         for part in re.split(r"\s*(?:&&|;(?!'))\s*", line.lstrip("# ")):
-            if re.match(r"(?:\S*/)?(?:python3?|pactree|pytest|pip|sphinx-build)(?: |$)|\S+\.py ", part):
+            if re.match(r"(?:\S*/)?(?:python3?|pytest|pip|sphinx-build)(?: |$)|\S+\.py ", part):
                 try:
                     yield shlex.split(part)
                 except ValueError:  # an apostrophe in a comment
@@ -113,10 +112,7 @@ def wrong_commands(path):
             program, words = (words[1:2] or [""])[0], words[2:]
         elif program.startswith("python") and words and words[0].endswith(".py"):
             program, words = words[0], words[1:]
-        if program in {"pactree", "pactree_mcmc"}:
-            if words and not _is_understood(words):
-                yield line
-        elif program == "pytest":
+        if program == "pytest":
             yield from (f"{line}: {word}" for word in words if "/" in word and not _is_a_test(word))
         elif program == "pip":
             named = re.findall(r"\[(\w+)\]", line)
@@ -130,40 +126,17 @@ def wrong_commands(path):
                 yield line
 
 
-def _is_understood(words):
-    """Return True if the command line of the library accepts these words."""
-    try:
-        read_arguments(words)
-    except UsageError as err:
-        return words[1:] == [] and "required" in str(err)  # the name of a command alone
-    except SystemExit:  # --help
-        pass
-    return True
-
-
 def _is_a_test(word):
     file, _, name = word.partition("::")
     return exists(file) and (not name or f"def {name.partition('[')[0]}(" in text_of(ROOT / file))
 
 
-@functools.cache
-def options_of_the_command_line():
-    """Return the options of all commands of ``pactree``."""
-    found, parsers = set(), [_parser()]
-    while parsers:
-        for action in parsers.pop()._actions:
-            found.update(action.option_strings)
-            if isinstance(action.choices, dict):
-                parsers += action.choices.values()
-    return found
-
-
 def wrong_options(path):
-    """Yield the options in code spans that neither ``pactree`` nor pytest nor a script named in the text has."""
+    """Yield the options in code spans that neither pytest nor a script named in the text has."""
     scripts = {found for line in code_lines(path) for found in re.findall(r"[\w/]+\.py\b", line)}
     sources = [source_of(file) for file in FILES for name in scripts if f"/{file}".endswith(f"/{name}")]
     sources.append(text_of(ROOT / "tests" / "conftest.py"))
-    known = options_of_the_command_line() | set(re.findall(r'"(--[\w-]+)"', "".join(sources)))
+    known = set(re.findall(r'"(--[\w-]+)"', "".join(sources)))
     for span in spans(path):
         if span.startswith("-"):
             yield from (word for word in re.findall(r"(?<!\S)--[a-z][\w-]*", span) if word not in known)
@@ -311,11 +284,8 @@ def test_the_security_page_names_all_variables_that_are_read():
         ("`python verification/fuzz.py --file 10`", wrong_commands),
         ("`pytest tests/no_such`", wrong_commands),
         ("`python -m pytest -m slow tests/project/test_docs.py::test_no_such`", wrong_commands),
-        ("`pactree warmup`", wrong_commands),
-        ("\n    python -m pactree_mcmc fit shop.csv --goal bought\n", wrong_commands),
-        ("\n    python -m pactree_mcmc fit shop.csv --target y --kernel wholly\n", wrong_commands),
-        ("\n    .venv/bin/pip install '.[no_such]' && pactree warm-up\n", wrong_commands),
-        ("the command line's `--model`", wrong_options),
+        ("\n    .venv/bin/pip install '.[no_such]' && python run.py\n", wrong_commands),
+        ("the option `--model`", wrong_options),
         ("`--tree-prior chipman --gamma 2`", wrong_options),
         ("`pt.no_such(model)`", wrong_names),
         ("`pt.plots.plot_no_such(post)`", wrong_names),
@@ -340,7 +310,7 @@ def test_names_of_something_are_left_alone(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "`pt.sample(model, betas=8)`, `post.course.steps`, `exact.Prunings(tree, X, y).best(f)`, `min_leaf=`,\n"
-        "`--max-cuts`, `python verification/fuzz.py --files 10000`, `tests/project/test_*.py`, `pactree warm-up`,\n"
+        "`--day all`, `python verification/fuzz.py --files 10000`, `tests/project/test_*.py`,\n"
         "`NormalLinear(columns)`, `leaf__alpha`, `pytest tests/project/test_docs.py`, `tests/exact/`\n"
     )
     assert {name: list(wrong(page)) for name, wrong in CHECKS.items() if list(wrong(page))} == {}

@@ -20,7 +20,7 @@ from .rebuild import file_base, form_from_data, function_key
 from .sources import sources_hash
 from .user_functions import NO_KEY, key_of
 
-FILL_COMMAND = "`pactree warm-up --to FOLDER`"
+FILL_COMMAND = "`pt.warm_up()`"
 FOLDER_ADVICE = (
     "every process compiles it again. Set NUMBA_CACHE_DIR to a folder that you can write, or "
     f"{SHARED_VARIABLE} to a folder that was filled by {FILL_COMMAND}"

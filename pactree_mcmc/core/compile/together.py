@@ -35,7 +35,7 @@ class Member(NamedTuple):
 def compile_together(members: Sequence[Member], larger_group: Sequence[Member] = ()) -> None:
     """Load the functions from disk, or compile those that are missing as one library.
 
-    ``larger_group`` are these functions and others, whose library, stored by `pactree warm-up`, is loaded if that of
+    ``larger_group`` are these functions and others, whose library, stored by a release, is loaded if that of
     ``members`` is not on disk. If only one function is missing, nothing is done, and it is compiled at its first call.
     """
     if not HAS_PRIVATE_PARTS or len(_not_compiled(members)) < 2:

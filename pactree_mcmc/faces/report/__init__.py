@@ -19,24 +19,21 @@ PAGE_SUFFIXES = (".html", ".htm")
 DEFAULT_TITLE = "Posterior over decision trees"
 
 
-def write_report(
-    post: Posterior, path: AnyPath, truth: Posterior | None = None, title: str | None = None, command: str | None = None
-) -> Path:
+def write_report(post: Posterior, path: AnyPath, truth: Posterior | None = None, title: str | None = None) -> Path:
     """Write the report of a posterior as one HTML page, as `Posterior.report` describes, and return its path."""
-    target = check_page_path(path)
-    for name, text in (("title", title), ("command", command)):
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"{name} is {repr_of(text)}; give a text, or None.")
+    target = _check_page_path(path)
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title is {repr_of(title)}; give a text, or None.")
     # imported here, so that importing the library stays fast
     from .content import report_content
     from .page import render_page
 
-    text = render_page(report_content(post, truth, command), DEFAULT_TITLE if title is None else title)
+    text = render_page(report_content(post, truth), DEFAULT_TITLE if title is None else title)
     target.write_text(text, encoding="utf-8", newline="\n")
     return target
 
 
-def check_page_path(path: Any) -> Path:
+def _check_page_path(path: Any) -> Path:
     """Return the path of a page to be written. Raise a ValueError if its suffix or its folder cannot be used."""
     target = as_path(path)
     if target.suffix.lower() not in PAGE_SUFFIXES:

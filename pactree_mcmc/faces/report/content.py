@@ -47,12 +47,11 @@ WHOLE_POSTERIOR_COVERAGE = 0.95
 NO_OBJECTION = "The chains agree: no criterion fails."
 
 
-def report_content(post: Posterior, truth: Posterior | None, command: str | None) -> dict[str, Any]:
+def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
     """Return all numbers and texts of the report, by the names that the template page.html uses.
 
     ``post`` is sampled or exact. For an exact one 1,000 trees are drawn. ``truth`` is None or an exact posterior of the
-    same model, whose values are shown beside those of the draws. ``command`` is None or the shell command that makes
-    the report again.
+    same model, whose values are shown beside those of the draws.
     """
     draws = draws_from(post, N_DRAWS, 0, that_predict=True)
     is_sampled = draws is post
@@ -112,7 +111,6 @@ def report_content(post: Posterior, truth: Posterior | None, command: str | None
         "n_chains": draws.n_chains,
         "facts": [(name, truncate(value, MAX_CALL_LENGTH)) for name, value in _model_facts(post, draws)],
         "calls": [truncate(line, MAX_CALL_LENGTH) for line in _call_lines(draws)],
-        "command": command,
     }
 
 

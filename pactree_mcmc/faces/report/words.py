@@ -1,4 +1,4 @@
-"""Numbers, names and the facts about a posterior as short texts, for the report and the command line."""
+"""Numbers, names and the facts about a posterior as short texts, for the report."""
 
 from __future__ import annotations
 
@@ -86,20 +86,6 @@ def significant_digits(x: float | None, digits: int = 3) -> str:
     return f"{x:,.0f}" if abs(x) >= 1000.0 else f"{x:.{digits}g}"
 
 
-def describe_model(model: TreeModel) -> dict[str, Any]:
-    """Return a dictionary with ``n_rows``, the ``features``, the ``nominal`` ones, the ``classes``, and the ``model``.
-
-    The features are given by name, the model as text. The classes are None for a regression.
-    """
-    return {
-        "n_rows": model.n_rows,
-        "features": list(model.columns.names),
-        "nominal": [name for name, yes in zip(model.columns.names, model.columns.is_nominal, strict=True) if yes],
-        "classes": None if model.classes_ is None else model.classes_.tolist(),
-        "model": repr(model),
-    }
-
-
 def count_with_noun(n: int, noun: str) -> str:
     """Return a number and a noun, which gets an s unless the number is 1."""
     return f"{n} {noun}{'s' * (n != 1)}"
@@ -107,10 +93,11 @@ def count_with_noun(n: int, noun: str) -> str:
 
 def data_line(model: TreeModel) -> str:
     """Return one line about the data: the numbers of rows and features, the nominal features, and the classes."""
-    facts = describe_model(model)
-    nominal = f", nominal: {_list_of_names(facts['nominal'])}" if facts["nominal"] else ""
-    kind = "regression" if facts["classes"] is None else f"classes: {_list_of_names(facts['classes'])}"
-    rows, features = count_with_noun(facts["n_rows"], "row"), count_with_noun(len(facts["features"]), "feature")
+    columns, classes = model.columns, model.classes_
+    names = [name for name, is_nominal in zip(columns.names, columns.is_nominal, strict=True) if is_nominal]
+    nominal = f", nominal: {_list_of_names(names)}" if names else ""
+    kind = "regression" if classes is None else f"classes: {_list_of_names(classes.tolist())}"
+    rows, features = count_with_noun(model.n_rows, "row"), count_with_noun(len(columns.names), "feature")
     return f"{rows}, {features}{nominal}; {kind}"
 
 

@@ -33,7 +33,7 @@ def page(tmp_path_factory):
 class TestPage:
     def test_hostile_names_are_text(self, tmp_path):
         post = posterior(lambda rng, n: np.array(HOSTILE)[rng.integers(0, 4, n)], columns=HOSTILE, p=4, n=60, n_trees=8)
-        text = write_page(post, tmp_path, title=HOSTILE[0], command=HOSTILE[1])
+        text = write_page(post, tmp_path, title=HOSTILE[0])
         parsed = check_no_markup(text)
         assert HOSTILE[0] in parsed.words
         assert HOSTILE[3] in parsed.words

@@ -6,7 +6,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.cli import main
 from pactree_mcmc.model.split_prior.custom_splits import BoundSplits
 from pactree_mcmc.testing.plain import plain_package
 
@@ -119,14 +118,13 @@ def test_files_of_models_and_runs_with_missing_values_are_read(tmp_path, of):
 
 
 @pytest.mark.parametrize("more", [{}, {"over": "cell", "name": "mine"}])
-def test_files_without_a_weight_of_the_user_need_no_code(tmp_path, capsys, more):
+def test_files_without_a_weight_of_the_user_need_no_code(tmp_path, more):
     model, path = model_of("missing", [["w", "v"], ["u"]], **more), tmp_path / "run.nc"
     model.save(path)
     assert pt.load(path).split_prior == model.split_prior
     post = pt.sample(model, 20, tune=5, chains=1, rng=1, kernel="local", progress=False)
     post.save(path)
-    main(["summary", str(path), "--json"])
-    assert "n_leaves" in capsys.readouterr().out
+    assert "n_leaves" in pt.load(path).summary().index
     longer = pt.resume(post, 10, progress=False).predict_proba(GAPS)
     split_prior_given = pt.CustomSplits(interactions=[[0], [2, 1], [1]], **more)
     for split_prior in (None, split_prior_given):

@@ -54,7 +54,7 @@ def use_any_posterior(post: AnyPosterior) -> None:
     assert_type(post.sample_predictive(ROWS, draws=3, rng=1), Array)
     assert_type(post.kl_to_prior(), float)
     with tempfile.TemporaryDirectory() as folder:
-        page = post.report(Path(folder) / "page.html", truth=None, title="Trees", command=None)
+        page = post.report(Path(folder) / "page.html", truth=None, title="Trees")
         assert_type(page, Path)
     assert_type(pt.typical_tree(post, n_draws=10, rng=1), pt.Tree)
     assert_type(pt.typical_tree(post, n_draws=10, rng=1, distance="cells"), pt.Tree)
