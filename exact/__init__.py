@@ -26,7 +26,6 @@ NeymanPearsonTreeClassifier, RootFragmentClassifier, ProgressiveMixtureClassifie
 from typing import TYPE_CHECKING, Any
 
 import pactree_mcmc.core.extras as _extras
-import pactree_mcmc.core.names as _names
 
 from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
@@ -176,8 +175,6 @@ __all__ = [
     "with_terms",
 ]
 
-_names.suggest_names_in(globals())
-
 _LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting")
 _LATE |= dict.fromkeys(
     ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier", "RootFragmentClassifier"), "exact.estimators.trees"
@@ -191,8 +188,6 @@ _PACKAGES = {name: "sklearn" for name, module in _LATE.items() if module.startsw
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
-    # a star import imports every name, so it must not have names whose package is not installed
-    __all__ = _extras.usable_names(__all__, _PACKAGES)
 
     def __getattr__(name: str) -> Any:
         if name not in _LATE:
@@ -201,9 +196,4 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
 
         if name in _PACKAGES:
             _extras.require_package(_PACKAGES[name], f"exact.{name}")
-        globals()[name] = _names.with_suggestions(getattr(import_module(_LATE[name]), name), __name__)
-        return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return _extras.usable_names(__all__, _PACKAGES)
+        return getattr(import_module(_LATE[name]), name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, read_numbers
-from pactree_mcmc.core.names import short_repr, suggest_names
+from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.reweighting import check_same_data
@@ -108,7 +108,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         """
         if type(self) is not ExactPosterior:
             super().update(X, y)
-        return suggest_names(self._solve)(self.model.with_rows(X, y, sample_weight=sample_weight), **options)
+        return self._solve(self.model.with_rows(X, y, sample_weight=sample_weight), **options)
 
     def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> ExactPosterior:
         """Return the exact posterior of the same rows under ``model``, which may have another prior or leaf.

@@ -23,7 +23,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pactree_mcmc.core.extras as _extras
-import pactree_mcmc.core.names as _names
 import pactree_mcmc.faces.report as _report
 
 from .loading.load import load
@@ -162,8 +161,6 @@ __all__ = [
     "warm_up",
 ]
 
-_names.suggest_names_in(globals())
-
 # the layer of posteriors imports neither the one that shows them nor the one that samples them
 Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
 SampledPosterior._sample = staticmethod(sample)
@@ -181,8 +178,6 @@ _PACKAGES = {"plots": "matplotlib", "BayesianTreeClassifier": "sklearn", "Bayesi
 
 
 if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
-    # a star import imports every name, so it must not have names whose package is not installed
-    __all__ = _extras.usable_names(__all__, _PACKAGES)
 
     def __getattr__(name: str) -> Any:
         if name not in _LATE_MODULES and name not in _LATE:
@@ -191,10 +186,4 @@ if not TYPE_CHECKING:  # or a misspelt name would be Any to type checkers
             _extras.require_package(_PACKAGES[name], f"pt.{name}")
         if name in _LATE_MODULES:
             return import_module(f".{_LATE_MODULES[name]}", __name__)
-        part = getattr(import_module(f".{_LATE[name]}", __name__), name)
-        globals()[name] = _names.with_suggestions(part, __name__)
-        return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return [*_extras.usable_names(__all__, _PACKAGES), "__version__"]
+        return getattr(import_module(f".{_LATE[name]}", __name__), name)

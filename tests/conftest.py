@@ -97,12 +97,8 @@ def pytest_collection_modifyitems(config, items):
     """Choose the cases of the day from what ``-k`` and ``-m`` leave, sort the files, and name tests that plant bugs.
 
     One worker begins with the exact engine, one with the sampler. What one has compiled the other finds on disk,
-    unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs. Examples of functions run in
-    the modules that define them, not once more in the packages that export them.
+    unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs.
     """
-    again = [item for item in items if isinstance(item, pytest.DoctestItem) and _is_exported(item.dtest)]
-    config.hook.pytest_deselected(items=again)
-    items[:] = [item for item in items if item not in again]
     if config.option.day != "all":
         by_turns = [
             item.nodeid
@@ -116,11 +112,6 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("planted"):
             item.user_properties.append(("planted", "yes"))
-
-
-def _is_exported(example):
-    """Return True if an example is that of a package's copy of a function, which suggests names of arguments."""
-    return hasattr(example.globs.get(example.name.rpartition(".")[2]), "__wrapped__")
 
 
 def pytest_collection_finish():

@@ -10,8 +10,6 @@ Held-out rows: holdout, holdout_gibbs.
 Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 """
 
-import pactree_mcmc.core.names as _names
-
 from .bound import Bound, binary_kl, binomial_tail_inversion, holdout, holdout_gibbs, kl_inverse
 from .coded_trees import TreeBound, compression_tree_bound, occam_tree_bound
 from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
@@ -72,5 +70,3 @@ __all__ = [
     "vote_split_kl",
     "vote_tandem",
 ]
-
-_names.suggest_names_in(globals())

@@ -6,8 +6,6 @@ returns a report if everything is correct, and otherwise raises an AssertionErro
 A copy of the library that runs as plain Python, without compilation, is made when first needed, which takes seconds.
 """
 
-import pactree_mcmc.core.names as _names
-
 from .balance import BalanceError, BalanceReport, check_balance
 from .leaf import LeafError, LeafReport, check_leaf
 from .split_prior import SplitPriorError, SplitPriorReport, check_split_prior
@@ -23,5 +21,3 @@ __all__ = [
     "check_leaf",
     "check_split_prior",
 ]
-
-_names.suggest_names_in(globals())

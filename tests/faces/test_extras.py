@@ -1,6 +1,5 @@
 """What is not needed to sample and to solve is an extra, which errors name."""
 
-import subprocess
 import sys
 import tomllib
 
@@ -36,21 +35,6 @@ def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"{message}.*pip install 'pactree-mcmc\[{EXTRAS[package]}\]'"):
         getattr(module, use)
-    assert use not in dir(module)
-
-
-@pytest.mark.tenth_a_day
-@pytest.mark.parametrize(("missing", "expected_name"), [("sklearn", "plots"), ("matplotlib", "BayesianTreeClassifier")])
-def test_a_star_import_needs_no_extra(missing, expected_name):
-    code = f"""
-import sys
-sys.modules[{missing!r}] = None
-from pactree_mcmc import *
-from exact import *
-assert {expected_name!r} in dir() and "sample" in dir() and "solve" in dir()
-"""
-    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert process.returncode == 0, process.stderr
 
 
 def test_zarr_is_named_with_its_extra(monkeypatch, tmp_path):

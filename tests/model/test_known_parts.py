@@ -150,7 +150,7 @@ def test_what_has_no_compiled_form_may_be_changed():
 
 
 def test_every_part_that_is_exported_is_known():
-    exported = [getattr(pt, name) for name in dir(pt)]
+    exported = [getattr(pt, name) for name in pt.__all__]
     classes = [thing for thing in exported if isinstance(thing, type)]
     assert {cls for cls in classes if issubclass(cls, Leaf)} == set(COMPILED_LEAVES)
     assert {cls for cls in classes if issubclass(cls, SplitPrior)} == set(COMPILED_SPLIT_PRIORS)

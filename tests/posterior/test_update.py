@@ -108,8 +108,6 @@ def test_exact_posteriors_are_solved_again():
     assert truth.reweight(new_leaf_model).log_evidence == pytest.approx(exact.solve(new_leaf_model).log_evidence)
     with pytest.raises(ValueError, match="the model differs in y from that of the posterior"):
         truth.reweight(old)
-    with pytest.raises(TypeError, match=r"solve\(\) has no argument 'max_cell'; did you mean 'max_cells'"):
-        updated.update(FRAME[:1], y[:1], max_cell=5)
     for post in (exact.visited(truth.sample(20, rng=1)), exact.progressive_mixture(new)):
         with pytest.raises(ValueError, match=r"cannot be updated: compute the posterior of the new model"):
             post.update(FRAME[:1], y[:1])

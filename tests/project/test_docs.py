@@ -95,10 +95,6 @@ def test_the_entry_to_cite_is_that_of_the_citation_file():
         assert re.search(rf"{name} += \{{{re.escape(value)}\}}", entry), f"{name} {value}"
 
 
-def test_dir_shows_public_names_alone():
-    assert sorted(dir(pt)) == sorted([*pt.__all__, "__version__"])
-
-
 def test_public_names_are_in_the_reference():
     import exact
 

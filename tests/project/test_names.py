@@ -37,7 +37,7 @@ EXCEPTIONS = {
 }
 """Public names, names that files of posteriors contain, and the verb to read."""
 ONE_MEANING = {
-    *("MOVE", "__all__", "__dir__", "__getattr__", "_", "_LATE", "_PACKAGES"),
+    *("MOVE", "__all__", "__getattr__", "_", "_LATE", "_PACKAGES"),
     *("SMALLEST_FLOAT", "documented", "progressive_mixture"),
 }
 """Names at the level of modules that have the same meaning in all their files."""

@@ -14,8 +14,6 @@ The ``plot`` method of the result of ``exact.compare`` draws exact against sampl
 draw on and returns them; without them it makes a figure. For a posterior without draws the axes say so.
 """
 
-import pactree_mcmc.core.names as _names
-
 from .chains import (
     plot_cumulative_support,
     plot_ladder,
@@ -53,5 +51,3 @@ __all__ = [
     "plot_tree",
     "plot_tree_space",
 ]
-
-_names.suggest_names_in(globals())
