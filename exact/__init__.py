@@ -2,9 +2,7 @@
 
 Posterior: solve, ExactPosterior, visited, VisitedPosterior, BestTrees, CellProbabilities, MeanAndVariance, TreesWithin,
 Intractable.
-Near-optimal trees without the sum: best_trees, trees_within.
 Comparison: compare, Comparison.
-For other programs: to_timbertrek.
 Progressive mixture: progressive_mixture, ProgressiveMixture, data_dependent_mixture, DataDependentMixture; bounds
 kl_bound, KLBound, kl_infimum, KLInfimum, vc_kl_bound, minimax_lower_bound, MinimaxBound.
 Local rules: check_local_rule, LocalRuleReport, local_rule, ModelRule, local_rule_log_probability.
@@ -34,7 +32,6 @@ from .exploring import TreesWithin
 from .graph.building import build_graph
 from .graph.cells import CellGraph
 from .limits.intractable import Intractable
-from .near_optimal.trees import best_trees, trees_within
 from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms
@@ -80,7 +77,6 @@ from .systems.progressive.local_rules import (
 from .systems.progressive.mixture import ProgressiveMixture, progressive_mixture
 from .systems.pruning import PruningFamily, Prunings, dominates
 from .systems.root_fragments import RootFragmentTree, minimise_root_fragment
-from .timbertrek import to_timbertrek
 
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture
@@ -136,7 +132,6 @@ __all__ = [
     "adaptive_rate",
     "best_by_size",
     "best_log_weight",
-    "best_trees",
     "build_graph",
     "by_slot",
     "check_local_rule",
@@ -164,8 +159,6 @@ __all__ = [
     "progressive_mixture",
     "solve",
     "solve_global_splitting",
-    "to_timbertrek",
-    "trees_within",
     "vc_failure",
     "vc_failure_iid",
     "vc_kl_bound",

@@ -38,7 +38,7 @@ class TreesWithin(NamedTuple):
     log_joint: np.ndarray
     """(k,): log prior plus log score of each, nats."""
     complete: bool
-    """True if all such trees are listed, False if there are more than ``most``, or the search was cut off."""
+    """True if all such trees are listed, False if there are more than ``most``."""
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -59,7 +59,7 @@ class TreesWithin(NamedTuple):
         --------
         >>> import exact, pactree_mcmc as pt
         >>> model = pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)])
-        >>> near = exact.trees_within(model, 3.5)
+        >>> near = exact.solve(model).trees_within(3.5)
         >>> round(near.ambiguity([[float(x)] for x in range(30)]), 3)
         0.067
         """

@@ -37,8 +37,8 @@ EXACT_LAYERS = tuple(
     f"exact.{name}"
     for name in (
         *("limits.intractable", "limits.sizes", "graph", "recursion", "answers", "exploring"),
-        *("predicting", "posterior", "timbertrek", "limits.ceilings", "solving"),
-        *("near_optimal", "compare", "design_counts", "systems", "estimators"),
+        *("predicting", "posterior", "limits.ceilings", "solving"),
+        *("compare", "design_counts", "systems", "estimators"),
     )
 )
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")

@@ -64,11 +64,6 @@ def mixture_bound(table):
     ).total
 
 
-def timbertrek(table):
-    paths = exact.to_timbertrek(model(table), [TREE])
-    return paths["featureMap"], paths["treeMap"]
-
-
 def survival(table):
     y = np.column_stack([np.arange(1.0, N + 1), np.ones(N)])
     post = pt.posterior_from_trees(pt.TreeModel(table, y, leaf=pt.ExponentialGamma()), [replace(TREE, value=None)])
@@ -115,7 +110,6 @@ CALLS = {
     "BayesianTreeClassifier": lambda t: (
         pt.BayesianTreeClassifier(split_prior=pt.FixedTree(TREE), random_state=1).fit(t, Y).predict_proba(t)
     ),
-    "to_timbertrek": timbertrek,
     "survival_calibration": survival,
     "plot_leaves": leaves_drawn,
     "plot_partition": partition,

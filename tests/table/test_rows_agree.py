@@ -39,7 +39,7 @@ CALLS = {
     "exposure of new rows": lambda s: pt.posterior_from_trees(
         pt.TreeModel(X, COUNTS, leaf=pt.PoissonGamma()), [STUMP]
     ).predict(X, exposure=s(COUNTS + 1.0)),
-    "near-optimal trees": lambda s: exact.trees_within(post().model, 1.0).importance(X, s(Y)),
+    "near-optimal trees": lambda s: post().trees_within(1.0).importance(X, s(Y)),
     "prunings": lambda s: exact.Prunings(STUMP, X, s(Y)),
 }
 

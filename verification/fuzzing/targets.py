@@ -175,11 +175,6 @@ def design_counts(split_prior: Any, X: Any, y: Any, sample_weight: Any = None, e
     return exact.DesignCounts(split_prior).update(X, y, sample_weight, estimation).solve()
 
 
-def to_timbertrek(model: Any, tree: Any) -> Any:
-    """Export one tree."""
-    return exact.to_timbertrek(model, [tree])
-
-
 def posterior_from_trees(tree: Any, **arguments: Any) -> Any:
     """Return the posterior of one tree."""
     return pt.posterior_from_trees(trees=[tree], **arguments)
@@ -297,7 +292,6 @@ POSTERIORS = [
         best_log_joint_by_size=a.anything,
         mean_and_variance=a.anything,
     ),
-    target(to_timbertrek),
     target(pt.load, path="source", leaf="-", split_prior="-"),
     target(posterior_from_trees, a.sampled, like_=pt.posterior_from_trees, trees="-"),
 ]

@@ -143,10 +143,7 @@ def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     near = assert_type(truth.trees_within(1.0, most=5), exact.TreesWithin)
     assert_type(near.trees, list[pt.Tree])
     assert_type(near.complete, bool)
-    assert_type(exact.best_trees(model, 2, penalty=None, max_cells=1000), exact.BestTrees)
-    assert_type(exact.trees_within(model, 1.0, most=5, penalty=None, max_cells=1000), exact.TreesWithin)
     if model.classes_ is not None:
-        assert_type(exact.to_timbertrek(model, near.trees), dict[str, Any])
         assert_type(near.ambiguity(X), float)
         assert_type(near.importance(X, np.repeat(model.classes_[:1], len(X)), rng=1), Array)
     assert_type(truth.best_log_joint_by_size(2), Array)
