@@ -1,16 +1,13 @@
-"""Settings made before anything is imported; which cases run today, and in which order files run."""
+"""Settings made before anything is imported; which cases run without ``--all``, and in which order files run."""
 
 import contextlib
 import gc
 import importlib
 import os
-from datetime import date
 from pathlib import Path
 
 import pytest
 from platformdirs import user_cache_path
-
-from tests.days import DAYS, cases_of_day
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -35,18 +32,12 @@ COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_converge
 
 
 def pytest_addoption(parser):
-    """Add ``--day``: the day whose cases run, of those marked ``tenth_a_day``."""
-    parser.addoption("--day", help="a number, whose last digit counts, or all; today if left out", type=_read_day)
-
-
-def _read_day(text):
-    return text if text == "all" else int(text) % DAYS
+    """Add ``--all``: run the cases marked ``more``, too."""
+    parser.addoption("--all", action="store_true", help="run all cases, not only those of every day")
 
 
 def pytest_configure(config):
-    """Fix the day, which workers get with the options; workers take files in the order of collection."""
-    if config.option.day is None:
-        config.option.day = date.today().toordinal() % DAYS
+    """Let workers take files in the order of collection."""
     config.option.loadscopereorder = False
 
 
@@ -62,13 +53,6 @@ def pytest_collection(session):
             # the collection reports errors
             with contextlib.suppress(Exception):
                 importlib.import_module(".".join(path.relative_to(session.config.rootpath).with_suffix("").parts))
-
-
-def pytest_sessionstart(session):
-    """Print the day first, with ``-q`` too, which leaves out what ``pytest_report_header`` returns."""
-    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
-    if terminal is not None:
-        terminal.write_line(f"cases of functions marked tenth_a_day: --day {session.config.option.day}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -94,24 +78,29 @@ def sampler_compiled_as_one(request):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Choose the cases of the day from what ``-k`` and ``-m`` leave, sort the files, and name tests that plant bugs.
+    """Leave out what runs with ``--all`` only, sort the files, and name tests that plant bugs.
 
     One worker begins with the exact engine, one with the sampler. What one has compiled the other finds on disk,
     unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs.
     """
-    if config.option.day != "all":
-        by_turns = [
-            item.nodeid
-            for item in items
-            if item.get_closest_marker("tenth_a_day") and not item.get_closest_marker("slow")
-        ]
-        others = set(by_turns) - cases_of_day(by_turns, config.option.day)
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
-        items[:] = [item for item in items if item.nodeid not in others]
+    if not config.option.all:
+        config.hook.pytest_deselected(items=[item for item in items if not is_everyday(item)])
+        items[:] = [item for item in items if is_everyday(item)]
     items.sort(key=lambda item: not item.path.as_posix().endswith(COMPILES_MOST))
     for item in items:
         if item.get_closest_marker("planted"):
             item.user_properties.append(("planted", "yes"))
+        if is_everyday(item):
+            item.user_properties.append(("everyday", "yes"))
+
+
+def is_everyday(item):
+    """Return False if a case runs with ``--all`` only.
+
+    Those are the cases marked ``more``, except for the ones that a mark ``more(everyday=[...])`` names by their ids.
+    """
+    case = item.callspec.id if hasattr(item, "callspec") else ""
+    return all(case in mark.kwargs.get("everyday", ()) for mark in item.iter_markers("more"))
 
 
 def pytest_collection_finish():

@@ -1,6 +1,7 @@
 """Write the page on trust: tests, their time, planted bugs, and what caught them.
 
-    python -m pytest --day all -m '' --junitxml=tests.xml
+    python -m pytest --all --junitxml=tests.xml
+    python verification/planted.py
     python verification/run.py
     python verification/fuzz.py --keep
     python verification/fuzz.py --files 10000 --keep
@@ -69,22 +70,22 @@ TEXT = """# Trust
 
 For those who must decide whether to rely on the library. After this page you know how many tests there are, which
 planted bugs they caught, what hostile input and which faults were tried, and what failed. `python verification/trust.py
-tests.xml` writes this page from the results of four other commands. You can run each of them again, with the same fixed
+tests.xml` writes this page from the results of five other commands. You can run each of them again, with the same fixed
 seeds. The seconds were measured on a machine of two cores that also did other work.
 
 ## Tests
 
-`python -m pytest --day all -m '' --junitxml=tests.xml`: {n_tests} tests, {failed} failed, {skipped} skipped,
-{seconds:.0f} s in two processes together, compiling included, on {day}. Seeds are fixed, so a test that passes passes
-again: the false-alarm rate is 0.
-A planted bug is an error that we put into the code, or into its stored state, on purpose; the test must detect it.
+`python -m pytest --all --junitxml=tests.xml`: {n_tests} tests, {failed} failed, {skipped} skipped, {seconds:.0f} s in
+two processes together, compiling included, on {day}. `python -m pytest` runs {n_everyday} of them, those of every day,
+which are fixed in the source. Seeds are fixed, so a test that passes passes again: the false-alarm rate is 0. Some
+tests plant bugs of their own: errors that they put into the code, or into its stored state, and must detect.
 
 {levels}
 
-## Planted by others
+## Planted in a copy of the sources
 
-Bugs put into the code one at a time by people who had not written the tests, on 2026-11-22: {n_planted}, all caught,
-{n_written} of them by tests written that day.
+`python verification/planted.py` puts {n_planted} bugs into a copy of the sources, one at a time, and runs everyday
+tests until one fails. {n_noticed} were noticed.
 
 {planted}
 
@@ -125,13 +126,14 @@ the oldest dependencies allowed (`python verification/oldest.py`).
 
 
 class Test(NamedTuple):
-    """A test of the suite: its module and name, its seconds, its outcome, and True if it plants a bug."""
+    """A test of the suite: its module and name, its seconds, its outcome, True if it plants a bug or is everyday."""
 
     module: str
     name: str
     seconds: float
     outcome: str
     planted: bool
+    everyday: bool
 
 
 def read_tests(path):
@@ -140,9 +142,9 @@ def read_tests(path):
     tests = []
     for case in suite.iter("testcase"):
         outcome = next((kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None), "passed")
-        planted = any(one.get("name") == "planted" for one in case.iter("property"))
-        module = case.get("classname")
-        tests.append(Test(module, case.get("name"), float(case.get("time")), outcome, planted))
+        marks = {one.get("name") for one in case.iter("property")}
+        seconds, module = float(case.get("time")), case.get("classname")
+        tests.append(Test(module, case.get("name"), seconds, outcome, "planted" in marks, "everyday" in marks))
     return tests, suite.get("timestamp")[:10]
 
 
@@ -159,20 +161,16 @@ def subjects(tests):
         here = [test for test in tests if subject_of(test.module) == subject]
         planted = [test for test in here if test.planted]
         caught = sum(test.outcome == "passed" for test in planted)
+        n_everyday, seconds = sum(test.everyday for test in here), sum(test.seconds for test in here)
         if here:
-            rows.append(
-                (subject, len(here), f"{sum(test.seconds for test in here):.0f}", f"{caught} of {len(planted)}")
-            )
-    return table(("subject", "tests", "seconds", "planted bugs caught"), rows)
+            rows.append((subject, n_everyday, len(here), f"{seconds:.0f}", f"{caught} of {len(planted)}"))
+    return table(("subject", "everyday tests", "all tests", "seconds", "own bugs caught"), rows)
 
 
 def planted(found):
-    """Return the table of the bugs planted by others; ``found`` is docs/verification/planted.json."""
-    rows = [
-        (one["part"], one["bug"], f"`tests/{one['caught']}`" + (", written that day" if one["written"] else ""))
-        for one in found
-    ]
-    return table(("part", "bug", "caught by"), rows)
+    """Return the table of the bugs planted in a copy; ``found`` is docs/verification/planted.json."""
+    rows = [(one["part"], one["bug"], f"`{one['caught']}`" if one["caught"] else "**nothing**") for one in found]
+    return table(("part", "bug", "noticed by"), rows)
 
 
 def parts(results):
@@ -243,12 +241,14 @@ def main():
     fuzzed = {what: json.loads((FOUND / f"fuzz_{what}.json").read_text()) for what in ("calls", "files")}
     shown, survived = faults(tests)
     failed = sum(test.outcome in ("failure", "error") for test in tests)
-    by_others = json.loads((FOUND / "planted.json").read_text())
+    bugs = json.loads((FOUND / "planted.json").read_text())
+    n_noticed = sum(one["caught"] is not None for one in bugs)
     page = TEXT.format(
-        n_planted=len(by_others),
-        n_written=sum(one["written"] for one in by_others),
-        planted=planted(by_others),
+        n_planted=len(bugs),
+        n_noticed=n_noticed,
+        planted=planted(bugs),
         n_tests=f"{len(tests):,}",
+        n_everyday=f"{sum(test.everyday for test in tests):,}",
         failed=failed,
         skipped=sum(test.outcome == "skipped" for test in tests),
         seconds=sum(test.seconds for test in tests),
@@ -260,7 +260,7 @@ def main():
         faults=shown,
     )
     (ROOT / "docs" / "trust.md").write_text(page)
-    good = survived and not failed and all(one["passed"] for one in results)
+    good = survived and not failed and n_noticed == len(bugs) and all(one["passed"] for one in results)
     return 0 if good and not any(one["wrong"] for one in fuzzed.values()) else 1
 
 

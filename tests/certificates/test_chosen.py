@@ -108,7 +108,7 @@ def test_rows_on_which_all_trees_err(post):
         assert all(bound.value > 0.9 for bound in c.bounds.values())
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_it_covers_500_data_sets():
     any_fails, chosen_fails = failures(500, 0.2)
     assert chosen_fails <= any_fails <= 0.2

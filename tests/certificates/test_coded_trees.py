@@ -168,7 +168,7 @@ def cheapest(low, high, ends, most=6):
     return costs
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0"])
 @pytest.mark.parametrize("seed", range(6))
 def test_coded_thresholds_are_the_cheapest(seed):
     tree, X, y = fitted(seed, n_inner=3)

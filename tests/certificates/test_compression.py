@@ -67,7 +67,7 @@ def benchmark():
 BENCHMARK, DATA = benchmark()
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["vote"])
 @pytest.mark.parametrize("row", BENCHMARK.TABLE_1, ids=lambda row: row[0])
 def test_table_1(row):
     """Corollary 2 at the published size, with the training errors of a pruned entropy tree of that many nodes."""

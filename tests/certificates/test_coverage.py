@@ -116,7 +116,7 @@ def test_a_bound_without_its_price_is_caught():
     assert np.mean(true_risk > paid) <= DELTA
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_one_tree(world):
     """The worst tree of each sample, in the eyes of the bound."""
     trees, _, wrong, distribution, counts = world

@@ -108,7 +108,9 @@ def merged_divergence(post):
     return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in fraction.items()), len(fraction)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=["chains-local", "tempered-trivial", "exact progressive draws-local", "progressive, smc-local"]
+)
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_divergence_is_that_of_the_merged_distribution(kind, split_prior, tmp_path):
@@ -160,7 +162,7 @@ def rewritten(model, tree, rng):
     return pt.Tree(*zip(*out, strict=True))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("split_prior", ["local", "grid"])
 def test_trees_written_in_other_ways_are_the_same(split_prior):
     model = SPLIT_PRIORS[split_prior]()

@@ -44,7 +44,7 @@ def test_disagreement_on_rows_without_labels(m):
         assert (bound.raw > pc.vote_disagreement(0.2, 0.3, kl, 400, delta).raw) == (m < 400)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0", "1"])
 @pytest.mark.parametrize("seed", range(20))
 def test_cantelli_is_the_best_mu(seed):
     rng = np.random.default_rng(seed)

@@ -38,7 +38,7 @@ def naive_losses(problem, trees):
     return sum(means) / len(means), sum(m * m for m in means) / len(means)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"])
 @pytest.mark.parametrize("seed", range(120))
 def test_exact_terms_equal_enumeration(seed):
     problem, model = split_problem(np.random.default_rng([seed, 5]))
@@ -106,7 +106,7 @@ def test_parts_of_a_certificate(solved):
     assert solved.certificate(0.01).vote.raw > c.vote.raw
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["weights of E"])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -241,7 +241,7 @@ def parted_table(seed, n=60, n_counted=40):
     return frame[["u", "v", "c"]], frame["y"].to_numpy(), np.arange(n) < n - n_counted
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grid-laplace"])
 @pytest.mark.parametrize("leaf", [pt.FrozenLaplace(), pt.PacBayesLoss(1.0)], ids=["laplace", "loss"])
 @pytest.mark.parametrize("split_prior", ["grid", "dyadic", "quantiles", "range", "local"])
 def test_without_obstacle_prior_and_leaves_are_functions_of_E(split_prior, leaf):

@@ -75,7 +75,7 @@ FORMULAS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["factor two"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_no_small_change_of_the_weights_lowers_the_bound_much(name):
     wrong, prior = errors(0), np.full(30, 1 / 30)
@@ -114,7 +114,7 @@ def failures(of, samples=150, n=60):
     return failed / samples
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["split kl"])
 @pytest.mark.parametrize("of", [pc.vote_split_kl, pc.vote_coin_betting], ids=["split kl", "coin betting"])
 def test_the_bounds_cover(of):
     assert failures(lambda risk, tandem, kl: of(risk, tandem, kl, 60, 0.2), samples=12) <= 0.2

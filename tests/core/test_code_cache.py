@@ -113,7 +113,7 @@ def test_everything_counts_for_others(library):
     assert library("my_package", exact__plain="x = 1\n") != before
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_imports_are_those_of_the_parser():
     texts = _sources._source_texts()
     packages = {name for name in texts if any(other.startswith(f"{name}.") for other in texts)}

@@ -68,7 +68,7 @@ RUNS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["of its own length"])
 @pytest.mark.parametrize("name", RUNS)
 def test_model_is_sent_once(cluster, pickled, tmp_path, name):
     rest = RUNS[name] | ({"checkpoint": tmp_path / "run.nc"} if name == "in legs" else {})
@@ -114,7 +114,7 @@ def n_pickled():
     return TreeModel.n_pickled
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore")
 def test_dask_cluster(pickled):
     """The client pickles the model once, for all chains and rounds, and of two workers one, for the other."""

@@ -147,7 +147,7 @@ def test_drawn_as_numpy_draws(n, bits):
     assert rest == (theirs.random(), theirs.gamma(2.5), theirs.standard_exponential())
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_another_numba_gives_the_same_answer(tmp_path):
     """Compile without the private parts of numba if they have changed."""
     import os

@@ -26,7 +26,7 @@ def report_of(**options):
     return json.loads(process.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_code_of_an_administrator_is_loaded_in_every_process():
     options = stranger()
     with readable_folder() as folder:
@@ -37,7 +37,7 @@ def test_code_of_an_administrator_is_loaded_in_every_process():
             assert report_of(**options) == {"compiled": [], "told": [], "finite": True}
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("home", [UNWRITABLE, None])
 def test_without_it_one_warning_says_what_to_do(home):
     report = report_of(**stranger(home))

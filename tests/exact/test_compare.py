@@ -18,7 +18,7 @@ def both():
     return {"truth": truth, "draws": truth.sample(300, rng=1), "none": None}
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["draws truth-got SampledPosterior and ExactPosterior; .*: swap them"])
 @pytest.mark.parametrize(
     ("pair", "words"),
     [

@@ -43,7 +43,7 @@ def test_independent_draws(truth):
     check(truth, [truth.sample(1000, rng=seed) for seed in range(60)])
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_many_short_runs(truth):
     """Quantities that mix faster than the number of leaves have smaller z, since its effective size bounds theirs."""
     more = {"chains": 4, "progress": False, "kernel": "cgm"}

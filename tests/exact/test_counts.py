@@ -33,7 +33,7 @@ def _pieces(X, y, ends, **options):
     return [(X[a:b], y[a:b], {name: column[a:b] for name, column in options.items()}) for a, b in zip(starts, stops)]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["cyclic"])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_pieces_and_workers_equal_the_batch_exactly(name, monkeypatch):
     monkeypatch.setattr(design_counts, "MIN_UNMERGED_ROWS", 40)
@@ -63,7 +63,7 @@ def test_estimation_rows_stay_apart():
     assert counts.solve(tree_prior=PRIOR, leaf=pt.FrozenLaplace()).log_evidence == batch.log_evidence
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["None"])
 @pytest.mark.parametrize("leaf", [None, pt.NormalKnownVariance(1.0, 0.0, 0.5)])
 def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
     monkeypatch.setattr(design_counts, "MIN_UNMERGED_ROWS", 40)

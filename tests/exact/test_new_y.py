@@ -69,13 +69,13 @@ def below(mixture, y):
     return sum(p * distribution.cdf(y) for p, distribution in mixture)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local-nig-0", "grid-known-1", "dyadic-poisson-2", "fixed-nig-0"])
 @pytest.mark.parametrize(("graph", "leaf", "seed"), list(product(GRAPHS, LEAVES, SEEDS)))
 def test_equals_enumeration(graph, leaf, seed):
     check(*problem_of(graph, leaf, seed))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local-nig"])
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("graph", ["local", "grid"])
 def test_equals_enumeration_with_missing_values(graph, leaf):
@@ -105,7 +105,7 @@ def check(truth, table, distribution):
     assert truth.predict_interval(table, 0.8) == pytest.approx(truth.predict_quantiles(table, [0.1, 0.9]))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_draws_follow_enumeration(leaf):
     """Fractions below a few values; the chance of a false alarm is about 1e-6 each."""
@@ -157,7 +157,7 @@ def test_refused():
         loss.sample_predictive(X)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_progressive_mixture():
     model, X = regression()
     mixture = exact.progressive_mixture(model)
@@ -178,7 +178,7 @@ def test_progressive_mixture():
 
 @pytest.mark.planted
 class TestPlanted:
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_split_cells_counted_as_leaves(self, monkeypatch):
         """Every cell a row may pass weighs alike."""
         right = ExactPosterior._mixtures
@@ -191,7 +191,7 @@ class TestPlanted:
         with pytest.raises(AssertionError):
             check(*problem_of("local", "nig", 0))
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["nig"])
     @pytest.mark.parametrize("leaf", LEAVES)
     def test_parameters_as_if_known(self, monkeypatch, leaf):
         """The distribution given the posterior mean of a leaf, without what is not known of it."""
@@ -211,7 +211,7 @@ class TestPlanted:
         with pytest.raises(AssertionError):
             check(*problem_of("local", leaf, 0))
 
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_one_tree_for_all_draws(self, monkeypatch):
         right = ExactPosterior._drawn_trees
 

@@ -73,7 +73,7 @@ def check_bounds(truth, levels):
     assert all(total <= truth.log_evidence + 1e-9 for total in sums)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
 def test_all_trees_made_of_drawn_pieces(split_prior, gaps):
@@ -82,7 +82,7 @@ def test_all_trees_made_of_drawn_pieces(split_prior, gaps):
     assert any(more)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["own local"])
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic", "fixed", "own local", "own grid"])
 def test_all_trees_drawn_are_all_there_is(split_prior):
     """Empty cells, categories and missing values too: with every tree drawn nothing is missing, and nothing is new."""
@@ -99,7 +99,7 @@ def test_all_trees_drawn_are_all_there_is(split_prior):
             assert complete._feature_inclusion() == pytest.approx(truth._feature_inclusion(), abs=1e-9)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0"])
 @pytest.mark.parametrize("block", range(4))
 def test_never_more_than_the_evidence(block):
     """Of 200 random problems, by a few draws each."""

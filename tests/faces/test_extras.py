@@ -45,7 +45,7 @@ def test_zarr_is_named_with_its_extra(monkeypatch, tmp_path):
             use(tmp_path / "run.zarr")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_library_works_without_the_extras():
     process = run("without_extras")
     assert process.returncode == 0, process.stderr

@@ -63,7 +63,7 @@ def test_the_prior_of_a_penalty_is_normalised():
         assert table.loc[cost, "log_evidence"] == pytest.approx(evidence, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_sampled_model_agrees_with_the_exact_sum():
     models = {"small": model_of(), "large": model_of(LARGE)}
     summed, sampled = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=300, work=3e6)

@@ -16,7 +16,7 @@ from tests.strangers import readable_folder, stranger
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_everything_is_compiled_once_for_everybody():
     options = stranger()
     with readable_folder() as folder:

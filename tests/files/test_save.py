@@ -38,7 +38,7 @@ def predictions(post, rows=ROWS):
     return post.predict(rows) if post.model.classes_ is None else post.predict_proba(rows)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["fractions of classes"])
 @pytest.mark.parametrize("name", MODELS)
 def test_loaded_is_saved(name, tmp_path):
     post = draw(name, 8)
@@ -54,7 +54,7 @@ def test_loaded_is_saved(name, tmp_path):
     assert_same(pt.resume(loaded, 4, progress=False), pt.resume(post, 4, progress=False))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=[".nc"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_tempered_runs_and_both_kinds_of_files(suffix, tmp_path):
     skip_without(suffix)
@@ -103,7 +103,7 @@ TEXT = getattr(np.dtypes, "StringDType", None)
 no_text = pytest.mark.skipif(TEXT is None, reason="this NumPy has no StringDType")
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["bytes"])
 @pytest.mark.parametrize(
     "labels",
     [
@@ -237,7 +237,7 @@ MODEL_OF_EACH_PART = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["frozen"])
 @pytest.mark.parametrize("what", list(MODEL_OF_EACH_PART))
 def test_every_part_of_a_model(what, tmp_path):
     model = pt.TreeModel(X, LABELS, **({"nominal": [2]} | MODEL_OF_EACH_PART[what]))
@@ -286,7 +286,7 @@ def test_arviz_and_xarray_read_the_file(tmp_path):
         assert own.attrs["format"] == 3
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_fresh_process(tmp_path):
     """Another interpreter predicts the same from the file, and draws the same further trees."""
     draw("shared variance", 8).save(tmp_path / "run.nc")
@@ -296,7 +296,7 @@ def test_fresh_process(tmp_path):
     assert_equal(np.load(tmp_path / "rows.npy"), draw("shared variance", 15).predict(ROWS))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["run.pkl"])
 @pytest.mark.parametrize("path", ["run.pkl", "run", "nowhere/run.nc", "folder.nc"])
 def test_unusable_targets(path, tmp_path):
     (tmp_path / "folder.nc").mkdir()
@@ -322,7 +322,7 @@ def test_what_cannot_be_saved(tmp_path):
     assert not (tmp_path / "run.nc").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_full_disk_keeps_the_old_file(tmp_path):
     """No file may grow beyond a limit: the save fails in the middle, like on a full disk."""
     path = tmp_path / "run.nc"

@@ -58,28 +58,28 @@ def test_another_suffix(name, tmp_path):
 NO_NETCDF = {"nothing": b"", "text": b"hello", "a signature": b"\x89HDF\r\n\x1a\n" + b"\0" * 600}
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("content", NO_NETCDF)
 def test_no_netcdf(content, tmp_path):
     (tmp_path / "run.nc").write_bytes(NO_NETCDF[content])
     refused(tmp_path / "run.nc", "cannot be read")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_netcdf_of_others(tmp_path):
     with h5py.File(tmp_path / "run.nc", "w") as file:
         file["posterior/n_leaves"] = np.zeros(3)
     refused(tmp_path / "run.nc", "has no group pactree_mcmc")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("fraction", [0.999, 0.9, 0.5, 0.1])
 def test_truncated(fraction, path):
     path.write_bytes(path.read_bytes()[: int(fraction * path.stat().st_size)])
     refused(path, "cannot be read|damaged or was altered|no group")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["draws.trees.cut", "small_int64", "small_uint8"])
 def test_a_number_altered(name, saved, path):
     """Of the draws, or of arrays that are stored together, among them the states of chains."""
@@ -99,7 +99,7 @@ def test_flipped_bytes_of_a_whole_file_are_refused(saved, path, monkeypatch):
         refused(path, "does not match its checksum: the SHA-256 of its bytes is .*; use an intact copy")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_sample_of_changed_files(tmp_path):
     """Each is refused with an error that names it, or loads, answers and goes on. All: verification/fuzz.py --files."""
     files, kinds = Files(tmp_path), set()
@@ -131,7 +131,7 @@ def test_a_process_that_dies_of_a_file(probe, path, monkeypatch):
 OTHER_FORMATS = {4: "is of format 4.*reads format 3.*a later one", 2: r"is of format 2.*the release that wrote it\.$"}
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["4-is of format 4.*reads format 3.*a later one"])
 @pytest.mark.parametrize(("version", "match"), [*OTHER_FORMATS.items(), (None, "is incomplete")])
 def test_another_format(version, match, path):
     with h5py.File(path, "a") as file:
@@ -160,7 +160,7 @@ def with_content(path, change):
 NOWHERE = (("right", 10_000), ("right", -3), ("feature", 77))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["right--3"])
 @pytest.mark.parametrize(("name", "value"), NOWHERE)
 def test_trees_that_lead_nowhere(name, value, path):
     """Even if the checksum fits: compiled code must not leave its arrays."""
@@ -204,7 +204,7 @@ NO_SENSE = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["a number out of range"])
 @pytest.mark.parametrize("what", NO_SENSE)
 def test_description_that_makes_no_sense(what, path):
     with_content(path, lambda content: content._replace(text=content.text.replace(*NO_SENSE[what], 1)))

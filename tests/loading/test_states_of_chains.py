@@ -84,7 +84,7 @@ WRONG = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["units of another dtype", "nodes left out"])
 @pytest.mark.parametrize("what", list(WRONG))
 def test_wrong_shapes_and_dtypes_are_refused(what, post, tmp_path):
     """Even if the digest fits."""

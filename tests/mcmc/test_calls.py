@@ -44,7 +44,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["generator that has spawned"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_line_draws_the_same(source):
     rng = SOURCES[source]()
@@ -80,7 +80,7 @@ def test_what_a_line_cannot_say():
     assert not drawn(other).calls[0].repeatable
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_files_keep_the_calls(tmp_path):
     post = pt.resume(drawn(3), 10, progress=False)
     assert post.calls[1].line == "post = pt.resume(post, draws=10)"
@@ -102,7 +102,7 @@ def test_a_file_whose_calls_are_none_is_refused(tmp_path):
             pt.load(tmp_path / "bad.nc")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_page_and_arviz_have_seed_and_line(tmp_path):
     post = drawn(31415)
     page = post.report(tmp_path / "page.html").read_text()

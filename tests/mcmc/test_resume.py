@@ -17,7 +17,7 @@ def resumed(post, draws):
     return pt.resume(post, draws, progress=False)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["default-fractions of classes", "every move-fractions of classes"])
 @pytest.mark.parametrize("name", list(MODELS))
 @pytest.mark.parametrize("kernel", ["default", "every move"])
 def test_resumed_is_uninterrupted(name, kernel):
@@ -27,7 +27,7 @@ def test_resumed_is_uninterrupted(name, kernel):
     assert whole.n_distinct_trees > 3
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grown-grow-prune"])
 @pytest.mark.parametrize("kernel", ["cgm", "grow-prune", "blanchard", {"change": 1.0, "grow-prune": 2.0}])
 @pytest.mark.parametrize("start", ["grown", "prior"])
 def test_kernels_that_keep_little(kernel, start):
@@ -40,7 +40,7 @@ LADDERS = {"four": 4, "three given": [1.0, 0.6, 0.0]}
 RUNS = list(product(["classes", "numbers", "shared variance", "unknown weights", "penalty"], LADDERS))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["shared variance-three given"])
 @pytest.mark.parametrize(("name", "ladder"), RUNS)
 def test_ladders(name, ladder):
     """Levels, exchanges, round trips and the evidence too."""
@@ -51,7 +51,7 @@ def test_ladders(name, ladder):
     assert half.tempering.scores.shape == (2, 9, len(whole.tempering.betas[0]))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["PCG64"])
 @pytest.mark.parametrize("bits", _snapshot.BIT_GENERATORS)
 def test_generators(bits):
     def sources():
@@ -78,7 +78,7 @@ def runs_apart(name, betas=None, kernel=EVERY_MOVE, draws=12):
     return plan, whole.result, first.result
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["None-fractions of classes"])
 @pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance", "unknown weights"])
 @pytest.mark.parametrize("betas", [None, 3])
 def test_what_is_kept_of_cells_is_resumed(name, betas):
@@ -175,7 +175,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["the guess of the variance"])
 @pytest.mark.planted
 @pytest.mark.parametrize("what", list(PLANTED))
 def test_what_is_forgotten_shows(what):
@@ -195,7 +195,7 @@ def test_independent_draws_are_refused():
         pt.resume(post, 5)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["-1"])
 @pytest.mark.parametrize("draws", [0, -1, 2.5, True, None])
 def test_draws_out_of_range(draws):
     with pytest.raises(ValueError, match="draws="):
@@ -261,7 +261,7 @@ def test_a_shortened_ladder_is_shortened_in_all_it_holds():
     assert short.n_draws == len(short.ladder.scores) == len(short.ladder.is_stump) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_warnings_name_the_line_of_the_caller(tmp_path):
     post = draw("classes", 7)
     post.save(tmp_path / "run.nc")

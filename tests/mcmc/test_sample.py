@@ -105,7 +105,7 @@ def test_refused_ladders(ladder):
         draw(betas=ladder)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_evidence_by_tempering():
     """Known to the exact engine; the standard error is honest."""
     model = mixed_model(n=40)
@@ -139,7 +139,7 @@ def test_one_chain_alone_is_that_chain_of_four(start):
         assert np.array_equal(alone.accepted[0], together.accepted[c])
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_forms_of_rng():
     """An integer, its SeedSequence (used twice) and one a chain agree; a Generator gives new draws each time."""
     first, source = draw(), np.random.SeedSequence(1)
@@ -221,7 +221,7 @@ def test_start_at_an_equivalent_threshold():
     assert post._root_split_pmf()[0, 0.5] == pytest.approx(1.0)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["trivial"])
 @pytest.mark.parametrize("case", ["trivial", "grid", "dyadic", "min_leaf_3_nominal"])
 def test_start_from_the_prior(case):
     """Chains start at trees of positive prior, not all at the same one."""

@@ -73,7 +73,7 @@ def test_stretches_are_renewed_until_the_criterion_holds(judged, n_false, steps,
     assert len(seen) == n_looks - 1
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["shared variance-0-1"])
 @pytest.mark.parametrize(("n_false", "thin"), [(0, 1), (3, 8)])
 @pytest.mark.parametrize("name", ["shared variance", "unknown weights"])
 def test_runs_without_graphs_double_until_the_criterion_holds(judged, name, n_false, thin):
@@ -85,7 +85,7 @@ def test_runs_without_graphs_double_until_the_criterion_holds(judged, name, n_fa
     assert_same(few(name, steps=post.course.steps), post)
 
 
-@pytest.mark.parametrize("kernel", [pytest.param("default", marks=pytest.mark.slow), "local"])
+@pytest.mark.parametrize("kernel", [pytest.param("default", marks=pytest.mark.more), "local"])
 def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, kernel):
     """Unless tuning was cut, which is said."""
     for seconds in (1.0, 4.0, 16.0, 64.0):
@@ -104,7 +104,7 @@ def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, kernel):
     assert_same(again, post)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("n_draws", [0, 3])
 def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n_draws):
     judged(0)
@@ -127,7 +127,7 @@ def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n
     assert_same(post, whole)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("kernel", ["default", "local"])
 def test_work_ends_a_run_that_has_a_clock_too(judged, kernel):
     """Whichever is first: the work, as it does without a clock, or the clock."""
@@ -142,7 +142,7 @@ def test_work_ends_a_run_that_has_a_clock_too(judged, kernel):
     assert time.perf_counter() - began < 5.0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_few_draws_are_not_waited_for(monkeypatch):
     """249 draws of 4 chains are fewer than 1,000 in all."""
     monkeypatch.setattr(_schedule, "judge_draws", lambda plan, results: pytest.fail("judged"))
@@ -150,7 +150,7 @@ def test_few_draws_are_not_waited_for(monkeypatch):
         assert (post.n_draws, post.course.steps, post.course.thin) == (249, 249, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_processes_draw_the_same(judged):
     judged(3)
     whole = few()
@@ -163,7 +163,7 @@ def test_processes_draw_the_same(judged):
 # work
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_little_work_is_shared_out(judged):
     """No density is fitted, a step has fewer proposals, and a run that never converges ends."""
     judged(100)
@@ -213,7 +213,7 @@ def cells_of_draws(post, chains):
     return out
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["2"])
 @pytest.mark.parametrize("chains", [2, 3])
 def test_after_a_failed_verdict_each_graph_contains_the_draws_of_the_other_team(judged, chains):
     """And what it contained before. The teams keep their densities, and their graphs stay two."""
@@ -284,7 +284,7 @@ def test_draws_kept_lie_even_indices(n, m):
     assert {int(gap) for gap in gaps} <= {n // m, -(-n // m)} and gaps.min() >= 1
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["shared variance-None-1"])
 @pytest.mark.parametrize("m", [1, 7, 20, 29, 40])
 @pytest.mark.parametrize(("name", "betas"), [("shared variance", None), ("classes", 2)])
 def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
@@ -317,7 +317,7 @@ def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
 # checkpoints
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["classes", "shared variance"])
 def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path):
     """From before tuning, from the first draws, from the stretches after them."""
@@ -337,7 +337,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path
         assert_same(pt.resume(some[len(some) // 2], progress=False), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_run_by_the_clock_goes_on_from_its_checkpoint(judged, copies, tmp_path):
     judged(1)
     whole = few(seconds=1e6, checkpoint=tmp_path / "run.nc", every=1e-6)

@@ -57,7 +57,7 @@ def check_mean(sample, expected):
     assert abs(z) < Z_LIMIT, f"z = {z:.1f}: mean {np.mean(sample):.4f}, expected {expected:.4f}"
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_dirichlet_multinomial(rng):
     """Class frequencies, and how often two rows agree: more often in one leaf than in two."""
     problem = problem_of([0, 1, 2, 0, 1], {"kind": "dirichlet", "alpha": 0.5})
@@ -69,7 +69,7 @@ def test_dirichlet_multinomial(rng):
     check_mean(y[:, 0] == y[:, 3], together * (0.5 + 1) / (1.5 + 1) + (1 - together) / 3)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_frozen_laplace(rng):
     """Rows of S follow the frozen probabilities, averaged over trees; rows of E keep their labels."""
     mask = [True, True, True, False, False]
@@ -139,7 +139,7 @@ def check_distribution(problem, model, n, rng):
         assert stats.chisquare(counts[kept], fraction[kept]).pvalue > P_LIMIT
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local-stopped"])
 @pytest.mark.parametrize("tree_prior", ["stopped", "conditioned", "chipman"])
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic", "fixed"])
 def test_trees_follow_the_prior(split_prior, tree_prior, rng):
@@ -160,7 +160,7 @@ def test_a_fixed_split_whose_answer_is_known():
     assert all(model.log_prior(tree) > -np.inf for tree in drawn)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_trees_follow_the_leaf_penalty(rng):
     """Empty leaves are cheaper, and cuts of the grid leave cells empty."""
     prior = {"kind": "penalty", "cost": 0.4, "empty_cost": 0.0, "max_depth": 2}

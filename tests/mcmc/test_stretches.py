@@ -192,7 +192,7 @@ def test_a_full_graph_ends_the_renewals(counting, monkeypatch):
 RULES = [Rules(), Rules(0.15), Rules(0.3, 0.5), Rules(0.1, 0.0)]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-rules0"])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("draws", [1, 3, 9])
 def test_every_number_of_steps_is_kept_to_and_repeats(counting, rules, draws):
@@ -216,7 +216,7 @@ def costs(kind, seed):
     return cost
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-rules0-even", "1-rules3-even", "3-rules1-slower", "9-rules2-uneven"])
 @pytest.mark.parametrize("kind", ["even", "slower", "uneven"])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("draws", [1, 3, 9])
@@ -236,7 +236,7 @@ def test_wherever_the_clock_ends_a_run_its_steps_repeat_it(counting, rules, draw
     assert len(ends) > (1 if rules.often else 5)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["None-rules0"])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("seconds", [None, 1e12])
 def test_every_cut_of_a_run_leads_to_its_end(counting, rules, seconds):

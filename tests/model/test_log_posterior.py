@@ -29,7 +29,35 @@ def part(mask, feature=0):
     return pt.Tree([feature, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [mask, -1, -1])
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "local-stopped-dirichlet-0",
+        "local-stopped-dirichlet-1",
+        "local-stopped-laplace-0",
+        "local-stopped-laplace-1",
+        "local-stopped-nig-0",
+        "local-stopped-nig-1",
+        "local-stopped-known-0",
+        "local-stopped-known-1",
+        "local-stopped-poisson-0",
+        "local-stopped-poisson-1",
+        "local-stopped-loss-0",
+        "local-stopped-loss-1",
+        "local-stopped-own-0",
+        "local-stopped-own-1",
+        "local-conditioned-dirichlet-0",
+        "local-conditioned-dirichlet-1",
+        "local-conditioned-laplace-0",
+        "local-conditioned-laplace-1",
+        "local-conditioned-nig-0",
+        "local-conditioned-nig-1",
+        "local-conditioned-known-0",
+        "local-conditioned-known-1",
+        "grid-conditioned-laplace-1",
+        "dyadic-chipman-nig-0",
+        "fixed-penalty-known-0",
+    ]
+)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
@@ -47,7 +75,7 @@ def test_every_tree_of_a_random_problem(split_prior, tree_prior, leaf, seed):
         assert model.log_posterior(tree) == pytest.approx(log_prior + log_score, abs=1e-9)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["own local-0"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("split_prior", OWN_SPLITS)
 def test_every_tree_under_splits_of_ones_own(split_prior, seed):

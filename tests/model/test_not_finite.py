@@ -56,7 +56,7 @@ def check_cell(message):
         assert [(Y[is_named] == label).sum() for label in (0, 1)] == [first, second]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grow-prune"])
 @pytest.mark.planted
 @pytest.mark.parametrize("kernel", ["grow-prune", "default", "collapsed", "cgm"])
 def test_the_sampler_stops(kernel):
@@ -77,7 +77,7 @@ def test_the_exact_engine_stops(split_prior):
     assert np.isfinite(exact.solve(planted(split_prior, planted=False)).log_evidence)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["smc"])
 @pytest.mark.planted
 @pytest.mark.parametrize("engine", ["smc", "mcmc"])
 def test_the_progressive_mixture_stops(engine):

@@ -47,7 +47,7 @@ def test_a_row_given_twice_is_two_rows():
     assert m.log_score(cut(1.5)) == pytest.approx(model(WEIGHTS["ends twice"]).log_score(cut(1.5)), abs=1e-12)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["ends twice-None"])
 @pytest.mark.parametrize("leaf", [None, pt.NormalInverseGamma(0.3, 0.5, 2.0, 1.0)])
 @pytest.mark.parametrize("weight", [w for w in WEIGHTS if w != "none"])
 def test_both_engines_count_rows(weight, leaf):

@@ -52,7 +52,7 @@ def coverage_of_shap(truth, post, value):
     return np.mean((shap.lower - 1e-12 <= actual) & (actual <= shap.upper + 1e-12))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["normal"])
 @pytest.mark.parametrize("name", ["normal", "classes"])
 def test_the_band_of_partial_dependence_covers(name):
     is_covered = [coverage_of_partial_dependence(*table) for table in tables(name, 25, 1)]
@@ -64,7 +64,7 @@ def test_shapley_intervals_cover():
     assert np.mean(is_covered) > 0.88 - 3.0 * np.std(is_covered) / np.sqrt(30), np.mean(is_covered)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["coverage_of_partial_dependence"])
 @pytest.mark.planted
 @pytest.mark.parametrize("coverage_of_table", [coverage_of_partial_dependence, coverage_of_shap])
 def test_bands_over_trees_alone_are_too_narrow(coverage_of_table, monkeypatch):
@@ -74,7 +74,7 @@ def test_bands_over_trees_alone_are_too_narrow(coverage_of_table, monkeypatch):
     assert np.mean(fractions) < 0.8
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["normal"])
 @pytest.mark.parametrize("name", ["normal", "classes", "regression", "several outputs", "times"])
 def test_the_same_draws_by_node_and_by_row(name):
     """Draws of the values of nodes, looked up at rows, have the quantiles of the closed forms."""

@@ -207,7 +207,7 @@ def test_rounding_errors_are_no_difference():
     assert warning_of(post) is None
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["shape0-80"])
 @pytest.mark.parametrize(("shape", "total"), [((4, 20), 80), ((1, 99), 99), ((2, 1), 2), ((40, 3), 120)])
 def test_too_few_draws_to_judge(shape, total):
     text = warning_of(posterior_of_trees(model_of("regression"), TREES, independent_draws(*shape)))

@@ -24,7 +24,7 @@ def figures_of_arviz(values):
         return [float(az.rhat(quantity)) for quantity in values], [float(az.ess(quantity)) for quantity in values]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["shape0--0.7", "shape1-0.0"])
 @pytest.mark.parametrize("stickiness", [-0.7, 0.0, 0.95, 0.999])
 @pytest.mark.parametrize("shape", [(4, 500), (3, 101), (5, 7), (2, 4), (7, 18)])
 def test_figures_equal_those_of_arviz(shape, stickiness):

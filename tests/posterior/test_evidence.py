@@ -66,7 +66,7 @@ def coverage(make, mass, truth, seed, repeats=LADDERS):
     return np.mean(is_covered), len(is_covered) / repeats
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-400-1.0"])
 @pytest.mark.parametrize(
     ("chains", "draws", "time"), [(1, 400, 1.0), (1, 800, 10.0), (1, 2000, 40.0), (2, 1000, 20.0), (4, 500, 40.0)]
 )
@@ -169,7 +169,16 @@ REFUSED = {("conditioned, no limit", "trivial"), ("conditioned by depth", "fixed
 POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSED]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "conditioned, flat-dyadic, one feature",
+        "conditioned by depth-dyadic, one feature",
+        "conditioned, no limit-local",
+        "stopped-dyadic, one feature",
+        "chipman-local",
+        "penalty-min_leaf",
+    ]
+)
 @pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)
 def test_the_mass_of_a_prior(prior, split_prior):
     """The mass known without looking at cells is the sum over all trees; the fraction of stumps gives the rest."""
@@ -192,7 +201,7 @@ SAMPLED = [("conditioned", "local"), ("conditioned, flat", "min_leaf"), ("condit
 SAMPLED += [("conditioned by depth", "dyadic, one feature"), ("conditioned", "fixed"), ("penalty", "local")]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize(("prior", "split_prior"), SAMPLED)
 def test_tempered_and_progressive_evidence_hold_the_mass_of_the_prior(prior, split_prior):
     """Under a prior whose mass is not one, as under any other, the evidence is the sum over trees."""

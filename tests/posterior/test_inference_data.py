@@ -147,7 +147,7 @@ def check_replicates(post, n_draws):
     assert np.all(np.abs(frequency - p) < 5.0 * np.sqrt(p * (1.0 - p) / n_draws) + 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_posterior_predictive():
     X = table()
     y = X["size"].values + np.random.default_rng(0).normal(size=40)
@@ -196,7 +196,7 @@ def test_posterior_predictive_repeats_with_the_seed_and_draws_by_draw():
     assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - model.target.values).max() < 20.0
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["int"])
 @pytest.mark.parametrize("kind", ["int", "bool", "str", "object"])
 def test_observed_and_replicated_labels(kind):
     X = table()

@@ -52,7 +52,7 @@ def by_tree(post, X):
         yield weight, frozen_scipy(distribution.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["NormalSharedVariance-False"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
@@ -73,7 +73,7 @@ def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
                 assert log_density == pytest.approx(added, abs=1e-8)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["NormalInverseGamma"])
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_mixture_is_that_of_the_trees(leaf):
     post, X = sampled(leaf)
@@ -99,7 +99,7 @@ def test_quantiles_invert_the_distribution(leaf):
         assert np.allclose(MixtureOverTrees(post).cdf(X, quantiles[:, j]), fraction, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_quantiles_of_counts_are_the_least_that_suffice():
     post, X = sampled(COUNTS)
     for q in (1e-6, 0.05, 0.3, 0.5, 0.95, 1.0 - 1e-9):
@@ -142,7 +142,7 @@ def test_infinite_variance():
 
 
 class TestDraws:
-    @pytest.mark.slow
+    @pytest.mark.more
     @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
     def test_follow_the_mixture(self, leaf):
         """Counts in bins of equal probability; the chance of a false alarm is 1e-5 a row."""
@@ -160,7 +160,7 @@ class TestDraws:
             expected = expected[is_common] / expected[is_common].sum() * frequency.sum()
             assert distributions.chisquare(frequency, expected).pvalue > 1e-5
 
-    @pytest.mark.slow
+    @pytest.mark.more
     @pytest.mark.parametrize("leaf", [pt.DirichletMultinomial([0.5, 1.0, 2.0]), pt.FrozenLaplace(2.0)], ids=named)
     def test_labels_follow_their_probabilities(self, leaf):
         rng = np.random.default_rng(0)
@@ -172,7 +172,7 @@ class TestDraws:
             p = post.predict_proba(X[:5])[:, j]
             assert np.all(np.abs((draws == label).mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
 
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_rows_of_a_draw_have_their_joint_distribution(self):
         """Two rows in one leaf share its mean: the variance of their difference is that of the noise alone."""
         y = np.array([0.0, 3.0, -2.0, 4.0])
@@ -214,7 +214,7 @@ class TestHostile:
 
 @pytest.mark.planted
 class TestPlanted:
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_leaf_parameters_not_drawn(self, monkeypatch):
         """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
         monkeypatch.setattr(NormalLeaf, "draw_parameters", planted_plug_in)

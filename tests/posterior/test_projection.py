@@ -24,7 +24,7 @@ def r2_by_hand(values, leaf, weight):
     return 1.0 if total < 1e-20 else 1.0 - left / total
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grid, empty cells"])
 @pytest.mark.parametrize("name", NAMES)
 def test_r2_and_leaves_by_their_definition(name):
     model = MODELS[name]
@@ -66,7 +66,7 @@ def best_stump(model, mean, weight):
     return best
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local, nominal"])
 @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, regression", "grid, nominal"])
 def test_the_first_split_is_the_best_there_is(name):
     model = MODELS[name]

@@ -28,7 +28,7 @@ def draws_of(model, n=8_000):
     return exact.solve(model).sample(n, rng=1)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["tree prior"])
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -251,7 +251,7 @@ def compare_with_grids(name):
     return ours.sum(), (~ours).sum(), (ours != theirs).sum()
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grid, empty cells"])
 @pytest.mark.parametrize("name", NAMES)
 def test_monotone_trees_are_those_whose_predictions_are(name):
     n_monotone, n_others, n_different = compare_with_grids(name)

@@ -115,7 +115,7 @@ def false_alarms(truth, runs, draws, rng=1):
     return alarms, len(post.summary()) - 5
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_false_alarms_are_rarer_than_one_in_a_hundred(truth):
     assert false_alarms(truth, 300, 1000)[0] == 0
 

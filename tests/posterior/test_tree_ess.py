@@ -14,7 +14,7 @@ from .spaces import MODELS, independent_draws, with_draws
 PROBLEMS = ("local, nominal", "local, regression", "grid, nominal", "dyadic")
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-local, nominal"])
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("chains", [1, 4])
 def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
@@ -37,7 +37,7 @@ def sticky_draws(post, stay, seed=0):
     return with_draws(post, draws)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0.0-7"])
 @pytest.mark.parametrize("draws", [7, 60, 61])
 @pytest.mark.parametrize("stay", [0.0, 0.95])
 def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):

@@ -33,7 +33,7 @@ for compiled in ("_weakest_links", "_add_below", "_first_leaf"):
     setattr(rivals, compiled, getattr(rivals, compiled).py_func)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_scale_measures_seconds_and_slopes():
     assert scale.slope([1e3, 1e4, 1e5], [2.0, 20.0, 200.0]) == pytest.approx(1.0)
     found = scale.measure("solve", 3000)
@@ -52,7 +52,7 @@ def test_calibration_errors_by_hand():
     assert estimators.calibration(np.zeros((0, 100)), True) is None
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("make", [lambda: rivals.Cart(True, conformal=True), lambda: rivals.Forest(True, 16)])
 def test_conformal_intervals_have_their_coverage(make):
     X, y = data.uneven_steps(1200)
@@ -116,7 +116,7 @@ def test_no_loss_is_infinite():
     assert rivals.loss(even, np.array([0, 2]), np.array([0, 1])) == pytest.approx((np.log(2) - np.log(1e-15)) / 2)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["stepped_low"])
 @pytest.mark.parametrize("name", data.GENERATED)
 def test_generated_tables_are_the_same_twice(name):
     (X, y), (again, y_again) = data.load(name), data.load(name)
@@ -143,7 +143,7 @@ def test_folds_beyond_five_are_of_other_shuffles():
     assert tests[0] != tests[5] != tests[10]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("task", "name", "shape"),
     [("classification", "glass", (214, 9)), ("regression", "servo", (167, 4)), ("regression", "ozone", (361, 12))],
@@ -181,7 +181,7 @@ def test_summary_counts_on_the_tables_that_both_have(tmp_path):
     assert not any("7.0" in line for line in shown)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_run_goes_on_where_it_was_cut(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(estimators, "asked_for", lambda given: ["CART"])
     given = SimpleNamespace(out=tmp_path / "measured.jsonl", rivals=None, again=False, few_rows=True, folds=5)

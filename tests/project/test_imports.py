@@ -159,7 +159,7 @@ LIGHT = {
 """Modules that an import must not bring in."""
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("modules", LIGHT)
 def test_importing_brings_in_nothing_heavy(modules):
     code = f"import sys, {modules}; print(*(m for m in {LIGHT[modules]!r} if m in sys.modules))"

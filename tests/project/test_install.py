@@ -43,7 +43,7 @@ def shell(command, folder):
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.skipif(os.name == "nt", reason="the commands are those of a Unix shell")
 def test_both_commands_in_one_folder(tmp_path):
     clone, elsewhere = tmp_path / "clone", tmp_path / "elsewhere"

@@ -38,7 +38,7 @@ def test_what_a_package_takes_is_what_it_exports(name):
     assert [known for known in module.__all__ if not hasattr(module, known)] == []
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["pt"])
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_program_of_types_uses_every_public_name(name):
     uses = used(HERE / "face.py") | used(HERE / "face_exact.py") | MODULES
@@ -52,7 +52,7 @@ def test_wrong_uses_each_name_the_error_they_are():
     assert [lines[i] for i in bodies if "# type: ignore[" not in lines[i]] == []
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_program_of_types_runs_to_its_end():
     words = [sys.executable, "-W", "ignore", "-m", "tests.project.typing.face"]
     more = {"capture_output": True, "text": True, "check": False}

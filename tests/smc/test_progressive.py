@@ -78,7 +78,7 @@ def values_of(mixture, X):
     return mixture.predict_proba(X), mixture.predict_proba_se(X) if hasattr(mixture, "predict_proba_se") else None
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["dyadic_model"])
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.__name__)
 def test_smc_agrees_with_exact_within_its_error(problem):
     model = problem()
@@ -112,13 +112,13 @@ def mean_leaves_of_small_populations():
     return sampled.n_leaves.mean(), pmf @ np.arange(len(pmf))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_small_populations_are_not_too_near_to_the_prior():
     mean_leaves, expected = mean_leaves_of_small_populations()
     assert abs(mean_leaves - expected) < 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.planted
 def test_populations_that_move_after_resampling_alone_are(monkeypatch):
     monkeypatch.setattr(_stages, "is_move_due", lambda *_: False)
@@ -133,7 +133,7 @@ def test_populations_move_at_powers_of_three_halves():
     assert not _stages.is_move_due(8, 11)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_mcmc_is_biased_and_less_so_with_more_steps():
     model = frozen_model(80)
     X = np.random.default_rng(5).random((50, 2))
@@ -181,7 +181,7 @@ def test_moments_of_a_regression_enter():
     assert sampled._best.log_score_of_tree[best] == pytest.approx(model.log_score(tree), abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.planted
 def test_weights_that_stay_behind_are_noticed(monkeypatch):
     """Planted bug: examples enter the trees, but new nodes do not count them."""
@@ -228,7 +228,7 @@ def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
     assert np.array_equal(guided_score, score)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_blocks_of_examples_and_shuffled_orders():
     model = frozen_model()
     coarse = pt.progressive_mixture(model, **FAST, block=7, rng=1)

@@ -35,7 +35,7 @@ BOOLEANS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["bool"])
 @pytest.mark.parametrize("kind", BOOLEANS)
 def test_truth_values_print_as_yes_and_no(kind):
     post = solved(BOOLEANS[kind], SMOKER.astype(int))
@@ -58,7 +58,7 @@ DATES = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["polars date"])
 @pytest.mark.parametrize("kind", DATES)
 def test_dates_are_ordered_and_print_as_dates(kind):
     table, holds, words = DATES[kind]
@@ -142,7 +142,23 @@ FITS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "model-object array",
+        "model-boolean",
+        "model-polars strings",
+        "model-polars booleans",
+        "model-NaN",
+        "classifier-polars numbers",
+        "classifier, frame-object array",
+        "regressor-numbers",
+        "regressor, frame-polars numbers",
+        "DyadicTreeClassifier-strings",
+        "NeymanPearsonTreeClassifier-Int64",
+        "PACBayesTreeClassifier-string",
+        "RootFragmentClassifier-category",
+    ]
+)
 @pytest.mark.parametrize("labels", MISSING_LABELS)
 @pytest.mark.parametrize("fit", FITS)
 def test_missing_labels_are_named_by_row(fit, labels):

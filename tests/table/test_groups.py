@@ -89,7 +89,7 @@ def test_the_prior_is_uniform_over_the_ways_to_part_the_groups(postal):
     assert model.log_prior(stump) == pytest.approx(np.log(0.05))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["64"])
 @pytest.mark.filterwarnings(JOINED)
 @pytest.mark.parametrize("n", [64, 65, 1_000, 20_000])
 def test_any_number_of_categories(n):

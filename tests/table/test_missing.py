@@ -88,7 +88,7 @@ def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
     assert result == pytest.approx(expected)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["DataFrame0"])
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_forms_of_missing(frame):
     """NaN, None, pandas' NA and polars' null are the same."""

@@ -51,7 +51,7 @@ SPLITS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["False-dirichlet by class", "True-laplace"])
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_leaves_of_the_library(name, weighted):
@@ -64,7 +64,7 @@ def test_the_leaves_of_the_library(name, weighted):
     assert ("draw" in report.offered) == leaf.has_likelihood
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["exponential"])
 @pytest.mark.parametrize("name", BY_ADDRESS)
 def test_the_leaves_by_address(name):
     report = pt.testing.check_leaf(*BY_ADDRESS[name])
@@ -80,7 +80,7 @@ def test_every_leaf_is_checked():
         pt.testing.check_leaf(pt.NormalLinear([0]))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["own on a grid"])
 @pytest.mark.parametrize("name", SPLITS)
 def test_the_split_priors_of_the_library(name):
     report = pt.testing.check_split_prior(SPLITS[name])
@@ -89,7 +89,7 @@ def test_the_split_priors_of_the_library(name):
     assert report.max_difference < 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_fixed_tree_and_given_rows():
     X = np.column_stack([np.arange(8) % 4, np.arange(8) // 2]).astype(float)
     assert pt.testing.check_split_prior(pt.kd_tree(X, 2), X).n_splits > 6
@@ -124,7 +124,7 @@ LEAF_BUGS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["not a sum"])
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", LEAF_BUGS)
 def test_a_wrong_leaf_is_named(bug, monkeypatch):
@@ -138,7 +138,7 @@ def one_more(right):
     return lambda *args: right(*args) + 1
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["collapsed"])
 @pytest.mark.parametrize("step", ["collapsed", "change"])
 def test_moves_are_checked_on_models_of_ones_own_parts(step):
     """Functions called by address are found by the plain copy of the library, compiled or not."""
@@ -159,7 +159,7 @@ def test_a_way_too_many_is_named(monkeypatch):
         pt.testing.check_split_prior(pt.LocalCuts())
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["split_mass_of_codes-one_more-mass .* of coordinate"])
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("name", "wrong", "words"),

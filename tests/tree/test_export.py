@@ -83,7 +83,7 @@ def test_dot_leaves_list_their_most_probable_classes():
     assert parsed(pt.Tree([-1], [0], [0], [0]).to_dot())[0][0][0] == "leaf"
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1"])
 @pytest.mark.parametrize("n_leaves", [1, 2, 40])
 def test_scikit_learns_own_code_predicts_alike_from_the_arrays(n_leaves):
     """The arrays as the state of scikit-learn's compiled tree."""
@@ -150,7 +150,7 @@ def check_agreement(X, split_prior=None, rows=None):
     return exported
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1.0"])
 @pytest.mark.parametrize("step", [1.0, 64.0, 100.0, 150.0, 1000.0])
 def test_all_training_rows_agree_or_the_column_is_named(step):
     assert (check_agreement(unix_seconds(step)) > 0) == (step > 100.0) or step == 100.0
@@ -162,7 +162,7 @@ def test_other_cuts_agree_on_the_rows_that_are_given(split_prior):
     assert check_agreement(X, split_prior, rows=X) > 0
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1e-30"])
 @pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.0, 1e30])
 def test_thresholds_that_separate_as_float32_stay_as_they_are(scale):
     post = prior_trees(scale * np.random.default_rng(2).normal(size=(100, 2)))

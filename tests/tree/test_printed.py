@@ -127,20 +127,29 @@ def check_consensus(tree, columns):
         assert rows_of_node[i].sum() == tree.rows[i], tree.words[i]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "size 1e-300-False",
+        "offset 1e3-False",
+        "Unix seconds with fractions-False",
+        "neighbouring large floats-True",
+        "smallest floats-True",
+        "times of decades-False",
+    ]
+)
 @pytest.mark.parametrize(("kind", "gaps"), CASES)
 def test_printed_trees_give_back_the_partition(kind, gaps):
     check_printed(table_of(kind, np.random.default_rng(len(kind)), gaps), gaps)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["offset 1e9-prior0", "size 1e-300-prior0"])
 @pytest.mark.parametrize("prior", [pt.LocalCuts(max_cuts=7), pt.GridCuts(9), pt.DyadicCuts(5)])
 @pytest.mark.parametrize("kind", ["offset 1e9", "Unix seconds", "thirds", "size 1e-300", "times"])
 def test_printed_thresholds_of_other_split_priors_are_exact_enough(kind, prior):
     check_printed(table_of(kind, np.random.default_rng(1)), False, split_prior=prior)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["Unix seconds"])
 @pytest.mark.planted
 @pytest.mark.parametrize("kind", ["Unix seconds", "offset 1e9", "neighbouring floats", "microseconds"])
 def test_six_digits_are_seen_to_fail(kind, monkeypatch):
@@ -215,7 +224,7 @@ def nested_table(seed=0):
     )
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0-prior0"])
 @pytest.mark.parametrize("prior", [pt.LocalCuts(), pt.GridCuts(4)])
 @pytest.mark.parametrize("seed", range(3))
 def test_nested_nominal_splits_name_what_the_cell_can_contain(prior, seed):

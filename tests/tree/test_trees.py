@@ -137,7 +137,7 @@ def test_format_shows_the_rows_of_nodes():
 THRICE = np.repeat(np.arange(8.0), 3)[:, None]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["leaf0"])
 @pytest.mark.parametrize(
     "leaf", [pt.DirichletMultinomial(), pt.PacBayesLoss(2.0), pt.FrozenLaplace(), pt.NormalInverseGamma()]
 )
@@ -268,7 +268,7 @@ class TestScikitLearn:
             for name in ("children_left", "children_right", "feature", "threshold", "value"):
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["classifier, best first"])
     def test_as_a_fixed_design(self, estimator, y):
         """The whole tree is one of its own prunings."""
         design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
@@ -309,7 +309,7 @@ def check_missing_values(kind, seed, gaps):
     return tree
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["classifier, best first-True"])
 @pytest.mark.parametrize("gaps", [True, False])
 @pytest.mark.parametrize("kind", GROWN)
 def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):

@@ -36,7 +36,7 @@ def post(request):
     return pt.posterior_from_trees(MODEL, [nested(request.param)])
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["right"])
 def test_the_tree_itself(post, tmp_path):
     tree = post.distinct_tree(0)
     assert tree.depth == DEPTH
@@ -57,14 +57,14 @@ def test_posteriors(post):
     assert post.credible_set(0.9) is not None
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_consensus_and_support(post):
     """Their cost grows with the square of the depth."""
     assert post.consensus_tree() is not None
     assert post.support(0.5).probability.min() == 1.0
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["right"])
 def test_exact_answers(post):
     tree = post.distinct_tree(0)
     pieces = exact.visited(post)
@@ -76,7 +76,7 @@ def test_exact_answers(post):
     assert pt.certificates.naive_occam(tree, X, Y, split_bits=4.0).value <= 1.0
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["right"])
 def test_counts_of_splittings(post):
     """M splits on one feature of I values have C(I + m, m) splittings, whatever the shape."""
     n = DEPTH + 1

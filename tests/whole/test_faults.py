@@ -17,7 +17,7 @@ from tests.problems.runs import assert_same, draw
 from tests.programs import run
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory in use is read from /proc")
 def test_no_memory(tmp_path):
     """Half a gigabyte left: the sampler and the engine say so, what was saved is there, and the process goes on."""
@@ -27,7 +27,7 @@ def test_no_memory(tmp_path):
         assert word in done.stderr, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_disk_that_fills_up_under_a_run(monkeypatch, tmp_path):
     """The error names the file, the checkpoint before it is still whole, and the run is finished from there."""
     path, write, made = tmp_path / "run.nc", Checkpoint.write, []

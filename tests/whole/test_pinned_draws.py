@@ -53,7 +53,7 @@ def digest(post):
     return out.hexdigest()[:16]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local cuts, two classes-prior"])
 @pytest.mark.parametrize("start", ["prior", "dispersed"])
 @pytest.mark.parametrize("name", list(RUNS))
 def test_draws_are_those_of_earlier_releases(name, start):

@@ -102,7 +102,7 @@ KINDS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("kind", KINDS)
 @PROFILE
 @given(problems(), st.integers(-40, 40), st.integers(-8, 8))
@@ -150,7 +150,7 @@ def test_monotone_transforms_under_local_cuts(problem):
         assert here == pytest.approx(there, abs=1e-12)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("kind", KINDS)
 @PROFILE
 @given(problems())
@@ -175,7 +175,7 @@ def test_merging_equal_rows(problem):
     assert_alike(exact.solve(merged), exact.solve(apart), X[:, :2], X, inclusion=[0, 1])
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("kind", KINDS)
 @PROFILE
 @given(problems(), st.booleans())

@@ -45,12 +45,12 @@ def read_case(name):
     return table.drop(columns="target"), table["target"].to_numpy()
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["maptree_small-1.0--13.516869--12.138724-0.252046"])
 @pytest.mark.parametrize(
     ("name", "alpha", "best", "evidence", "probability"),
     [
         ("maptree_small", 1.0, -13.516869, -12.138724, 0.252046),
-        pytest.param("maptree_medium", 2.5, -66.006945, -58.803694, 0.000744, marks=pytest.mark.slow),
+        pytest.param("maptree_medium", 2.5, -66.006945, -58.803694, 0.000744, marks=pytest.mark.more),
     ],
 )
 def test_maptree(name, alpha, best, evidence, probability):
@@ -67,7 +67,7 @@ def test_maptree(name, alpha, best, evidence, probability):
         assert features == pytest.approx(expected, abs=6e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_one_dimension():
     rng = np.random.default_rng(0)
     x = rng.random(120)

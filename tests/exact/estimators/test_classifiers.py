@@ -18,7 +18,7 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_contract(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)
@@ -48,7 +48,7 @@ def test_as_the_function_says():
     assert search.best_score_ > 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_coordinates_in_turn_where_there_are_many():
     rng = np.random.default_rng(0)
     X = rng.random((200, 40))
@@ -120,7 +120,7 @@ def weighted_table(n=60, seed=0):
     return X, y, rng.integers(0, 4, n)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["PACBayesTreeClassifier(random_state=3)"])
 @each_classifier
 def test_weights_are_repetitions(classifier):
     X, y, weight = weighted_table()

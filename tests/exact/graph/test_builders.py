@@ -15,7 +15,7 @@ def _table(rng, n, p, n_values):
     return X, rng.integers(0, 3, size=n)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0-False", "1-True"])
 @pytest.mark.parametrize("cyclic", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_equals_the_recursion_over_boxes(cyclic, seed):
@@ -101,7 +101,7 @@ def test_two_rows_of_equal_values():
         assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["False"])
 @pytest.mark.parametrize("cyclic", [False, True])
 def test_dyadic_trees_of_depth_zero(cyclic):
     split_prior, prior = pt.DyadicCuts(2, cyclic=cyclic), pt.ChipmanPrior(0.5, 1.0, max_depth=0)

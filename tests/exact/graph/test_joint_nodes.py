@@ -34,7 +34,7 @@ def _with_joint_nodes(rng, prior):
             return problem, build_model(pt, problem, rng)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["stopped-0", "conditioned-1", "chipman-2"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("prior", ["stopped", "conditioned", "chipman", "penalty"])
 def test_joint_nodes_equal_enumeration(prior, seed):

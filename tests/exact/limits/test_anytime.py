@@ -88,7 +88,7 @@ def test_best_scores_are_those_of_no_partition(name, weights):
     assert check_best_scores(*LEAVES[name], weights) < 12.0
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["_max_log_multinomial-dirichlet"])
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("part", "name"),
@@ -143,7 +143,7 @@ def check_budgets(model):
     return gap
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
 def test_a_budget_bounds_the_sum(split_prior):
     """Check 200 random problems in all, with every leaf and tree prior."""

@@ -57,7 +57,7 @@ def changed(name, setting, value):
     return model_of(name, split_prior=pt.LocalCuts(trivial=trivial, min_leaf=min_leaf, max_cuts=value))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grid given", "nominal grid"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_what_is_said_to_fit_does(name):
     model = model_of(name)

@@ -30,7 +30,7 @@ def _problem(seed, kind):
     return exact.solve(model), rng.random((200, 3)) * 1.2 - 0.1
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["kd-0"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", ["kd", "cyclic"])
 def test_paths_equal_the_flow(kind, seed):

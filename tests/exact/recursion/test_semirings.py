@@ -112,7 +112,26 @@ def check_prediction(reference, model, truth):
 CHECKS = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "count-local-0",
+        "count-local-1",
+        "count-local-2",
+        "count-local, trivial-0",
+        "count-local, trivial-1",
+        "count-local, trivial-2",
+        "count-grid-0",
+        "count-grid-1",
+        "count-grid-2",
+        "count-cyclic-0",
+        "count-fixed-0",
+        "depth_distribution-own local-1",
+        "best_by_size-local-0",
+        "best_trees-grid-1",
+        "moments-dyadic-2",
+        "prediction-own grid-2",
+    ]
+)
 @each_seed
 @each_graph
 @pytest.mark.parametrize("answer", CHECKS)
@@ -234,7 +253,7 @@ def test_the_likely_part_loses_no_more_than_it_may():
         assert np.all(log_sums(part) <= truth.log_inside[slots] + 1e-9)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1"])
 @pytest.mark.parametrize("levels", [1, 2, 5, 8])
 def test_trees_of_complete_designs(levels):
     """One design: a(0) = 1, a(j + 1) = 1 + a(j)^2, 46 digits at 8 levels; two free coordinates likewise."""

@@ -81,7 +81,7 @@ def test_any_order_and_the_batch_evidence():
     assert batch == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["2"])
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_equals_the_exact_engine_on_a_context_tree(m):
     rng = np.random.default_rng(m)

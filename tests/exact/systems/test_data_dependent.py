@@ -173,7 +173,7 @@ def case():
     return X, y, np.array([[0.5], [3.4], [9.5]]), np.arange(12) % 2 == 0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_populations_with_weights_agree_with_the_sum(case):
     truth = exact.data_dependent_mixture(
         *case[:3], estimation=case[3], tree_prior=PRIOR, together=True
@@ -184,7 +184,7 @@ def test_populations_with_weights_agree_with_the_sum(case):
     assert 0.3 < estimates.ess < 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.planted
 def test_populations_without_weights_do_not(case, monkeypatch):
     truth = exact.data_dependent_mixture(*case[:3], estimation=case[3], tree_prior=PRIOR, together=True)
@@ -211,7 +211,7 @@ STRUCTURES = [
 ]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["2 leaves"])
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda tree: f"{tree.n_leaves} leaves")
 def test_counts_of_splittings(structure):
     X, _ = table(9, 9, 2, 6)

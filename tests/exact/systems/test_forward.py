@@ -58,7 +58,7 @@ def plain_path(X, y, criterion, delta=0.05, steps=6):
     return out
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0-entropy", "1-bound"])
 @pytest.mark.parametrize("criterion", ["entropy", "bound"])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_path_is_that_of_a_plain_search(criterion, seed):
@@ -106,7 +106,7 @@ def failures(samples, delta, **how):
     return failed / samples
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["{'ranges': [[0, 1], [0, 1]]}"])
 @pytest.mark.parametrize("how", [{}, {"ranges": [[0, 1]] * 2}, {"thresholds": [np.linspace(0.1, 0.9, 9)] * 2}], ids=str)
 def test_the_bound_covers_labels_that_are_noise(how):
     assert failures(60, 0.3, **how) <= 0.3

@@ -68,7 +68,7 @@ def brute_force(problem):
     return out
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0"])
 @pytest.mark.parametrize("seed", range(8))
 def test_equals_brute_force(seed):
     rng = np.random.default_rng([seed, 5])
@@ -120,7 +120,7 @@ def chain(features, to_left):
     return pt.Tree(*zip(*nodes, strict=True))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-1", "2-2"])
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
 @pytest.mark.parametrize("m", [1, 2, 3, 4])
 def test_one_dimension_in_closed_form(n, m):

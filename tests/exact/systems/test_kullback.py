@@ -235,7 +235,7 @@ def smallest(name):
     return min(divergence(tree, X, truth) + bound(tree) for tree in trees)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local, counted"])
 @pytest.mark.parametrize("name", SPACES)
 def test_no_tree_has_a_smaller_one(name):
     model, X, truth, kind = problem(name)
@@ -244,7 +244,7 @@ def test_no_tree_has_a_smaller_one(name):
     assert infimum.total == pytest.approx(smallest(name), abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.planted
 @pytest.mark.parametrize("name", ["local", "trivial"])
 def test_the_pass_without_the_corollary_is_noticed(name, monkeypatch):

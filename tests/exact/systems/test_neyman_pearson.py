@@ -28,7 +28,32 @@ def brute_force(codes, y, levels, trees, limit, penalty):
     return best, min(reached)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "0-srm",
+        "1-erm",
+        "2-srm",
+        "3-srm",
+        "4-srm",
+        "5-srm",
+        "6-srm",
+        "7-srm",
+        "8-srm",
+        "9-srm",
+        "10-srm",
+        "11-srm",
+        "12-srm",
+        "13-srm",
+        "14-srm",
+        "15-srm",
+        "16-srm",
+        "17-srm",
+        "18-srm",
+        "19-srm",
+        "20-srm",
+        "21-srm",
+    ]
+)
 @pytest.mark.parametrize("method", ["srm", "erm"])
 @pytest.mark.parametrize("seed", range(100))
 def test_the_best_within_the_limit(seed, method, monkeypatch):
@@ -92,7 +117,7 @@ def test_size_of_the_classes():
         assert log_class_size(k, 3, cyclic=True) == pytest.approx(math.log(catalan(k - 1) * 2**k))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_guarantee_holds():
     """Both halves, over samples from a distribution whose error probabilities are known."""
     broken = 0

@@ -97,7 +97,7 @@ def check_practice(base, rng, X, y, max_depth, root):
     assert fitted.weights_ == pytest.approx(spatial.weights(), **CLOSE)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0-dyadic"])
 @each_base
 @each_block
 def test_practice_equals_all_subtrees(base, block):
@@ -146,7 +146,7 @@ def check_theory(base, rng, X, y, max_depth):
     return True
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0-dyadic"])
 @each_base
 @each_block
 def test_theory_equals_all_subtrees(base, block):
@@ -277,7 +277,7 @@ def test_too_few_rows_for_a_search():
         PACBayesTreeClassifier(lambda2=1.0).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["search"])
 @pytest.mark.parametrize(
     "rule",
     [

@@ -66,7 +66,9 @@ def keyed(distribution):
     return {(0, m): q for m, q in distribution.items()}
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=["local-stopped-0", "local-stopped-1", "grid-conditioned-1", "dyadic-chipman-2", "fixed-penalty-0"]
+)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("tree_prior", TREE_PRIORS)
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
@@ -242,7 +244,7 @@ def mean_of_solutions(model, orders, rows):
     return np.mean(means, axis=0)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["with_ties-2"])
 @pytest.mark.parametrize("p", [2, 3])
 @pytest.mark.parametrize("make_table", LOCAL_TABLES, ids=lambda make: make.__name__)
 def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(make_table, p):
@@ -256,7 +258,7 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(make_
     assert abs(walked - expected)[:9].max() < 1e-12 < 1e-5 < abs(walked - expected)[9:].max()
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["with_a_nominal_feature-options1-orders1"])
 @pytest.mark.parametrize(
     ("make_table", "options", "orders"),
     [

@@ -69,7 +69,7 @@ def result_and_least(seed, code, n, depth):
     return result, min(least(tree, code) for tree in trees(X, y, np.arange(n), depth))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0"])
 @pytest.mark.parametrize("seed", range(12))
 def test_no_tree_and_fragment_is_better(seed):
     rng = np.random.default_rng(100 + seed)

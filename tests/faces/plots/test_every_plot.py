@@ -59,7 +59,28 @@ KINDS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "plot_consensus-usual",
+        "plot_consensus-regression",
+        "plot_consensus-one draw",
+        "plot_consensus-30 features",
+        "plot_consensus-12 chains, long names",
+        "plot_consensus-no draws",
+        "plot_consensus-missing values",
+        "plot_depth-usual",
+        "plot_depth-one draw",
+        "plot_forest-30 features",
+        "plot_inclusion-no draws",
+        "plot_leaves-missing values",
+        "plot_n_leaves-usual",
+        "plot_partial_dependence-regression",
+        "plot_partition-usual",
+        "plot_split_frequencies-usual",
+        "plot_surface-usual",
+        "plot_tree-usual",
+    ]
+)
 @pytest.mark.parametrize(("name", "kind"), list(product(NAMES, KINDS)))
 def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
     _, (ax, other) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
@@ -80,7 +101,7 @@ def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
     ax.get_figure().draw_without_rendering()
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["plot_consensus", "plot_forest"])
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("plot_trace", "plot_ranks")])
 def test_everything_is_inside_a_figure_of_its_own(name):
     ax = draw(name, KINDS["12 chains, long names"]())
@@ -93,7 +114,7 @@ def test_everything_is_inside_a_figure_of_its_own(name):
             assert box.x0 >= -1 and box.x1 <= page.x1 + 1 and box.y0 >= -1 and box.y1 <= page.y1 + 1, part
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["plot_consensus", "plot_forest"])
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(OF_DRAWS)))
 def test_exact_posteriors_are_drawn(name):
     X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)

@@ -75,7 +75,7 @@ def check_legible(ax, smallest=5.0):
     assert min(text.get_fontsize() for text in ax.texts) >= smallest
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-1"])
 @pytest.mark.parametrize(("n_values", "n_leaves"), list(product((1, 2, 10), (1, 5, 200))))
 def test_trees_of_every_size_are_legible(n_leaves, n_values):
     classes = None if n_values == 1 else TEN[:n_values]

@@ -24,7 +24,7 @@ def markers(ax):
 
 
 class TestTreeSpace:
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["cells"])
     @pytest.mark.parametrize("distance", ["cells", "partitions", "predictions"])
     def test_markers_lie_as_far_apart_as_the_trees(self, distance):
         post = pt.posterior_from_trees(problem(), [stump(0, 2.5), stump(1, 1.5), LEAF], [[0, 1, 2, 2], [0, 0, 0, 1]])

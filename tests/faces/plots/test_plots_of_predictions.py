@@ -76,7 +76,7 @@ def test_spread_is_the_standard_deviation_over_draws(regression):
 
 
 class TestSurface:
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["False-False"])
     @pytest.mark.parametrize("regression", [False, True])
     @pytest.mark.parametrize("spread", [False, True])
     def test_each_rectangle_has_the_posteriors_answer(self, regression, spread):

@@ -61,7 +61,7 @@ class TestPage:
         assert urls <= {"http://www.w3.org/2000/svg"}
         assert "default-src 'none'" in page
 
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_same_posterior_same_bytes(self, tmp_path):
         one, other = posterior(), posterior()
         data = write_page(one, tmp_path)
@@ -94,7 +94,7 @@ class TestPage:
             if tag == "svg":
                 assert a.get("aria-label") or a.get("aria-hidden") == "true"
 
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_names_of_any_length_stay_small(self, tmp_path):
         """Features, classes and categories have names of thousands of characters."""
         names = [f"{i}" + "feature " * 700 for i in range(3)]
@@ -108,7 +108,7 @@ class TestPage:
         nominal = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
         assert len(write_page(nominal, tmp_path)) < 200_000
 
-    @pytest.mark.slow
+    @pytest.mark.more
     @pytest.mark.parametrize("n_trees", [15, 700])
     def test_large_trees_and_many_classes_stay_small(self, tmp_path, n_trees):
         rest = {"n": 120, "draws": (4, 1000), "depth": 6, "p": 5, "seed": 3}
@@ -116,7 +116,7 @@ class TestPage:
         size = post.report(tmp_path / "page.html").stat().st_size
         assert size < 500_000
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["{'n_trees': 1, 'draws': (1, 1), 'depth': 0}"])
     @pytest.mark.parametrize(
         "options",
         [
@@ -136,7 +136,7 @@ class TestPage:
         assert (tmp_path / "page.html").stat().st_size < 500_000
         assert ParsedPage(f"<div>{post._repr_html_()}</div>").open == []
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["PoissonGamma"])
     @pytest.mark.parametrize(
         "leaf",
         [pt.PoissonGamma(), pt.NormalSharedVariance(), pt.NormalLinear(["x0"]), pt.MultivariateNormal(2)],

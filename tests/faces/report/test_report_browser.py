@@ -68,7 +68,7 @@ def probed(post, tmp_path, row, width=1200):
     return json.loads(actual[1].replace("&quot;", '"').replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_script_runs_under_the_policy_of_the_page(tmp_path):
     dom = in_browser(posterior(n_trees=4).report(tmp_path / "page.html"))
     assert re.search(r'<html[^>]*class="js"', dom)
@@ -76,7 +76,7 @@ def test_the_script_runs_under_the_policy_of_the_page(tmp_path):
     assert "<table" in dom.partition('id="answer"')[2]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_filter_leaf_and_predict(tmp_path):
     post = posterior(n_trees=20, depth=3)
     row = [0.3, -0.4, 1.1]
@@ -95,7 +95,7 @@ def test_filter_leaf_and_predict(tmp_path):
     assert state["taken"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_hostile_names_in_a_narrow_window(tmp_path):
     rng = np.random.default_rng(0)
     names = [HOSTILE[0], HOSTILE[1], "w" * 200]

@@ -55,7 +55,7 @@ def most_probable_posterior(name):
 
 
 class TestWhatItSays:
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["local, nominal"])
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, trivial", "grid, nominal", "dyadic"])
     def test_paths_have_the_probabilities_of_full_enumeration(self, name):
         """Drawn in proportion, and exact: the same, path by path, as sums over all trees."""
@@ -117,7 +117,7 @@ class TestWhatItSays:
             fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
         assert fractions == pytest.approx(paths.probability, abs=1e-5)
 
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_some_of_many_trees_are_a_fair_sample(self):
         post = posterior(n_trees=900, draws=(3, 300), depth=1, n=20)
         data = in_page(post)
@@ -270,7 +270,7 @@ class TestWords:
 
 @needs_node
 class TestScript:
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["2"])
     @pytest.mark.parametrize("n_classes", [2, 3, 4, 20])
     def test_classes(self, n_classes):
         post = posterior(lambda rng, n: np.arange(n) % n_classes, depth=4)
@@ -309,7 +309,7 @@ class TestScript:
         wrong = np.array([line["credible"] for line in actual])
         assert np.abs(wrong - post.credible_interval(X, 0.9)).max() > 0.05
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["BetaBinomial--"])
     @pytest.mark.parametrize(
         ("leaf", "y", "tolerance"),
         [
@@ -344,7 +344,7 @@ class TestScript:
         _, actual = page_predictions(post, X)
         np.testing.assert_allclose([line["credible"] for line in actual], post.credible_interval(X, 0.9), atol=1e-3)
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["NormalInverseGamma"])
     @pytest.mark.parametrize(
         "leaf",
         [pt.NormalInverseGamma(), pt.NormalKnownVariance(0.5), pt.PoissonGamma()],
@@ -361,7 +361,7 @@ class TestScript:
         credible = [line["credible"][0] for line in actual]
         np.testing.assert_allclose(credible, post.credible_interval(X, 0.9), rtol=2e-3, atol=2e-3)
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["local, nominal"])
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
     def test_nominal_and_missing_values(self, name):
         model, post = MODELS[name], most_probable_posterior(name)

@@ -95,7 +95,9 @@ def refuse(kind, match, **parameters):
                 kind(**{**SMALL, **more, **parameters}).fit(X, y)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=["BayesianTreeClassifier-tree_prior", "BayesianTreeClassifier-leaf", "BayesianTreeRegressor-split_prior"]
+)
 @pytest.mark.usefixtures("nothing_runs")
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("kind", KINDS)

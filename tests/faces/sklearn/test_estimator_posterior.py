@@ -68,7 +68,9 @@ def predicted_by(truth, kind, X):
     return truth.predict_proba(X) if kind is CLASSIFIER else truth.predict(X)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=["exact-classifier-exclusive or of three", "exact-classifier-three classes", "sampled-regressor-few bits"]
+)
 @pytest.mark.parametrize(("engine", "kind", "name"), list(product(("exact", "sampled"), KIND, PROBLEMS)))
 def test_the_stated_model(engine, kind, name, monkeypatch):
     """Exactly where it is summed, within 0.03 where it is drawn (of the range of y, which is 1 or 2)."""
@@ -84,7 +86,7 @@ def test_the_stated_model(engine, kind, name, monkeypatch):
     assert off < (1e-9 if is_exact else 0.03) and error < (1e-300 if is_exact else 0.05)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["BayesianTreeClassifier-0.25"])
 @pytest.mark.parametrize("power", [0.25, 0.5, 2.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_power_is_a_weight_of_all_rows(kind, power):
@@ -139,7 +141,7 @@ def refits(kind, power, count):
     return out
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["classifier-ones-1.0"])
 @pytest.mark.parametrize(("kind", "weights", "power"), list(product(KIND, WEIGHTS, (1.0, 0.5))))
 def test_rows_left_out_are_those_of_refits(kind, weights, power):
     kind = KIND[kind]
@@ -172,7 +174,7 @@ def log_evidence(X, y, tree_prior, leaf, weight=None, **parts):
 CASES = ("plain", "light rows", "heavy rows", "power", "min_samples_leaf")
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["classifier-light rows"])
 @pytest.mark.parametrize(("kind", "case"), list(product(KIND, CASES)))
 def test_the_choice_raises_the_evidence(kind, case):
     """Over that of the default, and to within a nat of the best of the grid's tree priors with the leaf chosen."""
@@ -200,7 +202,7 @@ def test_the_tree_prior_counts_leaves_that_could_split():
         assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.99, 0.0))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["plain"])
 @pytest.mark.parametrize(
     "parts",
     [
@@ -228,7 +230,7 @@ def test_leaves_that_could_split_are_those_of_the_model(parts):
     assert np.array_equal(actual, want) and 0 < want.sum() < (post.distinct_trees.feature < 0).sum()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_no_noise_below_that_of_rounding():
     """Numbers in steps of one are known to no better than a twelfth of a squared step, however alike the leaves."""
     X = np.repeat(np.arange(8.0), 10)[:, None]
@@ -293,7 +295,7 @@ def noisy_bits():
     return X, np.round(X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=40), 3)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["-3.0-1000.0-1e-09"])
 @pytest.mark.parametrize(("scale", "shift", "most"), [(1.0, 1e9, 1e-5), (1e100, 0.0, 1e-9), (-3.0, 1e3, 1e-9)])
 def test_numbers_of_any_size(scale, shift, most):
     """From y and a y + b come the same trees, if the differences of y are representable beside b."""
@@ -304,7 +306,7 @@ def test_numbers_of_any_size(scale, shift, most):
     assert other.prior_.leaf.k0 == plain.prior_.leaf.k0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("kind", KIND)
 def test_the_same_seed_gives_the_same_draws_whatever_the_jobs(kind, monkeypatch):
     kind = KIND[kind]

@@ -63,13 +63,13 @@ def keeps_the_contract(name, left_out=()):
     return passed
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["light classifier"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_contract(name):
     assert keeps_the_contract(name, LEFT_TO_SLOW_TESTS.get(name, ())) > 15
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("name", LEFT_TO_SLOW_TESTS)
 def test_the_whole_contract(name):
     assert keeps_the_contract(name) > 45
@@ -90,7 +90,7 @@ def plain():
     return pt.BayesianTreeClassifier(**SHORT).fit(*frame(60))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_text_columns_are_nominal(plain):
     X, y = frame(60)
     assert plain.posterior_.model.columns.is_nominal.tolist() == [True, False]
@@ -193,7 +193,7 @@ def test_warns_if_chains_disagree_and_once_in_a_search():
     assert sum(one.category is pt.ConvergenceWarning for one in caught) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_does_not_warn_if_chains_agree():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

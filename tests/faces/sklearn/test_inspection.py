@@ -51,7 +51,6 @@ def check_dependence(fitted, table, name, **more):
     return values, average
 
 
-@pytest.mark.tenth_a_day
 def test_of_integers_cast_to_numbers_with_fractions(fitted, table):
     values, average = check_dependence(fitted[0], cast(table), "age")
     assert np.any(values != np.floor(values)) and np.ptp(average) > 0.1

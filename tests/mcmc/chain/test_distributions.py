@@ -77,7 +77,16 @@ RUNS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "grow-prune-('weighted_rows', 'chipman', 'dirichlet', 'weights that are lost in every sum')",
+        "blanchard-('weighted_rows', 'chipman', 'dirichlet', 'weights that are lost in every sum')",
+        "whole-('trivial', 'conditioned', 'poisson', 'weights that are lost in every sum')",
+        "grow-prune-('three_categories', 'chipman', 'laplace', 'no row that weighs the trees')",
+        "blanchard-('three_categories', 'chipman', 'laplace', 'no row that weighs the trees')",
+        "default-('min_leaf_2_nominal', 'stopped', 'nig', None)",
+    ]
+)
 @pytest.mark.parametrize(
     ("kernel", "space"), [(kernel, space) for space, kernels in RUNS.items() for kernel in kernels], ids=str
 )
@@ -85,7 +94,7 @@ def test_long_runs(kernel, space):
     check_long_run(*problem_of(*space), kernel, space)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("kernel", ["default", "whole", "guided"])
 def test_posterior_under_a_shared_variance(kernel):
     """The distribution of trees without the variance: the prior times the score that integrates it out."""
@@ -112,7 +121,7 @@ def prior_distribution(naive):
     return dict(zip(trees, weight / weight.sum(), strict=True))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["fixed-by node"])
 @pytest.mark.parametrize(
     ("case", "prior"),
     [

@@ -32,7 +32,7 @@ def naive(weights, n):
     return made
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["one step of many weights"])
 @pytest.mark.parametrize("mixture", list(MIXTURES))
 def test_blocks_are_cut_from_one_order(mixture):
     """As a loop makes them, whatever the size of blocks; none negative, each with all its proposals."""
@@ -46,7 +46,7 @@ def test_blocks_are_cut_from_one_order(mixture):
     assert kernel.next_proposals(17, 1000) == (whole[1017] - whole[17]).tolist()
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["one step of many weights"])
 @pytest.mark.parametrize("mixture", MIXTURES)
 def test_parts_follow_the_weights_at_every_proposal(mixture):
     """Never further off than rounding takes them, and the order where it repeats."""
@@ -132,7 +132,7 @@ def made_anew(kernel, done, n, right=Kernel.next_proposals):
     return right(kernel, 0, n)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.planted
 @pytest.mark.parametrize("wrong", [rounded, made_anew])
 def test_wrong_shares_are_noticed(wrong, monkeypatch):

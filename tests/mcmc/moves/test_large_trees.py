@@ -84,7 +84,7 @@ ORDERED = {
 TREES_THAT_GROW = ("two sides kept", "three leaves cut", "parts that cross", "a part and a cut")
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["two sides kept-local"])
 @pytest.mark.parametrize(("tree", "split_prior"), list(product(ORDERED, RULES)))
 def test_rotations_about_three_features(tree, split_prior):
     """Every neighbour; where a subtree is cut in two, some have two or more leaves more."""
@@ -105,7 +105,7 @@ NOMINAL = {
 LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["a part within a part-local"])
 @pytest.mark.parametrize(("tree", "split_prior"), list(product(NOMINAL, LETTER_RULES)))
 def test_rotations_about_parts_of_five_categories(tree, split_prior):
     model, chain = loaded(problem(LETTERS, LETTER_RULES[split_prior], NO_LIMIT, NORMAL), NOMINAL[tree])
@@ -114,7 +114,7 @@ def test_rotations_about_parts_of_five_categories(tree, split_prior):
     assert (largest(breach_of_tree) >= count_leaves(NOMINAL[tree]) + 2) == (tree in TREES_THAT_GROW)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local-tree0-change", "grid-tree2-shift"])
 @pytest.mark.parametrize("step", ["change", "shift", "swap", "restructure", "collapsed"])
 @pytest.mark.parametrize(
     ("split_prior", "tree"),
@@ -130,7 +130,7 @@ def test_other_moves_of_trees_of_five_leaves(step, split_prior, tree):
     assert all(breach < TOLERANCE for breach in breaches(model, chain, step, at_most=8).values())
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["split_prior0"])
 @pytest.mark.parametrize("split_prior", [LOCAL, TRIVIAL, {"kind": "grid", "cuts": [None, [0.5]]}])
 def test_more_categories_than_are_tried_one_by_one(split_prior):
     """Ten categories: prefixes of their order are proposed, and only these are given up again."""

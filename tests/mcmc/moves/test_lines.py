@@ -28,7 +28,12 @@ def distance_and_transition(case, prior, leaf, beta=1.0):
     return np.abs(space.transition - distribution).max(), space.transition
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "feature_without_weight-conditioned_by_depth-poisson",
+        "feature_without_weight-stopped_with_zero-dirichlet",
+    ]
+)
 @pytest.mark.parametrize(
     ("case", "prior", "leaf"),
     [(LINES[i % 6], prior, list(LEAVES)[(i + i // 6) % 6]) for i, prior in enumerate([*PRIORS, *PRIORS])],
@@ -44,7 +49,7 @@ def test_the_tempered_posterior(beta):
     assert distance_and_transition("weighted_line", "chipman", "nig", beta)[0] < 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_sums_of_small_shares(monkeypatch):
     """Sums too small for fractions are found from logs."""
     monkeypatch.setattr(plain_package().module(LINE), "MIN_SUM", inf)
@@ -104,7 +109,7 @@ def steps(n=120, seed=0):
     return x[:, None], (rng.random(n) < np.select([x < 0.3, x < 0.6, x < 0.8], [0.9, 0.2, 0.7], 0.1)).astype(int)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_distribution_of_the_root_in_one_dimension():
     """Independent draws: the total variation is that of so many draws from the exact distribution."""
     X, y = steps()

@@ -60,7 +60,7 @@ SPACES = {
 BOTH = [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grow-prune-ties", "blanchard-ties", "collapsed-min_leaf_mixed"])
 @pytest.mark.parametrize(("step", "case"), BOTH)
 def test_balance_given_the_variance(step, case):
     naive = given_variance(case)
@@ -121,7 +121,7 @@ WRONG |= {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grow-prune: score by the guess"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", WRONG)
 def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
@@ -129,7 +129,7 @@ def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):
     assert breach(WRONG[name].step) > BREACH
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_planting_changes_nothing_by_itself(monkeypatch):
     for bug in WRONG.values():
         plant(monkeypatch, bug, right=True)
@@ -143,7 +143,7 @@ def tables_kept(right, model, state, sigma2):
     state.count[STORED_VERSION] -= 1
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["False-collapsed"])
 @pytest.mark.parametrize("step", ["collapsed", "regrow-1", "regrow-line", "learned"])
 @pytest.mark.parametrize("wrong", [False, pytest.param(True, marks=pytest.mark.planted)])
 def test_tables_follow_the_guess(step, wrong, monkeypatch):
@@ -237,7 +237,7 @@ def test_guesses_stay_with_their_levels(exchanged, monkeypatch):
             check_guesses(chain)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_balance_after_an_exchange():
     """A replica that comes to another level with another guess has that level's distribution there."""
     naive = given_variance("short_line")

@@ -25,7 +25,7 @@ from tests.mcmc.moves.own_moves import (
 # the matrix
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize(
     "parts",
     [
@@ -106,7 +106,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["wrong_ratio"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_move_is_named(name):
@@ -155,7 +155,7 @@ def returns_a_tuple(rng, model, state):
     return 1, 2
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["says_nothing-returned nothing; return a Proposal in every case, moves.nothing\\\\(\\\\)"])
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("step", "words"),
@@ -175,7 +175,7 @@ def test_what_a_step_may_not_return_or_draw_is_said(step, words):
     assert "of posterior probability" in str(caught.value)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["counts_a_second"])
 @compiled
 @pytest.mark.planted
 @pytest.mark.parametrize("step", [counts_a_second, counts_below_zero])

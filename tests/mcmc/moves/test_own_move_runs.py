@@ -47,7 +47,7 @@ def test_posterior_of_a_kernel_with_own_moves():
     assert (post.accepted.sum(axis=(0, 1)) > 100).all()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @compiled
 def test_same_seed_same_draws_whatever_runs_the_chains():
     model, kernel = small_model(), {"grow-prune": 0.5, own_cut(): 0.5}
@@ -126,7 +126,7 @@ def test_moves_that_are_none(make, error, words):
 # in files
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @compiled
 def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
     model, kernel = small_model(), {"grow-prune": 0.5, own_cut(): 0.5}
@@ -152,7 +152,7 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
     resumed.save(tmp_path / "again.nc")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @compiled
 def test_a_checkpoint_is_finished_with_the_move(copies, tmp_path):
     kernel = {"grow-prune": 0.5, own_cut(): 0.5}

@@ -89,7 +89,7 @@ BUGS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["weight of a split dropped from W"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_error_breaks_the_balance(name, monkeypatch):
@@ -98,7 +98,7 @@ def test_a_planted_error_breaks_the_balance(name, monkeypatch):
     assert breach(bug) > BREACH
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["weight of a split dropped from W"])
 @pytest.mark.parametrize("name", BUGS)
 def test_what_is_planted_is_right_without_the_error(name, monkeypatch):
     bug = BUGS[name]

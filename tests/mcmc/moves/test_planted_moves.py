@@ -350,7 +350,19 @@ BUGS = [
 ]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "grow-prune: a full tree is pruned with 1/2",
+        "grow-prune: prunable nodes of the old tree",
+        "grow-prune: grow-prune: depth of a stop",
+        "blanchard: blanchard: split too deep",
+        "change: freedom of the new tree",
+        "shift: stops at the last cut",
+        "rotate: turn: new R left out",
+        "rotate: cut: a way back too many",
+        "learned: old tree not weighed",
+    ]
+)
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_an_error_is_noticed(bug, monkeypatch):
@@ -372,7 +384,15 @@ def spaces():
 SPACES = spaces()
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "grow-prune: a stump grows with 1/2",
+        "grow-prune: grow-prune: split too deep",
+        "blanchard: blanchard: split too deep",
+        "change: freedom of the new tree",
+        "rotate: cut: too large to merge",
+    ]
+)
 @pytest.mark.parametrize("name", SPACES)
 def test_planting_changes_nothing_by_itself(name, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""

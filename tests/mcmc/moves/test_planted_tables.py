@@ -78,7 +78,7 @@ BUGS["regrow-line: another cell"] = Bug(
 BUGS["regrow-line: another depth"] = Bug("regrow-line", "ties", ((REGROW_LINE, "compute_line", line_at_another_depth),))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["collapsed: end of the box"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
@@ -86,7 +86,7 @@ def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
     assert breach(BUGS[name]) > BREACH
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["collapsed: end of the box"])
 @pytest.mark.parametrize("name", BUGS)
 def test_room_for_one_cell_is_enough(name, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""
@@ -124,7 +124,7 @@ def breaches_on_a_ladder(step, level, *changes):
     return imbalances
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["collapsed"])
 @pytest.mark.parametrize("step", [*SCANNING, "regrow-line", "learned", "subgraph"])
 def test_tables_follow_beta(step):
     assert max(breaches_on_a_ladder(step, 0, go_down, adapt)) < BALANCED
@@ -142,7 +142,7 @@ def ladders_fraction_tables(ladder, i):
     state.beta[0], state.count[records.STORED_VERSION] = ladder.betas[i], i
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["levels_fraction_tables-0-go_down-collapsed"])
 @pytest.mark.planted
 @pytest.mark.parametrize("step", [*SCANNING, "regrow-line", "learned"])
 @pytest.mark.parametrize(

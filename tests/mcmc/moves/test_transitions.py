@@ -81,7 +81,54 @@ def in_turn():
     ]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "grow-prune-gaps_local-stopped_with_zero-laplace",
+        "grow-prune-gaps_nominal-penalty-loss",
+        "grow-prune-gaps_min_leaf-stopped-nig",
+        "grow-prune-gaps_grid-penalty_empty_cheap-poisson",
+        "grow-prune-gaps_dyadic-stopped_by_depth-dirichlet",
+        "grow-prune-gaps_cyclic-conditioned_by_depth-laplace",
+        "grow-prune-own_even-chipman-dirichlet",
+        "grow-prune-own_near-stopped_with_zero-laplace",
+        "grow-prune-own_wide-penalty-loss",
+        "grow-prune-own_late-stopped-nig",
+        "grow-prune-own_deep-conditioned-known",
+        "grow-prune-own_deep_letters-penalty_empty_cheap-poisson",
+        "grow-prune-own_few_rows-stopped_by_depth-dirichlet",
+        "grow-prune-own_grid-conditioned_by_depth-laplace",
+        "grow-prune-own_grid_deep-stopped_with_zero-nig",
+        "grow-prune-own_deep_edge-penalty-known",
+        "blanchard-gaps_local-conditioned-loss",
+        "blanchard-gaps_nominal-penalty_empty_cheap-nig",
+        "blanchard-gaps_grid-chipman-dirichlet",
+        "blanchard-gaps_dyadic-stopped_with_zero-laplace",
+        "blanchard-gaps_cyclic-penalty-loss",
+        "blanchard-own_even-stopped-laplace",
+        "blanchard-own_near-conditioned-loss",
+        "blanchard-own_wide-penalty_empty_cheap-nig",
+        "blanchard-own_late-stopped_by_depth-known",
+        "blanchard-own_deep-conditioned_by_depth-poisson",
+        "blanchard-own_deep_letters-chipman-dirichlet",
+        "blanchard-own_few_rows-stopped_with_zero-laplace",
+        "blanchard-own_grid-penalty-loss",
+        "blanchard-own_grid_deep-conditioned-known",
+        "blanchard-own_deep_edge-penalty_empty_cheap-poisson",
+        "collapsed-ties-stopped_by_depth-loss",
+        "collapsed-three_categories-conditioned_by_depth-nig",
+        "collapsed-min_leaf_2-penalty-dirichlet",
+        "collapsed-min_leaf_mixed-stopped-laplace",
+        "collapsed-trivial_diagonal-stopped_by_depth-known",
+        "collapsed-dyadic-stopped_with_zero-laplace",
+        "collapsed-cyclic-penalty-loss",
+        "collapsed-fixed-stopped-nig",
+        "learned-depth_1-stopped_by_depth-dirichlet",
+        "change-trivial_pair-stopped_with_zero-laplace",
+        "shift-feature_without_weight-chipman-known",
+        "swap-gaps_min_leaf-stopped-poisson",
+        "rotate-grid_box-penalty_empty_cheap-laplace",
+    ]
+)
 @pytest.mark.parametrize(("step", "case", "prior", "leaf"), in_turn())
 def test_balance(step, case, prior, leaf):
     space = check_balance(case_problem(case, prior, leaf), step)
@@ -99,7 +146,16 @@ def simple_in_turn():
 OWN_LEAF = [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditioned"), ("swap", "cyclic", "stopped")]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "grow-prune-ties-chipman-dirichlet",
+        "blanchard-ties-chipman-dirichlet",
+        "grow-prune-weighted_rows-conditioned_by_depth-loss",
+        "blanchard-weighted_rows-conditioned_by_depth-loss",
+        "grow-prune-depth_1-conditioned-nig",
+        "swap-cyclic-stopped-own",
+    ]
+)
 @pytest.mark.parametrize(
     ("step", "case", "prior", "leaf"), [*simple_in_turn(), *((*values, "own") for values in OWN_LEAF)]
 )
@@ -129,7 +185,9 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=["grow-prune-loss with labels from other rows", "blanchard-loss with labels from other rows"]
+)
 @pytest.mark.parametrize(("step", "name"), list(product(SIMPLE, PROBLEMS)))
 def test_balance_on_other_problems(step, name):
     check_balance(PROBLEMS[name], step)
@@ -150,22 +208,24 @@ TEMPERED += [(step, "grid_one" if step in MANY_OUTCOMES else "grid_box", 0.4) fo
 TEMPERED += [(step, "own_wide", 0.4) for step in ("collapsed", "regrow-1", "rotate", "reshape")]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=["collapsed-ties-0.4", "learned-min_leaf_mixed-0.0", "change-grid_box-0.4", "rotate-own_wide-0.4"]
+)
 @pytest.mark.parametrize(("step", "case", "beta"), TEMPERED)
 def test_balance_when_tempered(step, case, beta):
     check_balance(case_problem(case, "stopped_by_depth", "nig"), step, beta)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["collapsed-grid_three"])
 @pytest.mark.parametrize(
     ("step", "case"),
     [
         *product(("collapsed",), ("grid_three", "four_letters", "three_categories", "own_wide", "own_deep_letters")),
         *product(("regrow-1",), ("grid_three", "four_letters", "three_letters", "own_wide")),
         ("learned", "four_letters"),
-        pytest.param("learned", "grid_three", marks=pytest.mark.slow),
+        pytest.param("learned", "grid_three", marks=pytest.mark.more),
         ("subgraph", "three_letters"),
-        pytest.param("subgraph", "four_letters", marks=pytest.mark.slow),
+        pytest.param("subgraph", "four_letters", marks=pytest.mark.more),
     ],
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
@@ -201,7 +261,7 @@ def unbounded(step, case):
     return explore(model, step, walker="grow-prune").transition
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["learned-ties-large cells-6"])
 @pytest.mark.parametrize(
     ("step", "case", "bound", "most"),
     [
@@ -212,7 +272,7 @@ def unbounded(step, case):
         ("subgraph", "min_leaf_mixed", "large cells", 8),
         ("subgraph", "three_letters", "many cells", 3),
         ("subgraph", "three_letters", "much work", 8),
-        *[pytest.param(*bound, marks=pytest.mark.slow) for bound in SLOW_BOUNDS],
+        *[pytest.param(*bound, marks=pytest.mark.more) for bound in SLOW_BOUNDS],
     ],
 )
 def test_balance_within_bounds(step, case, bound, most, monkeypatch):
@@ -231,14 +291,23 @@ HISTORIES += list(product(("collapsed", "change", "rotate", "reshape"), ("own_wi
 SMALLER = {"ties": "three_letters", "grid_box": "grid_one"}
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "grow-prune-ties",
+        "blanchard-ties",
+        "collapsed-min_leaf_mixed",
+        "learned-grid_box",
+        "change-own_wide",
+        "rotate-own_deep",
+    ]
+)
 @pytest.mark.parametrize(("step", "case"), HISTORIES)
 def test_row_does_not_depend_on_the_history_of_the_tree(step, case):
     case = SMALLER.get(case, case) if step in MANY_OUTCOMES else case
     check_row_ignores_history(case_problem(case, "stopped", "dirichlet"), step)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("case", ["four_categories", "grid"])
 def test_categories_outside_the_cell_do_not_matter(case):
     """A loaded tree that sends a category left which its cell lacks is the same tree without it."""
@@ -254,7 +323,7 @@ def test_categories_outside_the_cell_do_not_matter(case):
     assert keys[0] == keys[1]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grow-prune-ties-chipman"])
 @pytest.mark.parametrize(
     ("step", "case", "prior"),
     [
@@ -300,7 +369,7 @@ def is_cut_below(old, new):
     return is_cut_below(old[1], new[1]) or is_cut_below(old[2], new[2])
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize(("case", "leaf"), [("corners", "dirichlet"), ("prism", "known")])
 def test_rotations_cut_and_merge(case, leaf, monkeypatch):
     """Subtrees are cut by the split that rises above them, and the reverse merges them in one of several ways."""

@@ -18,7 +18,7 @@ from tests.problems.runs import LABELS, MODELS, X, assert_same, draw
 from tests.programs import command
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
@@ -46,7 +46,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
     assert_same(pt.load(copy), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
     whole = draw("classes", 6, tune=1, checkpoint=tmp_path / "run.nc", every=1e-6)
     on_the_way = next(c for c in copies if min(r.n_draws if r else 0 for r in load_unfinished(c).results) > 2)
@@ -61,7 +61,7 @@ def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
         pt.resume(on_the_way, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_resumed_posterior_writes_checkpoints_too(copies, tmp_path):
     half, whole = draw("numbers", 5), draw("numbers", 12)
     again = pt.resume(half, 7, checkpoint=tmp_path / "more.nc", every=1e-6, progress=False)
@@ -71,7 +71,7 @@ def test_a_resumed_posterior_writes_checkpoints_too(copies, tmp_path):
     assert_same(pt.resume(tmp_path / "other.nc"), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_interrupted_run_goes_on(monkeypatch, tmp_path):
     """Ctrl-C returns what was drawn; the checkpoint has it too, and the rest can be drawn."""
     monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
@@ -152,7 +152,7 @@ def test_the_model_goes_into_the_file_once_more(tmp_path):
     ].log_posterior(pt.Tree([-1], [0], [0], [0]))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_interval_and_the_time_spent_are_kept(copies, tmp_path):
     path, every = tmp_path / "run.nc", 2e-6
     draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)

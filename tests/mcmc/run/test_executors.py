@@ -49,7 +49,7 @@ def processes():
 SPAWN = multiprocessing.get_context("spawn")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_processes(processes, tmp_path):
     """Whole chains, chains resumed, and chains in legs between checkpoints."""
     whole, half = draw(executor=processes), draw(draws=8)
@@ -66,7 +66,7 @@ class RayExecutor(Executor):
         return ray.remote(task).remote(*args, **kwargs).future()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore")
 def test_ray():
     ray = pytest.importorskip("ray", reason="ray is not installed")
@@ -77,7 +77,7 @@ def test_ray():
         ray.shutdown()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_mpi():
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
@@ -88,7 +88,7 @@ def test_mpi():
     assert "the same draws" in done.stdout, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_process_that_dies():
     """Its chain is named, and so is the one that the broken pool can no longer run; the first one is returned."""
     with (
@@ -102,7 +102,7 @@ def test_process_that_dies():
     assert_same(pt.resume(post, 3, progress=False), pt.resume(alone, 3, progress=False))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_lost_chain_among_others():
     with pytest.warns(UserWarning, match=r"1 of 3 chains were lost \(chain 1: RuntimeError: worker lost\)"):
         post = draw(chains=3, executor=AtOnce(1))
@@ -115,7 +115,7 @@ def test_lost_chain_among_others():
             np.testing.assert_allclose(getattr(post, field)[mine], getattr(whole, field)[c], rtol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_all_chains_lost():
     """The first error is raised as it is, with a note on every chain."""
     with pytest.raises(RuntimeError, match="worker lost") as caught:
@@ -125,7 +125,7 @@ def test_all_chains_lost():
     assert caught.value.__notes__ == [f"every chain was lost: {each}"]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_lost_chain_is_finished_from_the_checkpoint(tmp_path, monkeypatch):
     """Its last leg is in the file; the others are finished there already."""
     path = tmp_path / "run.nc"

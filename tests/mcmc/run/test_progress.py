@@ -66,7 +66,7 @@ def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_estimators_are_silent_unless_told(stream, monkeypatch):
     stream = stream()
     monkeypatch.setattr(_progress, "SECONDS_BETWEEN_LINES", 0.0)

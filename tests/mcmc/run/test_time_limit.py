@@ -40,7 +40,7 @@ def timed(model, seconds, draws=1000, **rest):
     return post, time.perf_counter() - began, [str(given.message).split("\n")[0] for given in caught]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["rest0"])
 @pytest.mark.parametrize(
     "rest",
     [{}, {"kernel": "whole"}, {"kernel": "local"}, {"betas": 3}, {"betas": 3, "chains": 1}, {"work": 1e9}],
@@ -61,7 +61,7 @@ def test_tuning_counts(large, rest):
     assert np.array_equal(more.log_score[:, : post.n_draws], post.log_score)
 
 
-@pytest.mark.parametrize("pool", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pool", ["threads", pytest.param("processes", marks=pytest.mark.more)])
 def test_an_executor_ends_in_time(large, pool):
     """One worker for four chains, each of which would take all the time."""
     made = ThreadPoolExecutor(1) if pool == "threads" else ProcessPoolExecutor(1, mp_context=SPAWN)
@@ -75,7 +75,7 @@ def test_an_executor_ends_in_time(large, pool):
     assert any("seconds=1 ended the run early" in line for line in said)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["classes-rest0"])
 @pytest.mark.parametrize(
     ("name", "rest"), [("classes", {}), ("classes", {"betas": 3}), ("numbers", {"kernel": "local"})]
 )

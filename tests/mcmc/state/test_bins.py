@@ -112,7 +112,7 @@ def check_split(chain, node, k, i, left, right):
     assert np.isclose(state.scratch.density.exponent[terms.LEARNED, i + 2], b @ f)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["two classes-local"])
 @pytest.mark.parametrize("grid", [False, True], ids=["local", "grid"])
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_a_cell_by_code(leaf, grid):

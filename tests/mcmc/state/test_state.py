@@ -48,7 +48,7 @@ def run_and_check(model, kernel, seed, n_steps, every=1):
     return largest
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("split_prior", ["local", "trivial", "min_leaf", "grid"])
 def test_every_step_with_63_categories(split_prior):
     """As many categories as a mask has bits for."""
@@ -88,7 +88,7 @@ def test_a_saved_draw_is_the_tree_at_that_step(kernel):
     assert len(set(key_of_tree.values())) == post.n_distinct_trees > 5
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_trees_that_outgrow_the_first_arrays():
     """Leaves are free and only one row counts: the tree grows beyond the 64 nodes there is room for at first."""
     data = {**table(7, 200), "weights": [1.0] + [0.0] * 239}
@@ -96,7 +96,7 @@ def test_trees_that_outgrow_the_first_arrays():
     assert run_and_check(build_model(pt, naive), "grow-prune", 7, 2000, every=500) > 130
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_draws_that_outgrow_the_first_arrays():
     """More saved nodes than there is room for at first: no draw is lost or changed."""
     data = {**table(8, 200), "weights": [1.0] + [0.0] * 239}

@@ -114,7 +114,7 @@ def test_every_step_is_known():
     assert set(LIBRARY_MOVES) == set(transitions.STEPS)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["weighted numbers"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_step_of_every_move(name, plain):  # noqa: F811
     pair, largest, changed = Pair(name, plain), 1, set()
@@ -185,7 +185,7 @@ def test_light_sides_beside_heavy_ones():
                 assert np.allclose(side[i], stats, rtol=1e-12, atol=0.0)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["stats"])
 @pytest.mark.planted
 @pytest.mark.parametrize("array", ["stats", "order", "node", "count"])
 def test_a_difference_is_seen(array, plain):  # noqa: F811

@@ -52,7 +52,16 @@ def weighed_chain(naive):
 STEPS_AND_CASES = [(step, case) for step in STEPS for case in SPACES.get(step, USUAL)]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "grow-prune-ties",
+        "blanchard-ties",
+        "collapsed-min_leaf_mixed",
+        "learned-box",
+        "change-gaps_local",
+        "shift-grid_box",
+    ]
+)
 @pytest.mark.parametrize(("step", "case"), STEPS_AND_CASES)
 def test_balance_given_the_weights(step, case):
     with_drawn, with_known = unknown(case_problem(case, "chipman", "nig"))
@@ -84,7 +93,7 @@ WRONG |= {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["change, old tree"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", WRONG)
 def test_a_prior_by_equal_weights_is_noticed(name, monkeypatch):
@@ -92,7 +101,7 @@ def test_a_prior_by_equal_weights_is_noticed(name, monkeypatch):
     assert breach(*WRONG[name][:2]) > BREACH
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_planting_changes_nothing_by_itself(monkeypatch):
     for bug in WRONG.values():
         plant(monkeypatch, bug, right=True)
@@ -182,7 +191,7 @@ def counts_alone(rng, weights, dirichlet, split_on, admitted):
 BOTH_STEPS = (draw_step, metropolis_step)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("steps", "concentration"), [((draw_step,), 1.2), ((metropolis_step,), 1.2), (BOTH_STEPS, 4.0), (BOTH_STEPS, 0.0)]
 )
@@ -191,7 +200,7 @@ def test_weights_given_a_tree_against_quadrature(steps, concentration):
     assert scaled_errors(answers(points[:, :-1], points[:, -1]), expected_answers(concentration)).max() < 4.0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.planted
 @pytest.mark.parametrize("concentration", [1.2, 0.0])
 def test_counts_alone_are_noticed(concentration):
@@ -199,7 +208,7 @@ def test_counts_alone_are_noticed(concentration):
     assert scaled_errors(answers(points[:, :-1], points[:, -1]), expected_answers(concentration)).max() > 10.0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_weights_far_below_all_floats():
     """A node that admits two of three features, with weights 200 nats apart, determines only their ratio."""
     alpha, nodes = 0.005, (np.array([0]), np.array([[1.0, 1.0, 0.0]]))
@@ -212,7 +221,7 @@ def test_weights_far_below_all_floats():
     assert scaled_errors(ratio, np.array([(alpha + 1.0) / (2.0 * alpha + 1.0)])).max() < 4.0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_feature_alone_tells_nothing():
     """A cell that admits one feature splits on it whatever its weight."""
     nodes = np.array([2, 2, 2]), np.array([[0.0, 0.0, 1.0]] * 3)
@@ -239,7 +248,7 @@ def test_a_change_made_by_equal_weights_is_refused():
             base.decide_proposal(*arguments, proposals.made(0))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["ties"])
 @pytest.mark.parametrize("case", ["ties", "line_below", "grid_box"])
 def test_tilts_are_those_of_the_tree_after_every_step(case):
     """Proposals refused leave them as they were, those accepted bring their own."""

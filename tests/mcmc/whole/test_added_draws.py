@@ -103,7 +103,7 @@ def rebuilt(model, saved):
     return trim_draws(chain.saved)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["fractions of classes", "gaps, grid"])
 @pytest.mark.parametrize("name", list(MODELS_HERE))
 def test_a_rebuilt_tree_is_the_saved_one(name):
     """Node by node; its sums, prior and score to rounding, as the rows lie in another order."""
@@ -178,7 +178,7 @@ def taken_in(model, saved, chain=None):
     return chain.state.graph, n
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["fractions of classes", "gaps, grid"])
 @pytest.mark.parametrize("name", list(MODELS_HERE))
 def test_the_graph_holds_what_trees_added_one_by_one_give_it(name):
     saved = drawn(MODELS_HERE[name], 200)
@@ -205,7 +205,7 @@ def large_draws():
     return saved
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_room_that_runs_out_in_between_changes_nothing():
     """Twice and more; the tree at which it did is begun again."""
     saved, ample = large_draws(), empty_chain(LARGE)
@@ -259,7 +259,7 @@ def splits_in(*graphs):
     return found
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["every second-1"])
 @pytest.mark.parametrize("most", [1, 7, 500])
 @pytest.mark.parametrize("part", ["whole", "every second", "joined"])
 def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):

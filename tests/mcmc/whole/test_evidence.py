@@ -77,7 +77,7 @@ def combined(posts):
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "classes" else pytest.param(name, marks=pytest.mark.slow) for name in SOLVED]
+    "name", [name if name == "classes" else pytest.param(name, marks=pytest.mark.more) for name in SOLVED]
 )
 def test_the_evidence_of_each_team_is_the_exact_one(name, solved):
     truth, posts = solved(name)
@@ -89,7 +89,7 @@ def test_the_evidence_of_each_team_is_the_exact_one(name, solved):
         assert not any("log evidence" in line for line in check_convergence(post))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["log_weights_of_draws"])
 @pytest.mark.planted
 @pytest.mark.parametrize("side", ["sample_independent", "log_weights_of_draws"])
 def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
@@ -101,7 +101,7 @@ def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
         assert_right(truth, np.concatenate([team_evidences(post) for post in posts]))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_files_and_further_draws_keep_it(solved, tmp_path):
     truth, posts = solved("classes")
     posts[0].save(tmp_path / "run.nc")
@@ -122,7 +122,7 @@ def test_runs_of_given_length_have_one(solved, chains):
     assert_right(truth, by_team([post]))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_draws_stay_as_they_are(solved):
     """Evidences take their random numbers from a copy of a chain's generator."""
     _, posts = solved("numbers")
@@ -182,7 +182,7 @@ def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
     assert team_evidences(posts[0]) is None
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["shared variance-rest2"])
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
@@ -198,7 +198,7 @@ def test_others_have_none(name, rest):
     assert post.log_evidence is None and post.log_evidence_se is None
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_prior_of_unknown_mass_has_none():
     prior = pt.BranchingProcess(0.45, max_depth=3, conditioned=True)
     post = run(pt.TreeModel(X, Y, tree_prior=prior), draws=20, chains=2)
@@ -206,7 +206,7 @@ def test_a_prior_of_unknown_mass_has_none():
     assert post.log_evidence is None and post.log_evidence_se is None
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("kernel", ["default", "whole"])
 def test_a_ladder_has_its_own(kernel):
     post = run(MODELS["classes"], draws=20, chains=2, betas=3, kernel=kernel)
@@ -215,7 +215,7 @@ def test_a_ladder_has_its_own(kernel):
     assert post.log_evidence_se == post.tempering.log_evidence_se
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_too_few_draws_have_no_error():
     post = run(MODELS["classes"], draws=3, chains=2)
     assert np.isnan(post.course.evidences[:, 1]).all()

@@ -38,7 +38,7 @@ def test_threads_and_processes_draw_the_same():
     assert whole.n_distinct_trees > 10
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0"])
 @pytest.mark.parametrize("tune", [0, 10, 35])
 def test_the_chains_of_a_team_share_one_density_and_graph(tune):
     """Without tuning it is the first one."""
@@ -53,7 +53,7 @@ def test_the_chains_of_a_team_share_one_density_and_graph(tune):
     assert graphs[0] is graphs[2] is not graphs[1] is graphs[3]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
     whole = learned(tune=700)
     monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
@@ -63,7 +63,7 @@ def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
 MIXED = {"subgraph": 0.2, "learned": 0.3, "collapsed": 0.4, "rotate": 0.1}
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["whole-fractions of classes", "mixed-shared variance"])
 @pytest.mark.parametrize(("kernel", "name"), list(product(["whole", "mixed"], MODELS)))
 def test_resumed_is_uninterrupted(name, kernel):
     kernel = MIXED if kernel == "mixed" else kernel
@@ -71,7 +71,7 @@ def test_resumed_is_uninterrupted(name, kernel):
     assert_same(pt.resume(half, 13, progress=False), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["classes", "shared variance"])
 def test_every_checkpoint_leads_to_the_same_draws(name, copies, tmp_path):
     """From before tuning, when no chain has anything, and from among the draws."""
@@ -83,7 +83,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, copies, tmp_path):
         assert_same(pt.resume(written, progress=False), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_file_keeps_the_density(tmp_path):
     whole, half = learned(), learned(draws=7)
     half.save(tmp_path / "run.nc")
@@ -138,7 +138,7 @@ def test_interrupted_while_learning(monkeypatch):
     assert learned(draws=5).n_draws == 5
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("n_done", [0, 3])
 def test_interrupted_while_an_executor_learns(n_done, tmp_path):
     executor, path = HangingExecutor(n_done), tmp_path / "run.nc"
@@ -151,7 +151,7 @@ def test_interrupted_while_an_executor_learns(n_done, tmp_path):
 # teams
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-teams0"])
 @pytest.mark.parametrize(
     ("chains", "teams"),
     [(1, [[0]]), (2, [[0], [1]]), (3, [[0, 2], [1]]), (4, [[0, 2], [1, 3]]), (5, [[0, 2, 4], [1, 3]])],
@@ -180,7 +180,7 @@ def assert_team_unchanged(run):
     assert one.course.evidences[1].tolist() != other.course.evidences[1].tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_team_depends_on_no_chain_of_the_other():
     assert_team_unchanged(lambda seeds: learned(chains=4, rng=seeds))
 

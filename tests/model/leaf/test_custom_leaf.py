@@ -98,7 +98,7 @@ def test_functions_of_numba_are_taken():
 
 
 class TestFiles:
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_a_file_needs_the_leaf_and_gives_the_same_posterior(self, sampled, tmp_path):
         path, post = tmp_path / "run.nc", sampled[0]
         post.save(path)
@@ -110,7 +110,7 @@ class TestFiles:
         assert np.array_equal(more.log_score[:, :200], post.log_score)
         assert more.n_draws == 250
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["leaf0-its params are"])
     @pytest.mark.parametrize(
         ("leaf", "message"),
         [
@@ -138,7 +138,7 @@ class TestFiles:
         with pytest.raises(ValueError, match="its stats of the file's data"):
             pt.load(path, leaf=leaf(0.5, 2.0))
 
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_a_leaf_is_not_wanted_where_the_file_says_all(self, sampled, tmp_path):
         path = tmp_path / "run.nc"
         sampled[1].save(path)
@@ -161,7 +161,7 @@ class TestElsewhere:
         twice = pickle.dumps(model.leaf)
         assert pickle.loads(twice) is pickle.loads(twice)
 
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_workers_compile_it_themselves(self, sampled):
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
             post = pt.sample(both()[0], kernel="grow-prune", executor=pool, **RUN)
@@ -179,7 +179,7 @@ def bare():
 
 
 class TestWhatIsMissing:
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["<lambda>-predict0"])
     @pytest.mark.parametrize(
         ("ask", "argument"),
         [

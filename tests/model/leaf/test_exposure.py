@@ -47,7 +47,7 @@ def model_of(name, **more):
     return pt.TreeModel(X, y, leaf=leaf, **PRIOR, **more)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["exponential"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_score_is_the_integral_of_the_likelihood(name):
     model, likelihood = model_of(name), LEAVES[name][2]
@@ -65,7 +65,7 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
         assert leaf_score(model.lowered.leaf, sums[None], 0) == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["exponential"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_evidence_is_the_sum_over_all_trees(name):
     model = model_of(name, sample_weight=RNG.choice([1.0, 2.0], N))
@@ -83,7 +83,7 @@ def test_an_exposure_that_is_forgotten_in_the_score_is_seen(monkeypatch):
         test_the_score_is_the_integral_of_the_likelihood("exponential")
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["exponential"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_predictions_at_an_exposure_are_the_means_of_draws(name):
     model = model_of(name)

@@ -106,7 +106,7 @@ def posterior_mean(name, value, rows):
     return integrate.quad(density, *ends, points=inner, limit=500, epsabs=0.0, epsrel=1e-11)[0]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["exponential"])
 @pytest.mark.parametrize("name", ONE_PARAMETER)
 def test_the_score_is_the_integral_of_the_likelihood(name):
     model = model_of(name)
@@ -128,7 +128,7 @@ def test_compiled_score_is_the_plain_one(name, weighted):
     assert leaf_score(rule, np.zeros((1, rule.n_stats)), 0) == 0.0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["exponential", "weibull", "gamma", "negative binomial"])
 def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
     model, rows = model_of(name), [1, 2, 3, 5]
@@ -198,7 +198,7 @@ def test_multivariate_normal_rows_follow_each_other_as_student_distributions():
     )
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["exponential, from the data", "weibull, exposures"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     model, rng = model_of(name), np.random.default_rng(3)
@@ -219,7 +219,7 @@ def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     assert y.shape == many.shape
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["exponential, from the data", "weibull, exposures"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_both_engines_agree(name, tmp_path):
     model = model_of(name)

@@ -133,14 +133,28 @@ def stats_of(model, rows):
     return replace(model.root_cell(), index=np.asarray(rows)).stats(model.leaf.n_stats(model.target))
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "dirichlet-1e12",
+        "dirichlet-zeros",
+        "dirichlet by class-1e7 rows in one",
+        "laplace-1e7 rows in one",
+        "loss-1e-12 to 1e12",
+        "normal-1e5 rows, whole",
+        "normal, m0 away-1e-12 to 1e12",
+        "known-ones",
+        "known, m0 away-ones",
+        "shared-1e6 rows, whole",
+        "poisson with exposure-1e5 rows, whole",
+    ]
+)
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_scores(leaf, weight):
     check_scores(model_of(leaf, WEIGHTS[weight]), leaf)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["normal-1e7 rows", "normal, m0 away-1e7 rows", "known-1e-12"])
 @pytest.mark.parametrize("weight", ["ones", "1e7 rows", "1e-12", "1e12"])
 @pytest.mark.parametrize("leaf", OFFSETS)
 def test_scores_far_from_zero(leaf, weight):
@@ -217,7 +231,7 @@ SOLVED = {
 }
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["far numbers, m0 away"])
 @pytest.mark.parametrize("case", SOLVED)
 def test_evidence(case):
     leaf, weight, offset = SOLVED[case]

@@ -37,7 +37,7 @@ def model_of(split_prior, max_depth=2, **parts):
     )
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["1-late of all", "2-deep by feature"])
 @pytest.mark.parametrize("name", WEIGHED)
 @pytest.mark.parametrize("of", [pt.LocalCuts(), pt.LocalCuts(min_leaf=2), pt.GridCuts(3)], ids=["1", "2", "grid"])
 def test_both_forms_are_one_prior(name, of):
@@ -62,7 +62,7 @@ def test_a_weight_of_one_is_the_prior_that_is_weighed():
         assert other.log_evidence == pytest.approx(truth.log_evidence, abs=1e-10)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_prior_draws_follow_the_weights():
     """The first split of trees from the prior, by plain draws and by the sampler's, beside R of the root cell."""
     model = model_of(SPLITS["deep"])
@@ -90,7 +90,7 @@ def test_nothing_of_the_library_is_compiled_for_it():
 
 
 class TestFiles:
-    @pytest.mark.slow
+    @pytest.mark.more
     def test_a_file_holds_no_code_and_says_so(self, tmp_path):
         path = tmp_path / "post.nc"
         post = pt.sample(model_of(NEAR), 30, tune=10, chains=1, rng=1, progress=False)
@@ -105,7 +105,7 @@ class TestFiles:
         resumed = pt.resume(path, 20, split_prior=NEAR, progress=False)
         assert np.array_equal(resumed.predict_proba(X), longer.predict_proba(X))
 
-    @pytest.mark.tenth_a_day
+    @pytest.mark.more(everyday=["other3-its splits are those of"])
     @pytest.mark.parametrize(
         ("other", "said"),
         [
@@ -144,7 +144,7 @@ class TestFiles:
             pt.load(tmp_path / "model.nc", split_prior=pt.LocalCuts())
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_it_travels_to_other_processes():
     model = model_of(pt.CustomSplits(lambda cut: cut.left * cut.right, name="even"))
     here = pt.sample(model, 30, tune=10, chains=2, rng=1, progress=False)
@@ -252,7 +252,7 @@ class TestWhatIsWrong:
             pt.testing.check_split_prior(NEAR)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_empty_boxes_of_equal_widths_are_not_alike():
     """One of the empty boxes with one cut cannot be split, since the cut at 2 has weight 0."""
     splits = pt.CustomSplits(lambda cut: cut.at != 2.0, pt.GridCuts([[1.0, 2.0, 3.0, 5.0, 7.0]]))

@@ -26,7 +26,7 @@ def _best_fraction(x):
     return min(abs(2 * s - len(x)) for s in sizes)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["0-median-cycling", "1-midpoint-widest"])
 @pytest.mark.parametrize("coordinate", ["cycling", "widest"])
 @pytest.mark.parametrize("rule", ["median", "midpoint"])
 @pytest.mark.parametrize("seed", range(4))

@@ -41,7 +41,7 @@ def paths(tree, node=0, above=frozenset()):
     return paths(tree, tree.left[node], above) | paths(tree, tree.right[node], above)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["missing, grid-2"])
 @pytest.mark.parametrize(("of", "depth"), [("local", 3), ("grid", 2), ("missing", 2), ("missing, grid", 2)])
 def test_the_exact_engine_sums_over_the_allowed_trees(of, depth):
     model, free = model_of(of, depth=depth), table_model(of, GEOMETRIES[of], depth)
@@ -55,7 +55,7 @@ def test_the_exact_engine_sums_over_the_allowed_trees(of, depth):
     assert exact.solve(model).log_evidence == pytest.approx(log_evidence, abs=1e-10)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["grow-prune-missing, grid", "change-missing, grid", "swap-local"])
 @pytest.mark.parametrize("of", GEOMETRIES)
 @pytest.mark.parametrize("step", ["grow-prune", "change", "swap", "rotate", "reshape", "collapsed"])
 def test_each_move_keeps_the_posterior(step, of):

@@ -97,14 +97,14 @@ RUNS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize(("p", "kind", "kernel"), RUNS)
 def test_a_run_against_exact_answers_over_all_weights(p, kind, kernel):
     post = sampled(model_of(DRAWN, p, kind), kernel=kernel)
     assert far(traces(post, p), exact_answers(p, kind)[1]).max() < 4.5
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_evidence_of_a_ladder():
     """The weights are integrated out, by the draws of every level."""
     post = sampled(model_of(DRAWN), 3000, betas=4, tune=200)
@@ -113,7 +113,7 @@ def test_the_evidence_of_a_ladder():
     assert post.log_evidence_se < 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_what_draws_say():
     """The prior of a draw is that given its weights, in every answer; ArviZ and the summary have them."""
     model = model_of("dirichlet")
@@ -138,7 +138,7 @@ def test_what_draws_say():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_chains_that_disagree_about_weights_are_noticed():
     post = sampled(model_of("dirichlet"), 1000)
     assert not [line for line in check_convergence(post) if "concentration" in line]
@@ -218,7 +218,7 @@ def test_simulated_trees_have_few_features():
     assert used[0.05] < 1.5 < 3.0 < used[1e5]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_file_keeps_the_weights(tmp_path):
     model = model_of("dirichlet")
     post = sampled(model, 50)
@@ -255,7 +255,7 @@ def check_marginal_prior():
         assert log_marginal_prior(model, tree) == pytest.approx(mean_log_prior(model, tree, points(2, 150)), abs=1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_prior_of_a_tree_is_its_mean_over_the_weights():
     check_marginal_prior()
 
@@ -276,7 +276,7 @@ def test_an_unknown_concentration_is_averaged():
     assert log_marginal_prior(model, tree) == pytest.approx(np.logaddexp.reduce(each) - np.log(len(each)))
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_credible_set_with_the_weights_integrated_out(tmp_path):
     model = continuous(pt.DirichletWeights(concentration=A), n=9, tree_prior=pt.ChipmanPrior(0.6, 1.0, max_depth=2))
     post = pt.sample(model, 2000, tune=300, chains=2, rng=1, kernel="cgm", proposals=30, progress=False)

@@ -74,7 +74,14 @@ def with_arbitrary_density(naive, beta=1.0, seed=0, chain=None):
     return chain
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "learned-ties-chipman-dirichlet-1.0",
+        "learned-four_letters few-chipman-nig-1.0",
+        "learned-three_letters-conditioned_by_depth-known-1.0",
+        "learned-min_leaf_mixed-penalty-nig-1.0",
+    ]
+)
 @pytest.mark.parametrize(("step", "case", "prior", "leaf", "beta"), SPACES)
 def test_balance_by_any_density(step, case, prior, leaf, beta, monkeypatch):
     seed = crc32(f"{step} {case} {prior} {leaf}".encode())
@@ -212,7 +219,7 @@ def disturbing(rng):
     return disturb
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["two rows-fractions"])
 @pytest.mark.parametrize(
     ("split_prior", "leaf"),
     list(product(SPLIT_PRIORS, LEAVES)),

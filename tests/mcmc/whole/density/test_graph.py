@@ -92,7 +92,13 @@ def unseen(chain):
     return max(1.0 - g, 0.0)
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(
+    everyday=[
+        "ties-chipman-dirichlet-1",
+        "box-stopped_by_depth-laplace-4",
+        "three_letters-conditioned_by_depth-known-1",
+    ]
+)
 @pytest.mark.parametrize(("case", "prior", "leaf", "n_trees"), [(*space, n) for space in SPACES for n in (1, 4)])
 def test_balance_by_a_graph(case, prior, leaf, n_trees):
     """Arbitrary weights, few trees met: some splits were seen, some were not, some cells are outside."""
@@ -124,7 +130,7 @@ def trees_of(naive, model):
     ]
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["ties chipman dirichlet", "box stopped_by_depth laplace"])
 @pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
 def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf, monkeypatch):
     """The recursion against enumeration, and every tree's weight is the same if no proposal by g is kept."""
@@ -215,7 +221,7 @@ BUGS = {
 """The space, how many trees the graph has met, the function, and what stands in for it."""
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["kept proposals forgotten"])
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", list(BUGS))
 def test_errors_in_the_graph_are_noticed(bug, monkeypatch):

@@ -27,9 +27,9 @@ def with_tops(tops):
     return naive, chain
 
 
-@pytest.mark.tenth_a_day
+@pytest.mark.more(everyday=["learned-1.0"])
 @pytest.mark.parametrize(
-    ("move", "tops"), [("learned", 1.0), ("learned", 4.0), pytest.param("subgraph", 5.0, marks=pytest.mark.slow)]
+    ("move", "tops"), [("learned", 1.0), ("learned", 4.0), pytest.param("subgraph", 5.0, marks=pytest.mark.more)]
 )
 def test_balance_with_other_numbers_of_depths(move, tops):
     naive, chain = with_tops(tops)
@@ -50,7 +50,7 @@ def test_as_many_depths_as_the_leaf_of_a_row_is_deep_on_average():
     assert fit_density(deep)[-1, 0] == 5.0
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.planted
 def test_depths_by_the_size_of_the_tree_are_noticed(monkeypatch):
     naive, chain = with_tops(2.0)
