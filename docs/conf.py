@@ -21,7 +21,7 @@ from tests.project.pages import run_as_printed  # noqa: E402
 matplotlib.use("Agg")
 
 MEMBERS = {
-    "TreeModel": ["classes_", "log_posterior", "log_prior", "log_score", "with_rows"],
+    "TreeModel": ["classes_", "log_posterior", "log_prior", "log_score"],
     "GridCuts": ["from_table"],
     "FixedTree": ["from_sklearn", "split_probabilities"],
     "CustomSplits": ["check"],

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.extras import require_package
-from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.differences import difference_of_rows
 from pactree_mcmc.model.words import output_names
 from pactree_mcmc.posterior.ess import ess
-from pactree_mcmc.posterior.reweighting import data_difference, refuse_restricted
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import rounded_text
 from pactree_mcmc.tree.drawn import key_words, root_key
@@ -138,7 +135,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     TypeError
         If the arguments are not an exact and a sampled posterior.
     ValueError
-        If they are of different models, or the draws are those of `restrict`.
+        If they are of different models.
 
     Examples
     --------
@@ -153,25 +150,12 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
             f"got {type(truth).__name__} and {type(sampled).__name__}; give an ExactPosterior, then a SampledPosterior"
             f"{_advice_on_types(truth, sampled)}."
         )
-    if not _is_same_model(truth.model, sampled.model):
+    if truth.model is not sampled.model:
         raise ValueError(
             "the two posteriors are of different models; build the model once and pass it to both engines."
         )
-    refuse_restricted(sampled, "compare the posterior before")
+
     return Comparison(list(_comparison_rows(truth, sampled, X)))
-
-
-def _is_same_model(model1: TreeModel, model2: TreeModel) -> bool:
-    """Return True if both arguments are one model, or were made from one model by adding the same rows."""
-    if model1 is model2:
-        return True
-    shared = model1.tree_prior is model2.tree_prior and model1.split_prior is model2.split_prior
-    same_leaf = type(model1.leaf) is type(model2.leaf) and repr(model1.leaf) == repr(model2.leaf)
-    if not (shared and same_leaf and model1.columns is model2.columns) or data_difference(model1, model2):
-        return False
-    pairs = (model1.units.codes, model2.units.codes), (model1.unit_of_row, model2.unit_of_row)
-    are_same = [a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs]
-    return all(are_same) and not difference_of_rows(model1, model2)
 
 
 def _advice_on_types(truth: Any, sampled: Any) -> str:

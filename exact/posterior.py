@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from pactree_mcmc.core.checks import Seed, check_count, read_numbers
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
-from pactree_mcmc.posterior.reweighting import check_same_data
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.posterior.trees.cells import checked_divergence
 from pactree_mcmc.tree.drawn import RootKey, ordered_key
@@ -30,8 +29,6 @@ from .recursion.terms import by_slot, with_terms
 from .recursion.trees import IndependentDraws, as_draws, grow_chosen_trees, rank_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pandas as pd
 
 
@@ -59,9 +56,6 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         Log of the sum over all trees below each slot (a cell at a depth) of prior times score, without the constant of
         the prior. Entry 0 is that of the root.
     """
-
-    _solve: ClassVar[Callable[..., ExactPosterior]]
-    """The function `solve`, which imports this class; set where it is defined."""
 
     def __init__(self, model: TreeModel, graph: CellGraph, *, progress: bool = False) -> None:
         self.model, self.graph = model, graph
@@ -92,33 +86,6 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def map_log_joint(self) -> float:
         """Log prior plus log score of the most probable tree, nats."""
         return float(self._best.log_prior_of_tree[0] + self._best.log_score_of_tree[0])
-
-    def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> ExactPosterior:
-        """Return the exact posterior given the rows of the model and the further rows ``X``, ``y``.
-
-        It is computed by `solve` with ``options``, its arguments, from the beginning. ``rng``, which is for draws, is
-        not used.
-
-        Examples
-        --------
-        >>> import exact
-        >>> truth = exact.solve(TreeModel([[0.0], [1.0]], [0, 1]))
-        >>> truth.update([[2.0], [3.0]], [1, 1]).model.n_rows
-        4
-        """
-        if type(self) is not ExactPosterior:
-            super().update(X, y)
-        return self._solve(self.model.with_rows(X, y, sample_weight=sample_weight), **options)
-
-    def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> ExactPosterior:
-        """Return the exact posterior of the same rows under ``model``, which may have another prior or leaf.
-
-        It is computed by `solve`. ``least_ess`` and ``rng``, which are for draws, are not used.
-        """
-        if type(self) is not ExactPosterior:
-            super().reweight(model)
-        check_same_data(self.model, model)
-        return self._solve(model)
 
     def map_tree(self) -> Tree:
         """Return the most probable tree."""

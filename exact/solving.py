@@ -313,6 +313,3 @@ def solve(
     if is_fixed_design(model):
         return as_visited(model, build_graph(model, max_cells))
     return grow_best_first(model, check_count("budget", budget), Limit(max_cells))
-
-
-ExactPosterior._solve = staticmethod(solve)

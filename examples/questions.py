@@ -98,8 +98,8 @@ def which_tree_for_the_paper():
 
 def how_does_it_depend_on_the_prior():
     """How does the answer depend on the prior?"""
-    other = post.reweight(pt.TreeModel(X[:600], y[:600], missing="branch", tree_prior=pt.ChipmanPrior(0.8, 2.0)))
-    print(other.credible_interval(X[600:602])[:, 0].round(2))
+    other = pt.TreeModel(X[:600], y[:600], missing="branch", tree_prior=pt.ChipmanPrior(0.8, 2.0))
+    print(pt.sample(other, rng=1, progress=False).credible_interval(X[600:602])[:, 0].round(2))
 
 
 def which_of_two_models():
@@ -121,7 +121,7 @@ def what_about_missing_values():
 
 def how_is_new_data_added():
     """How is new data added?"""
-    more = post.update(X[600:], y[600:], rng=2, progress=False)
+    more = pt.sample(pt.TreeModel(X, y, missing="branch"), rng=2, progress=False)  # a run on all rows takes seconds
     print(more.model.n_rows, more.predict_proba(X[600:602]).round(2)[:, 0])
 
 

@@ -12,7 +12,7 @@ Trees: Tree, check_tree, typical_tree.
 Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
 progressive_mixture, ProgressiveSample.
 Results about trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes, Mode, Shapes,
-Shape, Representatives, Projection, Restriction, Attributions (Shapley values).
+Shape, Representatives, Projection, Attributions (Shapley values).
 Results about times to an event: Survival, SurvivalCalibration.
 Your own moves: Move, and the module moves. Checks of your own moves, leaves and split priors: the module testing.
 Risk bounds: the module certificates. Pictures: the module plots.
@@ -64,7 +64,6 @@ from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
-from .posterior.reweighting import Restriction
 from .posterior.rows.attributions import Attributions
 from .posterior.rows.survival import Survival, SurvivalCalibration
 from .posterior.sampled import SampledPosterior
@@ -128,7 +127,6 @@ __all__ = [
     "ProgressiveSample",
     "Projection",
     "Representatives",
-    "Restriction",
     "SampledPosterior",
     "Shape",
     "Shapes",
@@ -163,7 +161,6 @@ __all__ = [
 
 # the layer of posteriors imports neither the one that shows them nor the one that samples them
 Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
-SampledPosterior._sample = staticmethod(sample)
 
 _LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 _LATE = {

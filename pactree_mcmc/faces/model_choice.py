@@ -18,7 +18,6 @@ from ..posterior.base import Posterior
 from ..posterior.convergence import worst_quantity_phrase
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import prior_mass
-from ..posterior.reweighting import data_difference
 from ..posterior.rows.left_out import leave_one_out
 from ..posterior.sampled import SampledPosterior, draws_from
 
@@ -153,13 +152,30 @@ def _read_models(models: Any) -> dict[str, Any]:
                 f"models[{repr_of(name)}]: {type(model.leaf).__name__} is a loss, not a likelihood, so it has no "
                 "evidence; compare predictions on held-out rows."
             )
-        difference = data_difference(first, model)
+        difference = _data_difference(first, model)
         if difference:
             raise ValueError(
                 f"models[{repr_of(first_name)}] and models[{repr_of(name)}] differ in {difference}; evidences can be "
                 "compared for the same data only."
             )
     return dict(models)
+
+
+def _data_difference(first_model: TreeModel, second_model: TreeModel) -> str:
+    """Return the name of the first data other than X in which two models differ; "" if there are none."""
+    parts = (
+        ("their classes", first_model.classes_, second_model.classes_),
+        ("y", first_model.target.values, second_model.target.values),
+        ("sample_weight", first_model.target.weights, second_model.target.weights),
+        ("the rows that count", first_model.counted_rows, second_model.counted_rows),
+    )
+    for name, a, b in parts:
+        if a is None or b is None:
+            if a is not b:
+                return name
+        elif not np.array_equal(a, b):
+            return name
+    return ""
 
 
 def solve_if_small(model: TreeModel, max_cells: int) -> Any:

@@ -25,13 +25,13 @@ POOL_SIZE = 4
 
 @register_class
 class Call(NamedTuple):
-    """Record of a call of `sample` or `resume` that made draws, or of `Posterior.restrict` that selected them.
+    """Record of a call of `sample` or `resume` that made draws.
 
     If ``repeatable`` is True, running ``line`` with the same model and ``versions`` gives the same draws.
     """
 
     function: str
-    """Name of the function, "sample", "resume" or "restrict"."""
+    """Name of the function, "sample" or "resume"."""
     arguments: dict[str, str]
     """Arguments by name, as Python source. A value without such a form is described between < and >."""
     repeatable: bool
@@ -43,8 +43,6 @@ class Call(NamedTuple):
     def line(self) -> str:
         """The call as a line of Python source."""
         arguments = ", ".join(f"{name}={value}" for name, value in self.arguments.items())
-        if self.function == "restrict":
-            return f"post = post.restrict({arguments}).posterior"
         first = "model" if self.function == "sample" else "post"
         return f"post = pt.{self.function}({first}{arguments and ', '}{arguments})"
 

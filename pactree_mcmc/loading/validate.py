@@ -28,7 +28,7 @@ from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CODED_NODE, CodedTrees
 from ..tree.drawn import Course, Saved
 
-RECORDED_FUNCTIONS = ("sample", "resume", "restrict")
+RECORDED_FUNCTIONS = ("sample", "resume")
 """Functions whose calls a file may contain."""
 SHIFT_LIMIT = 1 << MAX_CATEGORIES
 """Smallest integer that is not a set of categories."""

@@ -41,8 +41,6 @@ def check_parts(parts: ModelParts) -> None:
     require(type(columns.kinds) is tuple and len(columns.kinds) in (0, p), "the columns have no kinds")
     require([is_kind(kind) for kind in columns.kinds], "a column is of an unknown kind")
     require(isinstance(columns.branches, bool) and isinstance(columns.named, bool), "the columns lack a word")
-    if columns.ranges is not None:
-        check_kind_and_shape(columns.ranges, "f", (p, 2), "the ranges of the columns")
     for categories in columns.categories:
         require(categories is None or 0 < len(categories) <= MAX_CATEGORIES, "a column has no categories")
         for category in () if categories is None else categories.tolist():

@@ -17,7 +17,6 @@ from ..table.columns import Columns, describe_columns
 from ..table.reader import Table
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
-from .added_rows import parts_with_rows
 from .cells import PlainCell, root_cell
 from .leaf.base import Leaf, Target
 from .leaf.codes import LeafRule
@@ -251,22 +250,6 @@ class TreeModel:
         model.shape = parts.split_prior.shape()
         model.rules = parts.split_prior.bind(parts.scales)
         return model
-
-    def with_rows(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
-        """Return the model of its rows and further ones, with the same prior, leaf parameters and columns.
-
-        ``X``, ``y`` and ``sample_weight`` are as of the model. Several columns of y are matched by name if both have
-        names. Parameters and cuts that were set from the data stay as they are, but local cuts between values include
-        those of the new rows. A ValueError refuses new categories and classes, missing values in columns that had none,
-        ``estimation=`` and exposures: build the model of all rows.
-
-        Examples
-        --------
-        >>> model = TreeModel([[0.0], [1.0], [2.0]], [0, 0, 1])
-        >>> model.with_rows([[3.0], [4.0]], [1, 1]).n_rows
-        5
-        """
-        return self.from_parts(self.parts._replace(**parts_with_rows(self, X, y, sample_weight)))
 
     def save(self, path: AnyPath) -> None:
         """Write the model to a file, netCDF or Zarr by its suffix, for `load`; errors as of `SampledPosterior.save`."""

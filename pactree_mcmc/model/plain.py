@@ -314,19 +314,3 @@ def _codes_beside_cut(model: TreeModel, visit: Visit) -> tuple[int, int]:
     if not len(codes_left) or not len(codes_right):
         return cut, cut + 1
     return int(codes_left.max()), int(codes_right.min())
-
-
-def can_start(model: TreeModel, tree: Tree) -> bool:
-    """Return True if a chain can start at the tree.
-
-    Its prior must be positive, and its nominal splits must send the first category of their cell left, as chains store
-    them.
-    """
-    if model.log_prior(tree) == -np.inf:
-        return False
-    for visit in model.visit(tree):
-        if visit.split is not None and visit.split.categories >= 0:
-            possible_categories = model.categories_in(visit.cell, visit.split.feature)
-            if not visit.split.categories & possible_categories & -possible_categories:
-                return False
-    return True

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..core.checks import Seed
-from .reweighting import Restriction, restriction_of
 from .rows.answers import AnswersAboutRows
 from .trees.answers import AnswersAboutTrees
 
@@ -17,10 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..files.store import AnyPath
-    from ..model import TreeModel
-
-NEW_MODEL_ADVICE = "compute the posterior of the new model, by pt.sample, exact.solve or a progressive mixture."
-"""Advice in the errors of posteriors that cannot be updated or reweighted."""
 
 
 class Posterior(AnswersAboutRows, AnswersAboutTrees):
@@ -33,100 +28,6 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
     """Function of a higher layer that writes a posterior as an HTML page; `pactree_mcmc.__init__` sets it."""
     _small_html: ClassVar[Callable[..., str]]
     """Function that returns a few lines of HTML for notebooks; `pactree_mcmc.__init__` sets it."""
-
-    def restrict(
-        self,
-        monotone: Any = None,
-        interactions: Any = None,
-        *,
-        min_ess: float = 100.0,
-        draws: int = 4000,
-        rng: Seed = 0,
-    ) -> Restriction:
-        """Return the posterior given a constraint on the trees: monotone predictions, or features that interact.
-
-        Parameters
-        ----------
-        monotone : dict of column to 1 or -1, optional
-            Columns of numbers in which the predictions of a tree never decrease (1) or never increase (-1) if all
-            others stay: the posterior mean of y in a leaf, or the probability of the second class. For one output, or
-            two classes.
-        interactions : list of lists of columns, optional
-            Groups of columns that may be split on together: the features on each path from the root to a leaf are all
-            in one of the groups. A column may be in several groups. All columns in no group are one more group.
-        min_ess : float, default 100
-            Smallest effective number of draws that must satisfy the constraint, >= 1.
-        draws : int, default 4000
-            Number of trees drawn from a posterior that does not consist of draws.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
-
-        Returns
-        -------
-        Restriction
-            ``.posterior`` has the draws that satisfy the constraint, as one chain, with all methods of draws;
-            ``.probability`` is the posterior probability of the constraint.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as described, no constraint is given, there are no draws, fewer than ``min_ess``
-            effective draws satisfy the constraint, or the trees are those of a progressive mixture.
-
-        Notes
-        -----
-        The draws that satisfy a constraint are draws of the posterior under the prior restricted to such trees. So the
-        result is exact up to Monte-Carlo error; the probability says how much the data and the prior favour the
-        constraint. The effective number is the number of draws kept, times the smaller of the efficiencies of all draws
-        for the constraint and for the log posterior. The log priors of the result are those without the constraint.
-        Missing values of a column have no order, and are not constrained. O(leaves² * features of a tree) a distinct
-        tree.
-
-        Examples
-        --------
-        >>> import exact, numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(30.0)
-        >>> truth = exact.solve(pt.TreeModel(x[:, None], (x > 14) | (x % 6 == 1)))
-        >>> given = truth.restrict(monotone={"x0": 1})
-        >>> bool(0.0 < given.probability < 1.0)
-        True
-        >>> bool(np.all(np.diff(given.posterior.predict_proba(x[:, None])[:, 1]) >= 0.0))
-        True
-        """
-        if not self.sees_all_rows:
-            raise ValueError(
-                f"the trees of a {type(self).__name__} are of many stages, and have no common posterior to restrict; "
-                "use exact.solve or sample."
-            )
-        post = self._draws_that_predict(draws, rng)
-        return restriction_of(post, monotone, interactions, min_ess, independent=post is not self)
-
-    def update(self, X: Any, y: Any, *, sample_weight: Any = None, rng: Seed = None, **options: Any) -> Posterior:
-        """Return the posterior given the rows of the model and further ones, ``X`` and ``y``.
-
-        For draws this is a new run that starts at the trees drawn, see `SampledPosterior.update`, with ``rng`` and
-        further arguments of `sample`. A posterior of `exact.solve` is solved again, with arguments of `exact.solve`.
-
-        Raises
-        ------
-        ValueError
-            If the rows do not fit the model, or the posterior is one of stages or of visited trees alone.
-        """
-        raise ValueError(f"a {type(self).__name__} cannot be updated: {NEW_MODEL_ADVICE}")
-
-    def reweight(self, model: TreeModel, *, least_ess: float = 100.0, rng: Seed = 0) -> Posterior:
-        """Return the posterior of the same rows under ``model``, with another prior or leaf.
-
-        Draws are reweighted by importance weights, see `SampledPosterior.reweight`. A posterior of `exact.solve` is
-        solved again under the new model.
-
-        Raises
-        ------
-        ValueError
-            If the model has other rows, y or columns, fewer than ``least_ess`` effective draws remain, or the posterior
-            is one of stages or of visited trees alone.
-        """
-        raise ValueError(f"a {type(self).__name__} cannot be reweighted: {NEW_MODEL_ADVICE}")
 
     @abstractmethod
     def summary(self) -> pd.DataFrame:

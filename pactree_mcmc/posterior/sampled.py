@@ -87,9 +87,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     @property
     def _evidence(self) -> tuple[float | None, float | None]:
-        """Log evidence and its standard error, from reweighting, tempering or the teams of the default run, or None."""
-        if self.reweighting is not None:
-            return self.reweighting.log_evidence, self.reweighting.log_evidence_se
+        """Log evidence and its standard error, from tempering or the teams of the default run, or None."""
         if self.tempering is not None:
             return self.tempering.log_evidence, self.tempering.log_evidence_se
         if self.course is None or self.course.evidences is None:

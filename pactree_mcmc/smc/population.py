@@ -34,7 +34,6 @@ from ..mcmc.state.splits import draw_split
 from ..mcmc.state.terms import next_node, prior_index, score_node
 from ..model import BranchingProcess, Lowered, TreeModel
 from ..model.units import UnitStats, add_unit
-from ..posterior.reweighting import systematic_indices
 from ..tree.drawn import Saved
 
 PARTICLE_ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
@@ -410,3 +409,13 @@ def copy_state(chain: Chain, source: Chain) -> None:
     arrays = {name: getattr(source.state, name).copy() for name in PARTICLE_ARRAYS}
     chain.state = chain.state._replace(**arrays, plan=source.state.plan, scratch=source.state.scratch)
     chain._pack()
+
+
+def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
+    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times.
+
+    Probabilities are divided by their sum.
+    """
+    ends = np.cumsum(probability)
+    places = (np.arange(n) + rng.random()) / n * ends[-1]
+    return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)

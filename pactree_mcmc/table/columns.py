@@ -56,9 +56,6 @@ class Columns:
         above.
     kinds : tuple of Kind
         The kind of data of each ordered feature; () if all are numbers.
-    ranges : ndarray of shape (p, 2), or None
-        Smallest and largest training value of each ordered feature, NaN for a nominal one; None in files of earlier
-        releases.
     """
 
     names: tuple[str, ...]
@@ -67,7 +64,6 @@ class Columns:
     branches: bool = False
     twins: tuple[int, ...] = ()
     kinds: tuple[Kind, ...] = ()
-    ranges: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         # files of earlier releases hold the names of the kinds
@@ -377,25 +373,23 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
     extra = set() if nominal is None else set(indices_of_columns("nominal", as_list("nominal", nominal), names))
     branches, by_name = missing == "branch", table.names is not None
     if not extra and table.array is not None and table.array.dtype.kind == "f" and np.isfinite(table.array).all():
-        with np.errstate(over="ignore"):
-            ends = np.column_stack([table.array.min(axis=0), table.array.max(axis=0)]).astype(np.float64)
-        return Columns(names, by_name, (None,) * len(names), branches, ranges=ends)
+        return Columns(names, by_name, (None,) * len(names), branches)
 
-    def describe_column(k: int) -> tuple[np.ndarray | None, Kind, bool, tuple[float, float]]:
+    def describe_column(k: int) -> tuple[np.ndarray | None, Kind, bool]:
         raw = table.column(k)
         if k in extra or (levels_of(raw) is None and (is_categorical(raw) or holds_text(raw))):
-            return _read_categories(raw, names[k], branches), NUMBER, False, (np.nan, np.nan)
+            return _read_categories(raw, names[k], branches), NUMBER, False
         values, kind = read_ordered(raw, names[k], branches)
         gaps = np.isnan(values)
         if gaps.all():
             raise ValueError(f"column {names[k]!r} has no value at all; drop it.")
-        return None, kind, bool(gaps.any()), (float(np.nanmin(values)), float(np.nanmax(values)))
+        return None, kind, bool(gaps.any())
 
     parts = for_each_column([partial(describe_column, k) for k in range(len(names))])
-    categories, kinds, lacking, ranges = zip(*parts, strict=True)
+    categories, kinds, lacking = zip(*parts, strict=True)
     with_missing = tuple(k for k, lacks in enumerate(lacking) if lacks)
     kinds = () if set(kinds) == {NUMBER} else kinds
-    return Columns(names, by_name, categories, branches, with_missing, kinds, np.array(ranges))
+    return Columns(names, by_name, categories, branches, with_missing, kinds)
 
 
 def _read_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:

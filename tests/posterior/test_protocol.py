@@ -16,7 +16,6 @@ LABELS = pt.TreeModel(X, X[:, 0] > 0, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3))
 PAIRS = np.column_stack([1.0 + X[:, 0], X[:, 1] > 0])
 TIMES = pt.TreeModel(X, PAIRS, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3), leaf=pt.ExponentialGamma())
 ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3, "times": [1.0, 2.0]}
-ARGUMENTS |= {"interactions": [[0, 1]], "min_ess": 1.0}
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
     *(
@@ -29,7 +28,6 @@ UNKNOWN_OF_STAGES = {
         "interactions",
         "shapes",
         "representatives",
-        "restrict",
     ),
     *("survival", "median_survival", "survival_calibration"),
 }
@@ -64,7 +62,7 @@ def posteriors(request):
     return request.param, [POSTERIORS[request.param](model) for model in (MODEL, LABELS, TIMES)]
 
 
-ASKED_ELSEWHERE = {"save", "report", "certificate", "predict_proba", "update", "reweight"}
+ASKED_ELSEWHERE = {"save", "report", "certificate", "predict_proba"}
 
 
 @pytest.mark.parametrize("question", sorted({*QUESTIONS} - ASKED_ELSEWHERE))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...model import DirichletMultinomial, NormalInverseGamma
 from ...model.target import refuse_infinite_y
-from ...posterior.rows.new_rows import labels_of_least_cost
+from ...posterior.rows.new_rows import predicted_labels
 from ...posterior.rows.predictive import MixtureOverTrees
 from ...table.validation import read_column
 from .base import BayesianTree, TrainingRows
@@ -157,15 +157,11 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
             return np.ones((len(numbers), 1))
         return self.posterior_._values(numbers)
 
-    def predict(self, X: Any, costs: Any = None) -> np.ndarray:
-        """Return the labels (n,) of least expected cost, or, without ``costs``, the most probable ones.
-
-        ``costs`` (K, K) are those of `Posterior.predict`: entry i, j is the cost of deciding class j if the class is i,
-        in the order of ``classes_``, or a DataFrame with the classes as index and columns.
-        """
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable labels (n,), or the median ones of ordered classes."""
         # raises an error if the estimator is not fitted
         proba = self.predict_proba(X)
-        return labels_of_least_cost(self.posterior_.model, proba, costs)
+        return predicted_labels(self.posterior_.model, proba)
 
 
 class BayesianTreeRegressor(RegressorMixin, BayesianTree):

@@ -32,7 +32,7 @@ from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vot
 from ...certificates.vote_bounds import WeightedTrees, descend_weights, evaluate_weights, gibbs_weights
 from ...core.checks import Seed, check_count, labels_differ, read_labels
 from ...tree.tree import Tree
-from .new_rows import labels_of_least_cost
+from .new_rows import predicted_labels
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -203,7 +203,7 @@ def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> Holdout
     delta, classes = check_delta(delta), refuse_regression(post)
     numbers, labels = _read_held_out_rows(post, X, y)
     probability, n = post._values(numbers), len(numbers)
-    errors = int(np.sum(labels_differ(labels_of_least_cost(post.model, probability), labels)))
+    errors = int(np.sum(labels_differ(predicted_labels(post.model, probability), labels)))
     of_label = (probability * ~labels_differ(labels[:, None], classes[None, :])).sum(axis=1)
     risk = float(np.clip(1.0 - of_label, 0.0, 1.0).mean())
     return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))
@@ -279,7 +279,7 @@ class ChosenCertificate:
             raise ValueError(f"alternative={alternative!r} is unknown; give one of {list(self.bounds)}.")
         classes, numbers = refuse_regression(self._posterior), self._posterior.model.columns.numbers(X)
         if alternative == AS_FITTED:
-            return labels_of_least_cost(self._posterior.model, self._posterior._values(numbers))
+            return predicted_labels(self._posterior.model, self._posterior._values(numbers))
         weight = self.weights[alternative]
         votes = np.zeros((len(numbers), len(classes)))
         for t in np.flatnonzero(weight):
@@ -312,7 +312,7 @@ def certify_chosen(post: AnyPosterior, X: Any, y: Any, delta: float, n_trees: in
     predicted = [classes[_predicted_classes(tree, numbers)] for tree in trees]
     is_error = np.array([labels_differ(of_tree, labels) for of_tree in predicted], dtype=np.uint8)
     delta_of = {name: delta * fraction for name, fraction in DELTA_FRACTIONS.items()}
-    errors = int(np.sum(labels_differ(labels_of_least_cost(post.model, post._values(numbers)), labels)))
+    errors = int(np.sum(labels_differ(predicted_labels(post.model, post._values(numbers)), labels)))
     bounds = {AS_FITTED: holdout(errors, n, delta_of[AS_FITTED])}
     bounds[ONE_TREE], best_tree = _bound_of_best_tree(is_error, prior, delta_of[ONE_TREE])
     weights = {AS_FITTED: prior, ONE_TREE: np.eye(len(trees))[best_tree]}

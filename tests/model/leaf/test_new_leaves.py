@@ -138,10 +138,10 @@ class TestOrderedClasses:
         post = exact.solve(model) if is_exact else pt.sample(model, 100, **run)
         order = list(ORDERED.order)
         distance = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-        costs = pd.DataFrame(distance, index=order, columns=order)
         result = post.predict(X)
-        assert result.tolist() == post.predict(X, costs=costs).tolist()
-        probability = pd.DataFrame(post.predict_proba(X), columns=post.model.classes_)[order].cumsum(axis=1)
+        probability = pd.DataFrame(post.predict_proba(X), columns=post.model.classes_)[order]
+        assert result.tolist() == [order[i] for i in np.argmin(probability.to_numpy() @ distance, axis=1)]
+        probability = probability.cumsum(axis=1)
         assert result.tolist() == [order[int(np.argmax(row >= 0.5))] for row in probability.to_numpy()]
         assert post.holdout_certificate(X, Y).errors == int((result != Y).sum())
 

@@ -89,9 +89,6 @@ def trees_of_any_posterior(post: pt.Posterior) -> None:
     assert_type(modes.modes[0], pt.Mode)
     assert_type(modes.modes[0].tree, pt.Tree)
     assert_type(modes.of_draw, Array)
-    given = assert_type(post.restrict({0: 1}, [[0, 1]], min_ess=1.0, draws=50, rng=1), pt.Restriction)
-    assert_type(given.posterior, pt.SampledPosterior)
-    assert_type(given.probability, float)
     small = assert_type(post.project(3, draws=50, rng=1), pt.Projection)
     assert_type(small.tree, pt.Tree)
     assert_type(small.r2, float)
@@ -99,15 +96,8 @@ def trees_of_any_posterior(post: pt.Posterior) -> None:
     assert_type(small.table(0.9), pd.DataFrame)
 
 
-def rows_to_decide(post: pt.Posterior) -> None:
-    """Answers about rows of a posterior of two classes."""
-    assert_type(post.predict(X, costs=[[0.0, 5.0], [1.0, 0.0]]), Array)
-    assert_type(post.novelty(X), pd.DataFrame)
-
-
 def survival() -> pt.Survival:
     """Answers of a posterior of times to an event."""
-    rows_to_decide(exact.solve(pt.TreeModel(X, [0, 1] * 8), progress=False))
     y = np.column_stack([NUMBERS + 0.5, np.ones(16)])
     post = exact.solve(pt.TreeModel(X, y, leaf=pt.WeibullGamma(k=2.0)), progress=False)
     curves = assert_type(post.survival(X, [0.5, 1.0], coverage=0.8), pt.Survival)
