@@ -265,13 +265,6 @@ class ExploresGraph(AnswersAboutTrees):
         )
         return np.array([of_key[tuple(key)] for key in post.cells.key.tolist()])
 
-    @property
-    def _mean_at(self) -> Any:
-        """Function from numbers of units (merged training rows) to predictions (m, K); None if leaves use x values."""
-        if self.model.leaf.x_columns is not None:
-            return None
-        return lambda merged_rows: self._values(self.model.unit_numbers(merged_rows))
-
     @cached_property
     def _parent_of_edge(self) -> np.ndarray:
         """(n_edges,): number of the cell of each split."""

@@ -111,12 +111,8 @@ def shape(tumours):
 
 
 def best_tree(post):
-    """The most probable tree, and the typical one: the one drawn whose predictions are closest to the posterior's."""
-    _, (left, right) = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
-    plots.plot_tree(post.map_tree(), left)
-    plots.plot_tree(pt.typical_tree(post), right)
-    left.set_title("best")
-    right.set_title("typical")
+    """The most probable tree."""
+    plots.plot_tree(post.map_tree())
 
 
 def large_tree():
@@ -160,11 +156,6 @@ def forest(flowers):
 def consensus(flowers):
     """The cells that more than half of the trees have, with their probability; a node may have three children."""
     plots.plot_consensus(flowers)
-
-
-def tree_space(apart):
-    """A map of the trees of a run that did not mix: chains by colour, modes by shape."""
-    plots.plot_tree_space(apart)
 
 
 def split_frequencies(post, apart, truth):
@@ -268,7 +259,7 @@ QUESTIONS = {
     "Which features matter, and how?": (contributions, dependence, interactions),
     "What is predicted?": (surface, survival),
     "How large are the trees?": (n_leaves,),
-    "Do the chains agree?": (split_frequencies, tree_space),
+    "Do the chains agree?": (split_frequencies,),
 }
 OTHERS = (
     best_tree, large_tree, leaves_of_a_regression, depth, inclusion, partition, spread, nominal_surface, individual,

@@ -90,7 +90,8 @@ def which_tree_for_the_paper():
     """Which tree goes into the paper?
 
     In brackets after a set of categories: the probability of the set, given the shape. Numbers of rows are means over
-    the trees of the shape, so they need not be whole. [The page on this question](howto_paper.md) has other candidates.
+    the trees of the shape, so they need not be whole. [When to print
+    another tree](howto_paper.md).
     """
     print(post.shapes())
     pt.plots.plot_shape(post)

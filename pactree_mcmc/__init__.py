@@ -8,11 +8,11 @@ Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
 MultivariateNormal, IndependentNormals, OrderedClasses, NormalLinear, CustomLeaf.
-Trees: Tree, check_tree, typical_tree.
+Trees: Tree, check_tree.
 Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
 progressive_mixture, ProgressiveSample.
-Results about trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Modes, Mode, Shapes,
-Shape, Representatives, Projection, Attributions (Shapley values).
+Results about trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Shapes,
+Shape, Attributions (Shapley values).
 Results about times to an event: Survival, SurvivalCalibration.
 Your own moves: Move, and the module moves. Checks of your own moves, leaves and split priors: the module testing.
 Risk bounds: the module certificates. Pictures: the module plots.
@@ -70,8 +70,6 @@ from .posterior.sampled import SampledPosterior
 from .posterior.trees.consensus import ConsensusTree
 from .posterior.trees.credible_set import CredibleSet
 from .posterior.trees.distances import TreeDistances, TreeEss
-from .posterior.trees.projection import Projection
-from .posterior.trees.representatives import Mode, Modes, Representatives, typical_tree
 from .posterior.trees.shapes import Shape, Shapes
 from .posterior.trees.support import SplitFrequencies, Support
 from .smc.progressive import ProgressiveSample, progressive_mixture
@@ -111,8 +109,6 @@ __all__ = [
     "IndependentNormals",
     "LeafPenalty",
     "LocalCuts",
-    "Mode",
-    "Modes",
     "Move",
     "MultivariateNormal",
     "NegativeBinomialBeta",
@@ -125,8 +121,6 @@ __all__ = [
     "PoissonGamma",
     "Posterior",
     "ProgressiveSample",
-    "Projection",
-    "Representatives",
     "SampledPosterior",
     "Shape",
     "Shapes",
@@ -155,7 +149,6 @@ __all__ = [
     "sample",
     "simulate",
     "testing",
-    "typical_tree",
     "warm_up",
 ]
 

@@ -57,7 +57,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         """Write the posterior as one HTML page, to look at in any browser.
 
         The page shows the verdict in words, the consensus tree with its support, all decision paths laid over each
-        other, the most probable trees, predictions for a row that the reader types in, a map of the trees, the
+        other, the most probable trees, predictions for a row that the reader types in, the
         diagnostics of the chains, the model and the run. It loads nothing and is readable without JavaScript.
 
         Parameters

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -153,8 +153,3 @@ class AnyPosterior(ABC):
     def _cell_probability(self, post: DrawnTrees) -> np.ndarray:
         """Return the probability (n_cells,) of each cell of ``post``: exact if known, else its fraction of draws."""
         return post.cells.frequencies(post.weight_of_tree)
-
-    @property
-    def _mean_at(self) -> Any:
-        """Function from numbers (m,) of distinct training rows to the posterior mean (m, d); None: use the draws."""
-        return None

@@ -241,11 +241,6 @@ def test_bounds_out_of_range():
     assert certificates.vote_disagreement(0.0, 1.0, 0.0, 10**6).value == 0.0  # was below zero
 
 
-def test_typical_tree_with_missing_values(world):
-    """The rows it compares had one column too many."""
-    assert pt.typical_tree(world.truths["missing"], 20, rng=1).n_leaves >= 1
-
-
 def test_no_path(truth):
     for path in (3, None, b"run.nc", "a\0b.nc", "x" * 10_000 + ".nc", [], np.array("run.nc")):
         with pytest.raises(ValueError, match=r"path.*give the path of a file|cannot be the path of a file"):

@@ -235,7 +235,6 @@ MODELS = [
     *methods(pt.Tree, "tree", apply=a.rows, predict=a.rows, split=a.anything, to_dot=a.anything, to_sklearn=a.anything),
     *methods(pt.Tree, "tree", format=a.anything),
     target(pt.Tree.from_sklearn),
-    target(pt.typical_tree, a.tree),
 ]
 POSTERIORS = [
     *methods(
@@ -260,9 +259,7 @@ POSTERIORS = [
         support=a.support,
         consensus_tree=a.anything,
         credible_set=a.anything,
-        modes=a.anything,
         shap=a.anything,
-        project=a.anything,
     ),
     target(lambda self, tree: self.credible_set().level(tree), a.number, name_="CredibleSet.level", self="posterior"),
     target(lambda self: self.support().table(), a.scratch, name_="Support.table", self="posterior"),
@@ -302,7 +299,6 @@ PLOTS = [
     drawn(pt.plots.plot_partial_dependence, feature="count0"),
     drawn(pt.plots.plot_shap),
     drawn(pt.plots.plot_split_frequencies, posterior="sampled"),
-    drawn(pt.plots.plot_tree_space),
 ]
 SHORT = {"draws": "count", "tune": "count0", "chains": "count", "steps": "-", "work": "-", "seconds": "-"}
 SHORT |= {"checkpoint": "?target?"}

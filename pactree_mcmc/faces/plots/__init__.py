@@ -1,8 +1,7 @@
 """Plots of trees and posteriors with matplotlib: axes in, axes out.
 
 Trees: plot_tree, plot_leaves (with the training rows of each leaf), plot_partition.
-Many trees: plot_shape (the most probable shape, with intervals), plot_forest, plot_consensus, plot_tree_space (a map
-of them).
+Many trees: plot_shape (the most probable shape, with intervals), plot_forest, plot_consensus.
 Distributions, beside the exact ones if these are known: plot_n_leaves, plot_depth, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence (of one or two features, and individual
 conditional expectation), plot_shap, plot_interactions, plot_survival (curves of rows, or Kaplan-Meier curves beside the
@@ -23,7 +22,7 @@ from .chains import (
     plot_trace,
 )
 from .effects import plot_interactions, plot_partial_dependence, plot_shap, plot_survival
-from .many_trees import plot_depth, plot_forest, plot_inclusion, plot_n_leaves, plot_tree_space
+from .many_trees import plot_depth, plot_forest, plot_inclusion, plot_n_leaves
 from .shape import plot_consensus, plot_shape
 from .surfaces import plot_partition, plot_surface
 from .tree import plot_leaves, plot_tree
@@ -49,5 +48,4 @@ __all__ = [
     "plot_survival",
     "plot_trace",
     "plot_tree",
-    "plot_tree_space",
 ]

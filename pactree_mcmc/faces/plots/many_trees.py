@@ -1,4 +1,4 @@
-"""Plots of many trees: the forest of the draws, the map of the trees, and distributions of their size and features."""
+"""Plots of many trees: the forest of the draws, and distributions of their size and features."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, check_choice, check_count, check_number
+from ...core.checks import Seed, check_count, check_number
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.cells import identifying_rows
 from ...posterior.trees.distances import (
-    DISTANCE_KINDS,
-    TreeDistances,
-    classical_scaling,
     evenly_spaced_integers,
     merged_row_sizes,
 )
-from ...posterior.trees.representatives import Mode, Modes
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
-from ...tree.tree import Tree
 from . import style
-from .style import COLORS, ERRORBAR_STYLE, color_of
+from .style import COLORS, ERRORBAR_STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +30,6 @@ N_COLORED_FEATURES = len(COLORS) - 2
 GREY = COLORS[-1]
 MAX_NAME_LETTERS = 36
 """Largest number of letters of a name in a legend."""
-MODE_MARKERS = "os^DvP*X"
-"""Markers of modes, as many as there are at most."""
 
 
 def plot_forest(
@@ -191,119 +184,6 @@ def _draw_edges(ax: Axes, post: SampledPosterior, edges: TreeEdges, counts: np.n
     if n_others:
         lines.append(Line2D([], [], color=GREY, linewidth=2.5, label=f"{n_others} other features"))
     return lines
-
-
-def plot_tree_space(
-    posterior: Posterior, ax: Axes | None = None, *, distance: str = "cells", draws: int = 400, rng: Seed = 0
-) -> Axes:
-    """Draw a map of the trees: draws whose trees are alike are near each other.
-
-    Parameters
-    ----------
-    posterior, ax, rng
-        As for `plot_forest`; of a sampled posterior 400 draws are shown, evenly spaced.
-    distance : {"cells", "partitions", "predictions"}, default "cells"
-        As of `SampledPosterior.tree_distances`; for cells its root, which is Euclidean.
-    draws : int, default 400
-        Number of trees drawn from a posterior that is not sampled.
-
-    Returns
-    -------
-    matplotlib Axes
-        A marker for each distinct tree of each chain, larger if more draws are this tree, in the colour of the chain
-        and the shape of its mode (`Posterior.modes`). The typical tree of a mode has the number of the mode.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the leaf predicts nothing and ``distance`` is "predictions".
-
-    Notes
-    -----
-    Classical scaling (Torgerson 1952). The labels of the axes have the part of the spread that each shows: with a small
-    part, trees that are far apart may be close on the map.
-
-    Examples
-    --------
-    >>> import pactree_mcmc as pt
-    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
-    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
-    >>> plot_tree_space(pt.posterior_from_trees(model, stumps, [[0, 1, 1]])).get_xlabel()
-    'axis 1 (100% of the spread)'
-    """
-    style.check_posterior(posterior)
-    check_choice("distance", distance, DISTANCE_KINDS)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(style.axes_or_new(ax, 6.4, 4.6))
-    post = draws_from(posterior, draws, rng, that_predict=distance == "predictions")
-    distances, modes = post.tree_distances(kind=distance), post.modes(distance)
-    place, part = classical_scaling(distances.matrix if distance == "cells" else distances.matrix**2)
-    mode_of_draw = modes.of_draw[distances.chain, distances.draw]
-    ax = style.axes_or_new(ax, 6.4, 4.6)
-    _draw_trees(ax, distances, place, mode_of_draw)
-    for i, mode in enumerate(modes.modes):
-        at = place[_typical_draw(post, mode, distances, mode_of_draw == i)]
-        frame: dict[str, Any] = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "edgecolor": "black", "alpha": 0.9}
-        line: dict[str, Any] = {"arrowstyle": "-", "color": "black", "linewidth": 0.8, "shrinkB": 0.0}
-        beside: dict[str, Any] = {"xytext": (13, 13), "textcoords": "offset points", "ha": "center", "va": "center"}
-        ax.annotate(str(i), at, fontsize="small", bbox=frame, arrowprops=line, zorder=5, **beside)
-    _draw_legend(ax, post, modes)
-    n = len(np.unique(distances.tree))
-    style.set_title(ax, f"map of {len(distances.tree)} draws, {n} different trees, by their {distance}")
-    for name, axis, fraction in zip((1, 2), (ax.xaxis, ax.yaxis), part, strict=True):
-        axis.set_label_text(f"axis {name} ({100.0 * fraction:.0f}% of the spread)")
-    ax.margins(0.08)
-    ax.set_aspect("equal", adjustable="datalim")
-    return ax
-
-
-def _draw_trees(ax: Axes, distances: TreeDistances, place: np.ndarray, mode_of_draw: np.ndarray) -> None:
-    """Draw a marker for each distinct tree of each chain at its ``place`` (draws, 2) on the map.
-
-    ``mode_of_draw`` (draws,) is the cluster of each draw of ``distances``, which sets the marker.
-    """
-    key = np.column_stack([distances.chain, distances.tree])
-    _, first, counts = np.unique(key, axis=0, return_index=True, return_counts=True)
-    chain, mode, size = distances.chain[first], mode_of_draw[first], 18.0 * np.sqrt(counts)
-    for c, k in np.unique(np.column_stack([chain, mode]), axis=0).tolist():
-        here = (chain == c) & (mode == k)
-        look: dict[str, Any] = {"color": color_of(c), "marker": MODE_MARKERS[k % len(MODE_MARKERS)], "alpha": 0.55}
-        x, y = place[first[here]].T
-        ax.scatter(x, y, s=size[here], linewidths=0.0, **look)
-
-
-def _typical_draw(post: SampledPosterior, mode: Mode, distances: TreeDistances, in_mode: np.ndarray) -> int:
-    """Return the index, among the draws on the map, of the typical tree of a mode.
-
-    The mode is a cluster of trees; ``in_mode`` (draws,) is True for its draws.
-    """
-    for t in np.unique(distances.tree[in_mode]).tolist():
-        if post.distinct_tree(t) == mode.tree:
-            return int(np.argmax(distances.tree == t))
-    raise AssertionError("the typical tree is one of the draws that clusters are made of")
-
-
-def _draw_legend(ax: Axes, post: SampledPosterior, modes: Modes) -> None:
-    """Add a legend below the axes with the colours of the chains and the markers of the modes."""
-    from matplotlib.lines import Line2D
-
-    dot: dict[str, Any] = {"linestyle": "none", "markersize": 6}
-    lines, names = [], []
-    if 1 < post.n_chains <= style.MAX_CHAINS_IN_LEGEND:
-        for c in range(post.n_chains):
-            lines.append(Line2D([], [], color=color_of(c), marker="o", **dot))
-            names.append(f"chain {c}")
-    for i, mode in enumerate(modes.modes):
-        lines.append(Line2D([], [], color="0.35", marker=MODE_MARKERS[i % len(MODE_MARKERS)], **dot))
-        names.append(f"{i}: {mode.mass:.0%} of the draws; {_root_and_size(mode.tree)}")
-    style.legend_below(ax, lines, names)
-
-
-def _root_and_size(tree: Tree) -> str:
-    """Return the split at the root and the number of leaves of a tree as text, for a legend."""
-    if tree.feature[0] == LEAF:
-        return "no split"
-    return f"{style.shortened(tree.split(0).replace(' <= ', ' ≤ '), MAX_NAME_LETTERS)}, {tree.n_leaves} leaves"
 
 
 def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:

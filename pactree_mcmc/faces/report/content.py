@@ -15,7 +15,7 @@ from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet
-from ...posterior.trees.distances import classical_scaling, evenly_spaced_integers
+from ...posterior.trees.distances import evenly_spaced_integers
 from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_words, path_to
 from ...posterior.trees.shapes import Shape
 from ...tree.export import MAX_SHOWN_CLASSES
@@ -57,10 +57,6 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
     is_sampled = draws is post
     truth = check_truth(draws, truth) if is_sampled or truth is not None else post
     paths = common_paths(draws, join_cuts=not has_path_probabilities(truth))
-    modes = draws.modes()
-    mode_of_tree = np.zeros(draws.n_distinct_trees, dtype=np.int64)
-    for i, mode in enumerate(modes.modes):
-        mode_of_tree[mode.trees] = i
     source = post if truth is None else truth
     has_order = draws.sees_all_rows and source.sees_all_rows and not np.isnan(draws.log_posterior_of_tree).any()
     credible_set = source.credible_set(SET_MASS) if has_order else None
@@ -82,7 +78,7 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
         "messages": [
             features_sentence(words.target_name(model), inclusion, effects),
             first_cuts_sentence(model.columns, shapes.shapes[0]),
-            leaf_count_sentence(draws, shapes.n_shapes, len(modes.modes)),
+            leaf_count_sentence(draws, shapes.n_shapes),
         ],
         "shape": shapes.shapes[0],
         "shape_tree": _shape_tree(shapes.shapes[0]),
@@ -95,16 +91,13 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
         "consensus_exact": None if truth is post else _exact_cell_probabilities(consensus.key, truth),
         "joined": not has_path_probabilities(truth),
         "paths": _path_rows(draws, truth, paths, [line["feature"] for line in inclusion[:N_COLORS]]),
-        "trees": trees_for_page(draws, credible_set, paths, mode_of_tree),
+        "trees": trees_for_page(draws, credible_set, paths),
         "credible_set": credible_set,
         "n_drawn_trees": int((draws.weight_of_tree > 0.0).sum()),
         "best": _best_trees(draws, credible_set),
         "classes": None if model.classes_ is None else names,
         "names": names,
         "predicts": has_values_by_leaf(model),
-        "modes": modes,
-        "mode_trees": [_first_lines(mode.tree.format()) for mode in modes.modes],
-        "map": _tree_map_points(draws, paths, mode_of_tree),
         "support": _uncertain_cells(draws, truth),
         "diagnosis": _diagnosis_content(draws) if is_sampled else None,
         "traces": _traces(draws) if is_sampled else [],
@@ -157,7 +150,7 @@ def _verdict_of_exact(post: Posterior) -> dict[str, Any]:
     coverage = getattr(post, "coverage", 1.0)
     is_nearly_all = coverage is not None and coverage >= WHOLE_POSTERIOR_COVERAGE
     head = "Nothing here depends on a chain." if is_nearly_all else "These values are of a part of the posterior."
-    lines = [f"Ticks are {_exactness_text(post)}; paths, trees and the map are of {N_DRAWS} independent draws."]
+    lines = [f"Ticks are {_exactness_text(post)}; paths and trees are of {N_DRAWS} independent draws."]
     return {"level": "good" if is_nearly_all else "doubt", "head": head, "lines": lines, "figures": []}
 
 
@@ -359,33 +352,6 @@ def _first_lines(text: str) -> str:
     more = len(lines) - MAX_TREE_LINES
     first_lines = [truncate(line, MAX_CONDITIONS_LENGTH) for line in lines[:MAX_TREE_LINES]]
     return "\n".join([*first_lines, f"... {more} more lines"] if more > 0 else first_lines)
-
-
-def _tree_map_points(draws: SampledPosterior, paths: CommonPaths, mode_of_tree: np.ndarray) -> dict[str, Any]:
-    """Return a map of up to 400 draws: ``points`` in the unit square, at distances that show those of the trees.
-
-    Equal trees of a chain are one point: a dictionary with its place ``x``, ``y``, its ``chain``, its distinct
-    ``tree``, the ``mode`` (cluster) of the tree, the number of its ``draws``, and the ``paths`` that the tree has.
-    ``fraction`` is the part of the squared distances that the plane shows, ``draws`` the number of all draws.
-    ``mode_of_tree`` is the cluster of each distinct tree.
-    """
-    distances = draws.tree_distances()
-    place, part = classical_scaling(distances.matrix)
-    span = float(np.ptp(place, axis=0).max()) or 1.0
-    place = 0.5 + (place - (place.max(axis=0) + place.min(axis=0)) / 2.0) / span
-    both = np.array([distances.chain, distances.tree])
-    (chain, tree), first, count = np.unique(both, axis=1, return_index=True, return_counts=True)
-    offset = draws.coded_trees.offset
-    points = rows_of_columns(
-        x=place[first, 0],
-        y=place[first, 1],
-        chain=chain,
-        tree=tree,
-        mode=mode_of_tree[tree],
-        draws=count,
-        paths=[sorted({*paths.of_node[offset[t] : offset[t + 1]].tolist()} - {-1, 0}) for t in tree],
-    )
-    return {"points": points, "fraction": float(part.sum()) if part.any() else 1.0, "draws": len(distances.tree)}
 
 
 def _uncertain_cells(draws: SampledPosterior, truth: Posterior | None) -> list[dict[str, Any]]:

@@ -313,10 +313,6 @@ function start() {
     state.path = state.path === i ? 0 : i;
     state.at = 0;
     boxes.forEach((box, j) => box.setAttribute("aria-pressed", j === state.path));
-    for (const point of document.querySelectorAll("#map path")) {
-      const held = point.dataset.paths.split(" ").map(Number);
-      point.classList.toggle("off", state.path > 0 && !held.includes(state.path));
-    }
     find("clear").hidden = state.path === 0;
     const [, way, p] = data.paths[state.path];
     find("said").textContent = state.path === 0 ? `All trees: ${trees.length} in this page.`
@@ -352,7 +348,6 @@ function start() {
     const some = chosen(), tree = some[state.at];
     find("tree").replaceChildren();
     for (const [id, off] of [["first", state.at === 0], ["back", state.at === 0], ["next", state.at + 1 >= some.length]]) find(id).disabled = off;
-    for (const point of document.querySelectorAll("#map path")) point.classList.toggle("here", !!tree && +point.dataset.tree === tree.number);
     if (!tree) {
       find("which").textContent = "None of the trees in this page has the path.";
       return;

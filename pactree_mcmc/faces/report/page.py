@@ -27,18 +27,6 @@ CHARACTER_WIDTH = 6.7
 """Width of a character of a label, in pixels."""
 LABEL_HEIGHT, GAUGE_HEIGHT, BOTH_HEIGHT = 13.0, 6.0, 21.0
 """Smallest height of a box with a label, with a gauge of its probability, and with both, in pixels."""
-CHAIN_MARKS = (
-    "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
-    "m-2.7-2.7h5.4v5.4h-5.4z",
-    "m0-3.6l3.5 6.2h-7z",
-    "m0-3.9l3.9 3.9l-3.9 3.9l-3.9-3.9z",
-    "m-3.5-2.6h7l-3.5 6.2z",
-    "m-1.2-3.6h2.4v2.4h2.4v2.4h-2.4v2.4h-2.4v-2.4h-2.4v-2.4h2.4z",
-    "m-3.4-1.4h6.8v2.8h-6.8z",
-    "m-1.4-3.4h2.8v6.8h-2.8z",
-)
-"""SVG paths of the marks of chains, about 3 pixels in radius."""
-MAP_SIZE, MAP_MARGIN = 460, 24
 CURVE_SIZE = (110, 40)
 """Width and height of the curve of an effect, in pixels."""
 TRACE_WIDTH, TRACE_HEIGHT = 520, 96
@@ -62,7 +50,6 @@ def environment() -> Environment:
         "cut": truncate,
         "number": significant_digits,
         "probability": probability_text,
-        "letter": mode_letter,
         "nice": with_signs,
     }
     # NaN is not JSON: a page with one would not be read
@@ -101,12 +88,10 @@ def render_page(content: dict[str, Any], title: str) -> str:
                 ],
                 "mass": None if credible_set is None else credible_set.mass,
             },
-            shapes=CHAIN_MARKS,
             icicle=icicle_boxes(content["paths"]),
             curves=curves_in_boxes(content["effects"], *CURVE_SIZE),
             curve_size=CURVE_SIZE,
             curve_heads=_curve_heads(content),
-            tree_map=map_marks(content["map"]["points"]),
             lines=[trace_lines(one) for one in content["traces"]],
         )
     )
@@ -153,30 +138,6 @@ def _fit_condition(condition: str, max_characters: int) -> str:
     if len(condition) > max_characters and condition.endswith("]"):
         condition = condition.rpartition(" [")[0]
     return shortened(condition, max_characters)
-
-
-def map_marks(points: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the ``size`` of a map of trees, its ``marks``, and ``letters`` of modes (clusters of trees), in pixels.
-
-    ``points`` are those of `report_content`. A mark is (point, x, y, scale); the scale of its size grows from 1 to 3
-    with the number of draws. A letter is (mode, x, y). There are letters only if there are several modes.
-    """
-    inner = MAP_SIZE - 2 * MAP_MARGIN
-    x = np.array([MAP_MARGIN + inner * round(point["x"], 4) for point in points])
-    y = np.array([MAP_MARGIN + inner * (1.0 - round(point["y"], 4)) for point in points])
-    draws, mode = (np.array([point[name] for point in points]) for name in ("draws", "mode"))
-    letters = []
-    for k in np.unique(mode).tolist():
-        center_x, center_y = (np.average(place[mode == k], weights=draws[mode == k]) for place in (x, y))
-        letters.append((k, center_x, max(center_y - 8, 20)))
-    scales = [min(1.0 + 0.35 * math.log2(n), 3.0) for n in draws.tolist()]
-    marks = list(zip(points, x.tolist(), y.tolist(), scales, strict=True))
-    return {"size": MAP_SIZE, "marks": marks, "letters": letters if len(letters) > 1 else []}
-
-
-def mode_letter(mode: int) -> str:
-    """Return A, B, ... for the modes from 0 on, and numbers beyond Z."""
-    return chr(65 + mode) if mode < 26 else str(mode)
 
 
 def trace_lines(quantity: dict[str, Any]) -> dict[str, Any]:

@@ -63,16 +63,11 @@ def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
     return f"In the most probable shape, {probability} of the posterior, {verb}: {'; '.join(cuts[:MAX_NAMED])}."
 
 
-def leaf_count_sentence(draws: SampledPosterior, n_shapes: int, n_modes: int) -> str:
-    """Return sentences with the 90 % range of the number of leaves, and with ``n_modes``, or if that is 1 ``n_shapes``.
-
-    These are the numbers of clusters and of shapes of the trees. If both are 1, neither is given.
-    """
+def leaf_count_sentence(draws: SampledPosterior, n_shapes: int) -> str:
+    """Return sentences with the 90 % range of the number of leaves, and the number of shapes if there are several."""
     pmf = draws.n_leaves_pmf()
     low, high = (int(np.searchsorted(np.cumsum(pmf), q - 1e-12)) for q in (0.05, 0.95))
     span = f"{low}" if low == high else f"{low} to {high}"
     probability_text = words.probability_text(float(pmf[low : high + 1].sum()))
     text = f"A tree has {span} {'leaf' if span == '1' else 'leaves'} with probability {probability_text}."
-    if n_modes > 1:
-        return f"{text} The trees fall into {n_modes} clusters, which the map shows."
     return f"{text} The draws have {n_shapes} shapes in all." if n_shapes > 1 else text

@@ -222,13 +222,11 @@ def _path_errors(post: SampledPosterior, of_node: np.ndarray, m: int, probabilit
     return np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess)
 
 
-def trees_for_page(
-    post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray
-) -> dict[str, Any]:
+def trees_for_page(post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths) -> dict[str, Any]:
     """Return up to MAX_TREES trees, fewer if they exceed MAX_TREES_BYTES, down to MIN_TREES, as `pack_trees` does."""
     most = MAX_TREES
     while True:
-        packed = pack_trees(post, credible_set, paths, mode_of_tree, most)
+        packed = pack_trees(post, credible_set, paths, most)
         size = len(json.dumps(packed, separators=(",", ":")))
         if size <= MAX_TREES_BYTES or most <= MIN_TREES:
             return packed
@@ -260,7 +258,7 @@ def select_trees(
 
 
 def pack_trees(
-    post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, mode_of_tree: np.ndarray, most: int
+    post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, most: int
 ) -> dict[str, Any]:
     """Return about ``most`` ``trees`` as a dictionary for page.js, with tables ``features``, ``splits`` and ``leaves``.
 
@@ -268,7 +266,7 @@ def pack_trees(
     split, or ``-1 - i`` for leaf i. ``number`` is that of the distinct tree, ``weight`` its fraction of
     the draws chosen, ``fraction`` that of all draws, and ``level`` the posterior probability of all trees with a larger
     log posterior, or None. ``paths`` are the decision paths of its nodes, without those below a node that is not on a
-    path. ``mode_of_tree`` is the cluster of each distinct tree.
+    path.
     """
     chosen_trees, weight, description = select_trees(post, credible_set, most)
     trees, nodes, offset = post.distinct_trees, post.coded_trees.nodes_of(chosen_trees), post.coded_trees.offset
@@ -288,7 +286,6 @@ def pack_trees(
         "leaves": leaf_table,
         "trees": [
             {
-                "number": t,
                 "nodes": number[slice(*offset[t : t + 2])].tolist(),
                 "weight": _round_for_json(w, 6),
                 "fraction": _round_for_json(post.weight_of_tree[t], 6),
@@ -296,7 +293,6 @@ def pack_trees(
                 "level": None
                 if credible_set is None
                 else _round_for_json(credible_set.level_at(float(log_posterior[t])), 4),
-                "mode": int(mode_of_tree[t]),
                 "paths": _paths_of_tree(post, paths, t),
             }
             for t, w in zip(chosen_trees.tolist(), weight.tolist(), strict=True)

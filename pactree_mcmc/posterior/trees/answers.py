@@ -12,8 +12,6 @@ from ...tree.drawn import key_words
 from ..protocol import AnyPosterior, documented
 from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
-from .projection import Projection, projection_of
-from .representatives import Modes, Representatives, modes_of, representatives_of
 from .shapes import Shapes, shapes_of
 from .support import Support, support_of_draws
 
@@ -270,119 +268,6 @@ class AnswersAboutTrees(AnyPosterior):
         ['x0']
         """
         return shapes_of(self._draws_that_predict(draws, rng), most, coverage)
-
-    @documented
-    def representatives(self, *, draws: int = 4000, rng: Seed = 0) -> Representatives:
-        """Return trees that can represent the posterior in a paper, and how much of it each represents.
-
-        Parameters
-        ----------
-        {draws_4000}
-
-        Returns
-        -------
-        Representatives
-            The most probable shape, the consensus tree, the most probable tree and the projection; ``print`` shows how
-            much each represents, and the recommended one.
-
-        {raises}
-
-        Notes
-        -----
-        The most probable tree alone has often a few percent of the probability. The shape is recommended if it has at
-        least half of it, otherwise the consensus tree. Cost: those of `shapes`, `consensus_tree` and `project`.
-
-        Examples
-        --------
-        >>> import exact, pactree_mcmc as pt
-        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
-        >>> truth.representatives().recommended
-        'shape'
-        """
-        return representatives_of(self, draws, rng)
-
-    @documented
-    def modes(self, distance: str = "cells", *, most: int = 8, draws: int = 1000, rng: Seed = 0) -> Modes:
-        """Return clusters of the trees: their probability, in all and by chain, a typical tree, and how they differ.
-
-        Parameters
-        ----------
-        distance : {"cells", "partitions", "predictions"}, default "cells"
-            Distance between trees, as in `SampledPosterior.tree_distances`; "predictions" only if the leaf predicts.
-        most : int, default 8
-            Largest number of clusters, 1 to 50.
-        {draws_1000}
-
-        Returns
-        -------
-        Modes
-            The clusters, the largest first; a single one if the trees do not form clusters. ``print`` shows them.
-
-        {raises}
-
-        Notes
-        -----
-        Clusters around medoids of 400 draws, evenly spaced. A larger number of clusters is chosen if their mean
-        silhouette (Kaufman and Rousseeuw 1990) is at least 0.25 and exceeds that of fewer clusters by 0.05, and each
-        has at least 5 % of the draws; every draw is then assigned to the nearest medoid. They are clusters, not local
-        maxima: a large cluster may contain several of these.
-
-        Examples
-        --------
-        Two columns that predict y equally well, and trees that split on the one or the other:
-
-        >>> import numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(40)
-        >>> X = np.column_stack([x, (x + (x == 19) - (x == 20)) % 40]).astype(float)
-        >>> stumps = [pt.Tree([k, -1, -1], [19.5, 0, 0], [1, 0, 0], [2, 0, 0]) for k in (0, 1)]
-        >>> post = pt.posterior_from_trees(pt.TreeModel(X, x > 19), stumps, [[0] * 50, [1] * 50])
-        >>> [mode.by_chain.tolist() for mode in post.modes().modes]
-        [[1.0, 0.0], [0.0, 1.0]]
-        """
-        as_draws = self._draws_that_predict if distance == "predictions" else self._as_draws
-        return modes_of(as_draws(draws, rng), distance, most)
-
-    @documented
-    def project(self, max_leaves: int = 4, *, draws: int = 1000, rng: Seed = 0) -> Projection:
-        """Return a small tree whose predictions are close to the posterior mean, and how much of it the tree explains.
-
-        Each training row counts once, whatever its ``sample_weight``.
-
-        Parameters
-        ----------
-        max_leaves : int, default 4
-            Largest number of leaves of the small tree, >= 1.
-        {draws_1000}
-
-        Returns
-        -------
-        Projection
-            The tree, its R², and the posteriors of R² and of the values of the leaves; ``.table()`` has the leaves with
-            their intervals.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, there are no draws, or the leaf predicts nothing.
-
-        Notes
-        -----
-        The tree is grown by least squares on the posterior mean at up to 2,000 distinct training rows, best split
-        first, with the model's own cuts; its prior probability may be zero. At the root the best splits on up to 8
-        features are tried. The predictions of each draw, for a classification all class probabilities, are then
-        projected on its leaves, so that the variation of R² and of the leaves is that of the posterior (Woody,
-        Carvalho, Murray 2021, sections 2 and 3). O(rows * distinct trees * (depth + leaves)).
-
-        Examples
-        --------
-        >>> import numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(60.0)
-        >>> model = pt.TreeModel(x[:, None], np.where(x < 20, 0.0, np.where(x < 40, 3.0, 4.0)) + 0.1 * np.sin(x))
-        >>> small = pt.sample(model, 500, tune=50, chains=2, rng=1, kernel="grow-prune").project(2)
-        >>> print(small.tree.split(0), round(small.r2, 2))
-        x0 <= 19.5 0.94
-        """
-        return projection_of(self._draws_that_predict(draws, rng), max_leaves, self._mean_at)
 
 
 def _sorted_series(names: list[str], probability: np.ndarray) -> pd.Series:

@@ -230,27 +230,6 @@ def merged_row_sizes(model: TreeModel, merged_rows: np.ndarray) -> np.ndarray:
     return model.units.rows[merged_rows & model.units.rows_all].astype(np.float64)
 
 
-def classical_scaling(square: np.ndarray, n_axes: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (m, n_axes) whose squared distances approximate ``square`` (m, m), and the fraction (n_axes,) of
-    the squares that each axis explains.
-
-    Torgerson (1952): the leading eigenvectors of the doubly centred matrix -½ J D² J, times the roots of their
-    eigenvalues. The fraction is that of the sum of the positive eigenvalues, 0 if all points are equal. The sign of an
-    axis is such that its coordinate of largest absolute value is positive. O(m³).
-    """
-    n_points = len(square)
-    inner_products = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
-    value, vector = np.linalg.eigh(inner_products)
-    value, vector = value[::-1], vector[:, ::-1]
-    positive = np.where(value > 1e-12 * max(value[0], np.abs(square).max(initial=0.0)), value, 0.0)
-    points, fraction = np.zeros((n_points, n_axes)), np.zeros(n_axes)
-    n = min(n_axes, n_points)
-    points[:, :n] = vector[:, :n] * np.sqrt(positive[:n])
-    largest = points[np.argmax(np.abs(points), axis=0), np.arange(n_axes)]
-    fraction[:n] = positive[:n] / max(positive.sum(), np.finfo(np.float64).tiny)
-    return points * np.where(largest < 0.0, -1.0, 1.0), fraction
-
-
 class TreeEss(NamedTuple):
     """Effective sample sizes of the trees, for all chains together; they are small if chains disagree."""
 

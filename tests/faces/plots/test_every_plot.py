@@ -157,7 +157,6 @@ WRONG = [
     ("plot_depth", {"truth": object()}, TypeError, "object has no distribution of the depth"),
     ("plot_partial_dependence", {"coverage": "half"}, ValueError, "coverage"),
     ("plot_partial_dependence", {"X": np.zeros((0, 2))}, ValueError, "no rows"),
-    ("plot_tree_space", {"distance": "far"}, ValueError, "distance"),
     ("plot_split_frequencies", {"truth": 3}, TypeError, "truth"),
     ("plot_split_frequencies", {"min_probability": 2.0}, ValueError, "min_probability"),
     ("plot_cumulative_support", {"n_splits": 0}, ValueError, "n_splits"),
@@ -186,7 +185,6 @@ def test_what_is_not_a_posterior_is_refused():
             getattr(plots, name)(truth)
     for name in (
         "plot_leaves",
-        "plot_tree_space",
         "plot_forest",
         "plot_shap",
         "plot_partial_dependence",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
 import exact
@@ -13,45 +13,9 @@ from pactree_mcmc.faces.plots import (
     plot_cumulative_support,
     plot_forest,
     plot_split_frequencies,
-    plot_tree_space,
     style,
 )
 from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
-
-
-def markers(ax):
-    return [c for c in ax.collections if isinstance(c, PathCollection)]
-
-
-class TestTreeSpace:
-    @pytest.mark.more(everyday=["cells"])
-    @pytest.mark.parametrize("distance", ["cells", "partitions", "predictions"])
-    def test_markers_lie_as_far_apart_as_the_trees(self, distance):
-        post = pt.posterior_from_trees(problem(), [stump(0, 2.5), stump(1, 1.5), LEAF], [[0, 1, 2, 2], [0, 0, 0, 1]])
-        ax = plot_tree_space(post, distance=distance)
-        actual = post.tree_distances(kind=distance)
-        expected = actual.matrix if distance == "cells" else actual.matrix**2
-        first = [int(np.argmax(actual.tree == t)) for t in range(3)]
-        places = np.unique(np.concatenate([c.get_offsets() for c in markers(ax)]).round(9), axis=0)
-        assert len(places) == 3
-        actual_distances = np.sort(((places[:, None] - places) ** 2).sum(axis=2).ravel())
-        np.testing.assert_allclose(actual_distances, np.sort(expected[np.ix_(first, first)].ravel()), atol=1e-6)
-
-    def test_chains_have_colours_and_modes_shapes_and_names(self):
-        x = np.arange(40)
-        X = np.column_stack([x, (x + (x == 19) - (x == 20)) % 40]).astype(float)
-        post = pt.posterior_from_trees(
-            pt.TreeModel(X, x > 19), [stump(k, 19.5) for k in (0, 1)], [[0] * 45 + [1] * 5, [1] * 50]
-        )
-        ax = plot_tree_space(post)
-        colors = {tuple(c.get_facecolor()[0][:3]) for c in markers(ax)}
-        assert colors == {to_rgba(style.color_of(c))[:3] for c in (0, 1)}
-        assert [text.get_text() for text in ax.texts] == ["0", "1"]
-        names = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert names[2:] == ["0: 55% of the draws; x1 ≤ 19.5, 2 leaves", "1: 45% of the draws; x0 ≤ 19.5, 2 leaves"]
-        # 45 draws of one tree in one chain are one marker, larger than that of 5
-        sizes = np.concatenate([c.get_sizes() for c in markers(ax)])
-        np.testing.assert_allclose(np.sort(sizes), 18.0 * np.sqrt([5.0, 45.0, 50.0]))
 
 
 class TestSplitFrequencies:

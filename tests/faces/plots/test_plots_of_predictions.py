@@ -192,12 +192,3 @@ class TestPartialDependence:
             plot_partial_dependence(some(), 0, n_trees=0)
         with pytest.raises(ValueError, match="the model is a regression"):
             plot_partial_dependence(some(True), 0, label="yes")
-
-
-def test_the_typical_tree_is_nearest_to_the_mean_prediction():
-    post = posterior_of(problem(True), list(TREES.values()), [[0, 1, 1, 1, 2, 1]])
-    assert pt.typical_tree(post) == TREES["ordered"]
-    rare = posterior_of(problem(True), list(TREES.values()), [[0, 0, 1, 0, 0, 2]])
-    assert pt.typical_tree(rare) == TREES["leaf"]
-    with pytest.raises(ValueError, match="no draws; sample at least one"):
-        pt.typical_tree(posterior_of(problem(), [TREES["leaf"]], np.empty((2, 0), dtype=np.int64)))

@@ -31,7 +31,6 @@ seen.below = Number(document.activeElement.dataset.path);
 key(document.activeElement, "Enter");
 seen.pressed = boxes.filter(box => box.getAttribute("aria-pressed") === "true").map(box => Number(box.dataset.path));
 seen.filtered = find("said").textContent;
-seen.off = document.querySelectorAll("#map path.off").length;
 seen.leafed = find("which").textContent;
 find("clear").click();
 seen.all = find("said").textContent;
@@ -86,7 +85,6 @@ def test_filter_leaf_and_predict(tmp_path):
     assert state["first"].startswith("Tree 1 of 20")
     assert (state["focused"], state["below"], state["pressed"]) == (1, 2, [2])
     assert state["filtered"].startswith("Trees with the path ")
-    assert state["off"] > 0
     assert 0 < int(re.search(r"of (\d+):", state["leafed"])[1]) < 20
     assert state["all"] == "All trees: 20 in this page."
     assert state["second"].startswith("Tree 2 of 20")

@@ -364,7 +364,6 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, p
     assert_type(plots.plot_trace(post, pair), Array)
     assert_type(plots.plot_ranks(post, None, n_bins=5), Array)
     assert_type(plots.plot_posterior(post, truth), Figure)
-    assert_type(plots.plot_tree_space(post, ax, distance="predictions", draws=50, rng=1), Axes)
     assert_type(plots.plot_split_frequencies(post, truth=truth, min_probability=0.1), Axes)
     assert_type(plots.plot_cumulative_support(post, n_splits=2), Axes)
     assert_type(plots.plot_forest(truth, n_trees=20, alpha=0.2, rng=1), Axes)

@@ -56,8 +56,6 @@ def use_any_posterior(post: AnyPosterior) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = post.report(Path(folder) / "page.html", truth=None, title="Trees")
         assert_type(page, Path)
-    assert_type(pt.typical_tree(post, n_draws=10, rng=1), pt.Tree)
-    assert_type(pt.typical_tree(post, n_draws=10, rng=1, distance="cells"), pt.Tree)
     trees_of_any_posterior(post)
 
 
@@ -77,23 +75,11 @@ def trees_of_any_posterior(post: pt.Posterior) -> None:
     first = assert_type(shapes.shapes[0], pt.Shape)
     assert_type(first.splits, pd.DataFrame)
     assert_type(first.tree, pt.Tree)
-    chosen = assert_type(post.representatives(draws=50, rng=1), pt.Representatives)
-    assert_type(chosen.best_probability, float)
-    assert_type(chosen.recommended, str)
     likely = assert_type(post.credible_set(0.9, draws=50, rng=1), pt.CredibleSet)
     assert_type(likely.level(likely.tree(0)), float)
     assert_type(likely.log_odds, Array)
     assert_type(list(likely), list[pt.Tree])
     assert_type(likely.exact, bool)
-    modes = assert_type(post.modes("cells", most=3, draws=50, rng=1), pt.Modes)
-    assert_type(modes.modes[0], pt.Mode)
-    assert_type(modes.modes[0].tree, pt.Tree)
-    assert_type(modes.of_draw, Array)
-    small = assert_type(post.project(3, draws=50, rng=1), pt.Projection)
-    assert_type(small.tree, pt.Tree)
-    assert_type(small.r2, float)
-    assert_type(small.r2_draws, Array)
-    assert_type(small.table(0.9), pd.DataFrame)
 
 
 def survival() -> pt.Survival:
