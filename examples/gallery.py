@@ -31,7 +31,7 @@ FLOWERS = load_iris(as_frame=True)
 TUMOURS = load_breast_cancer(as_frame=True)
 INTRODUCTION = """# Gallery
 
-For readers who look for a picture: twelve of them by the question that they answer, each with the call that makes it.
+For readers who look for a picture: ten of them by the question that they answer, each with the call that makes it.
 All functions are in `pt.plots`; they take matplotlib axes and return them. [More pictures](gallery_more.md) has the
 others. Both pages are written by `python examples/gallery.py`.
 
@@ -203,18 +203,9 @@ def individual(noisy):
     plots.plot_partial_dependence(noisy, 0, individual=30)
 
 
-def interactions(noisy, post):
-    """Partial dependence over two features, and the strength of interactions with intervals."""
-    _, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
-    plots.plot_partial_dependence(noisy, (0, 1), axes[0])
-    plots.plot_interactions(post, axes[1])
-
-
-def contributions(flowers):
-    """Shapley values of trees with credible intervals: of one row, and of all."""
-    _, axes = plt.subplots(1, 2, figsize=(12, 3), layout="constrained")
-    plots.plot_shap(flowers, FLOWERS.data.iloc[[70]], axes[0], label="versicolor")
-    plots.plot_shap(flowers, FLOWERS.data, axes[1], label="versicolor")
+def interactions(noisy):
+    """Partial dependence over two features."""
+    plots.plot_partial_dependence(noisy, (0, 1))
 
 
 def trace(post):
@@ -256,7 +247,7 @@ def calibration(times):
 QUESTIONS = {
     "What does the tree look like?": (shape, leaves),
     "How sure is that, and what do other trees look like?": (consensus, forest),
-    "Which features matter, and how?": (contributions, dependence, interactions),
+    "Which features matter, and how?": (dependence, interactions),
     "What is predicted?": (surface, survival),
     "How large are the trees?": (n_leaves,),
     "Do the chains agree?": (split_frequencies,),

@@ -71,11 +71,9 @@ def which_variables_matter():
 def is_there_an_interaction():
     """Is there an interaction?
 
-    `probability` is that of a tree with a split on one of the two below a split on the other. `strength` is the
-    standard deviation, over the training rows, of the part of the prediction that is due to both together, with its
-    90 % interval. `H` is the statistic of Friedman and Popescu: the strength relative to the whole joint effect of the
-    two. A single tree shows both for additive data, too, so [compare with such
-    data](case_diabetes.md#do-they-interact) before you speak of an interaction.
+    `probability` is that of a tree with a split on one of the two below a split on the other. A single tree has such
+    a pair for additive data, too, so [compare with such data](case_diabetes.md#do-they-interact) before you speak of
+    an interaction, and look at `pt.plots.plot_partial_dependence(post, ("a9", "a15"))`.
     """
     print(post.interactions().head(3).round(3))
 

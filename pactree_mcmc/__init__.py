@@ -12,7 +12,7 @@ Trees: Tree, check_tree.
 Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
 progressive_mixture, ProgressiveSample.
 Results about trees: Support, SplitFrequencies, TreeEss, TreeDistances, ConsensusTree, CredibleSet, Shapes,
-Shape, Attributions (Shapley values).
+Shape.
 Results about times to an event: Survival, SurvivalCalibration.
 Your own moves: Move, and the module moves. Checks of your own moves, leaves and split priors: the module testing.
 Risk bounds: the module certificates. Pictures: the module plots.
@@ -64,7 +64,6 @@ from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
-from .posterior.rows.attributions import Attributions
 from .posterior.rows.survival import Survival, SurvivalCalibration
 from .posterior.sampled import SampledPosterior
 from .posterior.trees.consensus import ConsensusTree
@@ -85,7 +84,6 @@ if TYPE_CHECKING:
 __version__ = "0.3.0.dev0"
 
 __all__ = [
-    "Attributions",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
     "BetaBinomial",

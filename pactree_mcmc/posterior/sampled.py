@@ -18,7 +18,6 @@ from .base import Posterior
 from .chains import AnswersAboutChains
 from .draws import draws_of
 from .evidence import combined_evidence
-from .rows.attributions import shapley_values
 from .rows.predictive import MAX_LEAVES_PER_BLOCK, mean_and_square_by_row, std_over_trees
 from .trees.cells import kl_of_draws
 from .trees.distances import TreeDistances, distances_between
@@ -204,38 +203,6 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     def values_by_draw(self, X: Any) -> np.ndarray:
         """Return the prediction (chains, draws, n, d) of the tree of each draw at the rows of ``X``; for few rows."""
         return self._values_by_draw(self.model.columns.numbers(X))
-
-    def shap_by_draw(self, X: Any) -> np.ndarray:
-        """Return the Shapley values (chains, draws, n, p, d) of the prediction of each draw; for few rows.
-
-        They are defined as in `shap`. The Shapley values of all features, plus the mean prediction of the tree over the
-        training rows, sum to the prediction of the draw.
-
-        Parameters
-        ----------
-        X : table of shape (n, p)
-            Rows with the columns of the model.
-
-        Returns
-        -------
-        ndarray of shape (chains, draws, n, p, d)
-
-        Raises
-        ------
-        ValueError
-            If X does not fit the model's columns, there are no draws, or the predictions of a leaf depend on the row.
-
-        Examples
-        --------
-        >>> import numpy as np, pactree_mcmc as pt
-        >>> stump = pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])
-        >>> post = pt.posterior_from_trees(pt.TreeModel(np.arange(20.0)[:, None], np.arange(20) > 9), [stump])
-        >>> post.shap_by_draw([[3.0], [12.0]])[0, 0, :, 0, 1].round(3).tolist()
-        [-0.417, 0.417]
-        """
-        check_drawn(self)
-        X = self.model.columns.numbers(X)
-        return shapley_values(self, X)[self.tree_of_draw]
 
     def tree_distances(self, draws: Any = None, *, kind: str = "cells") -> TreeDistances:
         """Return the distances between the trees of some draws.

@@ -1,4 +1,4 @@
-"""Bands that users see cover what they name: partial dependence, Shapley values, expectations."""
+"""Bands that users see cover what they name: partial dependence and expectations."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows import attributions, predictive
+from pactree_mcmc.posterior.rows import predictive
 from tests.posterior.test_credible import LEAVES, PRIOR, X, custom_leaf
 
 N = len(X)
@@ -44,14 +44,6 @@ def coverage_of_partial_dependence(truth, post, value):
     return np.mean((band.baseline <= actual) & (actual <= band.values))
 
 
-def coverage_of_shap(truth, post, value):
-    """Fraction of Shapley values inside their intervals. Many are zero, and zero is the end of many intervals."""
-    shap = truth.shap(X[:10], draws=400)
-    parts = attributions.TreesWithValues(post.distinct_trees, value, attributions.fractions_of_rows(post))
-    actual = parts.shapley_values(X[:10])[0]
-    return np.mean((shap.lower - 1e-12 <= actual) & (actual <= shap.upper + 1e-12))
-
-
 @pytest.mark.more(everyday=["normal"])
 @pytest.mark.parametrize("name", ["normal", "classes"])
 def test_the_band_of_partial_dependence_covers(name):
@@ -59,18 +51,11 @@ def test_the_band_of_partial_dependence_covers(name):
     assert abs(np.mean(is_covered) - 0.9) < 0.02 + 3.0 * np.std(is_covered) / np.sqrt(25), np.mean(is_covered)
 
 
-def test_shapley_intervals_cover():
-    is_covered = [coverage_of_shap(*table) for table in tables("normal", 30, 1)]
-    assert np.mean(is_covered) > 0.88 - 3.0 * np.std(is_covered) / np.sqrt(30), np.mean(is_covered)
-
-
-@pytest.mark.more(everyday=["coverage_of_partial_dependence"])
 @pytest.mark.planted
-@pytest.mark.parametrize("coverage_of_table", [coverage_of_partial_dependence, coverage_of_shap])
-def test_bands_over_trees_alone_are_too_narrow(coverage_of_table, monkeypatch):
+def test_bands_over_trees_alone_are_too_narrow(monkeypatch):
     """Planted: leaf values as predicted, so that the uncertainty of the mean of a leaf is missing."""
     monkeypatch.setattr(pt.NormalInverseGamma, "has_expectation", False)
-    fractions = [coverage_of_table(*table) for table in tables("normal", 12, 1)]
+    fractions = [coverage_of_partial_dependence(*table) for table in tables("normal", 12, 1)]
     assert np.mean(fractions) < 0.8
 
 
@@ -115,7 +100,5 @@ def test_leaves_without_expectation_keep_their_predictions(leaf):
 def test_one_row_constant_columns_and_missing_values(X1):
     model = pt.TreeModel(X1, ["a", "b", "a", "b", "b", "b"], missing="branch")
     post = exact.solve(model).sample(30, rng=1)
-    shap = post.shap(X1[:1], draws=50)
-    assert shap.lower.shape == (1, 1, 2) and np.all(shap.lower <= shap.upper)
     assert np.isfinite(post.draw_expectations(X1[:1], 20, rng=1)).all()
     assert len(post.interactions()) == 0

@@ -19,12 +19,10 @@ ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3, "times": [1.0, 2.0
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
     *(
-        "shap",
         "credible_set",
         "kl_to_prior",
         "credible_interval",
         "draw_expectations",
-        "interactions",
         "shapes",
     ),
     *("survival", "median_survival", "survival_calibration"),

@@ -259,7 +259,6 @@ POSTERIORS = [
         support=a.support,
         consensus_tree=a.anything,
         credible_set=a.anything,
-        shap=a.anything,
     ),
     target(lambda self, tree: self.credible_set().level(tree), a.number, name_="CredibleSet.level", self="posterior"),
     target(lambda self: self.support().table(), a.scratch, name_="Support.table", self="posterior"),
@@ -268,7 +267,6 @@ POSTERIORS = [
         "sampled",
         predict_std_over_trees=a.rows,
         values_by_draw=a.anything,
-        shap_by_draw=a.anything,
         distinct_tree=a.tree,
         asdsf=a.anything,
         tree_ess=a.anything,
@@ -294,10 +292,8 @@ PLOTS = [
     drawn(pt.plots.plot_consensus, tree="posterior"),
     drawn(pt.plots.plot_cumulative_support, posterior="sampled", n_splits="?count"),
     drawn(pt.plots.plot_forest, alpha="?share"),
-    drawn(pt.plots.plot_interactions),
     drawn(pt.plots.plot_leaves),
     drawn(pt.plots.plot_partial_dependence, feature="count0"),
-    drawn(pt.plots.plot_shap),
     drawn(pt.plots.plot_split_frequencies, posterior="sampled"),
 ]
 SHORT = {"draws": "count", "tune": "count0", "chains": "count", "steps": "-", "work": "-", "seconds": "-"}

@@ -4,8 +4,7 @@ Trees: plot_tree, plot_leaves (with the training rows of each leaf), plot_partit
 Many trees: plot_shape (the most probable shape, with intervals), plot_forest, plot_consensus.
 Distributions, beside the exact ones if these are known: plot_n_leaves, plot_depth, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence (of one or two features, and individual
-conditional expectation), plot_shap, plot_interactions, plot_survival (curves of rows, or Kaplan-Meier curves beside the
-model).
+conditional expectation), plot_survival (curves of rows, or Kaplan-Meier curves beside the model).
 Chains: plot_trace, plot_ranks, plot_ladder, plot_split_frequencies, plot_cumulative_support, and plot_posterior, four
 plots in one figure.
 
@@ -21,7 +20,7 @@ from .chains import (
     plot_split_frequencies,
     plot_trace,
 )
-from .effects import plot_interactions, plot_partial_dependence, plot_shap, plot_survival
+from .effects import plot_partial_dependence, plot_survival
 from .many_trees import plot_depth, plot_forest, plot_inclusion, plot_n_leaves
 from .shape import plot_consensus, plot_shape
 from .surfaces import plot_partition, plot_surface
@@ -33,7 +32,6 @@ __all__ = [
     "plot_depth",
     "plot_forest",
     "plot_inclusion",
-    "plot_interactions",
     "plot_ladder",
     "plot_leaves",
     "plot_n_leaves",
@@ -41,7 +39,6 @@ __all__ = [
     "plot_partition",
     "plot_posterior",
     "plot_ranks",
-    "plot_shap",
     "plot_shape",
     "plot_split_frequencies",
     "plot_surface",

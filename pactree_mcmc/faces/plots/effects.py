@@ -1,4 +1,4 @@
-"""Plots of predictions: partial dependence, Shapley values, interactions, and survival functions."""
+"""Plots of predictions: partial dependence, and survival functions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 
 from ...core.checks import Seed, central_fractions, check_count, check_type, read_generator
 from ...posterior.base import Posterior
-from ...posterior.rows.attributions import Attributions, attributions_of
 from ...posterior.rows.predictive import draw_predictions, trees_of_spaced_draws
 from ...posterior.rows.survival import Survival, SurvivalCalibration
 from ...posterior.trees.distances import evenly_spaced_integers
-from ...table.words import NUMBER, label_words, rounded_text, rounded_texts, value_text
 from . import style
 from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
 from .surfaces import FeatureAxis, draw_surface, feature_axis, feature_pair, feature_plane, label_categories
@@ -21,16 +19,15 @@ from .surfaces import FeatureAxis, draw_surface, feature_axis, feature_pair, fea
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ...model import TreeModel
     from ...posterior.draws import DrawnTrees
     from ...tree.tree import Tree
 
-MAX_DEPENDENCE_ROWS, MAX_SHAP_ROWS = 60, 200
-"""Largest numbers of training rows that are averaged over."""
+MAX_DEPENDENCE_ROWS = 60
+"""Largest number of training rows that are averaged over."""
 MAX_PIECES, MAX_PIECES_OF_PAIR = 250, 25
 """Largest number of values of a feature, and of each of two, at which partial dependence is computed."""
-MAX_FEATURE_LETTERS, MAX_VALUE_LETTERS, MAX_GROUP_LETTERS = 32, 14, 60
-"""Largest numbers of letters of the names of a feature, of its value and of a group of rows."""
+MAX_GROUP_LETTERS = 60
+"""Largest number of letters of the name of a group of rows."""
 
 
 def plot_partial_dependence(
@@ -207,195 +204,6 @@ def _set_axis_limits(ax: Axes, axis: FeatureAxis, values: np.ndarray) -> None:
     # means of equal predictions differ in their last digits
     margin = 0.07 * (high - low) if high - low > 1e-9 * max(abs(high), abs(low)) else 0.5
     ax.set(xlim=axis.edges[[0, -1]], ylim=(low - margin, high + margin))
-
-
-def plot_shap(
-    posterior: Posterior,
-    X: Any = None,
-    ax: Axes | None = None,
-    *,
-    label: Any = None,
-    coverage: float = 0.9,
-    max_features: int = 10,
-    draws: int = 1000,
-    rng: Seed = 0,
-) -> Axes:
-    """Draw Shapley values: contributions to one prediction, or how much each feature contributes on average.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Sampled or exact.
-    X : table of shape (n, p), optional
-        Rows to be explained. Default: up to 200 training rows, evenly spaced in the table.
-    ax, label, coverage
-        As for `plot_partial_dependence`.
-    max_features : int, default 10
-        Largest number of features shown, those with the largest values; the others are counted.
-    draws, rng
-        Number of draws of a tree and its leaf parameters, and source of randomness.
-
-    Returns
-    -------
-    matplotlib Axes
-        For one row, the contribution of each feature and its interval, with the value of the feature; the title has the
-        base value and the prediction. For several rows, the mean of the absolute contributions, with its interval.
-
-    Raises
-    ------
-    ValueError
-        If X has no rows or does not fit the model's columns, the label is unknown, a number is out of range, or the
-        predictions of a leaf depend on the row.
-
-    Notes
-    -----
-    Which Shapley values, and at what cost: `Posterior.shap`.
-
-    Examples
-    --------
-    >>> import exact, pactree_mcmc as pt
-    >>> truth = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
-    >>> plot_shap(truth, [[3.0]]).get_yticklabels()[0].get_text()
-    'x0 = 3'
-    """
-    style.check_posterior(posterior)
-    check_count("max_features", max_features)
-    model, column = posterior.model, style.output_column(posterior.model, label)
-    rows = style.rows_to_average(model, X, MAX_SHAP_ROWS)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(style.axes_or_new(ax, 5.6, 3.4))
-    shap = attributions_of(posterior, rows, coverage, draws, rng)
-    is_one = len(rows) == 1
-    if is_one:
-        middle, low, high = (part[0, :, column] for part in (shap.mean, shap.lower, shap.upper))
-    else:
-        importance = (shap.importance, shap.importance_lower, shap.importance_upper)
-        middle, low, high = (part[:, column] for part in importance)
-    order = np.lexsort((low - high, -np.abs(middle)))[:max_features]
-    n_left_out = int(np.sum(np.delete(middle, order) != 0.0))
-    middle, low, high = middle[order], low[order], high[order]
-    ax = style.axes_or_new(ax, 5.8, 1.5 + 0.32 * len(order))
-    at = -np.arange(len(order), dtype=np.float64)
-    ax.barh(at, middle, 0.62, color=[style.color_of(0 if value >= 0.0 else 3) for value in middle], alpha=0.75)
-    ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORBAR_STYLE)
-    ax.axvline(0.0, color="0.4", linewidth=0.8)
-    names = [_feature_label(model, k, rows[0, k] if is_one else None) for k in order.tolist()]
-    ax.set_yticks(at, names, parse_math=False)
-    kind = "" if is_one else "mean absolute "
-    ax.set_xlabel(f"{kind}contribution to\n{style.output_label(model, column)}", parse_math=False)
-    ax.set_ylim(0.6 - len(order), 0.6)
-    ax.locator_params(axis="x", nbins=6)
-    style.set_title(ax, _shap_title(shap, column, len(rows), n_left_out))
-    return ax
-
-
-def _shap_title(shap: Attributions, column: int, n_rows: int, n_left_out: int) -> str:
-    """Return the title of a plot of Shapley values: base value and prediction of one row, or the number of rows.
-
-    ``column`` is that of the output or class, ``n_left_out`` the number of features that are not shown.
-    """
-    rows = f"mean over {n_rows} rows"
-    if n_rows == 1:
-        base = shap.base[column]
-        mean, here = rounded_texts([base, base + shap.mean[0, :, column].sum()], 3)
-        rows = f"{mean} on average, {here} here"
-    more = f", {n_left_out} features left out" if n_left_out else ""
-    return f"{rows}{more}\n{100.0 * shap.coverage:.3g}% credible interval"
-
-
-def _feature_label(model: TreeModel, k: int, number: float | None) -> str:
-    """Return the name of feature ``k``, and its value ("x0 = 3") if a number is given.
-
-    The number of a category is its index, -1 if it is unknown.
-    """
-    name = style.shortened(model.columns.names[k], MAX_FEATURE_LETTERS)
-    if number is None:
-        return name
-    categories, kind = model.columns.categories[k], model.columns.kind(k)
-    if categories is not None:
-        value = label_words(categories.tolist()[int(number)]) if number >= 0.0 else "unknown"
-    else:
-        value = value_text(number, kind)
-        value = value if len(value) <= MAX_VALUE_LETTERS or kind != NUMBER else rounded_text(number)
-    return f"{name} = {style.shortened(value, MAX_VALUE_LETTERS)}"
-
-
-def plot_interactions(
-    posterior: Posterior,
-    ax: Axes | None = None,
-    *,
-    min_probability: float = 0.05,
-    max_pairs: int = 10,
-    coverage: float = 0.9,
-    draws: int = 1000,
-    rng: Seed = 0,
-) -> Axes:
-    """Draw the strength of the interactions of pairs of features, with intervals and probabilities.
-
-    Parameters
-    ----------
-    posterior, ax
-        As for `plot_partial_dependence`.
-    min_probability : float, default 0.05
-        Smallest probability of a pair that is shown, in [0, 1].
-    max_pairs : int, default 10
-        Largest number of pairs shown, the most probable ones.
-    coverage, draws, rng
-        As for `Posterior.interactions`.
-
-    Returns
-    -------
-    matplotlib Axes
-        A bar for each line of ``posterior.interactions()``. Labels have the probability that a tree splits on one of
-        the two features below the other. Bars are probabilities if leaves use columns of the row, since these pairs
-        have no strengths.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-
-    Examples
-    --------
-    >>> import exact, pactree_mcmc as pt
-    >>> X = [[float(i), float(j)] for i in (0, 1) for j in (0, 1)] * 5
-    >>> truth = exact.solve(pt.TreeModel(X, [a != b for a, b in X]))
-    >>> plot_interactions(truth).get_yticklabels()[0].get_text()
-    'x0, x1 (P = 1.00)'
-    """
-    style.check_posterior(posterior)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(style.axes_or_new(ax, 5.6, 3.4))
-    max_pairs = check_count("max_pairs", max_pairs)
-    table = posterior.interactions(min_probability, most=max_pairs, coverage=coverage, draws=draws, rng=rng)
-    ax = style.axes_or_new(ax, 5.8, 1.5 + 0.42 * max(len(table), 1))
-    if len(table) == 0:
-        ax.text(0.5, 0.5, "no pair of features", ha="center", va="center", transform=ax.transAxes, color="0.4")
-        ax.set(xticks=[], yticks=[])
-        return ax
-    at, has_strength = -np.arange(len(table), dtype=np.float64), "strength" in table
-    ax.barh(at, table["strength" if has_strength else "probability"], 0.62, color=style.color_of(0), alpha=0.75)
-    title = "probability of an interaction"
-    if has_strength:
-        low, high = table["lower"].to_numpy(), table["upper"].to_numpy()
-        ax.errorbar((low + high) / 2.0, at, xerr=(high - low) / 2.0, **style.ERRORBAR_STYLE)
-        title = f"strength of interactions\n{100.0 * coverage:.3g}% credible interval"
-    names = [
-        f"{pair_text(one, other)} (P = {p:.2f})"
-        for one, other, p in zip(table["feature"], table["other"], table["probability"], strict=True)
-    ]
-    ax.set_yticks(at, names, parse_math=False)
-    ax.set_xlabel("sd of the joint part of the prediction" if has_strength else "probability")
-    ax.set(ylim=(0.6 - len(table), 0.6), xlim=(0.0, None))
-    ax.locator_params(axis="x", nbins=6)
-    style.set_title(ax, title)
-    return ax
-
-
-def pair_text(one: str, other: str) -> str:
-    """Return the names of two features, on two lines if they are long."""
-    names = [style.shortened(name, MAX_FEATURE_LETTERS) for name in (one, other)]
-    return (", " if len("".join(names)) <= MAX_FEATURE_LETTERS else ",\n").join(names)
 
 
 def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = None) -> Axes:

@@ -76,7 +76,7 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
         "exact": None if truth is None else _exactness_text(truth),
         "verdict": _verdict_of_draws(draws, truth) if is_sampled else _verdict_of_exact(post),
         "messages": [
-            features_sentence(words.target_name(model), inclusion, effects),
+            features_sentence(words.target_name(model), inclusion),
             first_cuts_sentence(model.columns, shapes.shapes[0]),
             leaf_count_sentence(draws, shapes.n_shapes),
         ],

@@ -1,4 +1,4 @@
-"""Effects of features in the report: how much each contributes, and curves of partial dependence with their bands."""
+"""Effects of features in the report: curves of partial dependence with their bands."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...posterior.draws import has_values_by_leaf
-from ...posterior.rows.attributions import attributions_of
 from ..plots.effects import Dependence, partial_dependence
 from ..plots.style import rows_to_average
 from .words import NOT_KNOWN_TEXT
@@ -15,8 +13,6 @@ from .words import NOT_KNOWN_TEXT
 if TYPE_CHECKING:
     from ...posterior.sampled import SampledPosterior
 
-MAX_EXPLAINED_ROWS, N_INTERVAL_DRAWS = 60, 400
-"""Numbers of training rows whose predictions are explained, and of draws behind the intervals."""
 MAX_CURVE_ROWS, N_CURVE_DRAWS, MAX_CURVE_STEPS = 30, 100, 24
 """Numbers of rows and of draws of a curve, and the largest number of its steps."""
 EFFECT_COVERAGE = 0.9
@@ -29,23 +25,10 @@ MAX_FLAT_CHANGE = 0.02
 class FeatureEffect(NamedTuple):
     """Effect of one feature on the predictions of some outputs."""
 
-    importance: np.ndarray | None
-    """(outputs, 3) mean absolute Shapley value and its interval, or None if leaves do not predict one value."""
     dependence: Dependence
     """Mean predictions at the values of the feature, with the interval of each."""
     directions: list[str]
     """"increasing", "decreasing", "not monotone", "flat", or "-" for a nominal feature, for each output."""
-
-    @property
-    def strongest(self) -> tuple[int, list[float]] | None:
-        """Index of the output to which the feature contributes most, and its importance with both ends of the interval.
-
-        None if the importance is not known.
-        """
-        if self.importance is None:
-            return None
-        j = int(np.argmax(self.importance[:, 0]))
-        return j, self.importance[j].tolist()
 
 
 def feature_effects(post: SampledPosterior, features: list[int], outputs: list[int]) -> list[FeatureEffect]:
@@ -56,11 +39,6 @@ def feature_effects(post: SampledPosterior, features: list[int], outputs: list[i
     model = post.model
     if not model.leaf.predicts:
         return []
-    shap = None
-    if has_values_by_leaf(model):
-        shap = attributions_of(
-            post, rows_to_average(model, None, MAX_EXPLAINED_ROWS), EFFECT_COVERAGE, N_INTERVAL_DRAWS, 0
-        )
     rows = rows_to_average(model, None, MAX_CURVE_ROWS)
     curves = [
         partial_dependence(post, k, rows, EFFECT_COVERAGE, N_CURVE_DRAWS, 0, MAX_CURVE_STEPS, outputs) for k in features
@@ -68,16 +46,8 @@ def feature_effects(post: SampledPosterior, features: list[int], outputs: list[i
     ranges = np.max([np.ptp(one.mean, axis=0) for one in curves] or [np.zeros(len(outputs))], axis=0)
     out = []
     for k, curve in zip(features, curves, strict=True):
-        importance = None
-        if shap is not None:
-            parts = (shap.importance, shap.importance_lower, shap.importance_upper)
-            importance = np.column_stack([part[k, outputs] for part in parts])
         directions = [direction_of(curve.mean[:, j], ranges[j]) for j in range(len(outputs))]
-        out.append(
-            FeatureEffect(
-                importance, curve, [NOT_KNOWN_TEXT] * len(outputs) if model.columns.is_nominal[k] else directions
-            )
-        )
+        out.append(FeatureEffect(curve, [NOT_KNOWN_TEXT] * len(outputs) if model.columns.is_nominal[k] else directions))
     return out
 
 

@@ -12,25 +12,17 @@ from ...posterior.trees.shapes import Shape, or_missing
 from ...table.columns import Columns
 from ...table.words import TRUTH
 from . import words
-from .effects import FeatureEffect
 from .words import MAX_NAME_LENGTH, truncate
 
 MAX_NAMED = 3
 """Largest number of features and of cuts in a sentence."""
 
 
-def features_sentence(target: str, inclusion: list[dict[str, Any]], effects: list[FeatureEffect]) -> str:
-    """Return a sentence that names up to three features in at least half of the trees, the most important first.
-
-    ``target`` is the name of what is predicted. ``inclusion`` (with the probability that a tree splits on the feature)
-    and ``effects`` have an entry for each listed feature. The importance is that of `FeatureEffect`, if known, else the
-    probability.
-    """
+def features_sentence(target: str, inclusion: list[dict[str, Any]]) -> str:
+    """Return a sentence that names up to three features in at least half of the trees, the most probable first."""
     frequent = [i for i, line in enumerate(inclusion) if line["probability"] >= 0.5]
     if not frequent:
         return f"No feature is in half of the trees for {target}."
-    if effects and effects[0].strongest:
-        frequent.sort(key=lambda i: -effects[i].strongest[1][0])  # type: ignore[index]
     named = [
         f"{inclusion[i]['name']} ({words.probability_text(inclusion[i]['probability'])})" for i in frequent[:MAX_NAMED]
     ]

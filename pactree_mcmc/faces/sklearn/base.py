@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import warnings
@@ -34,9 +33,7 @@ from ...mcmc.sampling import sample
 from ...model import LocalCuts, TreeModel
 from ...model.leaf.base import Leaf
 from ...model.target import number_target
-from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import ConvergenceWarning
-from ...posterior.rows.attributions import importance_of
 from ...posterior.rows.predictive import credible_interval, draw_expectations, sample_new_y
 from ...posterior.sampled import SampledPosterior, fractions
 from ...posterior.trees.cells import training_points
@@ -44,7 +41,6 @@ from ...table.labels import refuse_missing
 from ...table.reader import Table, as_frame, holds_categories, is_frame
 from ...table.validation import read_data
 from ..model_choice import solve_if_small
-from ..plots.style import rows_to_average
 from . import parts
 from .parts import Choice, chipman_grid, choose_by_evidence, choose_power
 
@@ -53,8 +49,6 @@ if TYPE_CHECKING:
 
 MAX_ERROR_ROWS = 200
 """Largest number of training rows at which the Monte-Carlo error is measured."""
-MAX_IMPORTANCE_ROWS, IMPORTANCE_DRAWS = 100, 200
-"""Largest number of training rows, and number of draws of trees, over which importances of features are averaged."""
 ERROR_QUANTILE = 0.9
 """Fraction of these training rows whose Monte-Carlo error is at most ``monte_carlo_error_``."""
 DEFAULT_TREES, MIN_TREES, ROWS_OF_FEWER_TREES = 1000, 100, 20_000
@@ -397,7 +391,6 @@ class BayesianTree(BaseEstimator):
         from the variance between chains.
         """
         post = self.posterior_
-        self.__dict__.pop("feature_importances_", None)
         if not isinstance(post, SampledPosterior):
             self.split_counts_, self.monte_carlo_error_ = post.expected_splits(), 0.0
             return
@@ -412,15 +405,11 @@ class BayesianTree(BaseEstimator):
             error = float(np.quantile(of_row.max(axis=1), ERROR_QUANTILE))
             self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
 
-    @functools.cached_property
+    @property
     def feature_importances_(self) -> np.ndarray:
-        """Mean absolute contribution of each feature to predictions, divided by the sum over features, (p,)."""
+        """``split_counts_`` divided by its sum, (p,)."""
         check_is_fitted(self)
-        post = self.posterior_
-        if not has_values_by_leaf(post.model):
-            return fractions(post._feature_inclusion())
-        rows = rows_to_average(post.model, None, MAX_IMPORTANCE_ROWS)
-        return fractions(importance_of(post, rows, IMPORTANCE_DRAWS, 0).sum(axis=1))
+        return fractions(self.split_counts_)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingRows, int]:
         """Return the checked rows without those of weight zero, and the number of rows of X."""

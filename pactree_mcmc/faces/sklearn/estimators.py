@@ -79,9 +79,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
     rows_ : ndarray of shape (m,), int64
         Index in X of each row of ``posterior_.model``, which does not have the rows of weight zero.
     feature_importances_ : ndarray of shape (p,)
-        Mean absolute Shapley value of the feature, over up to 100 training rows and 200 trees with leaf parameters
-        drawn, divided by the sum over features; computed when first read. For a leaf that uses columns of X, the
-        probability that a tree splits on the feature, likewise divided.
+        ``split_counts_`` divided by its sum.
     split_counts_ : ndarray of shape (p,)
         Mean number of splits of a tree on the feature.
     monte_carlo_error_ : float

@@ -1,1 +1,1 @@
-"""Answers about rows: predictions and their intervals, Shapley values, leave-one-out densities, bounds on the risk."""
+"""Answers about rows: predictions and their intervals, leave-one-out densities, bounds on the risk."""

@@ -10,11 +10,10 @@ from ...core.checks import Seed, check_flag
 from ..protocol import documented
 from . import certificate as certificates
 from . import predictive
-from .attributions import Attributions, attributions_of, interactions_of
 from .new_rows import AnswersAboutNewRows
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 class AnswersAboutRows(AnswersAboutNewRows):
@@ -156,55 +155,6 @@ class AnswersAboutRows(AnswersAboutNewRows):
         """
         return predictive.draw_expectations(self, self.model.columns.numbers(X), draws, rng)
 
-    @documented
-    def interactions(
-        self, min_probability: float = 0.05, *, most: int = 20, coverage: float = 0.9, draws: int = 1000, rng: Seed = 0
-    ) -> pd.DataFrame:
-        """Return the pairs of features on one path of a tree, with the probability and the strength of each pair.
-
-        Parameters
-        ----------
-        min_probability : float, default 0.05
-            Pairs with at least this probability are listed, in [0, 1]. Pairs of probability 0 are not.
-        most : int, default 20
-            Largest number of pairs that are listed, the most probable ones.
-        {coverage}
-        draws : int, default 1000
-            Number of trees drawn from a posterior that does not consist of draws.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws, and for the leaf parameters.
-
-        Returns
-        -------
-        DataFrame
-            One line for each pair, the most probable first: ``feature`` and ``other``, their names; ``probability``
-            that a tree splits on one of them below the other; ``strength``, the standard deviation over training rows
-            of the part of the prediction that is due to both together, in units of y or of a probability, with its
-            interval ``lower`` to ``upper`` over trees and leaf parameters; ``H``, the strength relative to the joint
-            effect of both features, in [0, 1] up to sampling error. Leaves that use columns of the row have no
-            strengths.
-
-        {raises}
-
-        Notes
-        -----
-        The strength is that of Friedman and Popescu (2008), from partial dependences at 40 training rows, for 200 draws
-        of a tree and its leaf parameters. If y has several classes or outputs it is the root mean square over them.
-        O(200 * 1,600 * depth) for each pair. A probability or a strength above 0 does not show an interaction: a
-        single tree adds two effects by splits below one another, so it has both for additive data too. Compare with
-        a posterior for such data (docs/case_diabetes.md).
-
-        Examples
-        --------
-        >>> import numpy as np, pactree_mcmc as pt
-        >>> X = np.random.default_rng(0).integers(0, 4, size=(200, 3)).astype(float)
-        >>> model = pt.TreeModel(X, ((X[:, 0] > 1) & (X[:, 1] > 1)) * 1.0 + 0.1 * np.sin(np.arange(200)))
-        >>> post = pt.sample(model, 200, tune=200, chains=2, rng=1, kernel="grow-prune", progress=False)
-        >>> post.interactions()[["feature", "other"]].iloc[0].tolist()
-        ['x0', 'x1']
-        """
-        return interactions_of(self, min_probability, most, coverage, draws, rng)
-
     def predict_std_new_y(self, X: Any) -> np.ndarray:
         """Return the standard deviation (n,) of a new y, noise included, in the mixture of `predict_quantiles`.
 
@@ -274,55 +224,6 @@ class AnswersAboutRows(AnswersAboutNewRows):
         [0.0, 1.0]
         """
         return predictive.sample_new_y(self, self.model.columns.numbers(X), draws, rng)
-
-    @documented
-    def shap(self, X: Any, coverage: float = 0.9, *, draws: int = 1000, rng: Seed = 0) -> Attributions:
-        """Return Shapley values: the contribution of each feature to each prediction, with its uncertainty.
-
-        Parameters
-        ----------
-        {X}
-        {coverage}
-        draws : int, default 1000
-            Number of draws of a tree and its leaf parameters behind the intervals and the importance, and number of
-            trees behind the means if the posterior does not consist of draws.
-        rng : int, SeedSequence, Generator or None, default 0
-            Source of randomness for those draws.
-
-        Returns
-        -------
-        Attributions
-            ``mean``, ``lower``, ``upper`` (n, p, d), of class probabilities (in the order of ``model.classes_``) or of
-            means of y. ``base`` (d,) plus the sum of ``mean`` over features is the prediction. ``importance`` (p, d) is
-            the mean absolute contribution, with its interval. ``.table()`` has the importance by name.
-
-        Raises
-        ------
-        ValueError
-            If X does not fit the model's columns, ``coverage`` is out of range, there are no draws, or the predictions
-            of a leaf depend on the row.
-
-        Notes
-        -----
-        Exact Shapley values of every tree drawn, for the path-dependent value function of TreeSHAP (Lundberg et al.
-        2020): a split on an omitted feature sends a row to both sides, in the proportions of the training rows (with
-        their weights) in the two children, one half each below an empty node. The means are those of the predictions,
-        over all draws. Intervals and importance are over ``draws`` evenly spaced trees, each with leaf parameters drawn
-        given its rows; of a leaf without draws of E(y), such as PacBayesLoss, over trees alone. O(nodes * depth²) for a
-        tree and a row, some 100,000 of these a second.
-
-        Examples
-        --------
-        >>> import numpy as np, pactree_mcmc as pt
-        >>> x = np.arange(40)
-        >>> X = np.column_stack([x // 20, x % 2]).astype(float)
-        >>> stump = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-        >>> post = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] * 2.0 + 1.0), [stump])
-        >>> shap = post.shap(X[-1:])
-        >>> shap.base.round(2).tolist(), shap.mean[0, :, 0].round(2).tolist(), post.predict(X[-1:]).round(2).tolist()
-        ([2.0], [0.99, 0.0], [2.99])
-        """
-        return attributions_of(self, self.model.columns.numbers(X), coverage, draws, rng)
 
     def certificate(self, delta: float = 0.05) -> certificates.Certificate:
         """Return PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.

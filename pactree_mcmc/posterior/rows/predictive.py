@@ -328,8 +328,6 @@ class DrawnLeafValues(NamedTuple):
     """The trees of the draws, one after the other."""
     value: np.ndarray
     """(n_nodes, d) E(y), or class probabilities, given the drawn leaf parameters; not to be used for internal nodes."""
-    node: np.ndarray
-    """(n_nodes,) int64: number of each node among those of ``post.distinct_trees``."""
 
 
 def draw_leaf_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Generator) -> DrawnLeafValues:
@@ -341,7 +339,7 @@ def draw_leaf_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Gener
     offset = np.concatenate([[0], np.cumsum(sizes)])
     trees = TreeArrays(offset, *(column[node] for column in post.distinct_trees[1:]))
     if not model.leaf.has_expectation:
-        return DrawnLeafValues(trees, post.node_values[node], node)
+        return DrawnLeafValues(trees, post.node_values[node])
     leaves, is_leaf = np.flatnonzero(trees.feature == LEAF), np.concatenate([[0], np.cumsum(trees.feature == LEAF)])
     ends, stats = is_leaf[offset], post.node_stats[node[leaves]]
     values_by_tree = [
@@ -350,7 +348,7 @@ def draw_leaf_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Gener
     ]
     value = np.zeros((len(node), values_by_tree[0].shape[1] if values_by_tree else 1))
     value[leaves] = np.concatenate(values_by_tree) if values_by_tree else 0.0
-    return DrawnLeafValues(trees, value, node)
+    return DrawnLeafValues(trees, value)
 
 
 def draw_predictions(

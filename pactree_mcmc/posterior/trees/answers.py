@@ -12,6 +12,7 @@ from ...tree.drawn import key_words
 from ..protocol import AnyPosterior, documented
 from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of
+from .interactions import interactions_of
 from .shapes import Shapes, shapes_of
 from .support import Support, support_of_draws
 
@@ -144,6 +145,45 @@ class AnswersAboutTrees(AnyPosterior):
         split all rows: x0 <= 0.5  30.0
         """
         return support_of_draws(self._as_draws(draws, rng), min_probability)
+
+    @documented
+    def interactions(
+        self, min_probability: float = 0.05, *, most: int = 20, draws: int = 1000, rng: Seed = 0
+    ) -> pd.DataFrame:
+        """Return the pairs of features on one path of a tree, with the probability of each pair.
+
+        Parameters
+        ----------
+        min_probability : float, default 0.05
+            Pairs with at least this probability are listed, in [0, 1]. Pairs of probability 0 are not.
+        most : int, default 20
+            Largest number of pairs that are listed, the most probable ones.
+        {draws_1000}
+
+        Returns
+        -------
+        DataFrame
+            One line for each pair, the most probable first: ``feature`` and ``other``, their names, and the
+            ``probability`` that a tree splits on one of them below the other.
+
+        {raises}
+
+        Notes
+        -----
+        A probability above 0 does not show an interaction: a single tree adds two effects by splits below one another,
+        so it has such a pair for additive data too. Compare with a posterior for additive data, and look at the
+        partial dependence on both features, ``pt.plots.plot_partial_dependence(post, (one, other))``. O(nodes * depth).
+
+        Examples
+        --------
+        >>> import numpy as np, pactree_mcmc as pt
+        >>> X = np.random.default_rng(0).integers(0, 4, size=(200, 3)).astype(float)
+        >>> model = pt.TreeModel(X, ((X[:, 0] > 1) & (X[:, 1] > 1)) * 1.0 + 0.1 * np.sin(np.arange(200)))
+        >>> post = pt.sample(model, 200, tune=200, chains=2, rng=1, kernel="grow-prune", progress=False)
+        >>> post.interactions()[["feature", "other"]].iloc[0].tolist()
+        ['x0', 'x1']
+        """
+        return interactions_of(self._as_draws(draws, rng), min_probability, most)
 
     @documented
     def consensus_tree(

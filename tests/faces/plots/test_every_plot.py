@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots import plot_partial_dependence, plot_shap, style
+from pactree_mcmc.faces.plots import plot_partial_dependence, style
 from pactree_mcmc.posterior.inference_data import load_arviz
 from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
 
@@ -89,10 +89,6 @@ def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
     elif name == "plot_tree" and kind == "no draws":
         return
     else:
-        if name == "plot_shap" and kind == "linear leaves":
-            with pytest.raises(ValueError, match="does not predict one value"):
-                draw(name, KINDS[kind](), ax=ax)
-            return
         assert draw(name, KINDS[kind](), ax=ax) is ax
         assert not other.has_data()
     assert plt.get_fignums() == [1]
@@ -140,11 +136,11 @@ def test_outputs_are_drawn_by_name(tmp_path):
     for name in ("plot_tree", "plot_leaves", "plot_consensus", "plot_shape"):
         drawn_text = " ".join(text.get_text().replace("\n", " ") for text in draw(name, post).texts)
         assert all(drawn_text.count(output) >= 2 for output in y), name
-    for name in ("plot_partial_dependence", "plot_surface", "plot_shap"):
+    for name in ("plot_partial_dependence", "plot_surface"):
         ax = draw(name, post, label="iron")
         assert "mean of iron" in " ".join([ax.get_title(), ax.get_xlabel(), ax.get_ylabel()])
     with pytest.raises(ValueError, match=r"label='salt' is not an output; give one of \['sugar', 'blood pressure'"):
-        draw("plot_shap", post, label="salt")
+        draw("plot_surface", post, label="salt")
 
 
 def test_partial_dependence_of_a_regression_in_the_leaf_is_a_line():
@@ -163,9 +159,6 @@ WRONG = [
     ("plot_forest", {"alpha": 1.5}, ValueError, "alpha"),
     ("plot_leaves", {"output": 1}, ValueError, "output"),
     ("plot_leaves", {"tree": "best"}, TypeError, "tree is"),
-    ("plot_shap", {"max_features": 0}, ValueError, "max_features"),
-    ("plot_interactions", {"max_pairs": 0}, ValueError, "max_pairs"),
-    ("plot_interactions", {"min_probability": -1.0}, ValueError, "min_probability"),
     ("plot_inclusion", {"max_features": 2.5}, ValueError, "max_features"),
     ("plot_ranks", {"n_bins": 0}, ValueError, "n_bins"),
 ]
@@ -186,9 +179,7 @@ def test_what_is_not_a_posterior_is_refused():
     for name in (
         "plot_leaves",
         "plot_forest",
-        "plot_shap",
         "plot_partial_dependence",
-        "plot_interactions",
         *OVER_TWO,
     ):
         with pytest.raises(TypeError, match="posterior is"):
@@ -213,30 +204,6 @@ def test_arviz_draws_the_draws():
     """ArviZ's own trace plot, of either major version, takes what ``to_arviz`` returns."""
     picture = load_arviz().plot_trace(some().to_arviz(), var_names=["n_leaves"])
     assert plt.get_fignums() or hasattr(picture, "viz")
-
-
-class TestShap:
-    def test_one_row(self):
-        post = some()
-        X = pd.DataFrame({"f0": [4.0], "f1": [1.0]})
-        ax = plot_shap(post, X, coverage=0.5)
-        actual = post.shap(X, 0.5)
-        np.testing.assert_allclose([p.get_width() for p in ax.patches], actual.mean[0, :, 1])
-        assert [label.get_text() for label in ax.get_yticklabels()] == ["f0 = 4", "f1 = 1"]
-        assert f"{post.predict_proba(X)[0, 1]:.3g} here" in ax.get_title()
-        ends = np.sort(np.concatenate([s[:, 0] for s in ax.collections[0].get_segments()]).reshape(-1, 2), axis=1)
-        np.testing.assert_allclose(ends, np.column_stack([actual.lower[0, :, 1], actual.upper[0, :, 1]]), atol=1e-12)
-
-    def test_several_rows_and_features_left_out(self):
-        trees = [stump(k, 2.5) for k in range(12)]
-        post = pt.posterior_from_trees(problem(p=12), trees)
-        ax = plot_shap(post, max_features=4)
-        actual = post.shap(pd.DataFrame(style.rows_to_average(post.model, None, 200), columns=post.model.columns.names))
-        largest = np.sort(actual.importance[:, 1])[::-1][:4]
-        np.testing.assert_allclose([p.get_width() for p in ax.patches], largest)
-        assert "8 features left out" in ax.get_title()
-        with pytest.raises(ValueError, match="no rows"):
-            plot_shap(post, np.zeros((0, 12)))
 
 
 class TestIndividual:
@@ -300,16 +267,3 @@ class TestPairs:
     def test_wrong_pairs(self, features, options, message):
         with pytest.raises(ValueError, match=message):
             plot_partial_dependence(some(), features, **options)
-
-    def test_interactions_are_those_of_the_posterior(self):
-        post = some(True, p=3)
-        ax, table = plots.plot_interactions(post, draws=100), post.interactions(most=10, draws=100)
-        np.testing.assert_allclose([p.get_width() for p in ax.patches], table["strength"])
-        ends = np.sort(np.concatenate([s[:, 0] for s in ax.collections[0].get_segments()]).reshape(-1, 2), axis=1)
-        np.testing.assert_allclose(ends, table[["lower", "upper"]], atol=1e-12)
-        labels = [label.get_text() for label in ax.get_yticklabels()]
-        assert labels == [f"{a}, {b} (P = {p:.2f})" for a, b, p in table[["feature", "other", "probability"]].values]
-
-    def test_without_pairs_the_axes_say_so(self):
-        ax = plots.plot_interactions(pt.posterior_from_trees(problem(), [stump(0, 2.5)]))
-        assert [text.get_text() for text in ax.texts] == ["no pair of features"]

@@ -248,11 +248,6 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(post.log_evidence_se, float | None)
     assert_type(post.predict_std_over_trees(ROWS), Array)
     assert_type(post.values_by_draw(ROWS), Array)
-    assert_type(post.shap_by_draw(ROWS), Array)
-    contributions = post.shap(ROWS, 0.8, draws=10, rng=1)
-    assert_type(contributions, pt.Attributions)
-    assert_type(contributions.mean, Array)
-    assert_type(contributions.coverage, float)
     assert_type(post.depth_pmf(), Array)
     assert_type(post.distinct_tree(0), pt.Tree)
     assert_type(pt.posterior_from_trees(post.model, [post.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
@@ -370,12 +365,10 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, p
     assert_type(plots.plot_consensus(post.consensus_tree()), Axes)
     assert_type(plots.plot_consensus(post, min_support=0.6), Axes)
     assert_type(plots.plot_leaves(post, tree=post.map_tree(), n_bins=5, output=0), Axes)
-    assert_type(plots.plot_shap(post, ROWS, ax, coverage=0.5, max_features=3), Axes)
     assert_type(plots.plot_partial_dependence(post, 0, X=ROWS, individual=2), Axes)
     assert_type(plots.plot_survival(survival(), ax), Axes)
     assert_type(plots.plot_shape(post, ax), Axes)
     assert_type(plots.plot_partial_dependence(post, (0, "x1")), Axes)
-    assert_type(plots.plot_interactions(post, ax, min_probability=0.1, max_pairs=3, draws=10, rng=1), Axes)
 
 
 def main() -> None:
