@@ -58,7 +58,7 @@ The pictures that [the gallery](gallery.md) has no room for, with the call of ea
 RUNS = """`truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two
 values, two classes. `apart` is a run for it that is too short and of too simple a kernel to mix. `tumours` is a run for
 three measurements of breast tumours, `flowers` one for Fisher's irises, `noisy` one for two noisy classes over two
-features. `regions` and `tempered` (with `betas=8`) are for the example of Chipman, George and McCulloch (1998): 800
+features. `regions` is for the example of Chipman, George and McCulloch (1998): 800
 rows, an ordered and a nominal feature, five regions of different means. `times` is for censored times of two groups."""
 
 
@@ -99,7 +99,6 @@ def posteriors():
         "regions": pt.sample(regions, **run),
         "flowers": pt.sample(pt.TreeModel(FLOWERS.data, FLOWERS.target_names[FLOWERS.target]), **run),
         "apart": pt.sample(binary, draws=500, tune=0, chains=4, rng=1, kernel="grow-prune", progress=False),
-        "tempered": pt.sample(regions, betas=8, **run),
     }
 
 
@@ -126,11 +125,6 @@ def large_tree():
 def n_leaves(post, truth):
     """Distribution of the number of leaves: draws with two standard errors, and exact."""
     plots.plot_n_leaves(post, truth=truth)
-
-
-def depth(post, truth):
-    """Distribution of the depth of the deepest leaf, likewise."""
-    plots.plot_depth(post, truth=truth)
 
 
 def inclusion(post, truth):
@@ -163,11 +157,6 @@ def split_frequencies(post, apart, truth):
     _, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
     plots.plot_split_frequencies(apart, axes[0])
     plots.plot_split_frequencies(post, axes[1], truth=truth)
-
-
-def cumulative_support(apart):
-    """How the probability of uncertain splits settles along the run, by chain."""
-    plots.plot_cumulative_support(apart)
 
 
 def partition(noisy):
@@ -208,16 +197,6 @@ def interactions(noisy):
     plots.plot_partial_dependence(noisy, (0, 1))
 
 
-def trace(post):
-    """Log posterior and number of leaves, draw by draw."""
-    plots.plot_trace(post)
-
-
-def ranks(post):
-    """Rank histograms of each chain's draws among those of all chains: flat when the chains agree."""
-    plots.plot_ranks(post)
-
-
 def four_pictures(post, truth):
     """Four pictures at once."""
     plots.plot_posterior(post, truth)
@@ -226,11 +205,6 @@ def four_pictures(post, truth):
 def comparison(post, truth):
     """Exact against sampled: every probability that both engines compute."""
     exact.compare(truth, post).plot()
-
-
-def ladder(tempered):
-    """The ladder of a tempered run: exchanges between neighbouring inverse temperatures, round trips of replicas."""
-    plots.plot_ladder(tempered)
 
 
 def survival(times):
@@ -253,8 +227,8 @@ QUESTIONS = {
     "Do the chains agree?": (split_frequencies,),
 }
 OTHERS = (
-    best_tree, large_tree, leaves_of_a_regression, depth, inclusion, partition, spread, nominal_surface, individual,
-    calibration, trace, ranks, cumulative_support, comparison, ladder, four_pictures,
+    best_tree, large_tree, leaves_of_a_regression, inclusion, partition, spread, nominal_surface, individual,
+    calibration, comparison, four_pictures,
 )  # fmt: skip
 
 

@@ -290,7 +290,6 @@ POSTERIORS = [
 ]
 PLOTS = [
     drawn(pt.plots.plot_consensus, tree="posterior"),
-    drawn(pt.plots.plot_cumulative_support, posterior="sampled", n_splits="?count"),
     drawn(pt.plots.plot_forest, alpha="?share"),
     drawn(pt.plots.plot_leaves),
     drawn(pt.plots.plot_partial_dependence, feature="count0"),

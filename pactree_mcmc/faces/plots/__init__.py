@@ -2,47 +2,35 @@
 
 Trees: plot_tree, plot_leaves (with the training rows of each leaf), plot_partition.
 Many trees: plot_shape (the most probable shape, with intervals), plot_forest, plot_consensus.
-Distributions, beside the exact ones if these are known: plot_n_leaves, plot_depth, plot_inclusion.
+Distributions, beside the exact ones if these are known: plot_n_leaves, plot_inclusion.
 Predictions: plot_surface (with their spread), plot_partial_dependence (of one or two features, and individual
 conditional expectation), plot_survival (curves of rows, or Kaplan-Meier curves beside the model).
-Chains: plot_trace, plot_ranks, plot_ladder, plot_split_frequencies, plot_cumulative_support, and plot_posterior, four
-plots in one figure.
+A run: plot_posterior, four plots in one figure, and plot_split_frequencies. ArviZ draws chains,
+``az.plot_trace(post.to_arviz())``.
 
 The ``plot`` method of the result of ``exact.compare`` draws exact against sampled. Every function takes the axes to
 draw on and returns them; without them it makes a figure. For a posterior without draws the axes say so.
 """
 
-from .chains import (
-    plot_cumulative_support,
-    plot_ladder,
-    plot_posterior,
-    plot_ranks,
-    plot_split_frequencies,
-    plot_trace,
-)
+from .chains import plot_posterior, plot_split_frequencies
 from .effects import plot_partial_dependence, plot_survival
-from .many_trees import plot_depth, plot_forest, plot_inclusion, plot_n_leaves
+from .many_trees import plot_forest, plot_inclusion, plot_n_leaves
 from .shape import plot_consensus, plot_shape
 from .surfaces import plot_partition, plot_surface
 from .tree import plot_leaves, plot_tree
 
 __all__ = [
     "plot_consensus",
-    "plot_cumulative_support",
-    "plot_depth",
     "plot_forest",
     "plot_inclusion",
-    "plot_ladder",
     "plot_leaves",
     "plot_n_leaves",
     "plot_partial_dependence",
     "plot_partition",
     "plot_posterior",
-    "plot_ranks",
     "plot_shape",
     "plot_split_frequencies",
     "plot_surface",
     "plot_survival",
-    "plot_trace",
     "plot_tree",
 ]

@@ -209,47 +209,13 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
     >>> len(plot_n_leaves(truth.sample(100, rng=1), truth=truth).patches)
     8
     """
-    return _plot_distribution(posterior, ax, truth, "n_leaves", "number of leaves")
-
-
-def plot_depth(posterior: Posterior, ax: Axes | None = None, truth: Posterior | None = None) -> Axes:
-    """Draw the distribution of the depth of the deepest leaf as bars; tails below 1e-4 are left out.
-
-    Parameters
-    ----------
-    posterior, ax, truth
-        As for `plot_n_leaves`.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    TypeError
-        If a posterior has no distribution of the depth: a progressive mixture.
-    """
-    for one in (posterior, truth):
-        if one is not None and not hasattr(one, "depth_pmf"):
-            raise TypeError(f"{type(one).__name__} has no distribution of the depth; give a sampled or an exact one.")
-    return _plot_distribution(posterior, ax, truth, "depth", "depth")
-
-
-def _plot_distribution(
-    posterior: Posterior, ax: Axes | None, truth: Posterior | None, quantity: str, label: str
-) -> Axes:
-    """Draw the distribution of a number that each tree has, "n_leaves" or "depth", as bars, and return the axes.
-
-    Posteriors have the probabilities as the method ``{quantity}_pmf``. ``truth`` is an exact posterior or None,
-    ``label`` the name of the quantity.
-    """
     from matplotlib.ticker import MaxNLocator
 
     ax = style.axes_or_new(ax, 5.0, 3.2)
-    ax.set(xlabel=label, ylabel="probability")
+    ax.set(xlabel="number of leaves", ylabel="probability")
     if style.has_no_draws(posterior):
         return style.write_no_draws(ax)
-    pmfs = [getattr(p, f"{quantity}_pmf")() for p in (posterior, truth) if p is not None]
+    pmfs = [p.n_leaves_pmf() for p in (posterior, truth) if p is not None]
     size = max(map(len, pmfs))
     probability = np.array([np.pad(pmf, (0, size - len(pmf))) for pmf in pmfs])
     likely_values = np.flatnonzero(probability.max(axis=0) > MIN_TAIL_PROBABILITY)
@@ -259,17 +225,11 @@ def _plot_distribution(
     for here, pmf, (name, color) in zip(place, probability, styles, strict=False):
         ax.bar(here, pmf[values], width, label=name, color=color)
     if style.is_sampled(posterior):
-        value_of_draw = getattr(posterior, quantity)
-        ax.errorbar(
-            place[0],
-            probability[0, values],
-            yerr=style.two_standard_errors([value_of_draw == m for m in values]),
-            **ERRORBAR_STYLE,
-        )
+        errors = style.two_standard_errors([posterior.n_leaves == m for m in values])
+        ax.errorbar(place[0], probability[0, values], yerr=errors, **ERRORBAR_STYLE)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.set_xlim(values[0] - 0.6, values[-1] + 0.6)
-    errors = ", with two standard errors" if style.is_sampled(posterior) else ""
-    style.set_title(ax, f"{label} of a tree{errors}")
+    style.set_title(ax, "number of leaves of a tree" + ", with two standard errors" * style.is_sampled(posterior))
     if truth is not None:
         ax.legend(frameon=False)
     return ax

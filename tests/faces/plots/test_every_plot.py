@@ -17,9 +17,9 @@ from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
 
 plots = pt.plots
 LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
-OF_DRAWS = ("plot_trace", "plot_ranks", "plot_split_frequencies", "plot_cumulative_support")
+OF_DRAWS = ("plot_split_frequencies",)
 OVER_TWO = ("plot_surface", "plot_partition")
-NAMES = [name for name in plots.__all__ if name not in ("plot_posterior", "plot_ladder", "plot_survival")]
+NAMES = [name for name in plots.__all__ if name not in ("plot_posterior", "plot_survival")]
 
 
 def draw(name, post, **kwargs):
@@ -84,13 +84,10 @@ KINDS = {
 @pytest.mark.parametrize(("name", "kind"), list(product(NAMES, KINDS)))
 def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
     _, (ax, other) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    if name in ("plot_trace", "plot_ranks"):
-        assert list(draw(name, KINDS[kind](), axes=[ax, other])) == [ax, other]
-    elif name == "plot_tree" and kind == "no draws":
+    if name == "plot_tree" and kind == "no draws":
         return
-    else:
-        assert draw(name, KINDS[kind](), ax=ax) is ax
-        assert not other.has_data()
+    assert draw(name, KINDS[kind](), ax=ax) is ax
+    assert not other.has_data()
     assert plt.get_fignums() == [1]
     if kind == "no draws":
         assert [text.get_text() for text in ax.texts] == ["no draws"]
@@ -98,7 +95,7 @@ def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
 
 
 @pytest.mark.more(everyday=["plot_consensus", "plot_forest"])
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("plot_trace", "plot_ranks")])
+@pytest.mark.parametrize("name", NAMES)
 def test_everything_is_inside_a_figure_of_its_own(name):
     ax = draw(name, KINDS["12 chains, long names"]())
     figure = ax.get_figure()
@@ -150,17 +147,14 @@ def test_partial_dependence_of_a_regression_in_the_leaf_is_a_line():
 
 
 WRONG = [
-    ("plot_depth", {"truth": object()}, TypeError, "object has no distribution of the depth"),
     ("plot_partial_dependence", {"coverage": "half"}, ValueError, "coverage"),
     ("plot_partial_dependence", {"X": np.zeros((0, 2))}, ValueError, "no rows"),
     ("plot_split_frequencies", {"truth": 3}, TypeError, "truth"),
     ("plot_split_frequencies", {"min_probability": 2.0}, ValueError, "min_probability"),
-    ("plot_cumulative_support", {"n_splits": 0}, ValueError, "n_splits"),
     ("plot_forest", {"alpha": 1.5}, ValueError, "alpha"),
     ("plot_leaves", {"output": 1}, ValueError, "output"),
     ("plot_leaves", {"tree": "best"}, TypeError, "tree is"),
     ("plot_inclusion", {"max_features": 2.5}, ValueError, "max_features"),
-    ("plot_ranks", {"n_bins": 0}, ValueError, "n_bins"),
 ]
 
 
@@ -173,7 +167,7 @@ def test_wrong_arguments_are_refused(name, options, error, message):
 
 def test_what_is_not_a_posterior_is_refused():
     truth = exact.solve(pt.TreeModel([[0.0], [1.0]], [0, 1]))
-    for name in (*OF_DRAWS, "plot_posterior", "plot_ladder"):
+    for name in (*OF_DRAWS, "plot_posterior"):
         with pytest.raises(TypeError, match="posterior is a ExactPosterior, without draws; give a SampledPosterior"):
             getattr(plots, name)(truth)
     for name in (

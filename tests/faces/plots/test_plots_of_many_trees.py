@@ -8,9 +8,7 @@ from matplotlib.colors import to_rgba
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import (
-    chains,
     plot_consensus,
-    plot_cumulative_support,
     plot_forest,
     plot_split_frequencies,
     style,
@@ -51,34 +49,6 @@ class TestSplitFrequencies:
         here = np.flatnonzero(actual.kind == "split")
         np.testing.assert_allclose(line.get_xdata(), [exact_probability[actual.key[i]] for i in here])
         np.testing.assert_allclose(line.get_ydata(), actual.probability[here])
-
-
-class TestCumulativeSupport:
-    def test_lines_are_fractions_of_the_draws_so_far(self):
-        post = some()
-        ax = plot_cumulative_support(post, n_splits=2)
-        actual = post.support(0.0)
-        splits = actual.kind == "split"
-        most_uncertain = np.sort(np.abs(actual.probability[splits] - 0.5))[:2]
-        thick = [line for line in ax.lines if line.get_linewidth() > 2]
-        thin = [line for line in ax.lines if line.get_linewidth() < 2]
-        assert len(thick) == 2
-        assert len(thin) == 4
-        np.testing.assert_allclose([abs(line.get_ydata()[-1] - 0.5) for line in thick], most_uncertain)
-        has_split = actual.by_tree[np.flatnonzero(splits)[np.argmin(np.abs(actual.probability[splits] - 0.5))]]
-        expected = np.cumsum(has_split[post.tree_of_draw], axis=1) / np.arange(1, 31)
-        np.testing.assert_allclose([line.get_ydata() for line in thin[:2]], expected)
-        np.testing.assert_allclose(thick[0].get_ydata(), expected.mean(axis=0))
-
-    def test_long_runs_have_few_places_and_end_at_the_end(self):
-        post = some(draws=5000)
-        ax = plot_cumulative_support(post)
-        assert len(ax.lines[0].get_xdata()) == chains.MAX_SUPPORT_POINTS
-        assert ax.lines[0].get_xdata()[-1] == 5000
-
-    def test_without_a_split_the_axes_say_so(self):
-        ax = plot_cumulative_support(pt.posterior_from_trees(problem(), [LEAF], [[0, 0, 0, 0]]))
-        assert "no draw has a split that divides" in ax.get_title()
 
 
 class TestForest:

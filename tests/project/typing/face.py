@@ -6,7 +6,6 @@ rows.
 
 import math
 import tempfile
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, assert_type
@@ -219,7 +218,6 @@ def runs(model: pt.TreeModel, folder: Path) -> pt.SampledPosterior:
     assert_type(pt.resume(folder / "checkpoint.nc"), pt.SampledPosterior)
     if post.course is not None:
         assert_type(post.course.steps, int)
-    assert_type(plots.plot_ladder(tempered), Axes)
     return post
 
 
@@ -347,20 +345,16 @@ def bounds(tree: pt.Tree) -> None:
     assert_type(certificates.kl_inverse([0.1, 0.3], 0.05), Array)
 
 
-def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes, pair: Sequence[Axes]) -> None:
+def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes) -> None:
     assert_type(plots.plot_tree(post.map_tree(), ax, max_depth=2), Axes)
     assert_type(plots.plot_tree(truth), Axes)
     assert_type(plots.plot_partition(post, (0, 1), ax, fill=True), Axes)
     assert_type(plots.plot_surface(truth, features=("x0", "x1"), spread=True, points=False), Axes)
     assert_type(plots.plot_partial_dependence(truth, 0, coverage=0.8, n_trees=10, rng=1), Axes)
     assert_type(plots.plot_n_leaves(post, truth=truth), Axes)
-    assert_type(plots.plot_depth(post, ax), Axes)
     assert_type(plots.plot_inclusion(post, max_features=5), Axes)
-    assert_type(plots.plot_trace(post, pair), Array)
-    assert_type(plots.plot_ranks(post, None, n_bins=5), Array)
     assert_type(plots.plot_posterior(post, truth), Figure)
     assert_type(plots.plot_split_frequencies(post, truth=truth, min_probability=0.1), Axes)
-    assert_type(plots.plot_cumulative_support(post, n_splits=2), Axes)
     assert_type(plots.plot_forest(truth, n_trees=20, alpha=0.2, rng=1), Axes)
     assert_type(plots.plot_consensus(post.consensus_tree()), Axes)
     assert_type(plots.plot_consensus(post, min_support=0.6), Axes)
@@ -399,7 +393,7 @@ def main() -> None:
     regressor(with_spread=False)
     bounds_of_posterior(exact.solve(loss))
     bounds(pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2)))
-    pictures(post, truth, plt.subplots()[1], plt.subplots(2)[1])
+    pictures(post, truth, plt.subplots()[1])
 
 
 if __name__ == "__main__":

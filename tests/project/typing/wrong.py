@@ -55,7 +55,7 @@ def arguments(model: pt.TreeModel) -> None:
 
 def two_posteriors(post: pt.SampledPosterior, truth: exact.ExactPosterior) -> None:
     exact.compare(post, truth)  # type: ignore[arg-type]
-    plots.plot_trace(truth)  # type: ignore[arg-type]
+    plots.plot_posterior(truth)  # type: ignore[arg-type]
     plots.plot_tree(X)  # type: ignore[arg-type]
     plots.plot_n_leaves(post, ax="left")  # type: ignore[arg-type]
     post.best_trees(3)  # type: ignore[attr-defined]
