@@ -31,7 +31,7 @@ from .design_counts import DesignCounts
 from .exploring import TreesWithin
 from .graph.building import build_graph
 from .graph.cells import CellGraph
-from .limits.intractable import Intractable
+from .limits import Intractable
 from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.terms import by_slot, with_terms

@@ -12,7 +12,7 @@ from pactree_mcmc.core.checks import check_count, check_type, read_array, read_n
 
 from .graph.cells import CellGraph
 from .graph.progress import Bar
-from .limits.intractable import Intractable, refuse_bytes
+from .limits import Intractable, refuse_bytes
 from .recursion.hulls import Fragments, Hull
 from .recursion.inside_outside import Occurrences, compute_inside, expected_occurrences
 from .recursion.semirings import (

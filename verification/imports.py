@@ -36,8 +36,8 @@ LAYERS += ("exact", "pactree_mcmc.faces")
 EXACT_LAYERS = tuple(
     f"exact.{name}"
     for name in (
-        *("limits.intractable", "limits.sizes", "graph", "recursion", "answers", "exploring"),
-        *("predicting", "posterior", "limits.ceilings", "solving"),
+        *("limits", "graph", "recursion", "answers", "exploring"),
+        *("predicting", "posterior", "solving"),
         *("compare", "design_counts", "systems", "estimators"),
     )
 )

@@ -17,7 +17,7 @@ from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..limits.intractable import refuse_bytes
+from ..limits import refuse_bytes
 
 documented = fill_docstring(
     {

@@ -13,7 +13,7 @@ from pactree_mcmc.core.bits import sort_first
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model import TreeModel
 
-from ..limits.intractable import refuse_bytes
+from ..limits import refuse_bytes
 
 PARENT, FEATURE, SPLIT, SIDE = range(4)
 """Rows of `BuilderCells.origin`."""

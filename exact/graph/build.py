@@ -272,20 +272,15 @@ def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int,
 
 
 @jit
-def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, max_cells: int, mode: int) -> int:
-    """Add the splits of ``cells_to_expand`` (m,), cell by cell, until the graph has ``max_cells`` cells or more.
+def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, mode: int) -> int:
+    """Add the splits of ``cells_to_expand`` (m,), cell by cell.
 
     In mode FIND only splits between cells of the graph are added, in mode ADD all splits, with their children. A cell
-    gets all or, if an array may lack room, none. An empty graph gets the root first. ``counters[NEXT_CELL]`` counts the
-    finished cells. Return FINISHED (also at ``max_cells``), or MORE_CELLS or MORE_EDGES for the array to enlarge.
+    gets all or, if an array may lack room, none. ``counters[NEXT_CELL]`` counts the finished cells. Return FINISHED, or
+    MORE_CELLS or MORE_EDGES for the array to enlarge.
     """
     counters, cells, n_rows_to_split = arrays.scratch.counters, arrays.cells, rows_that_ensure_split(model, arrays)
-    if counters[N_CELLS] == 0:
-        counters[MODE] = ADD
-        add_root(model, arrays)
-        counters[MODE] = FIND
-        cells.is_splittable[0] = has_split(model, arrays, np.int64(0), find_members(model, arrays, np.int64(0)))
-    while counters[NEXT_CELL] < len(cells_to_expand) and counters[N_CELLS] < max_cells:
+    while counters[NEXT_CELL] < len(cells_to_expand):
         cell = cells_to_expand[counters[NEXT_CELL]]
         n_members = find_members(model, arrays, cell)
         # room for the splits of a child too, which are listed and removed

@@ -1,4 +1,4 @@
-"""Building of the whole graph of a model, and of graphs that grow by some cells at a time."""
+"""Building of the whole graph of a model, and of graphs of some of its cells."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pactree_mcmc.core.checks import check_type
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, follows_design, halves_box, parts_rows
+from pactree_mcmc.model.split_prior.geometry import call_uncompiled, follows_design, halves_box, parts_box, parts_rows
 
 from ..graph import build as _builder
-from ..limits.intractable import Intractable, Limit, check_cells
-from ..limits.sizes import SizeEstimate, estimate_size, least_cells, settings_that_fit
+from ..limits import Intractable, Limit, check_cells
 from .arrays import BuilderArrays, distinct_points, longer_cells, longer_edges, new_cells, new_edges, new_scratch
-from .cells import CellGraph, is_layered, with_slots
+from .cells import CellGraph, with_slots
 from .designs import build_dyadic, build_fixed
 from .progress import Bar, next_size, stage
+from .size import least_boxes, least_row_sets
 
 FIRST_BUDGET = 1 << 18
 """Number of steps of the first call of the compiled builder, which takes some ten milliseconds."""
@@ -57,8 +57,8 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
         If the feature weights are unknown (DirichletWeights).
     Intractable
         If there are more than ``max_cells`` cells, or more than fit into the memory of the machine, or more than 32
-        splits for each cell allowed. The message says which settings would fit. Under local cuts the size is estimated
-        before anything is built.
+        splits for each cell allowed. The message names two settings to lower. Cells are counted while they are built;
+        a lower bound refuses graphs that are far too large before.
     """
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
@@ -66,8 +66,16 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
     try:
         return _build(model, limit, progress)
     except Intractable as refusal:
-        fits = settings_that_fit(model, limit)
-        raise Intractable(refusal.needed, refusal.allowed, refusal.what, fits, estimate=refusal.estimate) from None
+        raise refusal.with_advice(f"Lower {_settings_to_lower(model)}, or sample.") from None
+
+
+def _settings_to_lower(model: TreeModel) -> str:
+    rule, depth = model.split_prior, f"max_depth of {type(model.tree_prior).__name__}"
+    if call_uncompiled(follows_design, rule):
+        return f"{depth} or the depth of the given tree"
+    names = {True: "the number of cuts of GridCuts", False: "max_cuts of LocalCuts"}
+    first = "levels of DyadicCuts" if call_uncompiled(halves_box, rule) else names[call_uncompiled(parts_box, rule)]
+    return f"{first} or {depth}, raise max_cells as far as memory allows"
 
 
 def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
@@ -79,7 +87,7 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return with_slots(model, build_fixed(model))
     if call_uncompiled(halves_box, model.split_prior) and not model.columns.twins:
-        limit.refuse_above(least_cells(model, model.units.codes))
+        limit.refuse_above(least_boxes(model, model.units.codes))
         with stage(progress, "building", None, "cells") as bar:
             return with_slots(model, build_dyadic(model, limit, bar))
     building = _pop_interrupted(model)
@@ -87,14 +95,14 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
         return building
     if building is None:
         building = Building(model, limit)
-        codes = building.points.codes
-        limit.refuse_above(least_cells(model, codes))
-        if call_uncompiled(parts_rows, model.split_prior):
-            building.size = estimate_size(model, codes, limit, is_layered(model))
+        codes, is_local = building.points.codes, call_uncompiled(parts_rows, model.split_prior)
+        limit.refuse_above(
+            least_row_sets(model, codes, building.points.rows) if is_local else least_boxes(model, codes)
+        )
     building.limit = limit
-    with stage(progress, "building", None if building.size is None else int(building.size.cells), "cells") as bar:
+    with stage(progress, "building", None, "cells") as bar:
         building.build_all(bar)
-    columns, _ = building.graph_columns()
+    columns = building.graph_columns()
     # free the builder's arrays before the slots are made
     del building
     return with_slots(model, columns)
@@ -103,14 +111,12 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
 class Building:
     """Cells and splits of a graph that is being built, in arrays that are made longer as they fill.
 
-    ``size`` is the estimated size of the whole graph, or None if there is no estimate. ``max_tree_splits`` is the
-    largest number of splits of a cell that given trees use.
+    ``max_tree_splits`` is the largest number of splits of a cell that given trees use.
     """
 
     def __init__(self, model: TreeModel, limit: Limit, max_tree_splits: int = 1) -> None:
         refuse_drawn_weights(model)
         self.model, self.limit, self.points = model, limit, distinct_points(model)
-        self.size: SizeEstimate | None = None
         self._lowered = pack(model.lowered)
         self._scratch = new_scratch(model, self.points, max_tree_splits)
         self._cells, self._edges = new_cells(1 << 12, self.points.stats.shape[1]), new_edges(1 << 14)
@@ -127,12 +133,8 @@ class Building:
 
     @property
     def n_expanded(self) -> int:
-        """Number of cells expanded (whose splits are listed) since `start_round`, or since the beginning."""
+        """Number of cells expanded, so that their splits are listed."""
         return int(self._scratch.counters[_builder.NEXT_CELL])
-
-    def start_round(self) -> None:
-        """Set `n_expanded` to 0, so that the next compiled step begins with the first of the cells given to it."""
-        self._scratch.counters[_builder.NEXT_CELL] = 0
 
     def remove_splits(self) -> None:
         """Remove all splits but keep the cells, and set `n_expanded` to 0."""
@@ -156,6 +158,7 @@ class Building:
                 reason = ", on a nominal feature with over 20 categories" if self.model.columns.is_nominal.any() else ""
                 raise Intractable(most, most >> 1, f"splits in one cell{reason}")
             self.limit.refuse_above(self.n_cells, self.n_edges)
+            self.limit.refuse_memory(self.n_cells, self.n_edges, self.points.stats.shape[1])
             if status == _builder.MORE_CELLS:
                 self._cells = longer_cells(self._cells, self.n_cells)
             elif status == _builder.MORE_EDGES:
@@ -171,10 +174,7 @@ class Building:
             status = _builder.build_cells(lowered, arrays, budget)
             if status == _builder.PAUSED:
                 budget = next_size(budget, time.monotonic() - start)
-            if self.size is None:
-                bar.show(self.n_cells, f"{self.n_edges:,} splits")
-            else:
-                bar.show(max(self.n_cells, int(self.size.cells)), self.size.as_phrase())
+            bar.show(self.n_cells, f"{self.n_edges:,} splits")
             bar.add(self.n_expanded - n_expanded)
             return status
 
@@ -184,16 +184,12 @@ class Building:
             store_interrupted(self.model, self)
             raise
 
-    def apply(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a compiled ``function(model, arrays, *arguments)`` once, for its effect on the arguments."""
-        function(self._lowered, self._packed_arrays(), *arguments)
-
     def _packed_arrays(self) -> Any:
         """Return all arrays as one pointer for compiled code."""
         return pack(BuilderArrays(self.points, self._cells, self._edges, self._scratch))
 
-    def graph_columns(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the columns of the graph by name, as `with_slots` takes them, and the builder's number of each cell.
+    def graph_columns(self) -> dict[str, np.ndarray]:
+        """Return the columns of the graph by name, as `with_slots` takes them.
 
         The columns hold only cells that trees within the depth limit can have, parents before children.
         """
@@ -219,7 +215,7 @@ class Building:
         del place, values
         out |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
         out |= {"first_edge": first_edge, "design": np.zeros(len(order), dtype=np.int32)}
-        return out | {"depth": depth[order], "deepest": deepest[order], "is_splittable": is_splittable}, order
+        return out | {"depth": depth[order], "deepest": deepest[order], "is_splittable": is_splittable}
 
 
 _interrupted: list[tuple[TreeModel, Building | CellGraph]] = []

@@ -13,11 +13,14 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.geometry import call_uncompiled, has_one_split_per_feature
 from pactree_mcmc.model.words import PathSplit, not_finite
 
+from ..limits import refuse_bytes
 from .boxes import unpack_cuts
 
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
+SLOT_BYTES = 34
+"""Memory of a slot when the graph is made and summed over, measured."""
 """Names of the fields of `CellGraph` with an entry for each cell, for each edge, and for each slot."""
 
 
@@ -196,6 +199,7 @@ def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
     deepest, layered = columns.pop("deepest", depth), is_layered(model)
     n_layers = deepest - depth + 1 if layered else np.ones(len(rows), dtype=np.int64)
     first_slot = np.concatenate([[0], np.cumsum(n_layers)])
+    refuse_bytes(SLOT_BYTES * int(first_slot[-1]), "the values of cells at every depth")
     if prior.by_node:
         prior_index = columns["design"].astype(np.int64)
     elif layered or has_one_depth(model):

@@ -25,7 +25,7 @@ from pactree_mcmc.model.split_prior.geometry import call_uncompiled, takes_turns
 from pactree_mcmc.model.units import add_unit
 from pactree_mcmc.tree.arrays import LEAF
 
-from ..limits.intractable import Limit, refuse_bytes
+from ..limits import Limit, refuse_bytes
 from .boxes import pack_cut, pack_cuts
 from .progress import Bar
 

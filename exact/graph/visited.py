@@ -19,7 +19,7 @@ from pactree_mcmc.model.split_prior.geometry import parts_rows
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
 
-from ..limits.intractable import Limit
+from ..limits import Limit
 from .boxes import (
     CUT_MASK,
     bound_n_splits,
@@ -82,9 +82,8 @@ def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) 
     building.run(assign_nodes_to_cells, pack(nodes))
     if grow > 0:
         building.remove_splits()
-        no_limit, mode = np.iinfo(np.int64).max, FIND if grow == 1 else ADD
-        building.run(expand_some, np.arange(building.n_cells), no_limit, mode)
-    return with_slots(model, building.graph_columns()[0])
+        building.run(expand_some, np.arange(building.n_cells), FIND if grow == 1 else ADD)
+    return with_slots(model, building.graph_columns())
 
 
 def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:

@@ -16,7 +16,7 @@ from pactree_mcmc.tree.arrays import LEAF, Routes, routes
 from ..graph.boxes import unpack_cut, unpack_cuts, unpack_next_code
 from ..graph.cells import CellGraph, child_slots, pack_graph
 from ..graph.progress import run_in_pieces
-from ..limits.intractable import memory_bytes
+from ..limits import memory_bytes
 from .semirings import fraction_of_total
 
 MAX_ROWS_PER_PASS = 62

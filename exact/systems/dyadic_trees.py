@@ -22,7 +22,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..answers import best_fragments, best_sums, hull_by_size
 from ..graph.building import build_graph
 from ..graph.cells import CellGraph
-from ..limits.intractable import Intractable
+from ..limits import Intractable
 from ..recursion.hulls import IN_FRAGMENT
 from ..recursion.inside_outside import CELL, FEATURE, PARENT
 from ..recursion.semirings import Best
@@ -363,8 +363,9 @@ def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
     try:
         graph = build_graph(model, max_cells)
     except Intractable as refusal:
-        names = {"DyadicCuts": "levels", "max_cells": "max_cells"}
-        raise refusal.in_terms_of(names, "fewer columns" if cyclic else "cyclic=True") from None
+        others = "fewer columns" if cyclic else "fewer columns, or cyclic=True"
+        advice = f"Lower levels or give {others}; or raise max_cells as far as memory allows."
+        raise refusal.with_advice(advice) from None
     return with_terms(graph, log_split=np.where(graph.rows > 0, 0.0, -np.inf), log_rule=0.0)
 
 

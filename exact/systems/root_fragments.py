@@ -20,7 +20,7 @@ from pactree_mcmc.tree.tree import Tree
 from ..answers import best_fragments, hull_by_size
 from ..graph.building import build_graph
 from ..graph.cells import CellGraph
-from ..limits.intractable import Intractable
+from ..limits import Intractable
 from ..recursion.hulls import IN_FRAGMENT
 from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
 from ..recursion.terms import by_slot, with_terms
@@ -150,8 +150,8 @@ def minimise_root_fragment(
     try:
         graph = _without_empty(build_graph(model, max_cells))
     except Intractable as refusal:
-        names = {name: name for name in ("DyadicCuts", "GridCuts", "max_depth", "max_cells")}
-        raise refusal.in_terms_of(names, "coarser splits") from None
+        advice = "Lower max_depth or the splits of split_prior, or raise max_cells as far as memory allows."
+        raise refusal.with_advice(advice) from None
     n_splits = max(1, int(graph.first_edge[1]))
     min_bits = math.log2(n_splits)
     requirement = f"the length of a prefix code for {n_splits:,} splits, >= {min_bits:.6g} bits"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exact.limits.intractable import check_cells
+from exact.limits import check_cells
 from exact.solving import solve
 from exact.systems.progressive.global_splitting import SplittingCounts, solve_global_splitting
 from exact.systems.progressive.kl_bounds import log_n_splits

@@ -33,7 +33,7 @@ EXCEPTIONS = {
     "pactree_mcmc/posterior/trees/consensus.py": {"said"},
     "pactree_mcmc/table/columns.py": {"twins"},
     "pactree_mcmc/tree/drawn.py": {"used"},
-    "exact/limits/intractable.py": {"allowed", "needed"},
+    "exact/limits.py": {"allowed", "needed"},
 }
 """Public names, names that files of posteriors contain, and the verb to read."""
 ONE_MEANING = {

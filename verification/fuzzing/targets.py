@@ -31,7 +31,7 @@ NAMES_OF_KIND = {
     " n_classes n_draws n_features n_leaves n_nodes n_rows n_splits n_symbols n_thresholds n_trees n_walks"
     " orders outputs particles proposals thin verbose y_columns",
     "count0": "errors grow individual max_rounds n_frozen node output patience t tune vc_dimension",
-    "count?": "block budget levels max_cuts max_depth n_estimators n_jobs n_unlabelled prior_depth steps",
+    "count?": "block levels max_cuts max_depth n_estimators n_jobs n_unlabelled prior_depth steps",
     "delta": "coverage delta delta0 delta1",
     "depth": "depth lengths",
     "flag": "by_depth choose conditioned cyclic global_splitting log_likelihood posterior_predictive replaces"

@@ -27,7 +27,7 @@ from pactree_mcmc.tree.tree import Tree, match_columns
 from ...answers import count_trees, log_sums
 from ...graph.building import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph
-from ...limits.intractable import Intractable, check_cells
+from ...limits import Intractable, check_cells
 from ...posterior import ExactPosterior
 from ...recursion.terms import with_unit_weights
 

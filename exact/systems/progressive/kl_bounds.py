@@ -26,7 +26,7 @@ from pactree_mcmc.tree.tree import Tree, match_columns
 from ...answers import best_sums
 from ...graph.building import build_graph
 from ...graph.cells import CellGraph, pack_graph
-from ...limits.intractable import check_cells
+from ...limits import check_cells
 from ...recursion.inside_outside import CELL, FEATURE
 from ...recursion.semirings import Best
 from ...recursion.terms import by_slot, with_terms

@@ -18,7 +18,7 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.cells import PlainCell, PlainSplit
 from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 
-from ...limits.intractable import Intractable
+from ...limits import Intractable
 
 LocalRule = Callable[[dict[str, int], str], Any]
 """Function of a tree under construction and the path of one of its leaves that returns probabilities (n_splits,)."""

@@ -20,7 +20,7 @@ from ...answers import depth_distribution, mean_products, occurrences, size_dist
 from ...graph.boxes import unpack_cuts
 from ...graph.building import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph, pack_graph, refuse_not_finite, with_feature_numbers
-from ...limits.intractable import Intractable, check_cells
+from ...limits import Intractable, check_cells
 from ...posterior import ExactPosterior, exact_summary
 from ...predicting import CellProbabilities, NewRows
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, GrownTrees, Occurrences, grow_trees

@@ -13,11 +13,19 @@ EDGES_PER_CELL = 32
 MAX_CELLS_CEILING = 1 << 56
 """Largest ``max_cells`` that is accepted."""
 
-DEFAULT_ADVICE = "sample"
-"""Default advice in the message of `Intractable`, in place of the exact sum."""
-
 MIN_BYTES_PER_CELL = 128
 """Least memory of one more cell: the cell, its slot, one split, and the sums computed for them."""
+
+CELL_BYTES, STAT_BYTES, SPLIT_BYTES = 240, 18, 90
+"""Bytes of a cell, of each of its statistics and of a split while a graph is built with a hash table.
+
+The arrays have spare room and are copied once. `tests/exact/test_limits.py` compares with measured peaks.
+"""
+
+DEFAULT_ADVICE = (
+    "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as memory allows, "
+    "or sample."
+)
 
 
 class Intractable(ValueError):
@@ -26,62 +34,20 @@ class Intractable(ValueError):
     Attributes
     ----------
     needed, allowed : int
-        Number of cells needed, or a lower bound on it; ``max_cells``, or the number that fits into memory. In some
+        Number of cells counted, or a lower bound on it; ``max_cells``, or the number that fits into memory. In some
         messages they count splits, bytes or coefficients instead.
-    estimate : str or None
-        Estimated cells, memory and processor time, in words; None if they were not estimated.
-    fits : dict of str to int
-        Settings each of which, changed alone, is enough, according to bounds: ``max_cuts``, ``GridCuts``,
-        ``DyadicCuts``, ``max_depth``, ``levels``; and a ``max_cells`` that is enough. Empty if none is known.
     """
 
-    def __init__(
-        self,
-        needed: int,
-        allowed: int,
-        what: str = "cells",
-        fits: dict[str, int] | None = None,
-        instead: str = DEFAULT_ADVICE,
-        advice: str | None = None,
-        estimate: str | None = None,
-    ) -> None:
-        self.needed, self.allowed, self.what, self.instead = int(needed), int(allowed), what, instead
-        self.fits, self.advice, self.estimate = {} if fits is None else fits, advice, estimate
-        advice = advice or (
-            "Give fewer or coarser splits (max_cuts, GridCuts, a smaller max_depth), raise max_cells as far as "
-            f"memory allows, or {instead}."
-        )
-        if self.fits:
-            prior = " of the tree prior" if instead == DEFAULT_ADVICE else ""
-            settings = [_setting(name, value, prior) for name, value in self.fits.items()]
-            advice = f"Any one of these fits: {', '.join(settings)}; or {instead}."
-        about = "" if estimate is None else f" It has {estimate}."
-        limit = _number_text(self.allowed)
-        super().__init__(f"the exact sum needs more than the {limit} {what} allowed.{about} {advice}")
+    def __init__(self, needed: int, allowed: int, what: str = "cells", advice: str = DEFAULT_ADVICE) -> None:
+        self.needed, self.allowed, self.what, self.advice = int(needed), int(allowed), what, advice
+        super().__init__(f"the exact sum needs more than the {_number_text(self.allowed)} {what} allowed. {advice}")
 
     def __reduce__(self) -> tuple:
-        return Intractable, (self.needed, self.allowed, self.what, self.fits, self.instead, self.advice, self.estimate)
+        return Intractable, (self.needed, self.allowed, self.what, self.advice)
 
-    def in_terms_of(self, names: dict[str, str], instead: str) -> Intractable:
-        """Return the same error for a caller whose arguments have other names.
-
-        ``names`` maps the settings of ``fits`` to the caller's names. Other settings are left out of the message, which
-        ends with ``instead``, the advice in place of the exact sum.
-        """
-        fits = {names[name]: value for name, value in self.fits.items() if name in names}
-        return Intractable(self.needed, self.allowed, self.what, fits, instead, estimate=self.estimate)
-
-
-def _setting(name: str, value: int, prior: str) -> str:
-    """Return a setting of `Intractable.fits` as the user would write it, followed by ``prior`` if it is a depth.
-
-    ``prior`` is a text such as " of the tree prior", or "".
-    """
-    if name == "max_cuts":
-        return f"LocalCuts(max_cuts={value})"
-    if name == "max_depth":
-        return f"max_depth={value}{prior}"
-    return f"{name}({value})" if name.endswith("Cuts") else f"{name}={value:,}".replace(",", "_")
+    def with_advice(self, advice: str) -> Intractable:
+        """Return the same error with other advice."""
+        return Intractable(self.needed, self.allowed, self.what, advice)
 
 
 def check_cells(max_cells: Any) -> int:
@@ -102,6 +68,12 @@ class Limit:
             raise Intractable(n_cells, self.cells)
         if n_edges > EDGES_PER_CELL * self.cells:
             raise Intractable(n_edges, EDGES_PER_CELL * self.cells, "splits (32 a cell)")
+
+    def refuse_memory(self, n_cells: int, n_edges: int, n_stats: int) -> None:
+        """Raise Intractable if a graph of this size does not fit into the memory that was available at first."""
+        n_bytes = (CELL_BYTES + STAT_BYTES * n_stats) * n_cells + SPLIT_BYTES * n_edges
+        if n_bytes > self.n_bytes:
+            raise Intractable(n_bytes, self.n_bytes, "bytes of available memory")
 
 
 def _number_text(n: int) -> str:

@@ -1,1 +1,0 @@
-"""Problems that are too large: errors, estimates of sizes before anything is built, and bounds within a budget."""
