@@ -2,8 +2,7 @@
 
 Models: TreeModel, simulate, compare_models.
 Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
-Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits (with Cut, the argument of its weight);
-unknown feature weights: DirichletWeights.
+Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits (with Cut, the argument of its weight).
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
 PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
@@ -38,7 +37,6 @@ from .model import (
     CustomSplits,
     Cut,
     DirichletMultinomial,
-    DirichletWeights,
     DyadicCuts,
     ExponentialGamma,
     FixedTree,
@@ -97,7 +95,6 @@ __all__ = [
     "CustomSplits",
     "Cut",
     "DirichletMultinomial",
-    "DirichletWeights",
     "DyadicCuts",
     "ExponentialGamma",
     "FixedTree",

@@ -39,7 +39,6 @@ class BuilderCells(NamedTuple):
     rows: np.ndarray  # (cap,) int64: number of training rows
     size: np.ndarray  # (cap,) int64: rows, or codes in the box; smaller in each child, unless the child is the cell
     depth: np.ndarray  # (cap,) int32: smallest depth
-    open_groups: np.ndarray  # (cap,) int64: bits of the groups that contain all features split on above, -1 in the root
     start: np.ndarray  # (cap,) int64: first split of the cell
     stop: np.ndarray  # (cap,) int64: end of its splits
     is_splittable: np.ndarray  # (cap,) bool: True if the cell has a split, even if the arrays do not hold it
@@ -146,7 +145,6 @@ def new_cells(cap: int, n_stats: int) -> BuilderCells:
         rows=np.zeros(cap, dtype=np.int64),
         size=np.zeros(cap, dtype=np.int64),
         depth=np.zeros(cap, dtype=np.int32),
-        open_groups=np.full(cap, -1),
         start=np.zeros(cap, dtype=np.int64),
         stop=np.zeros(cap, dtype=np.int64),
         is_splittable=np.zeros(cap, dtype=np.bool_),
@@ -159,7 +157,7 @@ def new_cells(cap: int, n_stats: int) -> BuilderCells:
 def longer_cells(cells: BuilderCells, n: int) -> BuilderCells:
     """Return arrays of twice the length that hold the first ``n`` cells, with a new hash table of these cells."""
     out = new_cells(2 * len(cells.rows), cells.stats.shape[1])
-    for name in ("rows", "size", "depth", "open_groups", "start", "stop", "is_splittable", "score", "hash", "stats"):
+    for name in ("rows", "size", "depth", "start", "stop", "is_splittable", "score", "hash", "stats"):
         getattr(out, name)[:n] = getattr(cells, name)[:n]
     out.origin[:, :n] = cells.origin[:, :n]
     fill_hash_table(out.table, out.hash, n)

@@ -154,16 +154,12 @@ def find_or_add(
     """Return the number of the cell on one side of a split, found by its hash, and add the cell if it is new.
 
     ``word0, word1`` is the hash of the points (distinct rows) or the box (ranges of codes) of the cell, to which the
-    function adds the depth and the groups of features that may still interact, if they matter. ``parent`` (-1: none),
+    function adds the depth, if it matters. ``parent`` (-1: none),
     ``feature`` (a coordinate), ``split`` and ``side`` say how a new cell was reached. Its ``size`` is the number of its
     rows, or of the codes in its box, and its statistics are those of ``side`` in the builder's scratch. In mode FIND
     return NO_CELL if the graph does not contain the cell.
     """
     cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
-    # the groups of features that may still interact decide which features a cell can be split on
-    open_groups = cells.open_groups[parent] & model.split_prior.feature[feature].groups if parent >= 0 else np.int64(-1)
-    if open_groups != -1:
-        word0, word1 = mix_hash(word0 ^ np.uint64(open_groups)), mix_hash(word1 + np.uint64(open_groups))
     if model.split_prior.by_depth and parent >= 0:
         below = np.uint64(cells.depth[parent] + 1)
         word0, word1 = mix_hash(word0 ^ below), mix_hash(word1 + below)
@@ -182,7 +178,7 @@ def find_or_add(
     cells.hash[new_cell, 0], cells.hash[new_cell, 1] = word0, word1
     cells.origin[PARENT, new_cell], cells.origin[FEATURE, new_cell] = parent, feature
     cells.origin[SPLIT, new_cell], cells.origin[SIDE, new_cell] = split, side
-    cells.rows[new_cell], cells.size[new_cell], cells.open_groups[new_cell] = scratch.side_rows[side], size, open_groups
+    cells.rows[new_cell], cells.size[new_cell] = scratch.side_rows[side], size
     cells.depth[new_cell] = cells.depth[parent] + 1 if parent >= 0 else 0
     for j in range(cells.stats.shape[1]):
         cells.stats[new_cell, j] = scratch.side_stats[side, j]
@@ -231,12 +227,12 @@ def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
 def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
     """Add the splits of a cell of ``n_members`` points on coordinate ``k``. `expand` turns their weights into log R.
 
-    R is the prior probability of a split given the cell. No splits are added if the coordinate has weight zero, if the
-    features split on above exclude it, or if the features take turns and it is not its turn.
+    R is the prior probability of a split given the cell. No splits are added if the coordinate has weight zero, or if
+    the features take turns and it is not its turn.
     """
     rule = model.split_prior
     feature = rule.feature[k]
-    if feature.weight <= 0.0 or arrays.cells.open_groups[cell] & feature.groups == 0:
+    if feature.weight <= 0.0:
         return
     if takes_turns(rule) and feature.turn != arrays.cells.depth[cell] % rule.n_turns:
         return

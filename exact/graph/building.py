@@ -26,16 +26,6 @@ FIRST_BUDGET = 1 << 18
 """Number of steps of the first call of the compiled builder, which takes some ten milliseconds."""
 
 
-def refuse_drawn_weights(model: TreeModel) -> None:
-    """Raise ValueError if feature weights are unknown: then the weight of a tree is not a product over its cells."""
-    if model.split_prior.drawn_weights is not None:
-        raise ValueError(
-            f"trees share the feature weights that are unknown under {model.split_prior.drawn_weights}, so that no sum "
-            "goes cell by cell; give feature_weights= as numbers, sample, or, of two or three features, add "
-            "exp(log_evidence) over weights on a grid, each with its density."
-        )
-
-
 def refuse_shared_leaves(model: TreeModel) -> None:
     """Raise ValueError if the score of the leaf model is not a sum over leaves, because leaves share a parameter."""
     if not model.leaf.has_additive_score:
@@ -53,8 +43,6 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
 
     Raises
     ------
-    ValueError
-        If the feature weights are unknown (DirichletWeights).
     Intractable
         If there are more than ``max_cells`` cells, or more than fit into the memory of the machine, or more than 32
         splits for each cell allowed. The message names two settings to lower. Cells are counted while they are built;
@@ -62,7 +50,6 @@ def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool
     """
     check_type("model", model, TreeModel, "a TreeModel")
     limit = Limit(check_cells(max_cells))
-    refuse_drawn_weights(model)
     try:
         return _build(model, limit, progress)
     except Intractable as refusal:
@@ -115,7 +102,6 @@ class Building:
     """
 
     def __init__(self, model: TreeModel, limit: Limit, max_tree_splits: int = 1) -> None:
-        refuse_drawn_weights(model)
         self.model, self.limit, self.points = model, limit, distinct_points(model)
         self._lowered = pack(model.lowered)
         self._scratch = new_scratch(model, self.points, max_tree_splits)

@@ -89,7 +89,7 @@ def compare_models(
     Notes
     -----
     The probability needs all evidences, and is NaN if one is missing. A run estimates its evidence unless it has a
-    fixed length, feature weights are drawn, or its table is too large for the default kernel; for these models give a
+    fixed length, or its table is too large for the default kernel; for these models give a
     posterior of ``sample(model, betas=16)``. Evidences of draws under ``LeafPenalty`` are missing, as draws do not
     determine the constant of the prior. A prior whose parameters are set from the data sees y twice, a little.
     Leave-one-out is estimated by importance from the draws, without refits. Below a ``loo_ess`` of some 100, some
@@ -181,12 +181,11 @@ def _data_difference(first_model: TreeModel, second_model: TreeModel) -> str:
 def solve_if_small(model: TreeModel, max_cells: int) -> Any:
     """Return the exact posterior, or None if it needs more than ``max_cells`` cells, or the exact engine cannot sum it.
 
-    The engine cannot sum models whose leaves share a parameter, or whose feature weights are drawn. If ``max_cells`` is
-    0, return None.
+    The engine cannot sum models whose leaves share a parameter. If ``max_cells`` is 0, return None.
     """
     import exact
 
-    if max_cells == 0 or not model.leaf.has_additive_score or model.split_prior.drawn_weights is not None:
+    if max_cells == 0 or not model.leaf.has_additive_score:
         return None
     try:
         return exact.solve(model, max_cells=max_cells, progress=False)

@@ -14,7 +14,6 @@ from ..files.store import AnyPath, read_content
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
-from ..model.split_prior.custom_splits import splits_from_outline
 from ..model.split_prior.weights import SplitsOutline
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains
@@ -109,9 +108,8 @@ messages."""
 def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
     """Return the parts of a model with ``user_part``, the user's leaf or split prior, in place of its description.
 
-    ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. A split prior
-    without a weight of the user is made from its description if it is not given. Raise a ValueError if ``user_part`` is
-    missing, not needed, or differs from the description.
+    ``name`` is "leaf" or "split_prior". Return the parts as they are if the file contains the whole part. Raise a
+    ValueError if ``user_part`` is missing, not needed, or differs from the description.
     """
     outline_class, user_class, words = USER_PARTS[name]
     outline = getattr(content, name, None)
@@ -120,8 +118,6 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
             noun = "leaf model" if name == "leaf" else words
             raise ValueError(f"{path} says all of its {noun}, {outline!r}; leave {name}= out.")
         return content
-    if user_part is None and name == "split_prior" and outline.is_equal:
-        user_part = _run_check(path, splits_from_outline, outline, None)
     if user_part is None:
         raise ValueError(
             f"{path} was written with a {words} of one's own, {outline.name!r}, and a file holds no code: give the "
@@ -133,12 +129,9 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
         mismatch = _run_check(path, user_part.mismatch, outline, content.target)
     else:
         _run_check(path, check_splits_outline, outline, content.scales, content.columns)
-        mismatch = _run_check(path, user_part.mismatch, outline, content.scales, content.columns)
+        mismatch = _run_check(path, user_part.mismatch, outline, content.scales)
     if mismatch is not None:
         raise ValueError(f"{path} was written with another {words} than {user_part!r}: {mismatch}.")
-    if name == "split_prior" and user_part.interactions != outline.interactions:
-        # the states of chains have bits of the groups, in the order of the file
-        user_part = splits_from_outline(outline, user_part.weight)
     return content._replace(**{name: user_part})
 
 

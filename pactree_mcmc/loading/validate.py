@@ -179,19 +179,6 @@ def _check_trees(trees: CodedTrees, model: TreeModel) -> None:
     require(inner | (has_no_split & ~trees.default_left), "a leaf has a split")
 
 
-def _check_weights(weights: Any, shape: tuple[int, ...], model: TreeModel) -> None:
-    """Raise an error unless feature weights are stored if and only if the prior draws them, and are finite and >= 0.
-
-    ``shape`` is (chains, draws). Behind the p weights are their concentration, > 0, and the log prior of the tree.
-    """
-    draws_weights = model.split_prior.drawn_weights is not None
-    require((weights is not None) == draws_weights, "the feature weights are of another prior")
-    if weights is not None:
-        check_kind_and_shape(weights, "f", (*shape, model.lowered.n_weights), "the feature weights")
-        require(np.isfinite(weights), "a feature weight is not finite")
-        require((weights[..., :-2] >= 0.0).all() and (weights[..., -2] > 0.0).all(), "a feature weight is negative")
-
-
 def _check_counts(draws: Any, model: TreeModel) -> None:
     """Raise an error if counts of moves, variances, weights or diagnostics of tempering do not fit the draws."""
     chains, length = draws.tree_of_draw.shape
@@ -204,7 +191,6 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
     require(draws.accepted <= draws.proposed, "more was accepted than proposed")
     require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is not a number")
     check_kind_and_shape(draws.noise_variance, "f", (chains, length), "noise_variance")
-    _check_weights(draws.weights_of_draw, (chains, length), model)
     tempering = draws.tempering
     if tempering is not None:
         levels = tempering.betas.shape[-1]
@@ -278,7 +264,7 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
     lowered, scratch = model.lowered, kernel.scratch
     n_nodes = len(replica.state[ARRAYS.index("node")])
     sizes = axis_sizes(lowered, n_nodes, len(kernel.count_names), scratch) | {"params": len(lowered.leaf.params)}
-    model_sizes = {name: sizes[name] for name in ("features", "weights", "params")}
+    model_sizes = {name: sizes[name] for name in ("features", "params")}
     check_declared(replica, Replica, "the state of a chain", model_sizes)
     for name, array in zip(ARRAYS, replica.state, strict=True):
         hint = STATE_TYPES[name]
@@ -287,10 +273,7 @@ def _check_replica(replica: Replica, model: TreeModel, kernel: Kernel) -> None:
             kind, dtype, *axes = get_args(hint)
             hint = Annotated[(kind, dtype, *[1] * len(axes))]
         check_declared(array, hint, f"{name} of a chain", sizes)
-    is_fixed = (replica.noise is None, replica.weights is None)
-    require(
-        is_fixed == (lowered.leaf.is_fixed, lowered.split_prior.is_fixed), "the state of a chain is of another model"
-    )
+    require((replica.noise is None) == lowered.leaf.is_fixed, "the state of a chain is of another model")
 
 
 def check_run(run: Any, model: TreeModel) -> Unfinished:

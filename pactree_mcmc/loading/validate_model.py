@@ -101,7 +101,6 @@ def check_splits_outline(outline: SplitsOutline, scales: Any, columns: Any) -> N
     """Raise an error if the outline of a custom split prior, its description in a file, or its scales are malformed."""
     require(type(outline.name) is str and type(outline.by_depth) is bool, "the split prior has no name")
     require(outline.over in ("feature", "cell"), "the split prior has an unknown argument over")
-    require(type(outline.interactions) is tuple and type(outline.is_equal) is bool, "the split prior has no groups")
     require(isinstance(outline.of, LocalCuts | GridCuts), "the split prior weighs an unknown split prior")
     for what in ("params", "weights"):
         check_kind_and_shape(getattr(outline, what), "f", (-1,), what)

@@ -173,8 +173,6 @@ def _result_of_chain(post: SampledPosterior, c: int) -> Result:
     n_entries = np.array([post.n_draws, len(numbers), len(trees.feature)], dtype=np.int64)
     stats = post.node_stats[post.coded_trees.nodes_of(numbers)]
     saved = Saved(rank[tree_number], post.noise_variance[c], moves, tree, trees.records(), stats, n_entries)
-    if post.weights_of_draw is not None:
-        saved = saved._replace(weights=post.weights_of_draw[c])
     ladder, tempering = None, post.tempering
     if tempering is not None:
         ladder = LadderReport(*(getattr(tempering, name)[c] for name in LadderReport._fields))

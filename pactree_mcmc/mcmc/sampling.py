@@ -370,7 +370,6 @@ def _read_starts(model: TreeModel, start: Any, chains: int) -> list[Any]:
     if len(trees) != chains or not all(isinstance(t, Tree) for t in trees):
         raise ValueError(f"start gives {len(trees)} entries for {chains} chains; give one Tree, or one Tree each.")
     for c, tree in enumerate(trees):
-        equal_weights = None if model.split_prior.drawn_weights is None else np.ones(model.n_features)
-        if model.log_prior(tree, feature_weights=equal_weights) == -np.inf:
+        if model.log_prior(tree) == -np.inf:
             raise ValueError(f"the start tree of chain {c} cannot occur under the model: its prior is 0.")
     return trees

@@ -226,12 +226,10 @@ def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | N
     The criterion is that of `check_convergence`, and that the evidences, if computed, do not differ between teams.
     """
     saved = [result.saved for result in results]
-    # The log posterior is judged first, since large trees take seconds to be joined. If feature weights are drawn, the
-    # log prior of a tree differs from draw to draw, and this step is left out.
-    if plan.model.split_prior.drawn_weights is None:
-        log_posterior = [(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved]
-        if not log_posterior_converged(np.array(log_posterior)):
-            return False, None
+    # the log posterior is judged first, since large trees take seconds to be joined
+    log_posterior = [(one.tree.log_prior + one.tree.log_score)[one.tree_of_draw] for one in saved]
+    if not log_posterior_converged(np.array(log_posterior)):
+        return False, None
     course = Course(plan.kernel, plan.thin, tuple(result.end for result in results), results[0].n_draws * plan.thin)
     post = join_chains(plan.model, saved, plan.kernel.count_names, 0.0, course=course)
     if not has_converged(post):

@@ -10,7 +10,7 @@ from .leaf.normal_linear import NormalLinear
 from .leaf.outputs import IndependentNormals, MultivariateNormal
 from .leaf.positive import ExponentialGamma, GammaGamma, WeibullGamma
 from .model import Lowered, TreeModel
-from .split_prior.base import DirichletWeights, SplitPrior
+from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
 from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
 from .split_prior.fixed_tree import FixedTree

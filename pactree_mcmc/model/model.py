@@ -21,7 +21,7 @@ from .cells import PlainCell, root_cell
 from .leaf.base import Leaf, Target
 from .leaf.codes import LeafRule
 from .obstacles import check_known, obstacle_to_certificate
-from .plain import Visit, read_feature_weights, visits
+from .plain import Visit, visits
 from .split_prior.base import SplitPrior, SplitRule
 from .split_prior.custom_splits import BoundSplits
 from .split_prior.cuts import LocalCuts
@@ -52,16 +52,6 @@ class Lowered(NamedTuple):
     proposal_leaf: LeafRule
     """Leaf model of stored sums over splits, from which proposals are drawn. It equals ``leaf``, but if leaves share a
     variance that is drawn, the value here changes rarely, so that stored sums stay valid."""
-
-    @property
-    def n_weights(self) -> int:
-        """Number of values that a draw stores for feature weights: p weights, concentration, log prior; 0 if fixed."""
-        return 0 if self.split_prior.is_fixed else self.split_prior.n_turns + 2
-
-    @property
-    def is_fixed(self) -> bool:
-        """True if a run draws only trees, and neither a variance of the leaves nor feature weights."""
-        return self.leaf.is_fixed and self.split_prior.is_fixed
 
 
 @register_class
@@ -344,18 +334,18 @@ class TreeModel:
         """Return the cell that contains all rows."""
         return root_cell(self.units, self.columns, self.n_codes)
 
-    def log_posterior(self, tree: Tree, *, feature_weights: Any = None) -> float:
+    def log_posterior(self, tree: Tree) -> float:
         """Return the unnormalised log posterior of ``tree`` in nats: ``log_prior + log_score``.
 
         Raises
         ------
         ValueError
-            If the tree splits on a feature X lacks; about ``feature_weights`` as `log_prior`.
+            If the tree splits on a feature X lacks.
         """
-        prior = self.log_prior(tree, feature_weights=feature_weights)
+        prior = self.log_prior(tree)
         return prior + self.log_score(tree) if prior > -math.inf else prior
 
-    def log_prior(self, tree: Tree, *, feature_weights: Any = None) -> float:
+    def log_prior(self, tree: Tree) -> float:
         """Return the log prior of ``tree`` in nats, ``-inf`` if it cannot occur; unnormalised under LeafPenalty.
 
         Under LocalCuts all thresholds that separate the rows of a cell in the same way are the same split.
@@ -364,20 +354,17 @@ class TreeModel:
         ----------
         tree : Tree
             A tree that splits on features of X, found by name if both the tree and X have names.
-        feature_weights : array of shape (p,), optional
-            Weights of the features, >= 0, not all 0, as in ``feature_weights`` of a posterior. Needed for trees with a
-            split if the split prior draws the weights (`DirichletWeights`), and refused otherwise.
 
         Raises
         ------
         ValueError
-            If the tree splits on a feature X lacks, or ``feature_weights`` are missing, out of place or not weights.
+            If the tree splits on a feature X lacks.
 
         Notes
         -----
         Plain NumPy, independent of both engines; O(n p) per level of the tree.
         """
-        total, weights = self.prior_tables.log_constant, read_feature_weights(self, tree, feature_weights)
+        total = self.prior_tables.log_constant
         for number, cell, split in self.visit(tree):
             if tree.feature[number] == LEAF:
                 total += self._log_stop(cell)
@@ -385,7 +372,7 @@ class TreeModel:
                 return -math.inf
             else:
                 total += self.log_split(cell)
-                total += self.rules.log_probability(cell, split, weights)
+                total += self.rules.log_probability(cell, split)
             if total == -math.inf:
                 return total
         return float(total)

@@ -89,18 +89,8 @@ def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
     return reason or _obstacle_in_columns(model) or (unknown_constant(model) if sampled else None)
 
 
-def unknown_weights(model: TreeModel) -> str:
-    """Return a text that says why the prior of a tree is not computed if feature weights are unknown."""
-    return (
-        f"the feature weights are unknown under {model.split_prior.drawn_weights}, and the prior of a tree, a mean "
-        "over them, is not computed; give feature_weights= as numbers"
-    )
-
-
 def unknown_constant(model: TreeModel) -> str | None:
     """Return a text that says why draws do not determine the divergence of the posterior from the prior, or None."""
-    if model.split_prior.drawn_weights is not None:
-        return unknown_weights(model)
     if not isinstance(model.tree_prior, LeafPenalty):
         return None
     return (
@@ -130,9 +120,7 @@ def _obstacle_in_leaf(model: TreeModel) -> str | None:
 
 
 def _obstacle_in_prior(model: TreeModel) -> str | None:
-    """Return the reason against a certificate, a PAC bound, in feature weights or the cost of empty leaves, or None."""
-    if model.split_prior.drawn_weights is not None:
-        return unknown_weights(model)
+    """Return the reason against a certificate, a PAC bound, in the cost of empty leaves, or None."""
     if model.prior_tables.empty_bonus != 0.0:
         return "the cost of an empty leaf depends on which cells hold rows; give LeafPenalty one cost"
     return None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import Seed, is_integer, read_generator, read_numbers, refuse_labels, repr_of
-from ..core.special import gammaln
+from ..core.checks import Seed, is_integer, read_generator
 from ..table.coding import Scale
 from ..tree.arrays import LEAF
 from ..tree.coded import CODED_NODE
@@ -20,7 +18,6 @@ from .tree_prior import BranchingProcess
 
 if TYPE_CHECKING:
     from .model import TreeModel
-    from .split_prior.base import DirichletWeights
 
 MAX_TRIES = 100_000
 """Largest number of trees that rejection draws for one tree of a conditioned prior."""
@@ -143,36 +140,11 @@ def _in_data_units(
     return float(scale.threshold(*arguments)[0]), -1, (low, high)
 
 
-def read_feature_weights(model: TreeModel, tree: Tree, feature_weights: Any) -> np.ndarray | None:
-    """Check and return feature weights (p,) that the caller gives for a model in which they are unknown.
-
-    Return None if none are given and none needed: the model has weights, or the tree no split. If they are missing, not
-    needed or invalid, raise a ValueError.
-    """
-    weights_prior = model.split_prior.drawn_weights
-    if feature_weights is None:
-        if weights_prior is not None and np.any(tree.feature != LEAF):
-            raise ValueError(
-                f"the prior of a tree depends on the feature weights, which are unknown under {weights_prior}; give "
-                "feature_weights=, such as those of a draw."
-            )
-        return None
-    if weights_prior is None:
-        raise ValueError(f"{model.split_prior!r} has its feature weights; leave feature_weights out.")
-    refuse_labels("feature_weights", feature_weights, "of the columns of X")
-    weight = read_numbers("feature_weights", feature_weights)
-    if weight.shape != (model.n_features,):
-        raise ValueError(f"feature_weights has shape {weight.shape}; give shape ({model.n_features},).")
-    if not np.isfinite(weight).all() or np.any(weight < 0.0) or not weight.any():
-        raise ValueError(f"feature_weights={repr_of(weight.tolist())}; give finite weights >= 0, not all 0.")
-    return weight
-
-
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
     """Draw a tree, with its leaf cells, from the prior; None if this is not a process, or rejection finds no tree.
 
     A conditioned process is drawn by rejecting trees, up to ``MAX_TRIES``, that would split a cell at the depth limit
-    or without admissible split. Unknown feature weights are drawn with each try.
+    or without admissible split.
     """
     prior = model.tree_prior
     if not prior.is_process:
@@ -190,11 +162,9 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
             return None
         if forced:
             raise TooDeep
-        return model.rules.draw(rng, cell, log_weight)
+        return model.rules.draw(rng, cell)
 
-    weights_prior = model.split_prior.drawn_weights
     for _ in range(MAX_TRIES if conditioned else 1):
-        log_weight = None if weights_prior is None else weights_prior.draw(rng, model.n_features)
         try:
             return grow_plain_tree(model, decide)
         except TooDeep:
@@ -218,7 +188,7 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
         if sampled_tree is None:
             raise ValueError(
                 f"prior_inclusion cannot draw trees of {model.tree_prior!r} split by split. Give exact.solve(model)."
-                "prior_inclusion(), if feature weights are known, or draw trees by pt.simulate(model, rng)[0], each "
+                "prior_inclusion(), or draw trees by pt.simulate(model, rng)[0], each "
                 "from a chain of 20,000 proposals, and count those that split on each feature."
             )
         feature = sampled_tree.tree.feature
@@ -226,49 +196,6 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
     if key is not None:
         stored[key] = count / draws
     return count / draws
-
-
-def log_marginal_prior(model: TreeModel, tree: Tree) -> float:
-    """Return the log prior of ``tree`` in nats, with unknown feature weights integrated out; NaN if this is impossible.
-
-    If every cell that is split admits every feature with all of its weight, the features of the splits are a
-    Dirichlet-multinomial draw: the weights give ``Gamma(a) / Gamma(a + n)`` times the product over features of
-    ``Gamma(a/p + n_k) / Gamma(a/p)``, averaged over an unknown ``a`` (Linero 2018). A cell that admits only one feature
-    does not count. The result is NaN if a cell admits some features but not all, since the integral then has no such
-    form. If the weights are not unknown it is that of `TreeModel.log_prior`.
-    """
-    weights_prior = model.split_prior.drawn_weights
-    if weights_prior is None:
-        return model.log_prior(tree)
-    log_prior = model.log_prior(tree, feature_weights=np.ones(model.n_features))
-    if log_prior == -math.inf:
-        return log_prior
-    counts, n_free_splits = np.zeros(model.n_features), 0
-    for number, cell, split in model.visit(tree):
-        if tree.feature[number] == LEAF or split is None:
-            continue
-        source = model.columns.source
-        admissible = np.bincount(source, weights=model.split_prior.admissible(cell), minlength=model.n_features)
-        if np.count_nonzero(admissible) == 1:
-            continue
-        if np.any(admissible < 1.0):
-            return math.nan
-        counts[source[split.feature]] += 1.0
-        n_free_splits += 1
-    return log_prior + n_free_splits * math.log(model.n_features) + log_dirichlet_multinomial(weights_prior, counts)
-
-
-def log_dirichlet_multinomial(weights_prior: DirichletWeights, counts: np.ndarray) -> float:
-    """Return the log probability, in nats, of one sequence of features in which feature k occurs ``counts[k]`` times.
-
-    Features are drawn by weights with the prior ``weights_prior``. The weights, and their concentration if it is
-    unknown, are integrated out. There is no multinomial coefficient.
-    """
-    p, n = len(counts), counts.sum()
-    a = weights_prior.concentrations(p)[:, None]
-    log_ratios = (gammaln(a / p + counts) - gammaln(a / p)).sum(axis=1)
-    log_terms = log_ratios + gammaln(a[:, 0]) - gammaln(a[:, 0] + n)
-    return float(np.logaddexp.reduce(log_terms) - math.log(len(a)))
 
 
 def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -92,7 +92,7 @@ class AnswersAboutChains(DrawnTrees):
         """Convergence diagnostics of all quantities checked, the worst first.
 
         One row per quantity, by name: the log posterior, the number of leaves, the depth, root features, features in
-        the tree, distances from some trees drawn, predictions at training rows, and feature weights if they are drawn.
+        the tree, distances from some trees drawn, and predictions at training rows.
         Columns ``kind``, ``rhat``, ``ess`` and ``fails``. ``attrs["warning"]`` is the text of the warning, empty if
         nothing fails. There are no rows if there are too few draws. It takes about a second, and is stored.
 

@@ -137,7 +137,6 @@ def check_convergence(post: DrawnTrees, max_points: int = MAX_POINTS, *, levels:
     * the distances from up to 12 trees drawn;
     * the predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that
       vary most at the row;
-    * feature weights and their concentration, if they are drawn;
     * the log evidences of two teams of chains that tuned separately.
 
     R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
@@ -208,13 +207,11 @@ class Diagnostics(NamedTuple):
     """The quantities checked, with their R-hat and effective sample size; `SCALARS` come first."""
 
     names: list[str]
-    """Names of all quantities, first those of ``by_tree``, then those of ``by_draw``."""
+    """Names of all quantities."""
     group: np.ndarray
     """(quantities,) kind of each quantity, as a plural noun."""
     by_tree: np.ndarray
-    """(first quantities, n_distinct_trees): values of the quantities that depend on the tree alone."""
-    by_draw: np.ndarray
-    """(further quantities, chains, draws): values of the quantities that also vary between draws of one tree."""
+    """(quantities, n_distinct_trees): value of each quantity for each tree."""
     rhat: np.ndarray
     """(quantities,) rank-normalised split R-hat."""
     ess: np.ndarray
@@ -227,8 +224,7 @@ class Diagnostics(NamedTuple):
 
         ``tree_of_draw`` (chains, draws) is the distinct tree of each draw.
         """
-        n = len(self.by_tree)
-        return np.array([self.by_tree[i][tree_of_draw] if i < n else self.by_draw[i - n] for i in quantities.tolist()])
+        return self.by_tree[quantities][:, tree_of_draw]
 
     @property
     def failed(self) -> np.ndarray:
@@ -271,22 +267,18 @@ def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
 def _join_diagnostics(
     post: DrawnTrees, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
 ) -> Diagnostics:
-    """Return the diagnostics of all quantities in ``parts``, and of feature weights, added here if they are drawn.
+    """Return the diagnostics of all quantities in ``parts``.
 
     The last part must be the predictions. Predictions whose R-hat is too large are marked if chance explains it.
-    ``rhat_and_ess_of_parts`` has R-hat and effective sample size of each part, without feature weights.
+    ``rhat_and_ess_of_parts`` has R-hat and effective sample size of each part.
     """
     by_tree = np.vstack([part.by_tree for part in parts])
-    weights = feature_weights(post)
-    by_draw = np.array([*weights.values()]).reshape(-1, *post.tree_of_draw.shape)
-    of_part = [*rhat_and_ess_of_parts, rhat_and_ess(by_draw)]
-    rhat, ess = (np.concatenate(part) for part in zip(*of_part, strict=True))
-    names, group = ([x for part in parts for x in getattr(part, field)] for field in ("names", "group"))
-    names, groups = [*names, *weights], np.array([*group, *["feature weights"] * len(weights)])
+    rhat, ess = (np.concatenate(part) for part in zip(*rhat_and_ess_of_parts, strict=True))
+    names, groups = [x for part in parts for x in part.names], np.array([x for part in parts for x in part.group])
     by_chance = (groups == PREDICTIONS) & (rhat > MAX_RHAT) & (rhat <= MAX_RHAT_BY_CHANCE) & (ess >= MIN_ESS)
     doubtful = np.flatnonzero(by_chance) - (len(by_tree) - len(parts[-1].by_tree))
     by_chance[by_chance] = explained_by_chance(parts[-1].by_tree, post.tree_of_draw, doubtful, FALSE_ALARM_LEVEL)
-    return Diagnostics(names, groups, by_tree, by_draw, rhat, ess, by_chance)
+    return Diagnostics(names, groups, by_tree, rhat, ess, by_chance)
 
 
 def _scalars_by_tree(post: DrawnTrees) -> np.ndarray:
@@ -322,22 +314,6 @@ def has_converged(post: DrawnTrees) -> bool:
     rhat_and_ess_of_parts.append(rhat_and_ess_by_tree(parts[-1].by_tree, post.tree_of_draw))
     failed = _join_diagnostics(post, parts, rhat_and_ess_of_parts).failed
     return not (failed.any() or _evidence_disagreement(post))
-
-
-def feature_weights(post: DrawnTrees) -> dict[str, np.ndarray]:
-    """Return by name the traces (chains, draws) of drawn feature weights, and of their concentration if it is drawn.
-
-    Names are "concentration" and "weight of feature 'x0'". The weights are those of features that some chain has in
-    more than 0.02 of its trees. The dictionary is empty if feature weights are not drawn.
-    """
-    prior, weights, concentration = post.model.split_prior.drawn_weights, post.feature_weights, post.concentration
-    if prior is None or weights is None or concentration is None:
-        return {}
-    traces = {"concentration": concentration} if prior.concentration is None else {}
-    inclusion = (post.split_counts > 0).mean(axis=1).max(axis=0)
-    for k in np.flatnonzero(inclusion > RARE_PROBABILITY).tolist():
-        traces[f"weight of feature {post.model.columns.names[k]!r}"] = weights[..., k]
-    return traces
 
 
 def feature_indicators(post: DrawnTrees) -> Quantities:

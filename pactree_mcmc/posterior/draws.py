@@ -10,7 +10,7 @@ import numpy as np
 from ..core.checks import check_count
 from ..files.calls import Call
 from ..files.encoding import register_class
-from ..model.plain import coded_tree, log_marginal_prior
+from ..model.plain import coded_tree
 from ..model.words import words_of_cells
 from ..tree.arrays import LEAF, TreeArrays, node_depths
 from ..tree.coded import CodedTrees, from_records, weight_of_nodes
@@ -48,8 +48,7 @@ class DrawnTrees:
 
     The functions of `posterior.trees` take such an object. The arguments are attributes of `SampledPosterior`:
     ``trees`` is ``coded_trees``, ``stats`` is ``node_stats``, and log priors and scores are those of distinct trees.
-    ``proposed`` and ``accepted`` count proposals by move, ``course`` is the state from which `resume` continues, and
-    ``weights_of_draw`` has feature weights, their concentration and the log prior, if feature weights are drawn.
+    ``proposed`` and ``accepted`` count proposals by move, and ``course`` is the state from which `resume` continues.
     """
 
     sees_all_rows: ClassVar[bool] = True
@@ -70,7 +69,6 @@ class DrawnTrees:
         noise_variance: np.ndarray | None = None,
         tempering: Tempering | None = None,
         course: Course | None = None,
-        weights_of_draw: np.ndarray | None = None,
         calls: tuple[Call, ...] = (),
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
@@ -81,13 +79,6 @@ class DrawnTrees:
         self.moves, self.seconds = moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course, self.calls = tempering, course, calls
-        self.weights_of_draw = weights_of_draw
-        if weights_of_draw is not None:
-            n_drawn = np.bincount(tree_of_draw.ravel(), minlength=len(log_prior))
-            log_prior_sum = np.bincount(
-                tree_of_draw.ravel(), weights_of_draw[..., -1].ravel(), minlength=len(log_prior)
-            )
-            self.log_prior_of_tree = np.where(n_drawn > 0, log_prior_sum / np.maximum(n_drawn, 1), log_prior)
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
@@ -131,15 +122,8 @@ class DrawnTrees:
 
     @cached_property
     def log_posterior_of_tree(self) -> np.ndarray:
-        """Log prior plus log score (n_distinct_trees,) of each distinct tree, nats; differences are log posterior odds.
-
-        Feature weights that are drawn are integrated out. NaN if they are drawn and a cell of the tree admits some
-        features and not others, since the integral then has no closed form. The integral takes plain Python, O(nodes).
-        """
-        if self.weights_of_draw is None:
-            return self.log_prior_of_tree + self.log_score_of_tree
-        trees = range(self.n_distinct_trees)
-        return self.log_score_of_tree + [log_marginal_prior(self.model, self.distinct_tree(t)) for t in trees]
+        """Log prior plus log score (n_distinct_trees,) of each distinct tree, nats."""
+        return self.log_prior_of_tree + self.log_score_of_tree
 
     def distinct_tree(self, t: int) -> Tree:
         """Return distinct tree number ``t``, from 0. The tree of a draw has number ``tree_of_draw[chain, draw]``."""
@@ -178,23 +162,8 @@ class DrawnTrees:
 
     @property
     def log_prior(self) -> np.ndarray:
-        """Log prior of the tree of each draw, nats (chains, draws), given the feature weights of the draw if any."""
-        if self.weights_of_draw is not None:
-            return self.weights_of_draw[..., -1]
+        """Log prior of the tree of each draw, nats (chains, draws)."""
         return self.log_prior_of_tree[self.tree_of_draw]
-
-    @property
-    def feature_weights(self) -> np.ndarray | None:
-        """Feature weights of each draw (chains, draws, p), fractions of 1, under `DirichletWeights`; else None.
-
-        Weights too small for a float are 0.
-        """
-        return None if self.weights_of_draw is None else self.weights_of_draw[..., :-2]
-
-    @property
-    def concentration(self) -> np.ndarray | None:
-        """Concentration (chains, draws) of the Dirichlet prior of feature weights in each draw; None if not drawn."""
-        return None if self.weights_of_draw is None else self.weights_of_draw[..., -2]
 
     @property
     def log_score(self) -> np.ndarray:
@@ -269,7 +238,6 @@ class Draws(NamedTuple):
     seconds: float
     noise_variance: np.ndarray
     tempering: Tempering | None
-    weights_of_draw: np.ndarray | None = None
     calls: tuple[Call, ...] = ()
 
 

@@ -13,7 +13,7 @@ from ..core.extras import require_package
 from ..files.calls import Call, library_version
 from ..model.words import output_names
 from ..tree.coded import route_into
-from .convergence import feature_indicators, feature_weights, verdict
+from .convergence import feature_indicators, verdict
 from .draws import DrawnTrees
 from .ess import ess, rhat
 from .rows.left_out import log_densities, log_likelihoods
@@ -35,7 +35,7 @@ MIN_CELL_FREQUENCY = 0.1
 VARIABLES_BY_DIM = {
     "cell": ("support",),
     "focal": ("tree_distance",),
-    "feature": ("split_counts", "feature_weights"),
+    "feature": ("split_counts",),
     "move": ("acceptance_rate", "proposals"),
     "row": ("y", "class_number", "sample_weight", "estimation"),
 }
@@ -253,9 +253,6 @@ def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> di
     }
     if not posterior.model.leaf.has_additive_score:
         groups["posterior"]["noise_variance"] = posterior.noise_variance
-    if posterior.weights_of_draw is not None:
-        groups["posterior"]["feature_weights"] = posterior.feature_weights
-        groups["posterior"]["concentration"] = posterior.concentration
     if posterior.moves:
         groups["sample_stats"]["acceptance_rate"] = posterior.accepted / np.maximum(posterior.proposed, 1)
         groups["sample_stats"]["proposals"] = posterior.proposed
@@ -321,7 +318,6 @@ def summary_table(posterior: DrawnTrees) -> pd.DataFrame:
     features = feature_indicators(posterior)
     for name, by_tree in zip(features.names, features.by_tree, strict=True):
         scalars[name] = by_tree[posterior.tree_of_draw]
-    scalars |= feature_weights(posterior)
     rows = {
         name: (np.mean(values), np.std(values, ddof=1) if values.size > 1 else math.nan, ess(values), rhat(values))
         for name, values in scalars.items()

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..core.checks import check_type, read_array, repr_of
 from ..model import TreeModel
-from ..model.obstacles import unknown_weights
 from ..tree.coded import CODED_NODE, CodedTrees, bytes_view, from_records, number_trees
 from ..tree.drawn import Course, Saved
 from ..tree.tree import Tree
@@ -60,7 +59,6 @@ def join_chains(
         np.array([saved.noise for saved in chains]),
         tempering,
         course,
-        None if model.split_prior.drawn_weights is None else np.array([saved.weights for saved in chains]),
     )
 
 
@@ -99,8 +97,8 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     TypeError
         If an entry of ``trees`` is not a Tree.
     ValueError
-        If there are no trees, a tree splits at a value without a cut in the coding or has prior mass 0, an entry of
-        ``tree_of_draw`` is out of range, or the feature weights are unknown.
+        If there are no trees, a tree splits at a value without a cut in the coding or has prior mass 0, or an entry of
+        ``tree_of_draw`` is out of range.
 
     Notes
     -----
@@ -119,8 +117,6 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     check_type("model", model, TreeModel, "a TreeModel")
     if not isinstance(trees, Sequence) or not trees:
         raise ValueError(f"trees is {repr_of(trees)}; give a list of at least one Tree.")
-    if model.split_prior.drawn_weights is not None:
-        raise ValueError(f"trees without feature weights are not draws: {unknown_weights(model)}.")
     for tree in trees:
         check_type("an entry of trees", tree, Tree, "a pt.Tree")
     draws = np.arange(len(trees))[None] if tree_of_draw is None else read_array("tree_of_draw", tree_of_draw)

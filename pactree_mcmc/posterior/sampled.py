@@ -40,9 +40,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     tree_of_draw : ndarray of shape (chains, draws), int64
         Number of the distinct tree of each draw.
     log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
-        Log prior and log score of each distinct tree, nats; ``log_prior`` and ``log_score`` are those of each draw. If
-        feature weights are drawn, ``log_prior`` is given those of the draw, and ``log_prior_of_tree`` is its mean over
-        the draws of the tree.
+        Log prior and log score of each distinct tree, nats; ``log_prior`` and ``log_score`` are those of each draw.
     node_stats : ndarray of shape (nodes of all distinct trees, statistics)
         Additive statistics of the rows in each node.
     proposed, accepted : ndarray of shape (chains, draws, moves), int64
@@ -53,8 +51,6 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Wall time of the run.
     noise_variance : ndarray of shape (chains, draws)
         The variance common to all leaves, under NormalSharedVariance; NaN under other leaves.
-    weights_of_draw : ndarray of shape (chains, draws, p + 2), or None
-        ``feature_weights``, ``concentration`` and ``log_prior`` side by side, if feature weights are drawn.
     tempering : Tempering or None
         Ladders, swap rates, round trips and scores by level of a tempered run.
     course : Course or None
@@ -69,9 +65,8 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     def log_evidence(self) -> float | None:
         """Log evidence in nats, from the ladder of a tempered run or the bridge sampling of kernel "whole"; else None.
 
-        With kernel "whole" the log evidence is None if feature weights are drawn, since the fitted density is one of
-        trees without weights. If the chains tuned in two teams, the log evidence is the mean of those of the teams,
-        ``post.course.evidences``: see `docs/default.md`. The run has estimated it, so reading it is fast.
+        If the chains tuned in two teams, the log evidence is the mean of those of the teams, ``post.course.evidences``:
+        see `docs/default.md`. The run has estimated it, so reading it is fast.
         """
         return self._evidence[0]
 
@@ -175,11 +170,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         return out
 
     def map_tree(self) -> Tree:
-        """Return the drawn tree with the largest log prior plus log score, which may not be the most frequent tree.
-
-        If feature weights are drawn, the log prior of a tree is the mean, over the draws of the tree, of the log prior
-        given the weights of the draw.
-        """
+        """Return the drawn tree with the largest log prior plus log score, which may not be the most frequent tree."""
         return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
@@ -271,9 +262,9 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         -------
         InferenceData (ArviZ 0.x) or DataTree (ArviZ 1.x)
             ``posterior``, by chain and draw: n_leaves, depth, log_prior, log_score; split_counts (feature);
-            noise_variance under NormalSharedVariance; feature_weights (feature) and concentration under
-            DirichletWeights; support (cell), 0 or 1, of up to 20 cells whose probability is nearest to one half;
-            tree_distance (focal), the number of cells in which the tree differs from each of up to 12 trees drawn;
+            noise_variance under NormalSharedVariance; support (cell), 0 or 1, of up to 20 cells whose probability is
+            nearest to one half; tree_distance (focal), the number of cells in which the tree differs from each of up to
+            12 trees drawn;
             expectation (row, or new_row for rows that were given; class or output).
             ``sample_stats``: lp, the unnormalised log posterior in nats; of chains also acceptance_rate, in [0, 1], and
             proposals (move), since the previous draw. ``observed_data``: y (row). ``constant_data``: sample_weight and
@@ -368,7 +359,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         DataFrame
             Rows n_leaves, depth, log_prior, log_score, lp (the sum of the last two, nats); "root feature 'x'" and
             "inclusion of feature 'x'", as indicators, of the features whose probability lies between 0.02 and 0.98;
-            if feature weights are drawn, "concentration" and "weight of feature 'x'"; "tree distance", the number of
+            "tree distance", the number of
             cells in which two draws differ, with ``tree_ess().frechet`` and the largest R-hat of the distances from
             focal trees. Columns mean, sd, ess_bulk, and rhat, which is infinite if each chain is constant and not all
             are equal, and NaN for one chain. ``attrs`` has "acceptance", the accepted fraction of the proposals of each

@@ -19,7 +19,6 @@ from ..mcmc.kernel import check_even_splits, read_kernel
 from ..mcmc.run.workers import n_cores
 from ..mcmc.sampling import chain_seeds, check_executor, check_reachable
 from ..model import TreeModel
-from ..model.obstacles import unknown_weights
 from ..posterior.evidence import pooled_error, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
@@ -134,8 +133,6 @@ def progressive_mixture(
             f"the score of {type(model.leaf).__name__} is not a sum over leaves, and examples cannot enter one by one; "
             "give what the leaves share (NormalKnownVariance(sigma2, m0, k0))."
         )
-    if model.split_prior.drawn_weights is not None:
-        raise ValueError(f"the progressive mixture is over trees alone, and {unknown_weights(model)}.")
     mixture, sources = read_kernel(kernel), chain_seeds(rng, int(chains))
     check_even_splits(mixture, model.split_prior)
     entering = entering_rows(model)

@@ -138,17 +138,6 @@ class Columns:
         """Return the indices of ``columns``, given by name or index, as `indices_of_columns` does."""
         return indices_of_columns(argument, columns, self.names)
 
-    def largest_groups(self, interactions: tuple) -> set[frozenset]:
-        """Return the interaction groups, as sets of indices of columns, that are not part of a larger group.
-
-        Columns of one group may be split on together. ``interactions`` are the groups by name or index, or () if any
-        columns may interact, which is one group of all columns.
-        """
-        if not interactions:
-            return {frozenset(range(self.n_features))}
-        groups = {frozenset(group) for group in self.group_indices("interactions", interactions)}
-        return {group for group in groups if not any(group < other for other in groups)}
-
     def group_indices(self, argument: str, groups: Any) -> list[set[int]]:
         """Return the columns of each group, as indices. All other columns are one more group, the last, maybe empty."""
         places = [set(self.column_indices(argument, group)) for group in read_groups(argument, groups)]
@@ -310,12 +299,11 @@ def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, 
     return out
 
 
-def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tuple[tuple[str | int, ...], ...]:
+def read_groups(argument: str, groups: Any) -> tuple[tuple[str | int, ...], ...]:
     """Return the distinct groups among ``groups`` of columns, which are given by name or index.
 
     ``groups`` and each group may be a list, a tuple, a set, an array or an Index. Groups and columns of a set are
-    sorted, so that the result is the same in each process. A ValueError names the ``argument`` of the caller, and says
-    what is wrong, or that there are more than ``max_groups`` distinct groups.
+    sorted, so that the result is the same in each process. A ValueError names the ``argument`` of the caller.
     """
     form = "give a list of groups, each a list of columns, as [[0, 1], [2]]"
     if not _is_collection(argument, groups) or len(groups) == 0:
@@ -330,8 +318,6 @@ def read_groups(argument: str, groups: Any, max_groups: int | None = None) -> tu
         columns = tuple(dict.fromkeys(str(c) if isinstance(c, str) else int(c) for c in group))
         in_order = tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns
         by_columns.setdefault(frozenset(columns), in_order)
-    if max_groups is not None and len(by_columns) > max_groups:
-        raise ValueError(f"{argument} has {len(by_columns)} different groups; give at most {max_groups}.")
     if isinstance(groups, Set):
         return tuple(sorted(by_columns.values(), key=lambda columns: [_rank(column) for column in columns]))
     return tuple(by_columns.values())

@@ -12,7 +12,6 @@ from ..core.warn import warn
 from ..mcmc.kernel import LIBRARY_MOVES
 from ..mcmc.moves.base import Move
 from ..model import TreeModel
-from ..model.obstacles import unknown_weights
 from ..tree.export import to_text
 from ..tree.tree import Tree
 from .plain import plain_package
@@ -125,8 +124,6 @@ def check_balance(
             f"{model.leaf!r} has a parameter that all leaves share, so that a tree's score is not a sum over them; "
             "check the move with another leaf."
         )
-    if model.split_prior.drawn_weights is not None:
-        raise ValueError(f"the move is checked given the weights, and {unknown_weights(model)}.")
     check_count("most_trees", most_trees, 1, LARGEST_MAX_TREES)
     check_number("beta", beta, "a power of the score, from 0 to 1", 0.0, 1.0)
     check_number("tolerance", tolerance, "a relative difference, > 0", 5e-324)

@@ -207,7 +207,7 @@ class StateSnapshot:
     Scratch arrays are left out, and so are stored values of cells, which are valid for every tree.
     """
 
-    ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves", "weights", "tilt")
+    ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
 
     def __init__(self, state: Any) -> None:
         current = {name: getattr(state, name) for name in self.ARRAYS}

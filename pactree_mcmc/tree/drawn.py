@@ -48,9 +48,6 @@ class Saved(NamedTuple):
     """(n_nodes, n_stats) float64: statistics of each node."""
     used: np.ndarray
     """(3,) int64: number of draws, trees and nodes saved so far."""
-    weights: np.ndarray = np.empty((0, 0))
-    """(n_draws, p + 2) float64: feature weights that are drawn, their concentration, and the log prior of the tree
-    given them. Without columns if the weights are fixed."""
 
 
 @register_class

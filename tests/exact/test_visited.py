@@ -163,11 +163,6 @@ def test_bad_input_is_refused():
         exact.visited("draws")
     with pytest.raises(ValueError, match=r"grow=3 is out of range; give an integer 0\.\.2"):
         exact.visited(post, 3)
-    unknown = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0], split_prior=pt.LocalCuts(feature_weights="dirichlet"))
-    with_weights = pt.sample(unknown, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
-    for ask in (lambda: exact.visited(with_weights), lambda: exact.solve(unknown)):
-        with pytest.raises(ValueError, match="feature weights that are unknown"):
-            ask()
     shared = pt.TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 0.1], leaf=pt.NormalSharedVariance())
     with_shared_variance = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
     with pytest.raises(ValueError, match="NormalSharedVariance is not a sum over leaves"):

@@ -37,7 +37,7 @@ def test_kernels_that_keep_little(kernel, start):
 
 
 LADDERS = {"four": 4, "three given": [1.0, 0.6, 0.0]}
-RUNS = list(product(["classes", "numbers", "shared variance", "unknown weights", "penalty"], LADDERS))
+RUNS = list(product(["classes", "numbers", "shared variance", "penalty"], LADDERS))
 
 
 @pytest.mark.more(everyday=["shared variance-three given"])
@@ -79,7 +79,7 @@ def runs_apart(name, betas=None, kernel=EVERY_MOVE, draws=12):
 
 
 @pytest.mark.more(everyday=["None-fractions of classes"])
-@pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance", "unknown weights"])
+@pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
 @pytest.mark.parametrize("betas", [None, 3])
 def test_what_is_kept_of_cells_is_resumed(name, betas):
     """With fractions a table computed anew may differ in its last bit, so it is kept."""

@@ -75,14 +75,13 @@ def test_stretches_are_renewed_until_the_criterion_holds(judged, n_false, steps,
 
 @pytest.mark.more(everyday=["shared variance-0-1"])
 @pytest.mark.parametrize(("n_false", "thin"), [(0, 1), (3, 8)])
-@pytest.mark.parametrize("name", ["shared variance", "unknown weights"])
-def test_runs_without_graphs_double_until_the_criterion_holds(judged, name, n_false, thin):
+def test_runs_without_graphs_double_until_the_criterion_holds(judged, n_false, thin):
     """Every second of their draws is kept, so that they are those of a longer run, thinned."""
     judged(n_false)
-    post = few(name)
+    post = few("shared variance")
     assert (post.n_draws, post.course.steps, post.course.thin) == (6, 6 * thin, thin)
     judged(n_false)
-    assert_same(few(name, steps=post.course.steps), post)
+    assert_same(few("shared variance", steps=post.course.steps), post)
 
 
 @pytest.mark.parametrize("kernel", [pytest.param("default", marks=pytest.mark.more), "local"])
@@ -266,9 +265,8 @@ def test_lengths_out_of_range(rest, said):
 
 
 def test_the_log_posterior_is_judged_before_trees_are_joined(monkeypatch):
-    """Since this takes seconds if trees are large. If feature weights are drawn it is not judged by itself."""
+    """Since this takes seconds if trees are large."""
     monkeypatch.setattr(_schedule, "log_posterior_converged", lambda log_posterior: False)
-    assert found("unknown weights", steps=500).course.steps == 500
     monkeypatch.setattr(_schedule, "has_converged", lambda post: pytest.fail("trees were joined"))
     assert found(steps=500).course.steps == 500
 

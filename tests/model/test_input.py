@@ -263,7 +263,7 @@ LONG = [
     pt.GridCuts([MANY] * 50),
     pt.LocalCuts(feature_weights=MANY),
     pt.DyadicCuts(2, bounds=np.column_stack([-MANY, MANY])),
-    pt.CustomSplits(of=pt.GridCuts([MANY] * 50), interactions=[MANY.astype(int).tolist()] * 9),
+    pt.CustomSplits(lambda cut: cut.at, of=pt.GridCuts([MANY] * 50)),
     pt.BranchingProcess(MANY / 1000.0),
     pt.DirichletMultinomial(MANY),
     pt.PoissonGamma(exposure=MANY),

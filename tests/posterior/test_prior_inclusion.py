@@ -74,14 +74,11 @@ def test_series_have_names_and_are_sorted():
     assert {"none", "colour = green"} & set(exact.solve(model_of()).root_split_pmf().index)
 
 
-def test_missing_values_and_unknown_weights():
+def test_missing_values():
     holes = TABLE.assign(size=TABLE["size"].where(np.arange(N) % 5 > 0))
     model = model_of(table=holes, missing="branch")
     simulated = exact.solve(model).sample(20, rng=1).prior_inclusion(draws=200)
     assert (simulated - exact.solve(model).prior_inclusion()).abs().max() < 0.15
-    unknown = model_of(split_prior=pt.LocalCuts(feature_weights="dirichlet"))
-    post = pt.sample(unknown, 20, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
-    assert post.prior_inclusion(draws=100).between(0.0, 1.0).all()
 
 
 def test_bad_input_is_refused():

@@ -66,7 +66,6 @@ MODELS = Later(
         "fractions of classes": lambda: classes(sample_weight=WEIGHT),
         "numbers": regression,
         "shared variance": lambda: regression(pt.NormalSharedVariance()),
-        "unknown weights": lambda: regression(split_prior=pt.LocalCuts(min_leaf=2, feature_weights="dirichlet")),
         "grid": lambda: regression(split_prior=pt.GridCuts(7)),
         "trivial": trivial,
         "dyadic": lambda: pt.TreeModel(X, Y, split_prior=pt.DyadicCuts(3)),
@@ -124,7 +123,7 @@ def drawn(post):
     """All that a posterior has drawn and where its chains stopped, wall time apart."""
     names = ("distinct_trees", "node_stats", "tree_of_draw", "proposed", "accepted", "moves")
     names += ("log_prior_of_tree", "log_score_of_tree")
-    out = {name: getattr(post, name) for name in (*names, "noise_variance", "weights_of_draw", "tempering")}
+    out = {name: getattr(post, name) for name in (*names, "noise_variance", "tempering")}
     return out | {"course": None if post.course is None else tuple(post.course)}
 
 

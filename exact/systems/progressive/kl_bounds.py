@@ -155,8 +155,6 @@ def check_mixture(model: Any, splits: str) -> tuple[int, int]:
             f"{model.split_prior!r} weighs splits; Corollary 2 counts splits that are equally likely: give "
             "splits='counted'."
         )
-    if model.split_prior.drawn_weights is not None:
-        raise ValueError(f"{model.split_prior!r} has unknown feature weights; give feature_weights= as numbers.")
     if isinstance(model.tree_prior, LeafPenalty):
         raise ValueError("LeafPenalty is not normalised; give BranchingProcess or ChipmanPrior.")
     assert model.target.estimation is not None  # FrozenLaplace has an E

@@ -22,7 +22,6 @@ from ..state.splits import is_splittable
 from ..state.stored import Graph
 from ..state.terms import score_node
 from ..state.tree import ChainState, new_state, with_node_capacity
-from ..state.weights import redraw_weights
 from .draw_store import DRAW_COUNT, NODE_COUNT, new_saved, save_draw, with_more_nodes
 
 FIRST_NODES = 64
@@ -76,7 +75,7 @@ class Chain:
 
     def reserve(self, n_draws: int) -> None:
         """Make room for ``n_draws`` draws. Drop the draws saved before."""
-        self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats, self.lowered.n_weights)
+        self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats)
         self.packed_saved = pack(self.saved)
 
     @property
@@ -114,16 +113,12 @@ class Chain:
         self.cost[:, move_index] += n, int(self.state.count[N_VISITED_ROWS]) - rows_before
 
     def run_blocks(self, n_blocks: int) -> None:
-        """Make ``n_blocks`` blocks of proposals of all moves. In each, draw unknown noise variance and weights."""
-        draws_weights = not self.lowered.split_prior.is_fixed
-        if self.kernel.is_single and self.lowered.leaf.is_fixed and not draws_weights:
+        """Make ``n_blocks`` blocks of proposals of all moves. In each, draw an unknown noise variance."""
+        if self.kernel.is_single and self.lowered.leaf.is_fixed:
             self.propose(0, n_blocks * self.kernel.block)
             self.blocks += n_blocks
             return
         for _ in range(n_blocks):
-            if draws_weights:
-                # first, so that the tilts are those of the present tree, also after a start or in a restored chain
-                redraw_weights(self.packed_chain)
             for step, n in enumerate(self.kernel.proposals_of_block(self.blocks)):
                 if n > 0:
                     self.propose(step, n)
@@ -175,7 +170,7 @@ def plant_root(model: Lowered, state: ChainState) -> None:
     state.count[N_FREE], state.count[N_NODES], state.count[TREE_CHANGED] = n_nodes - 1, 1, 1
     root = np.int64(0)
     init_leaf(state, root, np.int64(NONE), root, root, len(state.order))
-    state.node[0].hash, state.node[0].open = 0, -1
+    state.node[0].hash = 0
     merged_rows, rule = model.units, model.split_prior
     for row in range(len(state.order)):
         state.node[0].rows += merged_rows.rows[row & merged_rows.rows_all]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, isfinite
+from math import isfinite
 
 import numpy as np
 
@@ -16,17 +16,15 @@ from ..state.noise import tree_log_score
 from ..state.records import NONE, TREE_CHANGED
 from ..state.terms import next_node, raise_not_finite, subtree_log_prior
 from ..state.tree import ChainState
-from ..state.weights import has_drawn_weights, stored_tilt
 
 DRAW_COUNT, TREE_COUNT, NODE_COUNT = range(3)
 """Indices of the entries of `Saved.used`: numbers of draws, of distinct successive trees and of their nodes."""
 
 
-def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> Saved:
+def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
     """Return empty arrays with room for ``n_draws`` draws and 1024 nodes.
 
-    ``n_moves`` is the number of proposal counts (`Kernel.count_names`), ``n_stats`` that of statistics of a node, and
-    ``n_weights`` that of the values stored for drawn feature weights, 0 if they are fixed.
+    ``n_moves`` is the number of proposal counts (`Kernel.count_names`), ``n_stats`` that of statistics of a node.
     """
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
@@ -36,7 +34,6 @@ def new_saved(n_draws: int, n_moves: int, n_stats: int, n_weights: int = 0) -> S
         node=np.zeros(1024, dtype=CODED_NODE).view(np.recarray),
         stats=np.zeros((1024, n_stats)),
         used=np.zeros(3, dtype=np.int64),
-        weights=np.zeros((n_draws, n_weights)),
     )
 
 
@@ -63,7 +60,6 @@ def trim_draws(saved: Saved) -> Saved:
         _node_records(bytes_view(saved.node[:n_nodes]).copy()),
         saved.stats[:n_nodes].copy(),
         saved.used.copy(),
-        saved.weights[:n_draws].copy(),
     )
 
 
@@ -82,7 +78,6 @@ def join_draws(first: Saved, second: Saved) -> Saved:
         _node_records(np.concatenate([bytes_view(first.node), bytes_view(second.node)])),
         np.concatenate([first.stats, second.stats]),
         first.used + second.used,
-        np.concatenate([first.weights, second.weights]),
     )
 
 
@@ -105,13 +100,12 @@ def select_draws(saved: Saved, indices: np.ndarray) -> Saved:
         _node_records(bytes_view(saved.node)[nodes]),
         saved.stats[nodes],
         np.array([len(indices), len(trees), len(nodes)], dtype=np.int64),
-        saved.weights[indices] if saved.weights.shape[1] else saved.weights,
     )
 
 
 @jit
 def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
-    """Write the present tree as the next draw, with variance, weights and proposal counts, which start again from 0.
+    """Write the present tree as the next draw, with variance and proposal counts, which start again from 0.
 
     Copy the tree only if it has changed since the last draw. Without a shared variance write NaN.
     """
@@ -121,12 +115,6 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
         save_tree(model, state, saved)
     saved.tree_of_draw[draw] = counts[TREE_COUNT] - 1
     saved.noise[draw] = model.leaf.params[0] if model.leaf.kind == SHARED_NORMAL else np.nan
-    if has_drawn_weights(state):
-        p = len(state.weights) - 1
-        for k in range(p):
-            saved.weights[draw, k] = exp(state.weights[k])
-        saved.weights[draw, p] = state.weights[p]
-        saved.weights[draw, p + 1] = log_prior_of(model, state) + stored_tilt(state, np.int64(0))
     for j in range(state.moves.shape[1]):
         for i in range(2):
             saved.moves[draw, i, j] = state.moves[i, j]
@@ -136,7 +124,7 @@ def save_draw(model: Lowered, state: ChainState, saved: Saved) -> None:
 
 @jit
 def log_prior_of(model: Lowered, state: ChainState) -> float:
-    """Return the log prior of the present tree, constants included. If feature weights are drawn, take equal ones."""
+    """Return the log prior of the present tree, constants included."""
     return model.prior.log_constant + subtree_log_prior(model, state, np.int64(0))
 
 

@@ -70,8 +70,6 @@ class Replica(NamedTuple):
     """Number of blocks of proposals made."""
     graph: Graph
     """Graph of visited cells. It is frozen, and therefore shared and not copied."""
-    weights: Annotated[np.ndarray, np.float64, "weights"] | None = None
-    """Logs of the feature weights and their concentration, or None if no feature weights are drawn."""
 
 
 @register_class
@@ -188,9 +186,8 @@ def _replica_of_chain(chain: Chain) -> Replica:
     noise = None
     if not chain.lowered.leaf.is_fixed:
         noise = chain.lowered.leaf.params.copy(), chain.lowered.proposal_leaf.params.copy()
-    weights = None if chain.lowered.split_prior.is_fixed else state.weights.copy()
     arrays = tuple(getattr(state, name).copy() for name in ARRAYS)
-    return Replica(arrays, cells, noise, chain.blocks, state.graph, weights)
+    return Replica(arrays, cells, noise, chain.blocks, state.graph)
 
 
 def _restore(chain: Chain, replica: Replica) -> None:
@@ -212,7 +209,5 @@ def _restore(chain: Chain, replica: Replica) -> None:
     state.stored.log_learned[cells.guided] = cells.own
     if replica.noise is not None:
         chain.lowered.leaf.params[:], chain.lowered.proposal_leaf.params[:] = replica.noise
-    if replica.weights is not None:
-        state.weights[:] = replica.weights
     chain.blocks = replica.blocks
     chain.use_graph(replica.graph)

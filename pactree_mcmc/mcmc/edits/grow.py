@@ -92,7 +92,6 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
     init_leaf(state, right, node, record.depth + 1, middle, record.stop)
     state.node[right].rows = record.rows - state.node[left].rows
     state.node[right].hash = record.hash - state.node[left].hash
-    state.node[left].open = state.node[right].open = record.open & model.split_prior.feature[split.feature].groups
     if follows_design(model.split_prior):
         state.node[left].design = record.design + 1
         state.node[right].design = model.split_prior.design[record.design].right

@@ -16,10 +16,9 @@ class Proposal(NamedTuple):
     edit: int
     """NOTHING: no proposal, which is not counted. REFUSED: an impossible proposal, with nothing to undo. GROW: keep the
     children attached to ``node``. PRUNE: make ``node`` a leaf. REPLACE: put the subtree built at ``top`` in the place
-    of ``node``. TAKE: the same for a subtree drawn from its conditional distribution, of which only drawn feature
-    weights are still to be decided. WITHDRAW: an impossible proposal, of which the part built at ``top`` is dropped.
-    ROTATE: keep the rotation of the edge above ``node``. KEEP_CHANGE: a change that was drawn from its conditional
-    distribution and applied already.
+    of ``node``. TAKE: the same for a subtree drawn from its conditional distribution. WITHDRAW: an impossible proposal,
+    of which the part built at ``top`` is dropped. ROTATE: keep the rotation of the edge above ``node``. KEEP_CHANGE: a
+    change that was drawn from its conditional distribution and applied already.
     """
     which: int
     """Index, 0 or 1, in `Move.counts` of the name under which the proposal is counted."""
@@ -68,24 +67,12 @@ def withdrawn(which: int, node: int, top: int) -> Proposal:
 def taken(which: int, node: int, top: int) -> Proposal:
     """Return the proposal of a Gibbs step to put the subtree at ``top`` in place of ``node``. See `refused`.
 
-    It is accepted without a decision, except if feature weights are drawn.
+    It is accepted without a decision.
     """
     return _without_ratios(np.int64(TAKE), which, node, top)
 
 
 @jit
 def made(which: int) -> Proposal:
-    """Return the proposal, always accepted, of a Gibbs step that has changed the tree. See `refused` for ``which``.
-
-    The loop raises a ValueError if feature weights are drawn.
-    """
+    """Return the proposal, always accepted, of a Gibbs step that has changed the tree. See `refused` for ``which``."""
     return _without_ratios(np.int64(KEEP_CHANGE), which, np.int64(-1), np.int64(-1))
-
-
-@jit
-def made_at(which: int, node: int) -> Proposal:
-    """Return the proposal, always accepted, of a Gibbs step that has changed the subtree at ``node``. See `refused`.
-
-    The step must have used the feature weights if these are drawn.
-    """
-    return _without_ratios(np.int64(KEEP_CHANGE), which, node, np.int64(-1))

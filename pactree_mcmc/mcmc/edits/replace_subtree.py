@@ -50,7 +50,7 @@ def begin(state: ChainState, node: int) -> int:
     top = state.node[state.count[N_FREE]].free
     init_leaf(state, top, np.int64(NONE), record.depth, record.start, record.stop)
     new = state.node[top]
-    new.design, new.hash, new.open, new.rows = record.design, record.hash, record.open, record.rows
+    new.design, new.hash, new.rows = record.design, record.hash, record.rows
     new.score, new.guess, new.splittable = record.score, record.guess, record.splittable
     for j in range(state.stats.shape[1]):
         state.stats[top, j] = state.stats[node, j]

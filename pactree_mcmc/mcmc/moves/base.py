@@ -4,10 +4,9 @@ A proposal to go from the tree T to T' is accepted with probability ``min(1, exp
 
     log_ratio = log[prior(T') / prior(T)] + beta log[score(T') / score(T)] + log[q(T | T') / q(T' | T)]
 
-where q is the probability of the proposal. The step of a move computes the three terms of its `Proposal`. One factor
-of the prior enters here, for all moves: that of drawn feature weights (`log_tilt_ratio`). In this file, ``state``
-contains the arrays of one chain, and ``state.moves`` counts the proposals (row PROPOSED) and the accepted ones (row
-ACCEPTED), with one or two columns for each move.
+where q is the probability of the proposal. The step of a move computes the three terms of its `Proposal`. In this
+file, ``state`` contains the arrays of one chain, and ``state.moves`` counts the proposals (row PROPOSED) and the
+accepted ones (row ACCEPTED), with one or two columns for each move.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
-from math import inf
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -30,14 +28,13 @@ from ...core.compile.user_functions import NO_KEY, is_of_known_package, key_of
 from ...files.encoding import register_class
 from ...model import Lowered
 from ..edits.grow import accept_growth, prune, remove_children
-from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE, ROTATE, TAKE, WITHDRAW, Proposal
+from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE, TAKE, WITHDRAW, Proposal
 from ..edits.replace_subtree import drop_subtree, has_room, insert_subtree
 from ..edits.rotate_in_place import rotate_in_place, update_lists_of_rotation
 from ..state.random import flip_log
-from ..state.records import N_FREE, NONE
+from ..state.records import N_FREE
 from ..state.scratch import SCRATCH_NAMES
 from ..state.tree import ACCEPTED, PROPOSED, ChainState
-from ..state.weights import has_drawn_weights, split_tilt, stored_tilt, update_tilts
 from .step_code import check_code
 
 N_COUNTS = 0
@@ -60,29 +57,8 @@ def accept(rng: np.random.Generator, model: Lowered, state: ChainState, proposal
     If a first stage has accepted the proposal already, only the rest of the ratio decides here.
     """
     log_ratio = proposal.log_prior_ratio + proposal.log_score_ratio + proposal.log_proposal_ratio
-    if has_drawn_weights(state):
-        log_ratio += log_tilt_ratio(model, state, proposal)
     # two stages: min(1, e^h) min(1, e^(r - h)) = e^r min(1, e^-h) min(1, e^(h - r)), h = log_decided, r = log_ratio
     return flip_log(rng, log_ratio - proposal.log_decided)
-
-
-@jit
-def log_tilt_ratio(model: Lowered, state: ChainState, proposal: Proposal) -> float:
-    """Return the log prior ratio, new tree to old, by the drawn feature weights, minus that by equal weights.
-
-    Moves use equal weights for their prior ratios. Set ``state.tilt``, the part of each internal node in this ratio, to
-    the values of the new tree.
-    """
-    edit, node = proposal.edit, proposal.node
-    if edit == PRUNE:
-        return -state.tilt[node]
-    if edit == REPLACE or edit == TAKE:
-        return update_tilts(model, state, proposal.top) - stored_tilt(state, node)
-    tilt_before = state.tilt[node] if edit == ROTATE else 0.0
-    if proposal.log_prior_ratio == -inf:
-        return 0.0
-    state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
-    return state.tilt[node] - tilt_before
 
 
 @jit
@@ -119,25 +95,16 @@ def decide_proposal(
     if edit == NOTHING or edit == REFUSED or edit == GROW or edit == PRUNE:
         decide_growth(rng, model, state, first_count, proposal)
         return
-    if edit == KEEP_CHANGE and node == NONE and has_drawn_weights(state):
-        raise ValueError(
-            "a move of your own returned moves.made: it changed the tree by equal feature weights, and these are "
-            "drawn; give feature_weights as numbers, or return moves.replacement"
-        )
     column = first_count + proposal.which
     state.moves[PROPOSED, column] += 1
     if edit == WITHDRAW:
         drop_subtree(state, node, top)
         return
-    # a subtree drawn from its conditional distribution, whatever the feature weights
-    is_gibbs = edit == TAKE and not has_drawn_weights(state)
-    accepted = edit == KEEP_CHANGE or is_gibbs or accept(rng, model, state, proposal)
+    accepted = edit == KEEP_CHANGE or edit == TAKE or accept(rng, model, state, proposal)
     state.moves[ACCEPTED, column] += accepted
     if edit == REPLACE or edit == TAKE:
         if accepted:
             insert_subtree(model, state, node, top)
-            if has_drawn_weights(state):
-                state.tilt[node] = state.tilt[top]
         else:
             drop_subtree(state, node, top)
     elif edit != KEEP_CHANGE:
@@ -145,8 +112,6 @@ def decide_proposal(
             update_lists_of_rotation(state, node)
         else:
             rotate_in_place(model, state, node)
-            if has_drawn_weights(state):
-                state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
 
 
 @jit

@@ -22,7 +22,7 @@ from ...core.logsum import exp_into, log_sum_exp
 from ...model import Lowered
 from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
 from ..edits.grow import box_hash_term, set_default_side
-from ..edits.proposal import Proposal, made_at, nothing, refused
+from ..edits.proposal import Proposal, made, nothing, refused
 from ..edits.rotate_in_place import log_split_factor, move_node_down, relist_growable
 from ..state.lists import relist_prunable
 from ..state.random import pick, pick_weighted
@@ -31,7 +31,6 @@ from ..state.scratch import MAX_RESHAPED_PIECES
 from ..state.splits import log_rule_of
 from ..state.terms import next_node, score_node
 from ..state.tree import ChainState
-from ..state.weights import has_drawn_weights, split_tilt
 from .base import Move
 
 MAX_RESHAPE_VALUES = 200_000
@@ -53,7 +52,7 @@ def reshape_step(rng: np.random.Generator, model: Lowered, state: ChainState) ->
     fill_log_priors(model, state, top, n)
     draw_arrangement(rng, model, state, top, n)
     update_block_lists(model, state, top, n)
-    return made_at(0, top)
+    return made(0)
 
 
 @jit
@@ -122,24 +121,18 @@ def fill_log_rules(model: Lowered, state: ChainState, top: int, n: int) -> None:
     """Write log R, the log split prior, of cutting pieces i to j behind piece k into ``reshape.log_rule[i, j, k]``.
 
     Do so for all i < j of the n pieces of the block at ``top``. If all cuts of a union are equally likely it has one
-    number, at [i, j, 0]. Drawn feature weights are included.
+    number, at [i, j, 0].
     """
     union, k, scratch = state.node[state.count[N_FREE] - 1].free, state.node[top].feature, state.scratch.reshape
     has_box = parts_box(model.split_prior)
     for i in range(n):
         for j in range(i + 1, n):
             set_union_cell(state, union, top, i, j, has_box)
-            # all unions but the whole block lie below a split on its feature
-            state.node[union].open = state.node[top].open
-            if j - i < n - 1:
-                state.node[union].open &= model.split_prior.feature[k].groups
             if is_weighted(model.split_prior):
                 for cut_place in range(i, j):
                     scratch.log_rule[i, j, cut_place] = log_rule_of(model, state, union, k, scratch.gap[cut_place].cut)
             else:
                 scratch.log_rule[i, j, 0] = log_rule_of(model, state, union, k, np.int64(0))
-            if has_drawn_weights(state):
-                scratch.log_rule[i, j, 0] += split_tilt(model, state, union, k)
 
 
 @jit
@@ -285,9 +278,6 @@ def make_union(model: Lowered, state: ChainState, node: int, top: int, i: int, j
         for piece in state.scratch.reshape.piece[i : j + 1]:
             state.stats[node, column] += state.stats[piece, column]
     state.node[node].log_rule = state.scratch.reshape.log_rule[i, j, 0]
-    if has_drawn_weights(state):
-        state.tilt[node] = split_tilt(model, state, node, state.node[node].feature)
-        state.node[node].log_rule -= state.tilt[node]
     score_node(model, state, node)
 
 

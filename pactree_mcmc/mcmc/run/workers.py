@@ -203,9 +203,7 @@ def fit_steps(run_state: RunState) -> RunState:
 def result_without_draws(plan: Plan, end: Snapshot) -> Result:
     """Return the result of a chain in the state ``end`` that has no draws."""
     lowered = plan.model.lowered
-    return Result(
-        trim_draws(new_saved(0, len(plan.kernel.count_names), lowered.leaf.n_stats, lowered.n_weights)), None, end
-    )
+    return Result(trim_draws(new_saved(0, len(plan.kernel.count_names), lowered.leaf.n_stats)), None, end)
 
 
 def n_cores() -> int:

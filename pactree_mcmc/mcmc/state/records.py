@@ -45,7 +45,6 @@ CHAIN_NODE = np.dtype(
         ("internal", np.int64),  # entry i of the list of internal nodes
         ("free", np.int64),  # entry i of the stack of free nodes
         ("hash", np.int64),  # hash of the rows, box or fixed node of the cell, on which its splits depend
-        ("open", np.int64),  # bits of the interaction groups that contain all features split on above, -1 in the root
         ("saved_at", np.int64),  # index of the node in the tree that is being saved
         ("default_left", np.bool_),  # at least as many training rows go left as right
         ("splittable", np.bool_),  # above the depth limit and with an admissible split

@@ -57,7 +57,7 @@ class Split(NamedTuple):
 
 @jit
 def draw_split(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> Split:
-    """Draw a node's split from the split prior, unknown feature weights equal, or return that of a fixed tree."""
+    """Draw a node's split from the split prior, or return that of a fixed tree."""
     if follows_design(model.split_prior):
         return fixed_split(model, state, node)
     total = fill_feature_weights(model, state, node)
@@ -126,8 +126,6 @@ def claim_cell_entry(model: Lowered, state: ChainState, node: int) -> int:
     key = state.node[node].hash
     if model.split_prior.by_depth:
         key = hash_integer(key + state.node[node].depth)
-    if state.node[node].open != -1:
-        key = hash_integer(key ^ state.node[node].open)
     at = key ^ (state.count[STORED_VERSION] * np.int64(0x9E3779B1))
     place = (at ^ (at >> 32)) & (len(state.stored.cell) - 1)
     if state.stored.cell[place].hash != key:
@@ -269,12 +267,9 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
     """Write the weights of a node's splits on feature ``k`` into ``scratch.cut_weight``, and return their sum.
 
     Entry j is the cut behind the j-th of ``n`` codes (`collect_codes`) or, in a box, behind its j-th code. For a
-    nominal feature entry 0 is the weight of each of its splits. All are 0 if interaction groups exclude the feature.
+    nominal feature entry 0 is the weight of each of its splits.
     """
     rule, weights, depth = model.split_prior, state.scratch.cut_weight, state.node[node].depth
-    if state.node[node].open & rule.feature[k].groups == 0:
-        weights[:] = 0.0
-        return 0.0
     n_splits = n_splits_of_codes(model, state, node, k, n)
     if rule.feature[k].nominal:
         categories = n_bits(box_range(model, state, node, k)[0]) if parts_box(rule) else n

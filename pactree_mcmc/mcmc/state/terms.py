@@ -69,7 +69,7 @@ def node_log_split(model: Lowered, state: ChainState, node: int) -> float:
 @jit
 def subtree_log_prior(model: Lowered, state: ChainState, root: int) -> float:
     """Return the log prior of the subtree at ``root``: log stop factors of leaves, and log split factors and log split
-    priors of internal nodes. Drawn feature weights count as equal here (`weights`).
+    priors of internal nodes.
     """
     total = 0.0
     node = root

@@ -45,12 +45,6 @@ class ChainState(NamedTuple):
     """Inverse temperature, by which log scores are multiplied, 1 unless the chain is tempered."""
     moves: Annotated[np.ndarray, np.int64, 2, "counts"]
     """Number of proposals since the last saved draw, and of accepted ones, for each count in `Kernel.count_names`."""
-    weights: Annotated[np.ndarray, np.float64, "weights"]
-    """Logs of the normalised feature weights, then the concentration of their prior. Empty if the weights are fixed."""
-    tilt: Annotated[np.ndarray, np.float64, "tilts"]
-    """Log R of the split of each internal node by the drawn feature weights, minus log R by equal weights, which is its
-    ``log_rule``. Unused if the weights are fixed.
-    """
     density: Annotated[np.ndarray, np.float64, N_DENSITY_ROWS, N_CELL_TERMS + N_SPLIT_TERMS]
     """Parameters of the learned density by depth class. The first entry of the last row is the number of depths from
     which the top of a redrawn subtree is chosen.
@@ -87,12 +81,10 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
     n_codes = 2 if call_uncompiled(halves_box, rule) else max(all_codes, MAX_PARTITIONS)
     return graph_sizes() | {
         "nodes": n_nodes,
-        "tilts": 1 if rule.is_fixed else n_nodes,
         "units": model.units.n_units,
         "rows + 2": _n_rows(model) + 2,
         "features": p,
         "boxes": p if call_uncompiled(has_box, rule) else 0,
-        "weights": 0 if rule.is_fixed else rule.n_turns + 1,
         "stats": leaf.n_stats,
         "counts": n_counts,
         "cells": n_cells,
@@ -117,9 +109,6 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
     state.beta[0], state.graph.slot[:] = 1.0, NONE
     cell, guide, line = state.stored.cell, state.stored.guide, state.stored.line.header
     cell.hash[:] = cell.scan[:] = guide.hash[:] = line.hash[:] = NONE
-    if len(state.weights) > 0:
-        state.weights[:-1] = -np.log(len(state.weights) - 1)
-        state.weights[-1] = model.split_prior.dirichlet[0] or 1.0
     if "density" in scratch:
         logs, x = state.scratch.density.logs, np.arange(float(state.scratch.density.logs.shape[1]))
         logs[0], logs[1], state.density[:] = x * np.log(np.maximum(x, 1.0)), np.log1p(x), initial_density()
@@ -144,7 +133,7 @@ def with_node_capacity(state: ChainState, n_nodes: int) -> ChainState:
     The old state must not be used any more.
     """
     cap, n_free = len(state.node), int(state.count[N_FREE])
-    by_node = {name: _pad(getattr(state, name), n_nodes) for name in ("node", "stats", "box", "tilt", "plan")}
+    by_node = {name: _pad(getattr(state, name), n_nodes) for name in ("node", "stats", "box", "plan")}
     out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad(state.scratch.note, n_nodes)))
     out.node.free[n_free : n_free + n_nodes - cap] = np.arange(n_nodes - 1, cap - 1, -1)
     out.count[N_FREE] += n_nodes - cap

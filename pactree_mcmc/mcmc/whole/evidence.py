@@ -43,12 +43,12 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
 
     ``post`` is a SampledPosterior, and ``limit`` the time limit of its run in seconds. An error is NaN if too few draws
     leave it unknown. Return None if the run fitted no density of whole trees or was tempered, if the mass of the prior
-    is not known, if the variance of the leaves or feature weights are drawn, if the root is too large a cell or cannot
+    is not known, if the variance of the leaves is drawn, if the root is too large a cell or cannot
     be split, if drawing independent trees would visit too many rows or take too much of the time limit, or if the
     density of a team contains none of its draws, or draws only trees that are too large.
     """
     model, course = post.model, post.course
-    if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.is_fixed:
+    if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.leaf.is_fixed:
         return None
     if (
         prior_mass(model).log_mass is None

@@ -174,9 +174,9 @@ def rounds_of(plan: Plan, chains: int) -> list[tuple[float, int]]:
     """Return the inverse temperature of each round, and the number of all tuning steps of a chain up to its end.
 
     An adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
-    not grow if the variance of the leaves or feature weights are drawn, since the sums it stores change with them.
+    not grow if the variance of the leaves is drawn, since the sums it stores change with it.
     """
-    betas = [*ROUND_BETAS, *[1.0] * (N_GROWTH_ROUNDS if plan.model.lowered.is_fixed else 0)]
+    betas = [*ROUND_BETAS, *[1.0] * (N_GROWTH_ROUNDS if plan.model.lowered.leaf.is_fixed else 0)]
     n, steps = len(betas), max(round(ROUND_STEPS * round_length(plan, chains)), 1)
     return [(beta, plan.tune * k // n if plan.length is None else steps * k) for k, beta in enumerate(betas, 1)]
 

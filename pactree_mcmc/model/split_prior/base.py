@@ -1,123 +1,21 @@
-"""The base class of split priors: the splits of a cell and their probabilities, and unknown feature weights."""
+"""The base class of split priors: the splits of a cell and their probabilities."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_number, read_numbers, refuse_labels, repr_of
+from ...core.checks import read_numbers, refuse_labels, repr_of
 from ...core.names import fields_repr
-from ...files.encoding import register_class
 from ...table.coding import AnyScale
 from ...table.columns import Columns
 from ...table.reader import Table
 from ...tree.arrays import LEAF
 from ..cells import PlainCell, PlainSplit
 from ..tree_prior import FixedShape
-
-N_CONCENTRATIONS = 200
-"""Number of points of the discrete prior of an unknown concentration."""
-MIN_CONCENTRATION, MAX_CONCENTRATION = 1e-6, 1e6
-"""Smallest and largest value of a concentration and of its scale rho."""
-
-
-@register_class
-@dataclass(frozen=True)
-class DirichletWeights:
-    """Unknown feature weights, ``s ~ Dirichlet(a/p, ..., a/p)``: trees that split on few of many features.
-
-    Give it as ``feature_weights=`` of a split prior. The feature of a split is drawn with probabilities s among the
-    features on which the cell can be split. The smaller the concentration ``a``, the fewer features have splits: if p
-    is large, K splits are on about ``a log(1 + K/a)`` different features. s, and ``a`` if it is not given, are drawn by
-    Gibbs steps between the proposals.
-
-    Parameters
-    ----------
-    concentration : float, optional
-        ``a``, 1e-6 to 1e6. By default it is unknown, with the prior ``a / (a + rho) ~ Beta(1/2, 1)`` on the midpoints
-        of 200 intervals of equal probability.
-    rho : float, optional
-        Scale of an unknown ``a``, 1e-6 to 1e6; default p, the number of features. Smaller values are sparser.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or both rho and a concentration are given.
-
-    Notes
-    -----
-    Each of the two coordinates of a feature with missing values has half of its weight. In every cell the weights are
-    renormalised over the features on which it can be split, so that Dirichlet(a/p + counts) is not the distribution of
-    s given the tree; ``mcmc/state/weights.py`` says how it is drawn. "dirichlet" means ``DirichletWeights()``.
-
-    If the tree prior does not sum to one (LeafPenalty, conditioned processes), it weights the pairs of s and tree; the
-    marginal distribution of s is then the Dirichlet distribution times the sum over trees given s.
-
-    References
-    ----------
-    Linero (2018), Bayesian regression trees for high-dimensional prediction and variable selection, JASA 113(522).
-
-    Examples
-    --------
-    >>> DirichletWeights(concentration=1.0)
-    DirichletWeights(concentration=1.0, rho=None)
-    """
-
-    concentration: float | None = None
-    rho: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("concentration", "rho"):
-            if getattr(self, name) is not None:
-                limits = MIN_CONCENTRATION, MAX_CONCENTRATION
-                check_number(name, getattr(self, name), "a number from {:g} to {:g}".format(*limits), *limits)
-        if self.concentration is not None and self.rho is not None:
-            raise ValueError("rho is the scale of an unknown concentration; give concentration or rho, not both.")
-
-    def dirichlet_parameters(self, p: int) -> np.ndarray:
-        """Return the parameters (2,) for compiled code: concentration, 0 if unknown, and rho, the scale of its prior.
-
-        ``p`` is the number of features, and the default of rho.
-        """
-        rho = float(p) if self.rho is None else float(self.rho)
-        return np.array([0.0 if self.concentration is None else float(self.concentration), rho])
-
-    def concentrations(self, p: int) -> np.ndarray:
-        """Return the 200 equally likely values of an unknown concentration for p features; its one value if given."""
-        a, rho = self.dirichlet_parameters(p)
-        if a > 0.0:
-            return np.array([a])
-        # Beta(1/2, 1) has the quantile function u -> u^2, and b = a / (a + rho) gives a = rho b / (1 - b)
-        quantiles = ((np.arange(N_CONCENTRATIONS) + 0.5) / N_CONCENTRATIONS) ** 2
-        return rho * quantiles / (1.0 - quantiles)
-
-    def draw(self, rng: np.random.Generator, p: int) -> np.ndarray:
-        """Draw an unknown concentration, then feature weights that sum to one. Return the logs (p,) of the weights."""
-        values = self.concentrations(p)
-        a = float(values[rng.integers(len(values)) if len(values) > 1 else 0])
-        # Gamma(a/p) = Gamma(a/p + 1) U^(p/a) with U uniform; its log is computed, since the variable may underflow
-        log_weight = np.log(rng.gamma(a / p + 1.0, size=p)) - rng.standard_exponential(p) / (a / p)
-        return log_weight - np.logaddexp.reduce(log_weight)
-
-
-def read_dirichlet(feature_weights: Any) -> DirichletWeights | None:
-    """Return the prior of unknown feature weights; None if the argument contains weights, or is None (equal ones).
-
-    "dirichlet" means ``DirichletWeights()``. Another string raises a ValueError.
-    """
-    if isinstance(feature_weights, DirichletWeights):
-        return feature_weights
-    if not isinstance(feature_weights, str):
-        return None
-    if feature_weights != "dirichlet":
-        raise ValueError(
-            f"feature_weights={repr_of(feature_weights)}; give weights (p,), 'dirichlet' or a DirichletWeights."
-        )
-    return DirichletWeights()
-
 
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
 """Codes of the geometries: local cuts, the same with two trivial splits, cuts of a grid, midpoints of a box, midpoints
@@ -141,7 +39,6 @@ FEATURE = np.dtype(
         ("other_coordinate", np.int64),  # the other coordinate of the same feature, itself if there is none
         ("turn", np.int64),  # index of the feature (column of X); cyclic splits at depth j are on feature j mod p
         ("ends", np.int64),  # first of the columns of `SplitRule.ends` that belong to its codes
-        ("groups", np.int64),  # bit set of the interaction groups that contain it; -1 if any features may interact
     ],
     align=True,
 )
@@ -172,24 +69,6 @@ class SplitRule(NamedTuple):
     ends: np.ndarray
     """(2, m) float64: smallest and largest value of each code, of one coordinate after another; (2, 1) zeros if splits
     are not weighted."""
-    dirichlet: np.ndarray
-    """(2,): `DirichletWeights.dirichlet_parameters` if feature weights are drawn; else (0,)."""
-
-    @property
-    def is_fixed(self) -> bool:
-        """True if the feature weights do not change during a run."""
-        return len(self.dirichlet) == 0
-
-    @property
-    def n_open(self) -> int:
-        """Number of non-empty sets of interaction groups that a cell can have left; 1 if any features may interact.
-
-        A cell has those groups left that contain all features split on above it.
-        """
-        open_sets = {-1}
-        for groups in set(self.feature.groups.tolist()):
-            open_sets |= {groups & before for before in open_sets}
-        return len(open_sets - {0})
 
 
 class SplitPrior:
@@ -244,13 +123,8 @@ class SplitPrior:
         return float(self.count_splits(cell, feature))
 
     def weights(self, p: int) -> np.ndarray:
-        """Return the feature weights (p,), not normalised; ones if they are equal or unknown."""
+        """Return the feature weights (p,), not normalised; ones if they are equal."""
         return read_weights(getattr(self, "feature_weights", None), p)
-
-    @property
-    def drawn_weights(self) -> DirichletWeights | None:
-        """Prior of feature weights that are unknown; None if they are given or equal."""
-        return read_dirichlet(getattr(self, "feature_weights", None))
 
     def coordinate_weights(self, columns: Columns) -> np.ndarray:
         """Return the given feature weight of each coordinate (q,), by default one; half of it if a feature has two."""
@@ -289,30 +163,22 @@ class SplitPrior:
     def admissible(self, cell: PlainCell) -> np.ndarray:
         """Return for each coordinate (q,) a number proportional to its probability in the draw of a split of the cell.
 
-        It is 0 if the cell has no split on the coordinate. The caller multiplies by feature weights that are unknown.
+        It is 0 if the cell has no split on the coordinate.
         """
         weight = self.coordinate_weights(cell.columns)
         return np.array([w if w > 0.0 and self.count_splits(cell, k) > 0 else 0.0 for k, w in enumerate(weight)])
 
-    def log_probability(self, cell: PlainCell, split: PlainSplit, feature_weights: np.ndarray | None = None) -> float:
-        """Return log R(split | cell), the log probability of a split given that the cell is split; -inf if impossible.
-
-        ``feature_weights`` (p,) are the current weights, not their logs, if these are unknown, None otherwise.
-        """
+    def log_probability(self, cell: PlainCell, split: PlainSplit) -> float:
+        """Return log R(split | cell), the log probability of a split of a cell that is split; -inf if impossible."""
         weight = self.admissible(cell)
-        if feature_weights is not None:
-            weight = weight * feature_weights[cell.columns.source]
         k = split.feature
         if weight[k] == 0.0 or not self.admits(cell, split):
             return -math.inf
         return math.log(weight[k]) - math.log(weight.sum()) - math.log(self.mass(cell, k))
 
-    def draw(self, rng: np.random.Generator, cell: PlainCell, log_weights: np.ndarray | None = None) -> PlainSplit:
-        """Draw a split of a cell from its distribution R. ``log_weights`` (p,) are log feature weights, if unknown."""
+    def draw(self, rng: np.random.Generator, cell: PlainCell) -> PlainSplit:
+        """Draw a split of a cell from its distribution R."""
         weight = self.admissible(cell)
-        if log_weights is not None:
-            log_weight = np.where(weight > 0.0, log_weights[cell.columns.source], -np.inf)
-            weight = weight * np.exp(log_weight - log_weight.max())
         return self.draw_split_of(rng, cell, int(rng.choice(len(weight), p=weight / weight.sum())))
 
     def match_columns(self, columns: Columns) -> SplitPrior:
@@ -343,11 +209,9 @@ class SplitPrior:
         feature.weight, feature.n_codes = self.coordinate_weights(columns), n_codes
         feature.nominal = columns.is_nominal[columns.source]
         feature.other_coordinate, feature.turn = columns.other_coordinate, columns.source
-        feature.ends, feature.groups = 0, -1
-        weights_prior = self.drawn_weights
-        dirichlet = np.empty(0) if weights_prior is None else weights_prior.dirichlet_parameters(columns.n_features)
+        feature.ends = 0
         geometry = (self.kind, self.min_leaf, feature, columns.n_features, self.design())
-        return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)), dirichlet)
+        return SplitRule(*geometry, 0, False, False, np.zeros(1), np.zeros((2, 1)))
 
     def design(self) -> np.recarray:
         """Return the nodes (m,) of the fixed tree, of dtype DESIGN; one dummy node for other priors."""
@@ -357,8 +221,8 @@ class SplitPrior:
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:
     """Check feature weights and return them as float64 (p,), not scaled.
 
-    Return ones for None (equal weights), and for "dirichlet" or a `DirichletWeights` (unknown weights). Raise a
-    ValueError for weights that are negative, not finite, all 0, outside 1e-100..1e100, or not of shape (p,).
+    Return ones for None (equal weights). Raise a ValueError for weights that are negative, not finite, all 0, outside
+    1e-100..1e100, or not of shape (p,).
     """
     weight = check_weights(feature_weights)
     if len(weight) == 0:
@@ -369,8 +233,8 @@ def read_weights(feature_weights: Any, p: int) -> np.ndarray:
 
 
 def check_weights(feature_weights: Any) -> np.ndarray:
-    """Check feature weights and return them as float64 (p,); an empty array for None (equal) or unknown weights."""
-    if feature_weights is None or read_dirichlet(feature_weights) is not None:
+    """Check feature weights and return them as float64 (p,); an empty array for None (equal)."""
+    if feature_weights is None:
         return np.empty(0)
     refuse_labels("feature_weights", feature_weights, "of the columns of X")
     weight = read_numbers("feature_weights", feature_weights)

@@ -1,10 +1,10 @@
-"""Split priors that weight the splits of another prior by a function of the caller, or restrict interactions."""
+"""Split priors that weight the splits of another prior by a function of the caller."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,25 +15,23 @@ from ...core.checks import check_choice, check_count, check_flag, check_type, re
 from ...core.warn import warn
 from ...files.encoding import CODEC
 from ...table.coding import AnyScale, encode
-from ...table.columns import Columns, describe_columns, read_groups
+from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
 from ..cells import PlainCell, PlainSplit, set_bits
 from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .cuts import GridCuts, LocalCuts
-from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, equal_weight, plain_weight, weight_at
+from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, plain_weight, weight_at
 
 WEIGHT_TOLERANCE = 1e-9
 """Relative difference allowed between the plain and the compiled weight."""
 MAX_CHECKED_CUTS, MAX_CHECKED_ROWS = 200, 1000
 """Largest numbers of cuts of a cell, and of rows of a table, that a check uses."""
-MAX_GROUPS = 61
-"""Largest number of groups of columns, so that these and the group of all other columns fit into the bits of int64."""
 N_STORED_CUTS = 8
 """Largest number of cuts of a feature whose weights a file stores."""
 
 
 class CustomSplits(SplitPrior):
-    """Splits of another prior, weighted by a function of yours or restricted to groups of columns, for both engines.
+    """Splits of another prior, weighted by a function of yours, for both engines.
 
     ``weight(cut)`` takes a `Cut`, which says where a cell is split: ``cut.feature``, the threshold ``cut.at``, the ends
     of the cell ``cut.low`` and ``cut.high``, the rows on either side, and more. It returns a number >= 0, and the
@@ -43,12 +41,12 @@ class CustomSplits(SplitPrior):
 
     Parameters
     ----------
-    weight : function, optional
+    weight : function
         ``weight(cut)``, or ``weight(cut, params)`` if ``params`` are given; at most 1e100. An exception in it counts as
-        NaN, and NaN stops the run. It must depend on its arguments alone. Default: equal weights.
+        NaN, and NaN stops the run. It must depend on its arguments alone.
     of : LocalCuts or GridCuts, optional
         The prior whose splits are weighted, with its ``min_leaf``, ``max_cuts``, ``cuts`` and ``feature_weights``. Not
-        ``LocalCuts(trivial=True)``, and not with unknown feature weights. Default ``LocalCuts()``.
+        ``LocalCuts(trivial=True)``. Default ``LocalCuts()``.
     params : sequence of float, default ()
         Numbers for the weight, which reads them as ``params[0], ...``. Priors that differ in these alone use the same
         compiled weight.
@@ -60,18 +58,13 @@ class CustomSplits(SplitPrior):
         If True, the weight may depend on ``cut.depth``, 0 at the root; otherwise that is always 0. Cells with equal
         rows, or boxes, are then distinguished by their depth. So the exact engine has more cells, by a factor of at
         most the number of depths, and the move *reshape* is off.
-    interactions : list of lists of columns, optional
-        Groups of columns, by name or index, that may be split on together: a cell is split on a feature only if some
-        group contains it and all features split on above. R is normalised in each cell among the splits so allowed. A
-        column may be in several groups; all columns in no group are one more group. A group may be a tuple, a set, an
-        array or an Index too. At most 61 groups may differ. Default: any columns may interact.
     name : str, optional
         Name that identifies the prior in files. Default: that of ``weight``.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, a column has missing values and ``weight`` is given, or, when a model is built,
+        If an argument is out of range, a column has missing values, or, when a model is built,
         the compiled weight differs from the plain one or a weight is negative, above 1e100 or NaN.
     TypeError
         If ``weight`` is not a function.
@@ -88,7 +81,7 @@ class CustomSplits(SplitPrior):
     computed together, in time linear in their number. Kernel "default" is "local": the moves that fit a density of
     splits, *learned* and *subgraph*, and the sums of *regrow-line*, need splits that are equally likely.
 
-    Files contain no code: `load` needs the prior if ``weight`` is given. The weight is sent to the workers of an
+    Files contain no code: `load` needs the prior. The weight is sent to the workers of an
     executor as a Python function. Two priors are equal (==) if they have the same weight function and equal other
     arguments.
 
@@ -105,16 +98,15 @@ class CustomSplits(SplitPrior):
 
     def __init__(
         self,
-        weight: Callable[..., float] | None = None,
+        weight: Callable[..., float],
         of: LocalCuts | GridCuts | None = None,
         *,
         params: Sequence[float] = (),
         over: str = "feature",
         by_depth: bool = False,
-        interactions: Collection[Collection[Any]] | None = None,
         name: str | None = None,
     ) -> None:
-        weight = equal_weight if weight is None else getattr(weight, "py_func", weight)
+        weight = getattr(weight, "py_func", weight)
         if not callable(weight) or not hasattr(weight, "__code__"):
             raise TypeError(f"weight is {repr_of(weight)}; give a Python function of a cut.")
         self.weight = weight
@@ -127,17 +119,10 @@ class CustomSplits(SplitPrior):
         self.params = read_numbers("params", params)
         if self.params.ndim != 1 or not np.isfinite(self.params).all():
             raise ValueError(f"params is {repr_of(params)}; give a sequence of finite numbers.")
-        if weight is equal_weight and len(self.params):
-            raise ValueError("params are numbers for weight=, which is not given; give both, or leave params= out.")
         self.name = getattr(weight, "__name__", "weight") if name is None else name
         if not isinstance(self.name, str):
             raise TypeError(f"name is {repr_of(name)}; give a string.")
-        if self.of.drawn_weights is not None:
-            raise ValueError(
-                "of= has unknown feature weights, which cannot be combined with weights of splits; give weights (p,)."
-            )
         self.feature_weights = self.of.feature_weights
-        self.interactions = () if interactions is None else read_groups("interactions", interactions, MAX_GROUPS)
 
     has_equal_weights = False
 
@@ -154,19 +139,12 @@ class CustomSplits(SplitPrior):
         return self.of.use_of_rows
 
     def scales(self, table: Table, columns: Columns) -> list[AnyScale]:
-        if columns.twins and self.weight is not equal_weight:
+        if columns.twins:
             name = columns.names[columns.twins[0]]
             raise ValueError(
                 f"column {name!r} has missing values, which a weight of CustomSplits cannot see; fill them in."
             )
-        self.group_bits(columns)
         return self.of.scales(table, columns)
-
-    def group_bits(self, columns: Columns) -> np.ndarray:
-        """Return for each coordinate (q,) a bit set of the interaction groups with its feature; -1 without groups."""
-        if not self.interactions:
-            return np.full(len(columns.source), -1)
-        return np.array(columns.group_bits("interactions", self.interactions), dtype=np.int64)[columns.source]
 
     def natural_depth(self, n_units: int, n_codes: np.ndarray) -> int:
         return self.of.natural_depth(n_units, n_codes)
@@ -227,15 +205,13 @@ class CustomSplits(SplitPrior):
                 places = np.unique(np.linspace(0, len(cuts) - 1, N_STORED_CUTS).astype(int))
                 weights += [bound.weight_of_cut(cuts[i]) for i in places]
         arguments = (self.name, self.of, self.over, self.by_depth, self.params)
-        return SplitsOutline(*arguments, np.array(weights), self.interactions, self.weight is equal_weight)
+        return SplitsOutline(*arguments, np.array(weights))
 
-    def mismatch(self, outline: SplitsOutline, scales: list[AnyScale], columns: Columns) -> str | None:
+    def mismatch(self, outline: SplitsOutline, scales: list[AnyScale]) -> str | None:
         """Return a text on the first difference from the prior that ``outline``, part of a file, describes, or None."""
         for name in ("name", "over", "by_depth"):
             if getattr(self, name) != getattr(outline, name):
                 return f"its {name} is {getattr(self, name)!r}, that of the file {getattr(outline, name)!r}"
-        if columns.largest_groups(self.interactions) != columns.largest_groups(outline.interactions):
-            return f"its interactions are {self.interactions!r}, those of the file {outline.interactions!r}"
         if _stored_form(self.of) != _stored_form(outline.of):
             return f"its splits are those of {self.of!r}, in the file those of {outline.of!r}"
         if not np.array_equal(self.params, outline.params):
@@ -250,7 +226,7 @@ class CustomSplits(SplitPrior):
     def _arguments(self) -> dict[str, Any]:
         """Arguments by name from which an equal prior is built."""
         own = {"weight": self.weight, "of": self.of, "params": self.params.tolist(), "over": self.over}
-        return own | {"by_depth": self.by_depth, "interactions": self.interactions or None, "name": self.name}
+        return own | {"by_depth": self.by_depth, "name": self.name}
 
     def __eq__(self, other: object) -> bool:
         return self._comparison_key() == other._comparison_key() if isinstance(other, CustomSplits) else NotImplemented
@@ -259,10 +235,9 @@ class CustomSplits(SplitPrior):
         return hash(self._comparison_key())
 
     def _comparison_key(self) -> tuple:
-        """Return a tuple that is the same for equal priors. The order of groups and of their columns is irrelevant."""
-        groups = frozenset(frozenset(group) for group in self.interactions)
-        arguments = (self.weight, repr(_stored_form(self.of)), tuple(self.params.tolist()), self.over, self.by_depth)
-        return *arguments, groups, self.name
+        """Return a tuple that is the same for equal priors."""
+        of, params = repr(_stored_form(self.of)), tuple(self.params.tolist())
+        return self.weight, of, params, self.over, self.by_depth, self.name
 
     def __reduce__(self) -> tuple:
         return _unpickle_splits, (cloudpickle.dumps(self._arguments),)
@@ -274,7 +249,6 @@ class CustomSplits(SplitPrior):
         more = f", params={self.params.tolist()}" if len(self.params) else ""
         more += f", over={self.over!r}" if self.over != "feature" else ""
         more += ", by_depth=True" if self.by_depth else ""
-        more += f", interactions={repr_of([list(group) for group in self.interactions])}" if self.interactions else ""
         return f"CustomSplits({self.name}, of={self.of!r}{more})"
 
 
@@ -294,7 +268,6 @@ class BoundSplits(SplitPrior):
     def rule(self, n_codes: np.ndarray, columns: Columns) -> SplitRule:
         plain = super().rule(n_codes, columns)
         plain.feature.ends = np.concatenate([[0], np.cumsum(n_codes)[:-1]])
-        plain.feature.groups = self.splits.group_bits(columns)
         return plain._replace(
             weight_address=self._address,
             over_cell=self.splits.over == "cell",
@@ -370,26 +343,8 @@ class BoundSplits(SplitPrior):
         return np.flatnonzero((below[:-1] >= self.min_leaf) & (below[-1] - below[:-1] >= self.min_leaf))
 
     def _weights(self, cell: PlainCell, k: int) -> np.ndarray:
-        """Return the weights of the cuts on coordinate ``k`` in a cell, by ascending cut; one weight if it is nominal.
-
-        Return none if no interaction group contains the feature and all features split on above the cell.
-        """
-        if not self._may_split_on(cell, k):
-            return np.empty(0)
+        """Return the weights of the cuts on coordinate ``k`` in a cell, by ascending cut; one if it is nominal."""
         return np.array([self.weight_of_cut(cut) for cut in self.cuts_of_codes(k, *self._codes(cell, k), cell.depth)])
-
-    def _may_split_on(self, cell: PlainCell, k: int) -> bool:
-        """Return True if some interaction group contains coordinate ``k`` and all features split on above the cell.
-
-        The path to the cell splits on a feature if and only if the box has fewer codes of the feature than the root.
-        """
-        if not self.splits.interactions:
-            return True
-        n_codes = np.array([scale.n_codes for scale in self.values])
-        all_codes = np.where(cell.high < 0, (1 << n_codes) - 1, 0)
-        is_split_on = (cell.low != all_codes) | ((cell.high >= 0) & (cell.high != n_codes))
-        is_split_on[k] = True
-        return bool(np.bitwise_and.reduce(self.splits.group_bits(cell.columns)[is_split_on]))
 
     def weight_of_cut(self, cut: Cut) -> float:
         """Return the weight of a cut, computed in Python, or raise a ValueError if it lies outside 0 to 1e100.
@@ -455,7 +410,7 @@ class BoundSplits(SplitPrior):
         return self.of.admits(cell, split) and self._weight_of_split(cell, split) > 0.0
 
     def _weight_of_split(self, cell: PlainCell, split: PlainSplit) -> float:
-        """Return the weight of a split of the cell that the prior ``of`` admits; 0 if interaction groups exclude it."""
+        """Return the weight of a split of the cell that the prior ``of`` admits."""
         k = split.feature
         weight = self._weights(cell, k)
         if cell.high[k] < 0:
@@ -469,8 +424,8 @@ class BoundSplits(SplitPrior):
         mass = np.array([self.mass(cell, k) if w > 0.0 else 0.0 for k, w in enumerate(weight)])
         return np.where(mass > 0.0, weight * (mass if self.splits.over == "cell" else 1.0), 0.0)
 
-    def log_probability(self, cell: PlainCell, split: PlainSplit, feature_weights: np.ndarray | None = None) -> float:
-        log_r = super().log_probability(cell, split, feature_weights)
+    def log_probability(self, cell: PlainCell, split: PlainSplit) -> float:
+        log_r = super().log_probability(cell, split)
         return log_r + math.log(self._weight_of_split(cell, split)) if log_r > -math.inf else log_r
 
     def draw_split_of(self, rng: np.random.Generator, cell: PlainCell, feature: int) -> PlainSplit:
@@ -479,12 +434,6 @@ class BoundSplits(SplitPrior):
         weight = self._weights(cell, feature)
         codes, rows = self._codes(cell, feature)
         return PlainSplit(feature, int(rng.choice(codes[self._cut_places(rows)], p=weight / weight.sum())), -1)
-
-
-def splits_from_outline(outline: SplitsOutline, weight: Callable[..., float] | None) -> CustomSplits:
-    """Return the prior that a file describes by ``outline``, with the user's ``weight``, None if weights are equal."""
-    fields = {name: getattr(outline, name) for name in ("of", "over", "by_depth", "name")}
-    return CustomSplits(weight, params=outline.params.tolist(), interactions=outline.interactions or None, **fields)
 
 
 def _stored_form(of: Any) -> tuple[str, list]:

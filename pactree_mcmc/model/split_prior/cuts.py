@@ -47,9 +47,8 @@ class LocalCuts(SplitPrior):
     max_cuts : int or None, default None
         Thin the candidate cuts of a feature to that many quantiles of the rows first, for large n; weights do not
         count. None: every midpoint.
-    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
-        Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
-        split on. Default: equal.
+    feature_weights : array of shape (p,), optional
+        Weights of the features, >= 0, not all 0. Default: equal.
 
     Examples
     --------
@@ -169,9 +168,8 @@ class GridCuts(SplitPrior):
         Increasing finite cut points of each feature (None or empty for a nominal one); or the largest number of
         quantiles of each feature that serve as cuts, each the shortest decimal between two neighbouring values.
         Quantiles ignore the weights of rows.
-    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
-        Weights of the features, >= 0, not all 0; or their prior, if they are unknown and few features are to be
-        split on. Default: equal.
+    feature_weights : array of shape (p,), optional
+        Weights of the features, >= 0, not all 0. Default: equal.
 
     Raises
     ------
@@ -307,9 +305,8 @@ class DyadicCuts(SplitPrior):
         True if the depth determines the coordinate.
     bounds : array of shape (p, 2), optional
         Lower and upper end of each feature. Default: the range of the data.
-    feature_weights : array of shape (p,), "dirichlet" or DirichletWeights, optional
-        Weights of the features unless ``cyclic``, >= 0, not all 0; or their prior, if they are unknown and few features
-        are to be split on. Default: equal.
+    feature_weights : array of shape (p,), optional
+        Weights of the features unless ``cyclic``, >= 0, not all 0. Default: equal.
 
     Examples
     --------

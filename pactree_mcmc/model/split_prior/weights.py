@@ -184,15 +184,6 @@ class SplitsOutline(NamedTuple):
     params: np.ndarray
     weights: np.ndarray
     """(m,): the weights of some cuts in the range of the data."""
-    interactions: tuple = ()
-    """Groups of columns that may be split on together; () if any columns may."""
-    is_equal: bool = False
-    """True if no weight was given, so that the description is complete."""
-
-
-def equal_weight(cut: Cut) -> float:
-    """Return 1, the weight of every split if no function is given."""
-    return 1.0
 
 
 def ends_of_codes(scale: AnyScale) -> np.ndarray:

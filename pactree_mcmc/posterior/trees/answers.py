@@ -246,15 +246,13 @@ class AnswersAboutTrees(AnyPosterior):
         Raises
         ------
         ValueError
-            If an argument is out of range, there are no draws, they are from a progressive mixture, or feature weights
-            are unknown and a tree drawn has a cell that admits some features and not others.
+            If an argument is out of range, there are no draws, or they are from a progressive mixture.
 
         Notes
         -----
         Trees are ordered by their log posteriors, which are exact for any tree, under `LeafPenalty` up to a constant.
         Only the posterior probability of all trees above a given one is estimated from draws, with the Monte-Carlo
-        error of a fraction. Unknown feature weights are integrated out in closed form, a Dirichlet-multinomial
-        probability of the features split on, if every cell that is split admits all features, or only one.
+        error of a fraction.
 
         Examples
         --------

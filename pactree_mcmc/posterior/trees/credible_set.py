@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.checks import check_number
-from ...model.plain import log_marginal_prior
 from ...tree.tree import Tree
 
 if TYPE_CHECKING:
     from ..draws import DrawnTrees
 
-NO_CLOSED_FORM = (
-    "a cell admits some features and not others, and its prior, a mean over unknown feature weights, has no closed form"
-)
 LOG_POSTERIOR_TOLERANCE = 1e-9
 """Largest difference of log posteriors that counts as rounding, relative to their size or to 1 nat if that is more."""
 
@@ -92,8 +88,7 @@ class CredibleSet:
         Raises
         ------
         ValueError
-            If it is not a tree, splits on a column that X lacks, or, if feature weights are unknown, has a cell that
-            admits some features and not others.
+            If it is not a tree, or splits on a column that X lacks.
 
         Examples
         --------
@@ -106,9 +101,7 @@ class CredibleSet:
         """
         tree = tree if isinstance(tree, Tree) else Tree.from_sklearn(tree)
         model = self._post.model
-        log_prior = log_marginal_prior(model, tree)
-        if np.isnan(log_prior):
-            raise ValueError(f"the tree has no level: {NO_CLOSED_FORM}.")
+        log_prior = model.log_prior(tree)
         return 1.0 if log_prior == -np.inf else self.level_at(log_prior + model.log_score(tree))
 
     def level_at(self, log_posterior: float) -> float:
@@ -135,16 +128,9 @@ class CredibleSet:
 def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
     """Return the credible set with probability ``mass``, given the ``weight`` (n_distinct_trees,) of each tree.
 
-    ``exact`` says if the weights are probabilities, otherwise fractions of draws. Raise a ValueError if the log prior
-    of a tree of positive weight is unknown. See `Posterior.credible_set`.
+    ``exact`` says if the weights are probabilities, otherwise fractions of draws. See `Posterior.credible_set`.
     """
     log_posterior, drawn_trees = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
-    unknown = int(np.isnan(log_posterior[drawn_trees]).sum())
-    if unknown:
-        raise ValueError(
-            f"{unknown} of the {len(drawn_trees)} trees drawn have no place in an order of trees: {NO_CLOSED_FORM}. "
-            "Give feature_weights= as numbers, or drop features that few cells can be split on."
-        )
     order = drawn_trees[np.argsort(-log_posterior[drawn_trees], kind="stable")]
     ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
     is_member = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])

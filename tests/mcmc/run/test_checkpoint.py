@@ -24,7 +24,6 @@ from tests.programs import command
     [
         ("classes", {}),
         ("shared variance", {"betas": 2}),
-        ("unknown weights", {}),
         ("numbers", {"start": "grown", "rng": [1, np.random.Generator(np.random.MT19937(2))], "thin": 2}),
     ],
 )

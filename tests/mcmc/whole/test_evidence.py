@@ -189,11 +189,10 @@ def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
         ("classes", {"kernel": "local"}),
         ("numbers", {"kernel": "cgm", "tune": 10}),
         ("shared variance", {}),
-        ("unknown weights", {}),
     ],
 )
 def test_others_have_none(name, rest):
-    """Kernels that learn nothing, leaves whose variance moves, and feature weights that do."""
+    """Kernels that learn nothing, and leaves whose variance moves."""
     post = run(MODELS[name], draws=20, chains=2, **rest)
     assert post.log_evidence is None and post.log_evidence_se is None
 

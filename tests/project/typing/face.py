@@ -50,8 +50,6 @@ def models() -> list[pt.TreeModel]:
     penalty = pt.LeafPenalty(cost=1.0, max_depth=3)
     local, grid = pt.LocalCuts(trivial=False, min_leaf=1, max_cuts=3, feature_weights=[1.0, 2.0]), pt.GridCuts(2)
     assert_type(pt.GridCuts.from_table(X, 3), pt.GridCuts)
-    weights = assert_type(pt.DirichletWeights(concentration=1.0, rho=None), pt.DirichletWeights)
-    pt.TreeModel(X, LABELS, split_prior=pt.LocalCuts(feature_weights=weights))
     dyadic = pt.DyadicCuts(2, cyclic=True)
     boxes = pt.DyadicCuts(2, bounds=[[0.0, 1.0], [0.0, 1.0]])
     tree = pt.Tree([0, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])
@@ -238,8 +236,6 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
         assert_type(further, Array)
     for array in (post.tree_of_draw, post.node_stats, post.proposed, post.accepted, post.noise_variance):
         assert_type(array, Array)
-    for drawn in (post.feature_weights, post.concentration, post.weights_of_draw):
-        assert_type(drawn, Array | None)
     assert_type(post.distinct_trees.feature, Array)
     assert_type(post.moves, tuple[str, ...])
     assert_type(post.seconds, float)
