@@ -5,8 +5,8 @@ Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits (with Cut, the argument of its weight).
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
-PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial,
-MultivariateNormal, IndependentNormals, OrderedClasses, NormalLinear, CustomLeaf.
+PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, MultivariateNormal,
+IndependentNormals, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree.
 Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
 progressive_mixture, ProgressiveSample.
@@ -30,7 +30,6 @@ from .mcmc.resuming import resume
 from .mcmc.sampling import sample
 from .mcmc.simulation import simulate
 from .model import (
-    BetaBinomial,
     BranchingProcess,
     ChipmanPrior,
     CustomLeaf,
@@ -41,18 +40,15 @@ from .model import (
     ExponentialGamma,
     FixedTree,
     FrozenLaplace,
-    GammaGamma,
     GridCuts,
     IndependentNormals,
     LeafPenalty,
     LocalCuts,
     MultivariateNormal,
-    NegativeBinomialBeta,
     NormalInverseGamma,
     NormalKnownVariance,
     NormalLinear,
     NormalSharedVariance,
-    OrderedClasses,
     PacBayesLoss,
     PoissonGamma,
     TreeModel,
@@ -84,7 +80,6 @@ __version__ = "0.3.0.dev0"
 __all__ = [
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
-    "BetaBinomial",
     "BranchingProcess",
     "ChipmanPrior",
     "ConsensusTree",
@@ -99,19 +94,16 @@ __all__ = [
     "ExponentialGamma",
     "FixedTree",
     "FrozenLaplace",
-    "GammaGamma",
     "GridCuts",
     "IndependentNormals",
     "LeafPenalty",
     "LocalCuts",
     "Move",
     "MultivariateNormal",
-    "NegativeBinomialBeta",
     "NormalInverseGamma",
     "NormalKnownVariance",
     "NormalLinear",
     "NormalSharedVariance",
-    "OrderedClasses",
     "PacBayesLoss",
     "PoissonGamma",
     "Posterior",

@@ -1,14 +1,13 @@
 """Models: data, tree prior, split prior, leaf model."""
 
 from .leaf.base import Leaf
-from .leaf.classes import DirichletMultinomial, FrozenLaplace, OrderedClasses, PacBayesLoss
-from .leaf.counts import BetaBinomial, PoissonGamma
+from .leaf.classes import DirichletMultinomial, FrozenLaplace, PacBayesLoss
+from .leaf.counts import PoissonGamma
 from .leaf.custom import CustomLeaf
-from .leaf.negative_binomial import NegativeBinomialBeta
 from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVariance
 from .leaf.normal_linear import NormalLinear
 from .leaf.outputs import IndependentNormals, MultivariateNormal
-from .leaf.positive import ExponentialGamma, GammaGamma, WeibullGamma
+from .leaf.positive import ExponentialGamma, WeibullGamma
 from .model import Lowered, TreeModel
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits

@@ -9,14 +9,13 @@ import numpy as np
 from ..core.checks import repr_of
 from ..table.labels import MAX_CATEGORIES, is_grouped
 from .leaf.base import Leaf
-from .leaf.classes import DirichletMultinomial, FrozenLaplace, OrderedClasses, PacBayesLoss
-from .leaf.counts import BetaBinomial, PoissonGamma
+from .leaf.classes import DirichletMultinomial, FrozenLaplace, PacBayesLoss
+from .leaf.counts import PoissonGamma
 from .leaf.custom import CustomLeaf
-from .leaf.negative_binomial import NegativeBinomialBeta
 from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVariance
 from .leaf.normal_linear import NormalLinear
 from .leaf.outputs import IndependentNormals, MultivariateNormal
-from .leaf.positive import ExponentialGamma, GammaGamma, WeibullGamma
+from .leaf.positive import ExponentialGamma, WeibullGamma
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
 from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
@@ -37,8 +36,7 @@ COMPILED_SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplit
 COMPILED_LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
-    *(ExponentialGamma, WeibullGamma, GammaGamma, NegativeBinomialBeta, BetaBinomial, MultivariateNormal, NormalLinear),
-    *(IndependentNormals, OrderedClasses),
+    *(ExponentialGamma, WeibullGamma, MultivariateNormal, IndependentNormals, NormalLinear),
     CustomLeaf,
 )
 UNCOMPILED_METHODS = frozenset(

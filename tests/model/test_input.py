@@ -267,7 +267,6 @@ LONG = [
     pt.BranchingProcess(MANY / 1000.0),
     pt.DirichletMultinomial(MANY),
     pt.PoissonGamma(exposure=MANY),
-    pt.OrderedClasses([str(x) for x in MANY]),
     pt.TreeModel(pd.DataFrame(np.eye(300)), np.arange(300) % 2).columns,
     pt.contexts([0, 1] * 500, 3, 2),
 ]

@@ -16,14 +16,11 @@ LEAVES = {
     "known variance": (pt.NormalKnownVariance(1.0, m0=0.0, k0=0.3), RNG.normal(size=N)),
     "classes": (pt.DirichletMultinomial(1.0), RNG.integers(0, 3, N)),
     "counts": (pt.PoissonGamma(2.0, 0.5), RNG.poisson(3.0, N)),
-    "spread counts": (pt.NegativeBinomialBeta(2.0, a=4.0, b=3.0), RNG.poisson(3.0, N)),
-    "proportions": (pt.BetaBinomial(2.0, 2.0), np.column_stack([RNG.integers(0, 4, N), np.full(N, 5)])),
     "times": (pt.ExponentialGamma(3.0, 2.0), np.column_stack([RNG.exponential(size=N), np.ones(N)])),
     "Weibull times": (
         pt.WeibullGamma(2.0, shape=3.0, rate=2.0),
         np.column_stack([RNG.exponential(size=N), np.ones(N)]),
     ),
-    "amounts": (pt.GammaGamma(2.0, shape=4.0, rate=2.0), RNG.gamma(2.0, size=N)),
     "several outputs": (
         pt.MultivariateNormal(2, k0=0.5, nu0=6.0, m0=[0.0, 0.0], S0=np.eye(2)),
         RNG.normal(size=(N, 2)),
@@ -32,14 +29,9 @@ LEAVES = {
         pt.IndependentNormals(2, k0=0.5, a0=3.0, m0=[0.0, 0.0], b0=[2.0, 2.0]),
         np.where(RNG.random((N, 2)) < 0.3, np.nan, RNG.normal(size=(N, 2))),
     ),
-    "ordered classes": (pt.OrderedClasses(), RNG.integers(0, 3, N)),
     "times with exposures": (
         pt.ExponentialGamma(3.0, 2.0, exposure=RNG.uniform(0.3, 3.0, N)),
         np.column_stack([RNG.exponential(size=N), np.ones(N)]),
-    ),
-    "spread counts with exposures": (
-        pt.NegativeBinomialBeta(2.0, a=4.0, b=3.0, exposure=RNG.uniform(0.3, 3.0, N)),
-        RNG.poisson(3.0, N),
     ),
     "regression": (pt.NormalLinear([0], k0=0.5, k1=1.0, m0=0.0, a0=3.0, b0=2.0), RNG.normal(size=N)),
 }

@@ -75,10 +75,7 @@ def test_refused(wrong):
 
 def test_leaves_without_a_posterior_of_the_expectation_have_intervals_over_trees():
     X = np.arange(40.0)[:, None]
-    for model in (
-        pt.TreeModel(X, X[:, 0] > 19, leaf=pt.PacBayesLoss(1.0)),
-        pt.TreeModel(X, (X[:, 0] > 9).astype(int) + (X[:, 0] > 29), leaf=pt.OrderedClasses([0, 1, 2])),
-    ):
+    for model in (pt.TreeModel(X, X[:, 0] > 19, leaf=pt.PacBayesLoss(1.0)),):
         leaves = exact.solve(model).shapes(draws=200).shapes[0].leaves
         assert ((leaves["lower"] <= leaves["mean"] + 1e-9) & (leaves["mean"] <= leaves["upper"] + 1e-9)).mean() > 0.9
 
@@ -96,15 +93,11 @@ CUSTOM = pt.CustomLeaf(
     ("leaf", "y"),
     [
         (pt.DirichletMultinomial(), COUNTS),
-        (pt.OrderedClasses([0, 1, 2]), COUNTS),
         (pt.NormalInverseGamma(), COUNTS + 0.5),
         (pt.NormalSharedVariance(), COUNTS + 0.5),
         (pt.MultivariateNormal(2), np.column_stack([COUNTS, COUNTS[::-1] ** 2])),
         (pt.IndependentNormals(2), np.column_stack([COUNTS, COUNTS[::-1] ** 2])),
         (pt.PoissonGamma(), COUNTS),
-        (pt.NegativeBinomialBeta(2.0), COUNTS),
-        (pt.BetaBinomial(), np.column_stack([COUNTS, COUNTS + 1])),
-        (pt.GammaGamma(2.0), COUNTS + 0.5),
         (pt.ExponentialGamma(), np.column_stack([COUNTS + 0.5, COUNTS > 0])),
         (pt.WeibullGamma(2.0), np.column_stack([COUNTS + 0.5, COUNTS > 0])),
         (CUSTOM, COUNTS + 0.5),

@@ -144,6 +144,3 @@ def test_time_and_event_that_are_not_clear(y, words):
 def test_a_frame_without_a_leaf_of_several_columns():
     with pytest.raises(ValueError, match=r"y has shape \(40, 2\); give one value a row.*pt.ExponentialGamma\(\)"):
         pt.TreeModel(TIME[:, None], SURVIVAL["named"])
-    trials = pd.DataFrame({"trials": 5, "successes": np.arange(N) % 5})
-    model = pt.TreeModel(TIME[:, None], trials, leaf=pt.BetaBinomial())
-    assert model.target.values[4].tolist() == [4.0, 5.0]

@@ -28,15 +28,11 @@ TIMES = np.column_stack([RNG.exponential(size=40), RNG.random(40) < 0.7])
 BY_ADDRESS = {
     "exponential": (pt.ExponentialGamma(), TIMES),
     "weibull": (pt.WeibullGamma(1.5), TIMES),
-    "gamma": (pt.GammaGamma(2.0), TIMES[:, 0]),
-    "negative binomial": (pt.NegativeBinomialBeta(3.0), RNG.poisson(3.0, 40).astype(float)),
-    "beta-binomial": (pt.BetaBinomial(), np.column_stack([RNG.integers(0, 4, 40), np.full(40, 5)]).astype(float)),
     "multivariate normal": (pt.MultivariateNormal(2), RNG.normal(size=(40, 2))),
     "independent normals": (
         pt.IndependentNormals(2),
         np.where(RNG.random((40, 2)) < 0.3, np.nan, RNG.normal(size=(40, 2))),
     ),
-    "ordered classes": (pt.OrderedClasses([2, 0, 1]), RNG.integers(0, 3, 40)),
 }
 SPLITS = {
     "local": pt.LocalCuts(),

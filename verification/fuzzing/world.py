@@ -239,7 +239,7 @@ VALID: dict[str, list[Callable[[World], Any]]] = {
     "leaf": _const(
         *(None, pt.DirichletMultinomial(), pt.NormalInverseGamma(), pt.NormalKnownVariance(), pt.PoissonGamma()),
         *(pt.NormalSharedVariance(), pt.FrozenLaplace(), pt.PacBayesLoss(2.0)),
-        *(pt.GammaGamma(), pt.NormalLinear([0]), OWN_LEAF),
+        *(pt.NormalLinear([0]), OWN_LEAF),
     ),
     "score": _const(own_score),
     "weight": _const(own_weight),

@@ -190,8 +190,6 @@ const EXPECTATIONS = {
   student: {size: 2, below: ([df, scale], value, y) => DISTRIBUTIONS.student.below([df, value, scale], y)},
   /** Shape and rate. */
   gamma: {size: 2, below: ([shape, rate], value, y) => gammaRegularised(shape, rate * y)},
-  /** Both shape parameters and the scale. */
-  "beta prime": {size: 3, below: ([a, b, scale], value, y) => y <= 0 ? 0 : betaRegularised(y / (scale + y), a, b)},
   /** The scale times G to minus the power, with G of a gamma distribution: shape, scale, power. */
   "power of gamma": {size: 3, below: ([shape, scale, power], value, y) => y <= 0 ? 0 : 1 - gammaRegularised(shape, (scale / y) ** (1 / power))},
 };

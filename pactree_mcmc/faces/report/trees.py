@@ -42,8 +42,6 @@ EXPECTATION_FAMILIES: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]
     "beta": ("beta", lambda a, b: (a + b,)),
     "t": ("student", lambda df, location, scale: (df, scale)),
     "gamma": ("gamma", lambda shape, location, scale: (shape, 1.0 / scale)),
-    "betaprime": ("beta prime", lambda a, b, location, scale: (a, b, scale)),
-    "invgamma": ("power of gamma", lambda shape, location, scale: (shape, scale, np.ones(len(shape)))),
     "gengamma": ("power of gamma", lambda shape, c, location, scale: (shape, scale, -1.0 / c)),
 }
 """For each family of SciPy that `Leaf.expectation` returns: its name in page.js, and the parameters needed there."""
@@ -387,8 +385,8 @@ def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
         return None, nothing
     name, select = EXPECTATION_FAMILIES[outputs[0].family]
     table = np.column_stack([part for output in outputs for part in select(*output.parameters)])
-    is_common = name == "beta" and np.allclose(table, table[:, :1], rtol=1e-9)
-    return name, table[:, :1] if is_common else table
+    # the parameter of a Dirichlet distribution is the same for all of its classes
+    return name, table[:, :1] if name == "beta" else table
 
 
 def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:

@@ -169,10 +169,6 @@ class Leaf:
         """
         raise NotImplementedError
 
-    def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
-        """Return the indices (n,) of the classes to predict, given probabilities (n, K): here the most probable."""
-        return np.argmax(probabilities, axis=1)
-
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Any:
         """Return the `Distributions` of a new y of weight and exposure 1 in nodes with ``stats`` (m, n_stats).
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lgamma, log1p, sqrt
+from math import log1p, sqrt
 from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from ...core.checks import check_number, read_array, refuse_labels, repr_of, set_field
-from ...core.compile.address import by_address
+from ...core.checks import check_number, refuse_labels, set_field
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from . import codes
@@ -352,149 +351,3 @@ def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
     for i in range(n_classes):
         errors += stats[row, first_counted + i] if i != label else 0.0
     return -params[0] * errors - params[1] * sqrt(errors + stats[row, first_counted + label])
-
-
-@by_address
-def ordered_score(s: Any, n: int, params: Any) -> float:
-    """Return the `OrderedClasses` score. ``s``: weights by label; ``params``: strength, class indices in order."""
-    strength, in_later, score = params[0], 0.0, 0.0
-    for j in range(n):
-        in_later += s[j]
-    for j in range(n - 1):
-        in_class = s[int(params[1 + j])]
-        in_later -= in_class
-        if in_later < 0.0:
-            in_later = 0.0
-        a = strength / (n - j)
-        b = strength - a
-        score += lgamma(a + in_class) - lgamma(a) + lgamma(b + in_later) - lgamma(b)
-        score -= lgamma(strength + in_class + in_later) - lgamma(strength)
-    return score
-
-
-@register_class
-@dataclass(frozen=True, eq=False, repr=False)
-class OrderedClasses(ClassLeaf):
-    """Ordered classes, such as grades: continuation ratios with beta priors, integrated out.
-
-    In each leaf a row goes through the classes in their order and stops at class j, given that it comes so far, with
-    probability ``v_j ~ Beta(s / (K - j), s - s / (K - j))`` for j = 0, ..., K - 2. The prior mean of each class is
-    1 / K. With ``n_j`` rows in class j and ``m_j`` in later ones, the posterior of ``v_j`` is beta again, and
-
-    ``score = sum over j < K - 1 of log B(a_j + n_j, b_j + m_j) - log B(a_j, b_j)``.
-
-    The class probabilities have the generalised Dirichlet distribution of Connor and Mosimann (Wong 1998), of which the
-    Dirichlet distribution is the case ``b_j = a_(j+1) + b_(j+1)``. So two neighbouring classes may be mixed in a leaf
-    while the others are certain, which a Dirichlet distribution cannot say.
-
-    Posteriors predict the median class: the first one in order at or below which y is with probability 1/2 or more.
-
-    Parameters
-    ----------
-    order : sequence of labels, optional
-        All classes of y, the lowest first. Default: sorted, which for text is the order of the alphabet.
-    strength : float, default 2.0
-        Prior counts s of each step, > 0; 2 is a uniform prior if there are two classes.
-
-    Raises
-    ------
-    ValueError
-        If ``strength`` is not positive, or ``order`` does not have each class of y exactly once.
-
-    Notes
-    -----
-    Credible intervals of class probabilities are those of 2,000 draws. The columns of `predict_proba` are sorted as in
-    ``model.classes_``, whatever the order.
-
-    References
-    ----------
-    Connor and Mosimann (1969), JASA 64; Wong (1998), Applied Mathematics and Computation 97; Agresti (2010), Analysis
-    of Ordinal Categorical Data, section 4.2.
-
-    Examples
-    --------
-    >>> OrderedClasses(["low", "mid", "high"])
-    OrderedClasses(order=('low', 'mid', 'high'), strength=2.0)
-    """
-
-    order: Any = None
-    strength: float = 2.0
-    kind = codes.BY_ADDRESS
-    positive_parameters = ("strength",)
-    has_closed_expectation = False
-    compiled_score = staticmethod(ordered_score)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order is not None:
-            labels = read_array("order", self.order).tolist()
-            if not isinstance(labels, list) or len(set(labels)) < len(labels):
-                raise ValueError(f"order={repr_of(self.order)}; give all classes in their order, each once.")
-            set_field(self, "order", tuple(labels))
-
-    def resolve(self, target: Target) -> Self:
-        labels = target.classes.tolist() if target.classes is not None else []
-        if self.order is not None and (len(self.order) != len(labels) or set(self.order) != set(labels)):
-            raise ValueError(f"order={repr_of(self.order)}, but y has the classes {repr_of(labels)}; give each once.")
-        return self.with_defaults(order=tuple(labels))
-
-    def class_order(self, target: Target) -> np.ndarray:
-        """Return the indices (K,) in ``classes_`` of the classes in their order, the lowest first."""
-        place = {label: j for j, label in enumerate(target.classes.tolist())}
-        return np.array([place[label] for label in self.order], dtype=np.int64)
-
-    def _steps(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return a and b, (m, K - 1) each, of the beta posterior of the v_j in cells with ``stats`` (m, K) by label."""
-        counts = stats[:, self.class_order(target)]
-        n = counts.shape[1]
-        a = self.strength / (n - np.arange(n - 1))
-        later = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        return a + counts[:, :-1], self.strength - a + later
-
-    def _class_probabilities(self, steps: np.ndarray, target: Target) -> np.ndarray:
-        """Return class probabilities (m, K), sorted by label, given ``steps`` (m, K - 1), those to stop at a class."""
-        ones = np.ones((len(steps), 1))
-        in_order = np.hstack([steps, ones]) * np.hstack([ones, np.cumprod(1.0 - steps, axis=1)])
-        out = np.empty_like(in_order)
-        out[:, self.class_order(target)] = in_order
-        return out
-
-    def score_params(self, target: Target) -> np.ndarray:
-        return np.array([self.strength, *self.class_order(target)])
-
-    def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        a, b = (part[0] for part in self._steps(sums[None], target))
-        a0, b0 = (part[0] for part in self._steps(np.zeros((1, len(sums))), target))
-        terms = log_gamma_ratio(a0, a - a0) + log_gamma_ratio(b0, b - b0) - log_gamma_ratio(a0 + b0, a + b - a0 - b0)
-        return float(terms.sum())
-
-    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        a, b = self._steps(stats, target)
-        return self._class_probabilities(a / (a + b), target)
-
-    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
-        """Return, for each class, beta distributions (m,) with the mean and the variance of its probability in m nodes.
-
-        They replace its own distribution, that of a product of independent beta variables. In leaves with two rows or
-        more the ends of its 90 % interval differ by less than 0.005.
-        """
-        a, b = self._steps(stats, target)
-        n, mean = a + b, self.value(stats, target)
-        # E(s (1 - t) ...)^2 is the product of the second moments of s, 1 - t, ...
-        stop, stay = a * (a + 1.0) / (n * (n + 1.0)), b * (b + 1.0) / (n * (n + 1.0))
-        ones, square = np.ones((len(n), 1)), np.empty_like(mean)
-        square[:, self.class_order(target)] = np.hstack([stop, ones]) * np.hstack([ones, np.cumprod(stay, axis=1)])
-        total = (mean - square) / (square - mean**2)
-        return [Distributions("beta", *pair) for pair in zip((mean * total).T, ((1.0 - mean) * total).T, strict=True)]
-
-    def log_density(self, stats: np.ndarray, y: np.ndarray, target: Target, weight: Any = 1.0) -> np.ndarray:
-        return Leaf.log_density(self, stats, y, target, weight)
-
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        return (self._class_probabilities(rng.beta(*self._steps(stats, target)), target),)
-
-    def choose(self, probabilities: np.ndarray, target: Target) -> np.ndarray:
-        # rounding leaves a sum of one half below it
-        class_order = self.class_order(target)
-        at_most = np.cumsum(probabilities[:, class_order], axis=1)
-        return class_order[np.argmax(at_most >= 0.5 - 1e-12, axis=1)]

@@ -1,4 +1,4 @@
-"""Leaf models of counts: events with a gamma prior on their rate, and successes among trials (formulas, section 3)."""
+"""Leaf models with exposures, and that of counts with a gamma prior on their rate (formulas, section 3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.random import Generator
 
 from ...core.checks import read_numbers
-from ...core.compile.address import by_address
 from ...core.compile.jit import jit
 from ...core.special import gammaln
 from ...files.encoding import register_class
@@ -20,7 +19,7 @@ from ...table.words import count_text, rounded_text, rounded_texts
 from . import codes
 from .base import Leaf, Target, Theta, check_positive, refuse_rows
 from .distributions import Distributions, NegativeBinomial, draw_poisson
-from .gamma import HALF_LOG_TWO_PI, log_gamma_ratio, poisson_kl, scalar_poisson_kl, scalar_stirling_rest, stirling_rest
+from .gamma import HALF_LOG_TWO_PI, poisson_kl, scalar_poisson_kl, scalar_stirling_rest, stirling_rest
 
 
 class ExposedLeaf(Leaf):
@@ -55,8 +54,8 @@ def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.nda
     """
     if not isinstance(leaf, ExposedLeaf):
         raise ValueError(
-            f"{type(leaf).__name__} has no exposure; leave exposure= out. PoissonGamma, NegativeBinomialBeta, "
-            "ExponentialGamma and WeibullGamma have one."
+            f"{type(leaf).__name__} has no exposure; leave exposure= out. PoissonGamma, ExponentialGamma and "
+            "WeibullGamma have one."
         )
     check_positive("exposure", exposure, entries=True)
     exposures = read_numbers("exposure", exposure)
@@ -214,92 +213,3 @@ def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
         gamma = scalar_stirling_rest(shape) - params[4] - 0.5 * log1p(stats[row, 1] / params[0])
         return stats[row, 2] + scalar_poisson_kl(shape, rate * params[3]) + params[2] + gamma
     return params[2] + stats[row, 2] + lgamma(shape) - shape * log(rate)
-
-
-@by_address
-def beta_binomial_score(s: Any, n: int, params: Any) -> float:
-    """Return the log marginal likelihood in nats of a cell under `BetaBinomial`, with p ~ Beta(a, b) integrated out.
-
-    ``s``: successes, failures, sum of the log binomial coefficients; ``n``: 3; ``params``: a, b.
-    """
-    a, b = params[0], params[1]
-    count_terms = lgamma(a + s[0]) - lgamma(a) + lgamma(b + s[1]) - lgamma(b)
-    return s[2] + count_terms - (lgamma(a + b + s[0] + s[1]) - lgamma(a + b))
-
-
-@register_class
-@dataclass(frozen=True, eq=False, repr=False)
-class BetaBinomial(Leaf):
-    """Successes among trials, with their probability ``p ~ Beta(a, b)`` integrated out.
-
-    y has two columns, (n, 2): successes, and trials. With S successes and F failures in a cell, and ``c`` the sum of
-    the logs of the binomial coefficients (Gelman et al. 2013, section 2.4)
-
-    ``score = c + log B(a + S, b + F) - log B(a, b)``, B the beta function.
-
-    Predicts the probability of a success. `sample_predictive` draws single trials, 0 or 1.
-
-    Parameters
-    ----------
-    a, b : float, default 1.0
-        Parameters of the beta prior, > 0: prior counts of successes and failures.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or y does not consist of counts with at most as many successes as trials.
-
-    Examples
-    --------
-    >>> import pactree_mcmc as pt
-    >>> leaf = pt.BetaBinomial(a=1.0, b=1.0)
-    >>> model = pt.TreeModel([[0.0], [1.0]], [[3, 10], [9, 10]], leaf=leaf)
-    >>> round(model.log_score(pt.Tree([-1], [0], [0], [0])), 4)
-    -7.6982
-    """
-
-    a: float = 1.0
-    b: float = 1.0
-    y_columns = 2
-    y_names = ("successes", "trials")
-    positive_parameters = score_parameters = ("a", "b")
-    compiled_score = staticmethod(beta_binomial_score)
-
-    def resolve(self, target: Target) -> Self:
-        successes, trials = target.values.T
-        bad = (successes < 0) | (successes > trials) | np.any(target.values != np.floor(target.values), axis=1)
-        refuse_rows(bad, "y", target.values, "give counts: successes, and at least as many trials.")
-        return self
-
-    def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
-        successes, trials = y.T
-        failures = trials - successes
-        return successes, failures, gammaln(trials + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
-
-    def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        count_terms = log_gamma_ratio(np.array([self.a, self.b]), sums[:2])
-        return float(sums[2] + count_terms.sum() - log_gamma_ratio(np.float64(self.a + self.b), sums[:2].sum()))
-
-    def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
-        successes, failures = self.a + stats[:, 1], self.b + stats[:, 2]
-        return (successes / (successes + failures))[:, None]
-
-    def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> Distributions:
-        return Distributions("bernoulli", self.value(stats, target)[:, 0], is_whole=True)
-
-    def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
-        return [Distributions("beta", self.a + stats[:, 1], self.b + stats[:, 2])]
-
-    def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:
-        """Draw the probability of a success, one array (m,), in the leaves of one tree from its posterior.
-
-        ``stats`` (m, 4): weight, successes, failures, and a term of the score that is not used.
-        """
-        return (rng.beta(self.a + stats[:, 1], self.b + stats[:, 2]),)
-
-    def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
-        trials = np.ones(len(parameters[0])) if rows is None else target.values[rows, 1]
-        return rng.binomial(trials.astype(np.int64), parameters[0]).astype(np.float64)
-
-    def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
-        return np.column_stack([self.draw(rng, stats, leaf, target, rows), target.values[rows, 1]])

@@ -228,18 +228,6 @@ def _interpolate_zero(low: np.ndarray, high: np.ndarray, below: np.ndarray, abov
     return np.where(ratio > 0.0, low * ratio**fraction, low + fraction * (high - low))
 
 
-def count_bracket(distributions: Distributions, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return a lower and an upper bound (k,) of the q-quantiles of k distributions of counts, by mean and variance.
-
-    The bounds are the inequalities of Cantelli and Markov.
-    """
-    mean, variance = distributions.mean_and_variance()
-    std = np.sqrt(variance)
-    low = np.maximum(mean - std * np.sqrt((1.0 - q) / q), -1.0)
-    high = np.minimum(mean + std * np.sqrt(q / (1.0 - q)), mean / (1.0 - q))
-    return np.where(low < LARGEST_FLOAT, low, -1.0), np.where(high < LARGEST_FLOAT, high, LARGEST_FLOAT)
-
-
 def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
     """Draw Poisson counts (n,) float64. Means ``rate`` from 1e12 on use the normal distribution: error about 1e-6."""
     if np.all(rate < LARGEST_RATE):
@@ -312,4 +300,9 @@ class NegativeBinomial(Distributions):
         return np.where(y < 0.0, 1.0, tail)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        return count_bracket(self, q)
+        """Return a lower and an upper bound (k,) of the q-quantiles by the inequalities of Cantelli and Markov."""
+        mean, variance = self.mean_and_variance()
+        std = np.sqrt(variance)
+        low = np.maximum(mean - std * np.sqrt((1.0 - q) / q), -1.0)
+        high = np.minimum(mean + std * np.sqrt(q / (1.0 - q)), mean / (1.0 - q))
+        return np.where(low < LARGEST_FLOAT, low, -1.0), np.where(high < LARGEST_FLOAT, high, LARGEST_FLOAT)

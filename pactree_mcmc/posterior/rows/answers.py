@@ -88,7 +88,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         -------
         ndarray of shape (n, 2); (n, K, 2) for classes, (n, d, 2) for several outputs
             Lower and upper end. Columns of classes follow ``model.classes_``. The interval of counts is for exposure 1,
-            that of times for the mean time, that of `BetaBinomial` for the probability of a success.
+            that of times for the mean time.
 
         Raises
         ------
@@ -105,8 +105,8 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Given the tree, the parameters of a leaf have a posterior in closed form: Student's t for a mean, beta for a
         class probability, gamma for a rate (formulas, section 3). The interval is that of its mixture over trees,
         computed as in `predict_quantiles`, for each class or output. The class probabilities of `FrozenLaplace` are
-        fixed given the tree, so their intervals are over trees alone. Those of `OrderedClasses` and of a
-        `CustomLeaf` come from 2,000 draws.
+        fixed given the tree, so their intervals are over trees alone. Those of a `CustomLeaf` come from
+        2,000 draws.
 
         Examples
         --------

@@ -56,8 +56,7 @@ class AnswersAboutNewRows(AnyPosterior):
         Returns
         -------
         ndarray of shape (n,); (n, d) for the means of several outputs
-            For a classification the most probable labels, the first one if several are equal, or under OrderedClasses
-            the median ones.
+            For a classification the most probable labels, the first one if several are equal.
 
         Raises
         ------
@@ -213,6 +212,6 @@ class AnswersAboutNewRows(AnyPosterior):
 
 
 def predicted_labels(model: TreeModel, probabilities: np.ndarray) -> np.ndarray:
-    """Return the most probable classes (n,), or the medians of ordered classes, given class probabilities (n, K)."""
+    """Return the most probable classes (n,), given class probabilities (n, K)."""
     assert model.classes_ is not None
-    return model.classes_[model.leaf.choose(probabilities, model.target)]
+    return model.classes_[np.argmax(probabilities, axis=1)]

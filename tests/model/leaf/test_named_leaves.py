@@ -42,33 +42,10 @@ ONE_PARAMETER = {
         lambda rate, y: hazard(rate, y, 1.6),
         (0.0, 30.0),
     ),
-    "gamma": (
-        pt.GammaGamma(2.0, 2.5, 3.0),
-        TIMES[:, 0],
-        gamma_prior(2.5, 3.0),
-        lambda rate, y: float(stats.gamma.logpdf(y, 2.0, scale=1.0 / rate).sum()),
-        (0.0, 30.0),
-    ),
-    "negative binomial": (
-        pt.NegativeBinomialBeta(1.5, 2.5, 3.0),
-        RNG.poisson(3.0, N).astype(float),
-        lambda p: stats.beta.logpdf(p, 2.5, 3.0),
-        lambda p, y: float(stats.nbinom.logpmf(y, 1.5, p).sum()),
-        (0.0, 1.0),
-    ),
-    "beta binomial": (
-        pt.BetaBinomial(1.2, 0.7),
-        np.column_stack([RNG.integers(0, 5, N), np.full(N, 5)]).astype(float),
-        lambda p: stats.beta.logpdf(p, 1.2, 0.7),
-        lambda p, y: float(stats.binom.logpmf(y[:, 0], y[:, 1], p).sum()),
-        (0.0, 1.0),
-    ),
 }
 LEAVES = {name: parts[:2] for name, parts in ONE_PARAMETER.items()} | {
     "exponential, from the data": (pt.ExponentialGamma(), TIMES),
     "weibull, from the data": (pt.WeibullGamma(0.7), TIMES),
-    "gamma, from the data": (pt.GammaGamma(2.0), TIMES[:, 0]),
-    "negative binomial, from the data": (pt.NegativeBinomialBeta(), RNG.poisson(3.0, N).astype(float)),
     "linear": (pt.NormalLinear([0, 1], 0.3, 0.7, 0.4, 2.0, 1.5, [1.0, 0.5], [2.0, 1.0]), REALS),
     "linear, from the data": (pt.NormalLinear([1]), REALS),
     "multivariate": (pt.MultivariateNormal(2, 0.7, 4.0, [0.3, 0.1], [[1.0, 0.3], [0.3, 0.8]]), RNG.normal(size=(N, 2))),
@@ -129,7 +106,7 @@ def test_compiled_score_is_the_plain_one(name, weighted):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("name", ["exponential", "weibull", "gamma", "negative binomial"])
+@pytest.mark.parametrize("name", ["exponential", "weibull"])
 def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
     model, rows = model_of(name), [1, 2, 3, 5]
     stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
@@ -140,8 +117,6 @@ def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
     y_given_p = {
         "exponential": lambda p: stats.expon(scale=1.0 / p),
         "weibull": lambda p: stats.weibull_min(1.6, scale=p ** (-1.0 / 1.6)),
-        "gamma": lambda p: stats.gamma(2.0, scale=1.0 / p),
-        "negative binomial": lambda p: stats.nbinom(1.5, p),
     }[name]
     for y in (0.0, 1.0, 2.5, 4.0):
         expected = posterior_mean(name, lambda p, y=y: y_given_p(p).cdf(y), rows) / normaliser
@@ -253,11 +228,6 @@ def test_both_engines_agree(name, tmp_path):
         (pt.ExponentialGamma(), np.column_stack([np.ones(N), np.full(N, 0.5)]), "the event is 0.5"),
         (pt.ExponentialGamma(), np.ones(N), "needs 2 columns"),
         (pt.ExponentialGamma(shape=0.5), TIMES, "makes the mean time infinite"),
-        (pt.GammaGamma(), np.zeros(N), "needs y > 0"),
-        (pt.GammaGamma(1.0, 0.5), np.ones(N), "makes the mean"),
-        (pt.NegativeBinomialBeta(), np.full(N, 0.5), "needs counts"),
-        (pt.NegativeBinomialBeta(1.0, 0.5), np.ones(N), "makes the mean"),
-        (pt.BetaBinomial(), np.column_stack([np.full(N, 3), np.full(N, 2)]), "at least as many trials"),
         (pt.MultivariateNormal(3), np.zeros((N, 2)), "needs 3 columns"),
         (pt.NormalLinear(["age"]), REALS, "is not a column"),
     ],
@@ -272,9 +242,6 @@ def test_what_a_leaf_cannot_take_is_refused(leaf, y, message):
     [
         lambda: pt.ExponentialGamma(-1.0),
         lambda: pt.WeibullGamma(0.0),
-        lambda: pt.GammaGamma(np.nan),
-        lambda: pt.NegativeBinomialBeta(-1.0),
-        lambda: pt.BetaBinomial(0.0),
         lambda: pt.MultivariateNormal(1),
         lambda: pt.MultivariateNormal(2, nu0=0.5),
         lambda: pt.MultivariateNormal(2, S0=[[1.0, 2.0], [2.0, 1.0]]),

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 
 import exact
 import pactree_mcmc as pt
@@ -17,10 +16,6 @@ OUTPUTS = RNG.normal(size=(N, 3)) + X[:, :1]
 OUTPUTS[RNG.random((N, 3)) < 0.3] = np.nan
 OUTPUTS[5] = np.nan
 NORMALS = pt.IndependentNormals(3, k0=0.5, a0=2.0, m0=[0.0, 1.0, 2.0], b0=[1.0, 2.0, 0.5])
-GRADES = np.array(["low", "mid", "high", "top"])
-ORDERED = pt.OrderedClasses(["low", "mid", "high", "top"], strength=1.7)
-Y = GRADES[np.clip((X[:, 0] + RNG.normal(size=N)).round().astype(int), 0, 3)]
-assert len(set(Y)) == 4
 
 
 class TestIndependentNormals:
@@ -84,85 +79,3 @@ class TestIndependentNormals:
         post = exact.solve(pt.TreeModel(X, OUTPUTS, leaf=NORMALS, **PRIOR), progress=False)
         with pytest.raises(ValueError, match="sample_predictive"):
             post.predict_interval(X)
-
-
-class TestOrderedClasses:
-    def test_the_score_is_the_product_of_the_predictions_of_row_after_row(self):
-        model = pt.TreeModel(X, Y, leaf=ORDERED, **PRIOR)
-        own, leaf, target = model.leaf.row_stats(model.target), model.leaf, model.target
-        stats, score = np.zeros((1, 4)), 0.0
-        for i in RNG.permutation(N):
-            # the beta posterior of each step, in plain words
-            in_order = [stats[0, model.classes_.tolist().index(label)] for label in leaf.order]
-            reached, chance = 1.0, {}
-            for j, label in enumerate(leaf.order):
-                a = 1.7 / (4 - j)
-                stop = (a + in_order[j]) / (1.7 + sum(in_order[j:])) if j < 3 else 1.0
-                chance[label] = reached * stop
-                reached *= 1.0 - stop
-            value = leaf.value(stats, target)[0]
-            assert value.tolist() == pytest.approx([chance[label] for label in model.classes_.tolist()])
-            score += np.log(chance[Y[i]])
-            stats += own[i]
-            assert leaf.log_score(stats[0], target) == pytest.approx(score, abs=1e-9)
-            assert leaf_score(model.lowered.leaf, stats.copy(), 0) == pytest.approx(score, abs=1e-9)
-
-    @pytest.mark.planted
-    def test_classes_in_the_order_of_the_alphabet_are_seen(self, monkeypatch):
-        """Planted: the order is forgotten."""
-        monkeypatch.setattr(pt.OrderedClasses, "class_order", lambda self, target: np.arange(4))
-        with pytest.raises(AssertionError):
-            self.test_the_score_is_the_product_of_the_predictions_of_row_after_row()
-
-    def test_two_classes_are_a_dirichlet_distribution(self):
-        y = X[:, 0] > 1
-        one = exact.solve(pt.TreeModel(X, y, leaf=pt.OrderedClasses(strength=2.0), **PRIOR), progress=False)
-        other = exact.solve(pt.TreeModel(X, y, leaf=pt.DirichletMultinomial(1.0), **PRIOR), progress=False)
-        assert one.log_evidence == pytest.approx(other.log_evidence)
-        assert one.predict_proba(X) == pytest.approx(other.predict_proba(X))
-
-    def test_the_prior_mean_is_uniform_and_the_evidence_is_the_sum_over_all_trees(self):
-        model = pt.TreeModel(X, Y, leaf=ORDERED, sample_weight=RNG.choice([1.0, 2.5], N), **PRIOR)
-        assert model.leaf.value(np.zeros((1, 4)), model.target) == pytest.approx(np.full((1, 4), 0.25))
-        truth = exact.solve(model, progress=False)
-        trees = truth.best_trees(100_000).trees
-        assert truth.log_evidence == pytest.approx(special.logsumexp([model.log_posterior(tree) for tree in trees]))
-        turned = pt.OrderedClasses(["mid", "top", "low", "high"], strength=1.7)
-        other = pt.TreeModel(X, Y, leaf=turned, **PRIOR)
-        assert exact.solve(other, progress=False).log_evidence != pytest.approx(truth.log_evidence, abs=0.01)
-
-    @pytest.mark.parametrize("is_exact", [True, False])
-    def test_the_prediction_is_the_median_which_costs_least_by_distance(self, is_exact):
-        model = pt.TreeModel(X, Y, leaf=ORDERED, **PRIOR)
-        run = {"tune": 20, "chains": 2, "rng": 1, "kernel": "local", "progress": False}
-        post = exact.solve(model) if is_exact else pt.sample(model, 100, **run)
-        order = list(ORDERED.order)
-        distance = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-        result = post.predict(X)
-        probability = pd.DataFrame(post.predict_proba(X), columns=post.model.classes_)[order]
-        assert result.tolist() == [order[i] for i in np.argmin(probability.to_numpy() @ distance, axis=1)]
-        probability = probability.cumsum(axis=1)
-        assert result.tolist() == [order[int(np.argmax(row >= 0.5))] for row in probability.to_numpy()]
-        assert post.holdout_certificate(X, Y).errors == int((result != Y).sum())
-
-    def test_the_classifier_and_files(self, tmp_path):
-        leaf = pt.OrderedClasses(list(ORDERED.order))
-        fitted = pt.BayesianTreeClassifier(leaf=leaf, random_state=0, prior="stated", max_depth=2).fit(X, Y)
-        assert fitted.predict(X).tolist() == fitted.posterior_.predict(X).tolist()
-        post = pt.sample(pt.TreeModel(X, Y, leaf=leaf, **PRIOR), 20, tune=10, chains=2, rng=1, kernel="grow-prune")
-        post.save(tmp_path / "post.nc")
-        loaded = pt.load(tmp_path / "post.nc")
-        assert loaded.model.leaf.order == tuple(leaf.order)
-        assert loaded.predict(X).tolist() == post.predict(X).tolist()
-
-    def test_refused(self):
-        with pytest.raises(ValueError, match=r"order=.*each once"):
-            pt.OrderedClasses(["a", "a"])
-        with pytest.raises(ValueError, match="each once"):
-            pt.OrderedClasses("abc")
-        with pytest.raises(ValueError, match="y has the classes"):
-            pt.TreeModel(X, Y, leaf=pt.OrderedClasses(["low", "mid", "high"]))
-        with pytest.raises(ValueError, match="strength"):
-            pt.OrderedClasses(strength=0.0)
-        with pytest.raises(ValueError, match="needs labels"):
-            pt.TreeModel(X, X[:, 0] + 0.5, leaf=pt.OrderedClasses())

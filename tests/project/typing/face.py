@@ -94,14 +94,10 @@ def further_leaves() -> list[pt.TreeModel]:
     positive, times = NUMBERS + 0.5, np.column_stack([NUMBERS + 0.5, np.ones(16)])
     return [
         pt.TreeModel(X, positive, leaf=own),
-        pt.TreeModel(X, np.column_stack([[1, 2] * 8, [3] * 16]), leaf=pt.BetaBinomial(a=1.0, b=1.0)),
         pt.TreeModel(X, times, leaf=pt.ExponentialGamma(shape=None, rate=None)),
         pt.TreeModel(X, times, leaf=pt.WeibullGamma(k=2.0)),
-        pt.TreeModel(X, positive, leaf=pt.GammaGamma(k=2.0)),
-        pt.TreeModel(X, [1, 2] * 8, leaf=pt.NegativeBinomialBeta(dispersion=1.0)),
         pt.TreeModel(X, np.column_stack([NUMBERS, X[:, 1]]), leaf=pt.MultivariateNormal(outputs=2)),
         pt.TreeModel(X, np.column_stack([NUMBERS, [math.nan] + [0.5] * 15]), leaf=pt.IndependentNormals(outputs=2)),
-        pt.TreeModel(X, LABELS, leaf=pt.OrderedClasses(order=None, strength=2.0)),
         pt.TreeModel(X, NUMBERS, leaf=pt.NormalLinear(columns=[1])),
     ]
 
