@@ -74,7 +74,7 @@ def coverage_of(name, tables, seed):
     return np.mean(is_covered), np.std(is_covered) / np.sqrt(tables)
 
 
-@pytest.mark.more(everyday=["outputs of which some are missing", "spread counts with exposures"])
+@pytest.mark.more(everyday=["Weibull times", "times with exposures"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_coverage(name):
     fraction, error = coverage_of(name, 40, 1)
@@ -92,7 +92,7 @@ def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
     assert fraction < 0.8 - 3.0 * error
 
 
-@pytest.mark.more(everyday=["outputs of which some are missing", "spread counts with exposures"])
+@pytest.mark.more(everyday=["Weibull times", "times with exposures"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_same_distribution(name):
     leaf, y = LEAVES[name]

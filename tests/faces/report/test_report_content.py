@@ -309,7 +309,7 @@ class TestScript:
         wrong = np.array([line["credible"] for line in actual])
         assert np.abs(wrong - post.credible_interval(X, 0.9)).max() > 0.05
 
-    @pytest.mark.more(everyday=["BetaBinomial--"])
+    @pytest.mark.more(everyday=["WeibullGamma--"])
     @pytest.mark.parametrize(
         ("leaf", "y", "tolerance"),
         [
