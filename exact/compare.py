@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.extras import require_package
-from pactree_mcmc.model.words import output_names
 from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import rounded_text
@@ -209,8 +208,7 @@ def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, m
     table = model.unit_numbers(np.unique(spread)) if X is None else model.columns.numbers(X)
     exact, by_draw = truth._values(table), sampled._values_by_draw(table)
     std = truth._std_over_trees(table).reshape(exact.shape)
-    outputs = [f" of {name}" for name in output_names(model)] if exact.shape[1] > 1 else [""]
-    names = [f"mean{of}" for of in outputs]
+    names = ["mean"]
     if model.classes_ is not None:
         names = [f"P(y = {label})" for label in model.classes_[: max(len(model.classes_) - 1, 1)]]
     for i in range(len(table)):

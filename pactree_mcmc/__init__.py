@@ -5,8 +5,7 @@ Tree priors: BranchingProcess, ChipmanPrior, LeafPenalty.
 Split priors: LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits (with Cut, the argument of its weight).
 Fixed designs: kd_tree, dyadic_tree, context_tree, contexts, Contexts.
 Leaves: DirichletMultinomial, FrozenLaplace, NormalInverseGamma, NormalKnownVariance, NormalSharedVariance,
-PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, MultivariateNormal,
-IndependentNormals, NormalLinear, CustomLeaf.
+PoissonGamma, PacBayesLoss, ExponentialGamma, WeibullGamma, NormalLinear, CustomLeaf.
 Trees: Tree, check_tree.
 Sampling: sample, resume, load, posterior_from_trees, warm_up, Posterior, SampledPosterior, ConvergenceWarning;
 progressive_mixture, ProgressiveSample.
@@ -41,10 +40,8 @@ from .model import (
     FixedTree,
     FrozenLaplace,
     GridCuts,
-    IndependentNormals,
     LeafPenalty,
     LocalCuts,
-    MultivariateNormal,
     NormalInverseGamma,
     NormalKnownVariance,
     NormalLinear,
@@ -95,11 +92,9 @@ __all__ = [
     "FixedTree",
     "FrozenLaplace",
     "GridCuts",
-    "IndependentNormals",
     "LeafPenalty",
     "LocalCuts",
     "Move",
-    "MultivariateNormal",
     "NormalInverseGamma",
     "NormalKnownVariance",
     "NormalLinear",

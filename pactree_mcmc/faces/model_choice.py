@@ -247,7 +247,7 @@ def _exact_evidence(post: Any) -> float:
 def _predictions_by_column(post: Posterior, X: Any) -> dict[str, float]:
     """Return the predictions at the rows of X by name of the column of the table, such as "E(y) at row 0".
 
-    They are class probabilities, or means of each output. Return an empty dictionary if X is None.
+    They are class probabilities, or means. Return an empty dictionary if X is None.
     """
     if X is None:
         return {}

@@ -47,15 +47,15 @@ def check_parts(parts: ModelParts) -> None:
             require(type(labels_of(category)) is tuple and len(labels_of(category)) > 0, "a group has no categories")
     classifier = target.classes is not None
     require(classifier == parts.leaf.is_classifier, "the leaf is for another y")
-    outputs = parts.leaf.y_columns
-    check_kind_and_shape(target.values, "i" if classifier else "f", (n, outputs) if outputs > 1 else (n,), "y")
+    columns_of_y = parts.leaf.y_columns
+    shape = (n, columns_of_y) if columns_of_y > 1 else (n,)
+    check_kind_and_shape(target.values, "i" if classifier else "f", shape, "y")
     _check_regressors(parts)
     if target.classes is not None:
         require(target.classes.ndim == 1, "classes has another shape")
         check_range(target.values, 0, len(target.classes), "y")
     numbers = [target.center, target.variance]
-    is_value = np.isfinite(target.values) | (np.isnan(target.values) & parts.leaf.may_lack_y)
-    require(is_value.all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
+    require(np.isfinite(target.values).all() & np.isfinite(numbers).all() & (target.variance > 0.0), "y is not finite")
     require(type(target.names) is tuple and all(type(name) is str for name in target.names), "y has no names")
     if target.weight is not None:
         check_kind_and_shape(target.weight, "f", (n,), "sample_weight")

@@ -6,7 +6,6 @@ from .leaf.counts import PoissonGamma
 from .leaf.custom import CustomLeaf
 from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVariance
 from .leaf.normal_linear import NormalLinear
-from .leaf.outputs import IndependentNormals, MultivariateNormal
 from .leaf.positive import ExponentialGamma, WeibullGamma
 from .model import Lowered, TreeModel
 from .split_prior.base import SplitPrior

@@ -14,7 +14,6 @@ from .leaf.counts import PoissonGamma
 from .leaf.custom import CustomLeaf
 from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalSharedVariance
 from .leaf.normal_linear import NormalLinear
-from .leaf.outputs import IndependentNormals, MultivariateNormal
 from .leaf.positive import ExponentialGamma, WeibullGamma
 from .split_prior.base import SplitPrior
 from .split_prior.custom_splits import CustomSplits
@@ -36,7 +35,7 @@ COMPILED_SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplit
 COMPILED_LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
-    *(ExponentialGamma, WeibullGamma, MultivariateNormal, IndependentNormals, NormalLinear),
+    *(ExponentialGamma, WeibullGamma, NormalLinear),
     CustomLeaf,
 )
 UNCOMPILED_METHODS = frozenset(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.checks import as_number, read_array, read_numbers, repr_of
 from ..core.warn import warn
-from ..table.labels import nan_if_missing, refuse_missing, refuse_nul
+from ..table.labels import refuse_missing, refuse_nul
 from ..table.reader import Table, is_frame
 from .leaf.base import Leaf, Target
 from .leaf.classes import DirichletMultinomial
@@ -78,11 +78,11 @@ def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
 
 
 def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.ndarray:
-    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y; NaN only for leaves that allow it.
+    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y.
 
     ``model_names`` are the names of the columns of y in the model (`Target.names`), if it has been built.
     """
-    columns, may_lack = (leaf.y_columns, leaf.may_lack_y) if isinstance(leaf, Leaf) else (1, False)
+    columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
     labels = _named_columns(y, leaf, model_names) if columns > 1 else None
     labels = read_array("y", y) if labels is None else labels
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -101,14 +101,14 @@ def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.n
         what = {"V": f"holds records of dtype {labels.dtype}", "c": "is complex"}.get(kind, f"has dtype {labels.dtype}")
         raise ValueError(f"y {what}; give real numbers or labels.")
     if kind not in "fiubUS" and type(labels.dtype).__name__ != "StringDType":
-        labels = read_numbers("y", nan_if_missing(labels)) if may_lack else _uniform_objects(labels)
-    refuse_infinite_y(labels, may_lack)
+        labels = _uniform_objects(labels)
+    refuse_infinite_y(labels)
     return labels
 
 
-def refuse_infinite_y(y: np.ndarray, may_lack: bool = False) -> None:
-    """Raise a ValueError if ``y``, (n,) or (n, d), has an infinite number or, unless ``may_lack``, a NaN."""
-    is_valid = np.isfinite(y) | (np.isnan(y) & may_lack) if y.dtype.kind == "f" else np.True_
+def refuse_infinite_y(y: np.ndarray) -> None:
+    """Raise a ValueError if ``y``, (n,) or (n, d), has a number that is infinite or NaN."""
+    is_valid = np.isfinite(y) if y.dtype.kind == "f" else np.True_
     if not np.all(is_valid):
         row = int(np.argmax(~is_valid.reshape(len(y), -1).all(axis=1)))
         raise ValueError(f"y is {y[row]} in row {row}; give finite numbers, or drop the row.")
@@ -128,10 +128,7 @@ def _named_columns(y: Any, leaf: Leaf, model_names: tuple[str, ...]) -> np.ndarr
         return None
     order = leaf.order_of_y(names, columns) if len(model_names) < 2 else _order_of_names(names, leaf, model_names)
     for k in order:
-        if leaf.may_lack_y:
-            columns[k] = nan_if_missing(columns[k])
-        else:
-            refuse_missing(columns[k])
+        refuse_missing(columns[k])
     return np.column_stack([read_numbers(f"column {names[k]!r} of y", columns[k]) for k in order])
 
 

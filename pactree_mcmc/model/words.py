@@ -37,17 +37,13 @@ class Regressor(NamedTuple):
 def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
     """Return the predictions of m cells with the statistics ``stats`` (m, n_stats) in words.
 
-    Return None if `Leaf.value` describes them completely: class probabilities, a mean, or means of several outputs
-    without names. A leaf whose prediction is linear in columns of X is shown as ``y = 1.2 + 3.4 x0``. If the prediction
-    depends on columns in another way, the text names the columns.
+    Return None if `Leaf.value` describes them completely: class probabilities, or a mean. A leaf whose prediction is
+    linear in columns of X is shown as ``y = 1.2 + 3.4 x0``. If the prediction depends on columns in another way, the
+    text names the columns.
     """
     leaf = model.leaf
     if leaf.x_columns is None or not leaf.predicts:
-        words = leaf.words(stats, model.target)
-        if words is not None or not leaf.predicts or model.classes_ is not None or len(model.target.names) < 2:
-            return words
-        lines = value_lines(np.asarray(leaf.value(stats, model.target)), None, min_digits=4, names=output_names(model))
-        return [", ".join(line) for line in lines]
+        return leaf.words(stats, model.target)
     regressors = model.target.regressors
     assert regressors is not None
     indices = model.columns.ordered_indices("columns", leaf.x_columns)
@@ -58,40 +54,16 @@ def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
     if not is_linear:
         return [f"depends on {', '.join(names)}"] * len(stats)
     descriptions = [_describe_regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(indices)]
-    at_origin = at_center - np.einsum("mcd,c->md", slope, center - [one.origin for one in descriptions])
-    spread = np.broadcast_to(model.target.values.reshape(model.n_rows, -1).std(axis=0), at_center.shape[1:])
-    outputs = names_of_outputs(model, at_center.shape[1])
-    return [
-        ", ".join(
-            f"{output} = {_regression_text(at_origin[i, j], slope[i, :, j], descriptions, float(spread[j]))}"
-            for j, output in enumerate(outputs)
-        )
-        for i in range(len(stats))
-    ]
+    at_origin = at_center - slope @ (center - [one.origin for one in descriptions])
+    # y of several columns has its first one here, such as the time of times and events
+    spread = float(model.target.values.reshape(model.n_rows, -1)[:, 0].std())
+    name = prediction_names(model)[0]
+    return [f"{name} = {_regression_text(at_origin[i], slope[i], descriptions, spread)}" for i in range(len(stats))]
 
 
-def names_of_outputs(model: TreeModel, n: int) -> list:
-    """Return the names of the ``n`` numbers of a prediction: the classes, the columns of y, or "y0", "y1" and so on.
-
-    A single number has the name of y. If a leaf model knows the columns of y by name, it has that of the first column,
-    such as "time" of times and events. Without a name it is "y".
-    """
-    if model.classes_ is not None:
-        return model.classes_.tolist()
-    names = model.target.names
-    if n == 1:
-        return [names[0]] if len(names) == 1 or (names and model.leaf.y_names) else ["y"]
-    return list(names) if len(names) == n else [f"y{i}" for i in range(n)]
-
-
-def output_names(model: TreeModel) -> list:
-    """Return the names of the columns of a prediction. To count them, the leaf model predicts an empty cell."""
-    target, n = model.target, 1
-    if model.classes_ is None:
-        row = () if target.regressors is None else (target.regressors[:1],)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            n = model.leaf.value(np.zeros((1, model.leaf.n_stats(target))), target, *row).shape[1]
-    return names_of_outputs(model, n)
+def prediction_names(model: TreeModel) -> list:
+    """Return the classes, or a list with the name of y, that of its first column if it has several, "y" without one."""
+    return [*model.target.names[:1]] or ["y"] if model.classes_ is None else model.classes_.tolist()
 
 
 def lines_of_cells(model: TreeModel, stats: np.ndarray, max_classes: int | None = None) -> list[list[str]]:
@@ -111,7 +83,7 @@ def lines_of_cells(model: TreeModel, stats: np.ndarray, max_classes: int | None 
 def _fit_linear(
     model: TreeModel, stats: np.ndarray, center: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return predictions (m, d) of m cells at ``center`` (c,), their slopes (m, c, d) in c columns, and a test result.
+    """Return predictions (m,) of m cells at ``center`` (c,), their slopes (m, c) in c columns, and a test result.
 
     ``stats`` are the statistics of the cells. The last is True if the predictions are linear in the columns. This is
     tested with steps of one ``scale`` (c,) up and down each column, and with steps of one to two in all columns at a
@@ -119,18 +91,18 @@ def _fit_linear(
     """
 
     def at(offset: np.ndarray) -> np.ndarray:
-        return model.leaf.value(stats, model.target, np.tile(center + offset * scale, (len(stats), 1)))
+        return model.leaf.value(stats, model.target, np.tile(center + offset * scale, (len(stats), 1)))[:, 0]
 
     steps = np.eye(len(center))
     up, down, middle = [at(step) for step in steps], [at(-step) for step in steps], at(0.0 * center)
     slope = (np.stack(up, axis=1) - np.stack(down, axis=1)) / 2.0
     bend = np.stack(up, axis=1) + np.stack(down, axis=1) - 2.0 * middle[:, None]
     oblique = at(np.linspace(1.0, 2.0, len(center)))
-    oblique_bend = oblique - middle - np.einsum("mcd,c->md", slope, np.linspace(1.0, 2.0, len(center)))
+    oblique_bend = oblique - middle - slope @ np.linspace(1.0, 2.0, len(center))
     size = np.abs(middle) + np.abs(slope).sum(axis=1)
     limit = LINEARITY_TOLERANCE * size
     is_linear = np.all(np.abs(bend) <= limit[:, None]) and np.all(np.abs(oblique_bend) <= limit)
-    return middle, slope / scale[:, None], bool(is_linear)
+    return middle, slope / scale, bool(is_linear)
 
 
 def _describe_regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:

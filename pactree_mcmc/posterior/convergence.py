@@ -10,7 +10,6 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..core.warn import warn
-from ..model.words import names_of_outputs
 from ..tree.coded import leaves_of_units
 from .advice import MAX_LISTED_PER_KIND, MIN_ESS, SCALARS, advice_lines
 from .ess import (
@@ -376,27 +375,25 @@ def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
     if not model.leaf.predicts:
         return Quantities([], [], np.empty((0, post.n_distinct_trees)))
     n_classes = model.target.n_classes
-    n_outputs = 1 if model.classes_ is None else min(max(n_classes - 1, 1), MAX_CHECKED_CLASSES)
-    max_rows = max(MAX_PREDICTIONS // (n_outputs * post.n_distinct_trees), MIN_POINTS)
+    n_checked = 1 if model.classes_ is None else min(max(n_classes - 1, 1), MAX_CHECKED_CLASSES)
+    max_rows = max(MAX_PREDICTIONS // (n_checked * post.n_distinct_trees), MIN_POINTS)
     rows, merged_rows = distinguishable_rows(model, min(max_points, max_rows))
-    names, values = [], np.empty((len(rows), n_outputs, post.n_distinct_trees))
+    names, values = [], np.empty((len(rows), n_checked, post.n_distinct_trees))
     for i, (row, value) in enumerate(zip(rows.tolist(), _values_by_tree(post, rows, merged_rows), strict=True)):
         mean = post.weight_of_tree @ value
         # rounding must not choose between the classes, so that equal runs give equal results
         variance = np.round(post.weight_of_tree @ (value - mean) ** 2, 12)
-        checked = np.sort(np.argsort(-variance, kind="stable")[:n_outputs])
+        checked = np.sort(np.argsort(-variance, kind="stable")[:n_checked])
         values[i] = value[:, checked].T
         for k in checked.tolist():
             label = f" P(y = {model.classes_[k]})" if model.classes_ is not None and n_classes > 2 else ""
-            if model.classes_ is None and value.shape[1] > 1:
-                label = f" of {names_of_outputs(model, value.shape[1])[k]}"
             names.append(f"prediction{label} at row {row}")
     by_tree = _without_rounding_noise(values.reshape(-1, post.n_distinct_trees))
     return Quantities(names, [PREDICTIONS] * len(names), by_tree)
 
 
 def _values_by_tree(post: DrawnTrees, rows: np.ndarray, merged_rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield for each of ``rows`` the predictions (n_distinct_trees, k) of k outputs by the distinct trees.
+    """Yield for each of ``rows`` the predictions (n_distinct_trees, 1) or (n_distinct_trees, K) by the distinct trees.
 
     ``rows`` (m,) are numbers of training rows, ``merged_rows`` (m,) the group of merged equal rows that each is in.
     """

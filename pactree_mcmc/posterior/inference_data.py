@@ -11,7 +11,6 @@ import numpy as np
 from ..core.checks import Seed, check_choice, check_flag, read_generator
 from ..core.extras import require_package
 from ..files.calls import Call, library_version
-from ..model.words import output_names
 from ..tree.coded import route_into
 from .convergence import feature_indicators, verdict
 from .draws import DrawnTrees
@@ -24,7 +23,6 @@ from .trees.support import frequency_by_chain, most_probable_nodes, split_freque
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..model import TreeModel
 
 MAX_ATTRIBUTE_LENGTH = 8000
 """Largest number of characters of an attribute; HDF5 files do not accept longer texts."""
@@ -111,12 +109,17 @@ def datasets(
         groups["observed_data"][name] = observed
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     coords |= labels
-    dims = DIMS_BY_VARIABLE | _dim_of_columns(model, coords)
+    if model.target.values.ndim == 2 and model.target.names:
+        # the name that ArviZ gives to the second dimension of y
+        coords["y_dim_1"] = list(model.target.names)
+    dims = dict(DIMS_BY_VARIABLE)
     if rows is not None:
-        expectations, last_labels = expectation_draws(posterior, rows, rng)
-        groups["posterior"]["expectation"] = expectations
-        dims["expectation"] = ["row" if isinstance(expectation, bool) else "new_row", *last_labels]
-        coords |= {"new_row": np.arange(len(rows)), **last_labels}
+        groups["posterior"]["expectation"] = expectation_draws(posterior, rows, rng)
+        dims["expectation"] = ["row" if isinstance(expectation, bool) else "new_row"]
+        coords["new_row"] = np.arange(len(rows))
+        if model.classes_ is not None:
+            dims["expectation"].append("class")
+            coords["class"] = model.classes_.tolist()
     attrs = {
         "inference_library": "pactree_mcmc",
         "inference_library_version": library_version(),
@@ -131,24 +134,6 @@ def datasets(
         counted = {"row": model.counted_rows}
         out["log_likelihood"] = _dataset("log_likelihood", {"y": by_row}, counted, attrs, DIMS_BY_VARIABLE)
     return out
-
-
-def _dim_of_columns(model: TreeModel, coords: dict[str, Any]) -> dict[str, list[str]]:
-    """Return {"y": names of its dimensions} if the model predicts the columns of y, otherwise an empty dictionary.
-
-    Add the names of the columns of y to ``coords``, the labels by dimension: as "output" if the model predicts them,
-    else, as of times and events, as "y_dim_1", the name that ArviZ gives to the second dimension of y.
-    """
-    values, names = model.target.values, list(model.target.names)
-    if values.ndim == 1:
-        return {}
-    outputs = output_names(model) if model.leaf.predicts else []
-    if len(outputs) == values.shape[1]:
-        coords["output"] = outputs
-        return {"y": ["row", "output"]}
-    if names:
-        coords["y_dim_1"] = names
-    return {}
 
 
 def _attrs_of_calls(calls: tuple[Call, ...]) -> dict[str, str]:
@@ -287,20 +272,14 @@ def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[s
     return "class_number", y, model.target.values
 
 
-def expectation_draws(
-    posterior: DrawnTrees, rows: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, dict[str, list[Any]]]:
-    """Draw E(y | x), or P(y | x), at ``rows`` (n, p) from each draw: (chains, draws, n), or (chains, draws, n, d).
+def expectation_draws(posterior: DrawnTrees, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw E(y | x), or P(y | x), at ``rows`` (n, p) from each draw: (chains, draws, n), or (chains, draws, n, K).
 
-    The tree is that of the draw, and the leaf parameters are drawn. Also returns a dictionary with the name and the
-    labels of the last dimension, empty if there is none.
+    The tree is that of the draw, and the leaf parameters are drawn.
     """
     expectations = draw_predictions(posterior, posterior.tree_of_draw.ravel(), rows, rng)
     expectations = expectations.reshape(*posterior.tree_of_draw.shape, *expectations.shape[1:])
-    if posterior.model.classes_ is not None:
-        return expectations, {"class": posterior.model.classes_.tolist()}
-    names = output_names(posterior.model)
-    return (expectations[..., 0], {}) if len(names) == 1 else (expectations, {"output": names})
+    return expectations[..., 0] if posterior.model.classes_ is None else expectations
 
 
 def scalars_by_draw(posterior: DrawnTrees) -> dict[str, np.ndarray]:

@@ -265,7 +265,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
             noise_variance under NormalSharedVariance; support (cell), 0 or 1, of up to 20 cells whose probability is
             nearest to one half; tree_distance (focal), the number of cells in which the tree differs from each of up to
             12 trees drawn;
-            expectation (row, or new_row for rows that were given; class or output).
+            expectation (row, or new_row for rows that were given; class).
             ``sample_stats``: lp, the unnormalised log posterior in nats; of chains also acceptance_rate, in [0, 1], and
             proposals (move), since the previous draw. ``observed_data``: y (row). ``constant_data``: sample_weight and
             estimation (row), if given. ``log_likelihood``: y (row) of the rows that enter the score: not those of

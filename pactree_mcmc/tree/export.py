@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,7 +83,7 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
 def leaf_lines(tree: Tree, max_classes: int | None = None, min_digits: int = SHORT_DIGITS) -> list[list[str]]:
     """Return the prediction of each of m nodes as a list of lines of text, which is empty if the tree has none.
 
-    There is a line for each class or output, or one line if the leaf model has its own words. Only the ``max_classes``
+    There is a line for each class, or one line if the leaf model has its own words. Only the ``max_classes``
     most probable classes are listed, by default all, and a line "..." stands for the others. Means have at least
     ``min_digits`` digits.
     """
@@ -101,13 +100,12 @@ def value_lines(
     max_classes: int | None = None,
     is_compared: np.ndarray | None = None,
     min_digits: int = SHORT_DIGITS,
-    names: Sequence[str] | None = None,
 ) -> list[list[str]]:
     """Return predictions ``value`` (m, d) as lines of text, for each of m nodes: class probabilities, or means.
 
     If there are more than ``max_classes`` classes, "..." follows the most probable ones. Means have at least
     ``min_digits`` digits, and enough that different means differ as text among the nodes for which ``is_compared`` (m,)
-    is True. ``names`` are those of several outputs, by default y0, y1 and so on.
+    is True.
     """
     if classes is not None:
         return [_class_lines(row, classes, max_classes) for row in value]
@@ -116,8 +114,8 @@ def value_lines(
     texts = [[rounded_text(x, n) for x, n in zip(row, digits, strict=True)] for row in value.tolist()]
     if value.shape[1] == 1:
         return texts
-    names = [f"y{j}" for j in range(value.shape[1])] if names is None else names
-    return [[f"{name} = {text}" for name, text in zip(names, row, strict=True)] for row in texts]
+    # a tree of a user without classes
+    return [[f"y{j} = {text}" for j, text in enumerate(row)] for row in texts]
 
 
 def _class_lines(value: np.ndarray, classes: np.ndarray, max_classes: int | None) -> list[str]:

@@ -46,7 +46,7 @@ class Tree:
     default_left : array-like of bool of shape (m,), optional
         True if missing values (NaN) and unknown categories go left. Default: False.
     value : array of shape (m, d), optional
-        Prediction of each node: class probabilities, if there are ``classes``, or the means of d outputs.
+        Prediction of each node: class probabilities, if there are ``classes``, or a mean in column 0.
     columns : Columns, optional
         Names and categories of the features, for tables with nominal columns and for printing.
     classes : array of shape (K,), optional
@@ -222,7 +222,7 @@ class Tree:
         return table
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions of the tree alone: labels (n,) if it has ``classes``, else means (n,) of output 0.
+        """Return the predictions of the tree alone: labels (n,) if it has ``classes``, else means (n,), column 0.
 
         Raises
         ------

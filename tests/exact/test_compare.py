@@ -38,13 +38,3 @@ def test_splits_at_the_root_are_in_the_words_of_trees(both):
     root_quantities = [row.quantity for row in rows if row.quantity.startswith("root: ")]
     assert "root: day <= 2020-03-06" in root_quantities
     assert "root: smoker = no" in root_quantities
-
-
-def test_every_output_is_compared_by_its_name():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 4, (40, 1)).astype(float)
-    y = pd.DataFrame({"height": X[:, 0] + rng.normal(size=40), "weight": rng.normal(size=40)})
-    model = pt.TreeModel(X, y, leaf=pt.IndependentNormals(2))
-    sampled = pt.sample(model, 200, tune=100, chains=2, rng=1, kernel="local", progress=False)
-    quantities = [row.quantity for row in exact.compare(exact.solve(model), sampled, X=X[:1]).rows]
-    assert quantities[-2:] == ["predictive mean of height, row 0", "predictive mean of weight, row 0"]

@@ -116,7 +116,6 @@ SET_BY_VARIANCE = {
     "NormalKnownVariance": (pt.NormalKnownVariance, {"sigma2": 1.0}, SMALL),
     "NormalSharedVariance": (pt.NormalSharedVariance, {"b0": 1.0}, SMALL),
     "NormalLinear": (partial(pt.NormalLinear, [0]), {"b0": 1.0}, SMALL),
-    "MultivariateNormal": (partial(pt.MultivariateNormal, 2), {"S0": np.eye(2)}, np.column_stack([Y, SMALL])),
     "WeibullGamma": (partial(pt.WeibullGamma, k=2.0), {"rate": 1.0}, np.column_stack([np.abs(SMALL) + SMALL[0], Y])),
 }
 """Leaves whose prior is set by the size of y, what to give in place of it, and a y that is too small to set it."""
@@ -134,8 +133,6 @@ def test_a_prior_is_not_set_by_a_variance_that_underflows(name):
 
 def test_a_constant_y_has_a_prior_however_small_it_is():
     assert pt.TreeModel(X, np.full(4, 1e-200)).leaf.b0 == pt.TreeModel(X, np.full(4, 0.1)).leaf.b0
-    both = pt.TreeModel(X, np.full((4, 2), [0.1, 1e-200]), leaf=pt.MultivariateNormal(2)).leaf.S0
-    assert np.array_equal(both, np.eye(2) / 4.0)
 
 
 E_MASK = np.array([True, False, True, False])

@@ -60,7 +60,7 @@ def test_bands_over_trees_alone_are_too_narrow(monkeypatch):
 
 
 @pytest.mark.more(everyday=["normal"])
-@pytest.mark.parametrize("name", ["normal", "classes", "regression", "several outputs", "times"])
+@pytest.mark.parametrize("name", ["normal", "classes", "regression", "times"])
 def test_the_same_draws_by_node_and_by_row(name):
     """Draws of the values of nodes, looked up at rows, have the quantiles of the closed forms."""
     leaf, y = LEAVES[name]

@@ -293,14 +293,6 @@ def test_rows_that_the_leaf_distinguishes_are_distinct():
     )
 
 
-def test_predictions_of_several_outputs_have_their_names():
-    x = np.arange(float(N))
-    model = pt.TreeModel(x[:, None], np.column_stack([0.0 * x, np.sin(x / 9.0)]), leaf=pt.MultivariateNormal(2))
-    post = posterior_of_trees(model, [STUMP, *TREES[1:4]], np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    names = post.diagnosis.query("kind == 'predictions'").index
-    assert len(names) == N and names.str.startswith("prediction of y1 at row ").all()
-
-
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():
     post = posterior_of_trees(model_of("regression"), TREES, independent_draws())
     post.log_prior_of_tree[1] = -np.inf

@@ -21,14 +21,6 @@ LEAVES = {
         pt.WeibullGamma(2.0, shape=3.0, rate=2.0),
         np.column_stack([RNG.exponential(size=N), np.ones(N)]),
     ),
-    "several outputs": (
-        pt.MultivariateNormal(2, k0=0.5, nu0=6.0, m0=[0.0, 0.0], S0=np.eye(2)),
-        RNG.normal(size=(N, 2)),
-    ),
-    "outputs of which some are missing": (
-        pt.IndependentNormals(2, k0=0.5, a0=3.0, m0=[0.0, 0.0], b0=[2.0, 2.0]),
-        np.where(RNG.random((N, 2)) < 0.3, np.nan, RNG.normal(size=(N, 2))),
-    ),
     "times with exposures": (
         pt.ExponentialGamma(3.0, 2.0, exposure=RNG.uniform(0.3, 3.0, N)),
         np.column_stack([RNG.exponential(size=N), np.ones(N)]),
@@ -55,8 +47,6 @@ def simulate(model, rng):
             y[rows, 0] = values
         else:
             y[rows] = values
-    if leaf.may_lack_y:
-        y[np.isnan(target.values)] = np.nan
     return y, truth
 
 

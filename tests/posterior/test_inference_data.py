@@ -301,16 +301,11 @@ class TestExpectation:
         with pytest.raises(ValueError, match="column"):
             to_arviz(sampled, expectation=table()[["size"]])
 
-    def test_numbers_outputs_and_a_loss(self):
+    def test_numbers_and_a_loss(self):
         X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
         number = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0]), stump, [[0] * 500]).to_arviz(expectation=X[:1])
         assert number["posterior"]["expectation"].shape == (1, 500, 1)
         assert float(number["posterior"]["expectation"].mean()) == pytest.approx(5.0, abs=0.5)
-        y = np.column_stack([X[:, 0], -X[:, 0]])
-        several = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.MultivariateNormal(2)), stump, [[0] * 5])
-        expectation = several.to_arviz(expectation=True)["posterior"]["expectation"]
-        assert expectation.dims == ("chain", "draw", "row", "output")
-        assert expectation["output"].values.tolist() == ["y0", "y1"]
         loss = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 9, leaf=pt.PacBayesLoss(1.0)), stump)
         with pytest.raises(ValueError, match="is a loss"):
             loss.to_arviz(expectation=True)
@@ -318,16 +313,7 @@ class TestExpectation:
 
 def test_columns_of_y_have_their_names():
     X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
-    y = pd.DataFrame({"height": X[:, 0], "weight": -X[:, 0]})
     times = pd.DataFrame({"time": X[:, 0] + 1.0, "event": X[:, 0] > 3})
-    for leaf in (pt.MultivariateNormal(2), pt.IndependentNormals(2)):
-        data = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=leaf), stump, [[0] * 5]).to_arviz(
-            posterior_predictive=True, expectation=True
-        )
-        assert data["observed_data"]["y"].dims == ("row", "output")
-        assert data["posterior_predictive"]["y"].dims == ("chain", "draw", "row", "output")
-        for group in ("observed_data", "posterior_predictive", "posterior"):
-            assert data[group]["output"].values.tolist() == ["height", "weight"]
     survival = pt.posterior_from_trees(pt.TreeModel(X, times, leaf=pt.ExponentialGamma()), stump, [[0] * 5])
     data = survival.to_arviz(posterior_predictive=True)
     assert data["observed_data"]["y_dim_1"].values.tolist() == ["time", "event"]

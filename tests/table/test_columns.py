@@ -201,7 +201,6 @@ def test_integers_that_are_names_of_columns_and_indices_of_others_are_refused():
         lambda values: pt.LocalCuts(feature_weights=values),
         lambda values: pt.GridCuts(3, feature_weights=values),
         lambda values: pt.DirichletMultinomial(alpha=values),
-        lambda values: pt.IndependentNormals(2, m0=values),
         lambda values: pt.DyadicCuts(2, bounds=pd.concat([values, values + 1.0], axis=1)),
     ],
 )

@@ -28,11 +28,6 @@ TIMES = np.column_stack([RNG.exponential(size=40), RNG.random(40) < 0.7])
 BY_ADDRESS = {
     "exponential": (pt.ExponentialGamma(), TIMES),
     "weibull": (pt.WeibullGamma(1.5), TIMES),
-    "multivariate normal": (pt.MultivariateNormal(2), RNG.normal(size=(40, 2))),
-    "independent normals": (
-        pt.IndependentNormals(2),
-        np.where(RNG.random((40, 2)) < 0.3, np.nan, RNG.normal(size=(40, 2))),
-    ),
 }
 SPLITS = {
     "local": pt.LocalCuts(),

@@ -29,8 +29,8 @@ NAMES_OF_KIND = {
     "cells": "max_cells",
     "count": "cells n_cells chains draws max_features max_leaves max_trees min_leaf min_rows most n n0 n1 n_bins"
     " n_classes n_draws n_features n_leaves n_nodes n_rows n_splits n_symbols n_thresholds n_trees n_walks"
-    " orders outputs particles proposals thin verbose y_columns",
-    "count0": "errors grow individual max_rounds n_frozen node output patience t tune vc_dimension",
+    " orders particles proposals thin verbose y_columns",
+    "count0": "errors grow individual max_rounds n_frozen node patience t tune vc_dimension",
     "count?": "block levels max_cuts max_depth n_estimators n_jobs n_unlabelled prior_depth steps",
     "delta": "coverage delta delta0 delta1",
     "depth": "depth lengths",
@@ -209,8 +209,6 @@ PARTS = [
     *map(target, (pt.PoissonGamma, pt.ExponentialGamma)),
     target(pt.PacBayesLoss, lambda1="price", lambda2="?price"),
     target(pt.WeibullGamma, **GAMMA),
-    target(pt.MultivariateNormal),
-    target(pt.IndependentNormals, outputs="count", m0="?none", b0="?none"),
     target(pt.NormalLinear, columns="x columns"),
     target(pt.CustomLeaf, score="score", stats="sums", predict="-"),
     target(pt.CustomSplits, weight="weight", of="?weighed"),

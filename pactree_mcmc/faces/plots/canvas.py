@@ -199,11 +199,10 @@ def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def wrap_outputs(text: str, line_letters: int) -> list[str]:
-    """Return the predictions of several outputs, such as "length = 1.5, width = 2", as lines, split at each comma.
+def wrap_words(text: str, line_letters: int) -> list[str]:
+    """Return a prediction in words, such as "mean 1.5, 2 events", as lines, split at each comma, which is left out.
 
-    Every output begins a new line. Its prediction is wrapped onto further lines if it has more than ``line_letters``
-    letters. The commas are left out.
+    A part of more than ``line_letters`` letters is wrapped onto further lines.
     """
     return [line for part in text.split(", ") for line in textwrap.wrap(part, line_letters)]
 

@@ -53,7 +53,7 @@ def plot_partial_dependence(
     ax : matplotlib Axes, optional
         Default: those of a new figure.
     label : optional
-        Class whose probability is shown, by default the last one, or output whose mean is shown, by default the first.
+        Class whose probability is shown, by default the last one.
     X : table of shape (n, p), optional
         Rows to average over. Default: up to 60 training rows, evenly spaced in the table.
     individual : int, default 0
@@ -90,7 +90,7 @@ def plot_partial_dependence(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column = style.output_column(model, label)
+    column = style.value_column(model, label)
     is_pair = isinstance(feature, Sequence) and not isinstance(feature, str)
     pair = feature_pair(model, feature) if is_pair else (style.feature_number(model, feature),)
     check_count("n_trees", n_trees, 1)
@@ -101,7 +101,7 @@ def plot_partial_dependence(
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
     if style.has_no_draws(posterior):
         return style.write_no_draws(ax)
-    value, over = style.output_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
+    value, over = style.value_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
     if len(pair) == 2:
         trees = _spaced_trees(posterior._draws_that_predict(n_trees, rng), n_trees)
         plane = feature_plane(model, pair, rows, trees, MAX_PIECES_OF_PAIR)
@@ -125,20 +125,20 @@ def plot_partial_dependence(
 
 
 class Dependence(NamedTuple):
-    """Predictions of some outputs at the values of one feature, for rows whose other features stay as they are."""
+    """Predictions at the values of one feature, for rows whose other features stay as they are."""
 
     axis: FeatureAxis
     """The feature, and the pieces of its range on which predictions are constant."""
     by_row: np.ndarray
-    """(pieces of the axis, rows, outputs) prediction of the posterior."""
+    """(pieces of the axis, rows, columns) prediction of the posterior, a column for each class."""
     lower: np.ndarray
-    """(pieces, outputs) lower end of the credible interval of the mean over the rows."""
+    """(pieces, columns) lower end of the credible interval of the mean over the rows."""
     upper: np.ndarray
-    """(pieces, outputs) upper end."""
+    """(pieces, columns) upper end."""
 
     @property
     def mean(self) -> np.ndarray:
-        """(pieces, outputs) mean over the rows."""
+        """(pieces, columns) mean over the rows."""
         return self.by_row.mean(axis=1)
 
 
@@ -150,9 +150,9 @@ def partial_dependence(
     n_trees: int,
     rng: Seed,
     most_pieces: int,
-    outputs: list[int],
+    columns: list[int],
 ) -> Dependence:
-    """Return the partial dependence of some ``outputs`` (indices) on a feature, for ``rows`` (n, p) of numbers.
+    """Return the partial dependence of some ``columns`` of predictions on a feature, for ``rows`` (n, p) of numbers.
 
     The credible intervals, of probability ``coverage``, are from ``n_trees`` draws of a tree and its leaf parameters.
     The axis of an ordered feature has at most ``most_pieces`` pieces, cut at the thresholds of these trees.
@@ -163,9 +163,9 @@ def partial_dependence(
     rows_at_values = np.tile(rows, (len(axis.middles), 1))
     rows_at_values[:, feature] = np.repeat(axis.middles, len(rows))
     shape = (len(axis.middles), len(rows))
-    by_row = posterior._values(rows_at_values)[:, outputs].reshape(*shape, len(outputs))
-    predictions = draw_predictions(post, trees_of_spaced_draws(post, n_trees), rows_at_values, rng, outputs)
-    means = predictions.reshape(n_trees, *shape, len(outputs)).mean(axis=2)
+    by_row = posterior._values(rows_at_values)[:, columns].reshape(*shape, len(columns))
+    predictions = draw_predictions(post, trees_of_spaced_draws(post, n_trees), rows_at_values, rng, columns)
+    means = predictions.reshape(n_trees, *shape, len(columns)).mean(axis=2)
     return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
 
 

@@ -20,7 +20,7 @@ from .canvas import (
     class_label,
     text_width,
     wrap_conditions,
-    wrap_outputs,
+    wrap_words,
 )
 from .tree import SPLIT_BOX_WIDTH, SPLIT_LINE_LETTERS
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MIN_LEAF_WIDTH, STRIP_HEIGHT = 1.0, 0.14
-"""Inches: smallest width of a leaf of a shape, and height of the strip of an output."""
-MAX_OUTPUTS, MAX_OUTPUT_LETTERS = 8, 32
-"""Largest number of classes or outputs in a leaf of a shape, and of letters of the name of one."""
+"""Inches: smallest width of a leaf of a shape, and height of the strip of a mean."""
+MAX_CLASSES, MAX_CLASS_LETTERS = 8, 32
+"""Largest number of classes in a leaf of a shape, and of letters of the name of one."""
 CONSENSUS_BOX_WIDTH = 1.75
 """Width of a node of a consensus tree with the gap to the next, in inches."""
 MAX_LISTED_CLASSES = 6
@@ -53,9 +53,9 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        A leaf has the mean of each output, or the probability of each class (of two classes that of the last one), with
-        its interval, as text and as a strip. The strips of an output have one axis in all leaves, those of
-        probabilities go from 0 to 1. If predictions depend on columns of X, a leaf has the regression of the most
+        A leaf has the mean, or the probability of each class (of two classes that of the last one), with its interval,
+        as text and as a strip. The strips of means have one axis in all leaves, those of probabilities go from 0 to 1.
+        If predictions depend on columns of X, a leaf has the regression of the most
         probable tree instead.
 
     Raises
@@ -83,51 +83,51 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     return _draw_shape(shape, ax)
 
 
-class OutputStrip(NamedTuple):
-    """One output of a leaf of a shape: its mean and its interval."""
+class ValueStrip(NamedTuple):
+    """The mean of a leaf of a shape, or the probability of a class in it, and its interval."""
 
     name: str
-    """Class or output; empty if there is only one output."""
+    """Class; empty for a regression."""
     texts: list[str]
     """Mean, lower end and upper end of the interval as text."""
     place: list[float]
-    """The same three as fractions of the axis of the output, which all leaves share; probabilities go from 0 to 1."""
+    """The same three as fractions of the axis, which all leaves share; probabilities go from 0 to 1."""
 
 
-def output_strips(shape: Shape) -> dict[int, list[OutputStrip]]:
-    """Return the outputs of each leaf of a shape, by node; empty lists if leaves have no values.
+def value_strips(shape: Shape) -> dict[int, list[ValueStrip]]:
+    """Return the strips of each leaf of a shape, by node; empty lists if leaves have no values.
 
-    They are in the order of the outputs. Of two classes the last one is listed, of more than 8 classes those with the
-    largest mean in some leaf, and of more than 8 outputs of a regression the first ones.
+    Of two classes the last one is listed, of more than 8 classes those with the largest mean in some leaf.
     """
-    table, is_classes = shape.leaves, shape.tree.classes is not None
-    out: dict[int, list[OutputStrip]] = {int(node): [] for node in table["node"]}
+    table = shape.leaves
+    out: dict[int, list[ValueStrip]] = {int(node): [] for node in table["node"]}
     if "mean" not in table:
         return out
-    outputs = list(dict.fromkeys(table["output"]))
-    largest = table.groupby("output", sort=False)["mean"].max()
-    listed_outputs = set(largest.nlargest(MAX_OUTPUTS).index) if is_classes else set(outputs[:MAX_OUTPUTS])
-    for name in outputs[1:] if is_classes and len(outputs) == 2 else outputs:
-        lines = table[table["output"] == name] if name in listed_outputs else table[:0]
-        low, high = (0.0, 1.0) if is_classes else (lines["lower"].min(), lines["upper"].max())
-        span = high - low or 1.0
+    if "class" not in table:
+        low, span = table["lower"].min(), (table["upper"].max() - table["lower"].min()) or 1.0
+        for node, *ends in table[["node", "mean", "lower", "upper"]].itertuples(index=False):
+            out[int(node)].append(ValueStrip("", rounded_texts(ends, 2), [(end - low) / span for end in ends]))
+        return out
+    classes = list(dict.fromkeys(table["class"]))
+    listed = set(table.groupby("class", sort=False)["mean"].max().nlargest(MAX_CLASSES).index)
+    for label in classes[1:] if len(classes) == 2 else classes:
+        lines = table[table["class"] == label] if label in listed else table[:0]
         for node, *ends in lines[["node", "mean", "lower", "upper"]].itertuples(index=False):
-            texts = [f"{p:.2f}" for p in ends] if is_classes else rounded_texts(ends, 2)
-            output_name = style.shortened(str(name), MAX_OUTPUT_LETTERS) if len(outputs) > 1 else ""
-            out[int(node)].append(OutputStrip(output_name, texts, [(end - low) / span for end in ends]))
+            name = style.shortened(str(label), MAX_CLASS_LETTERS)
+            out[int(node)].append(ValueStrip(name, [f"{p:.2f}" for p in ends], ends))
     return out
 
 
 def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
     """Draw the splits and the leaves of a shape, whose nodes are in preorder."""
-    rows, strips = shape.leaves.groupby("node")["rows"].first(), output_strips(shape)
+    rows, strips = shape.leaves.groupby("node")["rows"].first(), value_strips(shape)
     texts = {
         node: [f"{strip.name} {strip.texts[0]} [{', '.join(strip.texts[1:])}]".strip() for strip in leaf]
         for node, leaf in strips.items()
     }
     if "words" in shape.leaves:
         words_of_leaf = zip(shape.leaves["node"].tolist(), shape.leaves["words"], strict=True)
-        texts = {node: wrap_outputs(words, SPLIT_LINE_LETTERS + 4) for node, words in words_of_leaf}
+        texts = {node: wrap_words(words, SPLIT_LINE_LETTERS + 4) for node, words in words_of_leaf}
     n_lines, n_strips = max(map(len, texts.values())), len(next(iter(strips.values())))
     height = LINE_HEIGHT + n_lines * LINE_HEIGHT + n_strips * STRIP_HEIGHT + 2.0 * BOX_PADDING
     width = max([MIN_LEAF_WIDTH, *(text_width(text) + 3.0 * BOX_PADDING for lines in texts.values() for text in lines)])
@@ -157,7 +157,7 @@ def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
 
 
 def _draw_strip(canvas: TreeCanvas, x: float, y: float, width: float, place: np.ndarray) -> None:
-    """Draw the mean and the interval of an output as a strip on an axis of this width, whose middle is (x, y).
+    """Draw the mean and its interval as a strip on an axis of this width, whose middle is (x, y).
 
     ``place`` (3,) has mean, lower and upper end as fractions of the width.
     """
@@ -280,7 +280,7 @@ def _consensus_node_lines(tree: ConsensusTree, node: int) -> list[str]:
     lines = wrap_conditions(tree.words[node], 24, 4)
     lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
     if tree.value is None or tree.classes is None:
-        return lines + [line for text in tree.said[node] for line in wrap_outputs(text, 24)]
+        return lines + [line for text in tree.said[node] for line in wrap_words(text, 24)]
     k = len(tree.classes)
     listed_classes = (
         np.arange(k) if 2 < k <= MAX_LISTED_CLASSES else np.argsort(-tree.value[node], kind="stable")[: 1 + (k > 2)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...model import TreeModel
-from ...model.words import output_names
+from ...model.words import prediction_names
 from ...posterior.base import Posterior
 from ...posterior.ess import ess
 from ...posterior.sampled import SampledPosterior
@@ -130,25 +130,26 @@ def feature_number(model: TreeModel, feature: Any) -> int:
     return model.columns.column_indices("feature", [feature])[0]
 
 
-def output_column(model: TreeModel, label: Any) -> int:
-    """Return the column, in predictions, of the class or output ``label``; if None, the last class or first output.
+def value_column(model: TreeModel, label: Any) -> int:
+    """Return the column, in predictions, of the class ``label``, the last one if None; 0 for a regression.
 
-    Raise a ValueError if ``label`` is unknown, or given for a regression with one output.
+    Raise a ValueError if ``label`` is unknown, or given for a regression.
     """
-    labels = output_names(model)
-    if model.classes_ is None and len(labels) == 1 and label is not None:
-        raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
+    if model.classes_ is None:
+        if label is not None:
+            raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")
+        return 0
+    labels = model.classes_.tolist()
     if label is None:
-        return 0 if model.classes_ is None else len(labels) - 1
+        return len(labels) - 1
     if label not in labels:
-        noun = "an output" if model.classes_ is None else "a class"
-        raise ValueError(f"label={label!r} is not {noun}; give one of {labels[:10]}.")
+        raise ValueError(f"label={label!r} is not a class; give one of {labels[:10]}.")
     return labels.index(label)
 
 
-def output_label(model: TreeModel, column: int) -> str:
+def value_label(model: TreeModel, column: int) -> str:
     """Return the text of an axis for a column of predictions: "mean", "mean of weight" or "P(yes)"."""
+    name = shortened(str(prediction_names(model)[column]), 32 if model.classes_ is None else 24)
     if model.classes_ is not None:
-        return f"P({shortened(str(model.classes_[column]), 24)})"
-    names = output_names(model)
-    return "mean" if names == ["y"] else f"mean of {shortened(names[column], 32)}"
+        return f"P({name})"
+    return "mean" if name == "y" else f"mean of {name}"

@@ -111,7 +111,7 @@ def plot_surface(
     std = getattr(posterior, "predict_std_over_trees", None)
     if spread and std is None:
         raise TypeError(f"{type(posterior).__name__} has no predict_std_over_trees; leave spread out.")
-    column, pair = style.output_column(model, label), feature_pair(model, features)
+    column, pair = style.value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     ax = style.axes_or_new(ax, 5.4, 4.2)
     if style.has_no_draws(posterior):
@@ -121,7 +121,7 @@ def plot_surface(
         values = std(_with_labels(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
     else:
         values = posterior._values(plane.rows)[:, column]
-    name = f"{'sd of ' if spread else ''}{style.output_label(model, column)}"
+    name = f"{'sd of ' if spread else ''}{style.value_label(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
     mesh = draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
     style.set_title(ax, f"{name} over all trees")
@@ -166,7 +166,7 @@ def plot_partition(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    column, pair = style.output_column(model, label), feature_pair(model, features)
+    column, pair = style.value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     if fill and tree is not None and tree.value is None and has_values_by_leaf(model):
         raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
@@ -179,7 +179,7 @@ def plot_partition(
     if fill and (tree.value is not None or model.leaf.predicts):
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
         values = posterior_from_trees(model, [tree])._values(plane.rows) if tree.value is None else tree.value[leaf]
-        draw_surface(ax, plane, values[:, column], style.output_label(model, column), "viridis", limits)
+        draw_surface(ax, plane, values[:, column], style.value_label(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     if fill:
         style.set_title(ax, "cells of the most probable tree" if is_best else "cells of the tree")
@@ -329,16 +329,14 @@ def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
 def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh: Any) -> None:
     """Draw up to 1,000 training rows as points, in the colours of ``mesh``, or white if that is None.
 
-    The colour of a row is its y (``column`` is the output drawn), or 1 if its class is that of ``column`` and 0
-    otherwise. Rows with one category are spread at random within it.
+    The colour of a row is its y, or 1 if its class is that of ``column`` and 0 otherwise. Rows with one category are
+    spread at random within it.
     """
     rows = evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS)
     place = style.training_rows_as_numbers(model, rows)[:, [plane.x.feature, plane.y.feature]]
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + jitter * [plane.x.labels is not None, plane.y.labels is not None]
-    values = model.target.values[rows].reshape(len(rows), -1)
-    # a leaf of the user may predict more outputs than y has columns
-    output = column if column < values.shape[1] else 0
-    color_value = values[:, output] if model.classes_ is None else (values[:, 0] == column).astype(float)
+    values = model.target.values[rows].reshape(len(rows), -1)[:, 0]
+    color_value = values if model.classes_ is None else (values == column).astype(float)
     colors = {"color": "white"} if mesh is None else {"c": color_value, "cmap": mesh.cmap, "norm": mesh.norm}
     ax.scatter(*place.T, s=14, edgecolors="0.6" if mesh is None else "white", linewidths=0.6, **colors)

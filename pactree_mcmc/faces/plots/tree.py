@@ -11,7 +11,6 @@ import numpy as np
 from ...core.checks import check_count, check_type
 from ...model import TreeModel
 from ...model.leaf.positive import SurvivalLeaf
-from ...model.words import names_of_outputs
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
 from ...table.words import count_text, rounded_text, rounded_texts
@@ -27,7 +26,7 @@ from .canvas import (
     class_label,
     text_width,
     wrap_conditions,
-    wrap_outputs,
+    wrap_words,
 )
 from .style import COLORS
 
@@ -51,8 +50,8 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
     Parameters
     ----------
     tree : Tree or posterior
-        A leaf shows a bar for each class, with the most probable class and its probability; or its mean, the means of
-        all outputs, or the ``words`` of the tree; or nothing. Each node shows the number of its training rows, if
+        A leaf shows a bar for each class, with the most probable class and its probability; or its mean, or
+        the ``words`` of the tree; or nothing. Each node shows the number of its training rows, if
         known. For a posterior the most probable tree is drawn (of those drawn, for a sampled one), with its probability
         in the title.
     ax : matplotlib Axes, optional
@@ -151,7 +150,7 @@ class TreeDrawing(TreeCanvas):
         self.draw_answers()
 
     def draw_means(self) -> None:
-        """Draw the leaves of a regression, shaded by their means if there is one output, or leaves without values."""
+        """Draw the leaves of a regression, shaded by their means, or leaves without values."""
         import matplotlib as mpl
 
         value, at = self.tree.value, self.leaves
@@ -228,7 +227,7 @@ def _lines_of_leaves(tree: Tree, leaves: np.ndarray) -> list[list[str]]:
     predictions = leaf_lines(tree, min_digits=4)
     if tree.words is not None:
         predictions = [
-            [line for text in lines for line in wrap_outputs(text, LEAF_LINE_LETTERS)] for lines in predictions
+            [line for text in lines for line in wrap_words(text, LEAF_LINE_LETTERS)] for lines in predictions
         ]
     return [[*(predictions[node] or ["leaf"]), *_lines_of_rows(tree, node)] for node in leaves.tolist()]
 
@@ -238,9 +237,7 @@ def _lines_of_rows(tree: Tree, node: int) -> list[str]:
     return [] if tree.rows is None else [rows_words(tree, node)]
 
 
-def plot_leaves(
-    posterior: Posterior, ax: Axes | None = None, *, tree: Tree | None = None, n_bins: int = 15, output: int = 0
-) -> Axes:
+def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | None = None, n_bins: int = 15) -> Axes:
     """Draw a tree and, below each leaf, the training rows in it.
 
     Parameters
@@ -253,8 +250,6 @@ def plot_leaves(
         Default: the most probable one, with its probability in the title.
     n_bins : int, default 15
         Number of bins of the histograms of a regression.
-    output : int, default 0
-        The column of y that is shown if it has several outputs; of times to an event always the time.
 
     Returns
     -------
@@ -279,11 +274,8 @@ def plot_leaves(
     check_count("n_bins", n_bins)
     model = posterior.model
     values, weight = model.target.values.reshape(model.n_rows, -1), model.target.weights
-    event = np.ones(model.n_rows, dtype=np.bool_)
     is_survival = isinstance(model.leaf, SurvivalLeaf)
-    if is_survival:
-        values, event = values[:, :1], values[:, 1] != 0.0
-    output = check_count("output", output, 0, values.shape[1] - 1)
+    event = values[:, 1] != 0.0 if is_survival else np.ones(model.n_rows, dtype=np.bool_)
     title = ""
     if tree is not None:
         check_type("tree", tree, Tree, "a Tree, or leave it out for the most probable one")
@@ -305,15 +297,9 @@ def plot_leaves(
         drawing.text(SIDE_AXIS_WIDTH, top - PANEL_HEIGHT, "0", SIDE_AXIS_WIDTH, ha="right", va="bottom")
     else:
         drawing.draw_means()
-        y = values[:, output]
-        has_value = ~np.isnan(y)
-        legend = _draw_histograms(
-            drawing, leaf[has_value], y[has_value], weight[has_value], event[has_value], output, n_bins
-        )
+        legend = _draw_histograms(drawing, leaf, values[:, 0], weight, event, n_bins)
         left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
-        names = names_of_outputs(model, values.shape[1])
-        name = f"{names[output]}; " if len(names) > 1 else ""
-        drawing.text(left, foot, name + legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
+        drawing.text(left, foot, legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
     drawing.ax.set_title(title, fontsize=FONT_SIZE + 1.0)
     return drawing.ax
 
@@ -325,13 +311,13 @@ def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
     of the rows of each node. ``leaf`` (n_rows,) is the node index of the leaf of each training row.
     """
     weight, y = model.target.weights, model.target.values
-    outputs = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)
-    sums = [np.bincount(leaf, weight * column, tree.n_nodes) for column in (np.ones(len(y)), *outputs.T)]
+    values = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)[:, :1]
+    sums = [np.bincount(leaf, weight * column, tree.n_nodes) for column in (np.ones(len(y)), *values.T)]
     for node in np.flatnonzero(tree.feature >= 0)[::-1].tolist():
         for total in sums:
             total[node] = total[tree.left[node]] + total[tree.right[node]]
     rows, means = sums[0], np.column_stack(sums[1:]) / np.maximum(sums[0], SMALLEST_FLOAT)[:, None]
-    fits = tree.value is not None and (model.classes_ is None or tree.value.shape[1] == outputs.shape[1])
+    fits = tree.value is not None and (model.classes_ is None or tree.value.shape[1] == values.shape[1])
     value = tree.value if fits else means
     return replace(tree, rows=rows, value=value, classes=model.classes_, columns=model.columns)
 
@@ -359,14 +345,13 @@ def _draw_histograms(
     y: np.ndarray,
     weight: np.ndarray,
     event: np.ndarray,
-    output: int,
     n_bins: int,
 ) -> str:
     """Draw a histogram of y on its side below each leaf, with one axis of y at the left. Return the scale as text.
 
-    ``leaf`` (node index), ``y`` (the output shown), ``weight`` and ``event`` have an entry for each row. The weight of
-    rows with ``event`` True is dark, that of the others (censored) light. A line marks the leaf's value, column
-    ``output``. The text is such as "longest bar: 12 rows".
+    ``leaf`` (node index), ``y``, ``weight`` and ``event`` have an entry for each row. The weight of rows with ``event``
+    True is dark, that of the others (censored) light. A line marks the leaf's value. The text is such as "longest bar:
+    12 rows".
     """
     low, high = float(y.min()), float(y.max())
     if low == high:
@@ -386,7 +371,7 @@ def _draw_histograms(
         bar: dict[str, Any] = {"color": style.color_of(0), "linewidth": 0.0}
         drawing.ax.barh(place, full, thickness, left, **bar)
         drawing.ax.barh(place, light, thickness, left + full, alpha=0.35, **bar)
-        mean = (np.clip(drawing.tree.value[node, output], low, high) - low) / (high - low)
+        mean = (np.clip(drawing.tree.value[node, 0], low, high) - low) / (high - low)
         ends = [left, left + PANEL_WIDTH]
         drawing.ax.plot(ends, [bottom + mean * height] * 2, color=style.color_of(3), linewidth=1.2)
     ticks = (low, (low + high) / 2.0, high)

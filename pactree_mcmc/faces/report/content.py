@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...files.calls import versions
-from ...model.words import lines_of_cells, output_names
+from ...model.words import lines_of_cells, prediction_names
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf
@@ -19,7 +19,7 @@ from ...posterior.trees.distances import evenly_spaced_integers
 from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_words, path_to
 from ...posterior.trees.shapes import Shape
 from ...tree.export import MAX_SHOWN_CLASSES
-from ..plots.shape import MAX_OUTPUTS, output_strips
+from ..plots.shape import MAX_CLASSES, value_strips
 from . import words
 from .effects import feature_effects
 from .sentences import features_sentence, first_cuts_sentence, leaf_count_sentence
@@ -62,10 +62,10 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
     credible_set = source.credible_set(SET_MASS) if has_order else None
     model = draws.model
     # one order of classes everywhere, that of the model; the last of two classes stands for both
-    names = [truncate(name, MAX_NAME_LENGTH) for name in output_names(model)] if model.leaf.predicts else []
-    output_numbers = [1] if model.classes_ is not None and len(names) == 2 else list(range(len(names)))[:MAX_OUTPUTS]
+    names = [truncate(name, MAX_NAME_LENGTH) for name in prediction_names(model)]
+    curve_columns = [1] if model.classes_ is not None and len(names) == 2 else list(range(len(names)))[:MAX_CLASSES]
     inclusion = _inclusion_rows(draws, truth)
-    effects = feature_effects(draws, [line["feature"] for line in inclusion], output_numbers)
+    effects = feature_effects(draws, [line["feature"] for line in inclusion], curve_columns)
     shapes = draws.shapes(most=1)
     # joined cells have no exact probabilities
     consensus = post.consensus_tree(draws=N_DRAWS, join_cuts=truth is None or truth is post)
@@ -82,8 +82,7 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
         ],
         "shape": shapes.shapes[0],
         "shape_tree": _shape_tree(shapes.shapes[0]),
-        "outputs": [names[j] for j in output_numbers],
-        "n_outputs": len(names),
+        "curve_names": [names[j] for j in curve_columns],
         "sizes": _leaf_count_rows(draws, truth),
         "inclusion": inclusion,
         "effects": effects,
@@ -96,7 +95,6 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
         "n_drawn_trees": int((draws.weight_of_tree > 0.0).sum()),
         "best": _best_trees(draws, credible_set),
         "classes": None if model.classes_ is None else names,
-        "names": names,
         "predicts": has_values_by_leaf(model),
         "support": _uncertain_cells(draws, truth),
         "diagnosis": _diagnosis_content(draws) if is_sampled else None,
@@ -221,10 +219,10 @@ def _inclusion_rows(draws: SampledPosterior, truth: Posterior | None) -> list[di
 def _shape_tree(shape: Shape) -> dict[str, Any]:
     """Return the nodes of a shape as nested dictionaries.
 
-    A split has ``words`` and two ``children``. A leaf has ``rows``, ``strips``, its outputs with their intervals, and
+    A split has ``words`` and two ``children``. A leaf has ``rows``, ``strips``, its means with their intervals, and
     ``words``, its prediction if this depends on columns of X, else an empty text.
     """
-    leaves, strips = shape.leaves.groupby("node").first(), output_strips(shape)
+    leaves, strips = shape.leaves.groupby("node").first(), value_strips(shape)
 
     def subtree(node: int) -> tuple[dict[str, Any], int]:
         """Return a node, and the number of the first node after its subtree."""

@@ -23,16 +23,16 @@ MAX_FLAT_CHANGE = 0.02
 
 
 class FeatureEffect(NamedTuple):
-    """Effect of one feature on the predictions of some outputs."""
+    """Effect of one feature on the predictions."""
 
     dependence: Dependence
     """Mean predictions at the values of the feature, with the interval of each."""
     directions: list[str]
-    """"increasing", "decreasing", "not monotone", "flat", or "-" for a nominal feature, for each output."""
+    """"increasing", "decreasing", "not monotone", "flat", or "-" for a nominal feature, for each curve."""
 
 
-def feature_effects(post: SampledPosterior, features: list[int], outputs: list[int]) -> list[FeatureEffect]:
-    """Return the effect of each of some ``features`` on the ``outputs``, both given by their indices.
+def feature_effects(post: SampledPosterior, features: list[int], columns: list[int]) -> list[FeatureEffect]:
+    """Return the effect of each of some ``features`` (indices) on the ``columns`` of predictions, one for each class.
 
     Return an empty list if the leaf model predicts nothing.
     """
@@ -41,20 +41,20 @@ def feature_effects(post: SampledPosterior, features: list[int], outputs: list[i
         return []
     rows = rows_to_average(model, None, MAX_CURVE_ROWS)
     curves = [
-        partial_dependence(post, k, rows, EFFECT_COVERAGE, N_CURVE_DRAWS, 0, MAX_CURVE_STEPS, outputs) for k in features
+        partial_dependence(post, k, rows, EFFECT_COVERAGE, N_CURVE_DRAWS, 0, MAX_CURVE_STEPS, columns) for k in features
     ]
-    ranges = np.max([np.ptp(one.mean, axis=0) for one in curves] or [np.zeros(len(outputs))], axis=0)
+    ranges = np.max([np.ptp(one.mean, axis=0) for one in curves] or [np.zeros(len(columns))], axis=0)
     out = []
     for k, curve in zip(features, curves, strict=True):
-        directions = [direction_of(curve.mean[:, j], ranges[j]) for j in range(len(outputs))]
-        out.append(FeatureEffect(curve, [NOT_KNOWN_TEXT] * len(outputs) if model.columns.is_nominal[k] else directions))
+        directions = [direction_of(curve.mean[:, j], ranges[j]) for j in range(len(columns))]
+        out.append(FeatureEffect(curve, [NOT_KNOWN_TEXT] * len(columns) if model.columns.is_nominal[k] else directions))
     return out
 
 
 def direction_of(curve: np.ndarray, largest_range: float) -> str:
     """Return "increasing", "decreasing", "not monotone" or "flat" for a curve (m,) of mean predictions.
 
-    ``largest_range`` is the largest range of a curve of this output over all features. A curve whose changes sum to at
+    ``largest_range`` is the largest range of a curve of this column over all features. A curve whose changes sum to at
     most 2 % of it is flat.
     """
     steps = np.diff(curve)
@@ -68,10 +68,10 @@ def direction_of(curve: np.ndarray, largest_range: float) -> str:
 
 
 def curves_in_boxes(effects: list[FeatureEffect], width: float, height: float) -> list[list[dict[str, Any]]]:
-    """Return the curve of each feature and output, by feature and then output, for a box of this size in pixels.
+    """Return the curves of each feature, one for each class, for a box of this size in pixels.
 
     A curve is a dictionary with its ``band`` (credible interval) and its ``line`` (mean prediction) as SVG paths, its
-    ``direction``, and the smallest and largest mean prediction as ``ends``. The curves of an output have one axis, so
+    ``direction``, and the smallest and largest mean prediction as ``ends``. The curves of a class have one axis, so
     that their heights can be compared.
     """
     if not effects:

@@ -181,29 +181,26 @@ function gammaRegularised(a, x) {
   return 1 - factor * value;
 }
 
-/** For each family of the posterior of E(y), or of a class probability, in a leaf: its number of parameters, and the
-    probability of at most y. `value` is the value of the leaf. A number of parameters or an end that is infinite is null. */
+/** For each family of the posterior of E(y), or of a class probability, in a leaf: the probability of at most y.
+    `value` is the value of the leaf. A parameter that is infinite is null. */
 const EXPECTATIONS = {
   /** Sum of both shape parameters, null if the value is fixed given the tree. */
-  beta: {size: 1, below: ([total], value, y) => total === null || value <= 0 || value >= 1 ? Number(y >= value) : betaRegularised(y, value * total, (1 - value) * total)},
+  beta: ([total], value, y) => total === null || value <= 0 || value >= 1 ? Number(y >= value) : betaRegularised(y, value * total, (1 - value) * total),
   /** Degrees of freedom and scale. */
-  student: {size: 2, below: ([df, scale], value, y) => DISTRIBUTIONS.student.below([df, value, scale], y)},
+  student: ([df, scale], value, y) => DISTRIBUTIONS.student.below([df, value, scale], y),
   /** Shape and rate. */
-  gamma: {size: 2, below: ([shape, rate], value, y) => gammaRegularised(shape, rate * y)},
+  gamma: ([shape, rate], value, y) => gammaRegularised(shape, rate * y),
   /** The scale times G to minus the power, with G of a gamma distribution: shape, scale, power. */
-  "power of gamma": {size: 3, below: ([shape, scale, power], value, y) => y <= 0 ? 0 : 1 - gammaRegularised(shape, (scale / y) ** (1 / power))},
+  "power of gamma": ([shape, scale, power], value, y) => y <= 0 ? 0 : 1 - gammaRegularised(shape, (scale / y) ** (1 / power)),
 };
 
 /** Returns the ends of the 90 % credible interval of value j, over trees and leaf parameters, null if unknown. */
 function credibleEnds(share, leaves, j, classes) {
   const family = EXPECTATIONS[leaves.expectation_kind];
   if (!family) return null;
-  const parts = [...share].map(([leaf, p]) => {
-    const all = leaves.expectations[leaf], first = all.length > family.size ? j * family.size : 0;
-    return {p, value: valuesOf(leaves, leaf, classes)[j], parameters: all.slice(first, first + family.size)};
-  });
+  const parts = [...share].map(([leaf, p]) => ({p, value: valuesOf(leaves, leaf, classes)[j], parameters: leaves.expectations[leaf]}));
   const scales = parts.map(({value, parameters}) => leaves.expectation_kind === "student" ? [value - parameters[1], value + parameters[1]] : [0, 1]);
-  const below = y => parts.reduce((sum, {p, value, parameters}) => sum + p * family.below(parameters, value, y), 0);
+  const below = y => parts.reduce((sum, {p, value, parameters}) => sum + p * family(parameters, value, y), 0);
   const low = Math.min(...scales.map(ends => ends[0])), high = Math.max(...scales.map(ends => ends[1]));
   return [0.05, 0.95].map(q => quantile(below, q, low, high, false));
 }
@@ -338,7 +335,7 @@ function start() {
   function leafWords(leaf) {
     if (leaves.words) return leaves.words[leaf];
     const {mean} = meanOf(new Map([[leaf, 1]]), leaves, data.classes);
-    if (!data.classes) return mean.map((x, j) => (mean.length > 1 ? `${data.names[j]} = ` : "") + precise(x)).join(", ");
+    if (!data.classes) return precise(mean[0]);
     const most = mean.map((_, j) => j).sort((i, j) => mean[j] - mean[i]).slice(0, MOST_CLASSES).sort((i, j) => i - j);
     return most.map(j => `${data.classes[j]}: ${mean[j].toFixed(3)}`).join(", ") + (mean.length > MOST_CLASSES ? ", …" : "");
   }
@@ -408,13 +405,11 @@ function start() {
     const note = known ? "Probabilities with 90 % credible intervals, over trees and leaf parameters." : "± is the standard deviation over trees.";
     return [make("table", "", {}, make("tbody", "", {}, ...rows)), make("p", note, {class: "quiet"})];
   }
-  function numberWords(share, mean, sd) {
-    const error = j => {
-      const ends = credibleEnds(share, leaves, j, null);
-      return ends ? `; it is between ${ends.map(precise).join(" and ")} with probability 0.9` : ` ± ${figures(sd[j])} (standard deviation over trees)`;
-    };
-    const said = mean.map((x, j) => `${mean.length > 1 ? `${data.names[j]}: mean` : "Mean"} ${precise(x)}${error(j)}.`).join(" ");
-    if (!leaves.kind || mean.length > 1) return [make("p", said)];
+  function numberWords(share, [mean], [sd]) {
+    const credible = credibleEnds(share, leaves, 0, null);
+    const error = credible ? `; it is between ${credible.map(precise).join(" and ")} with probability 0.9` : ` ± ${figures(sd)} (standard deviation over trees)`;
+    const said = `Mean ${precise(mean)}${error}.`;
+    if (!leaves.kind) return [make("p", said)];
     const ends = [0.05, 0.95].map(q => quantileOf(share, leaves, q));
     const interval = `A new value lies between ${ends.map(precise).join(" and ")} with probability 0.9.`;
     return [make("p", `${said} ${interval}`), densityOf(share, ends)];

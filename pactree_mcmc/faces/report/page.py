@@ -82,7 +82,6 @@ def render_page(content: dict[str, Any], title: str) -> str:
             data={
                 "trees": content["trees"],
                 "classes": content["classes"],
-                "names": content["names"],
                 "paths": [
                     [path["parent"], path["conditions"], round(path["probability"], 5)] for path in content["paths"]
                 ],
@@ -98,11 +97,10 @@ def render_page(content: dict[str, Any], title: str) -> str:
 
 
 def _curve_heads(content: dict[str, Any]) -> list[str]:
-    """Return the heads of the columns of curves, one for each output: such as "P(yes)" for a class, or "mean price"."""
+    """Return the heads of the columns of curves: such as "P(yes)" for each class, or "mean price"."""
     if content["classes"] is not None:
-        return [f"P({name})" for name in content["outputs"]]
-    names = content["outputs"] if content["n_outputs"] > 1 else [content["target"]]
-    return [f"mean {name}" for name in names]
+        return [f"P({name})" for name in content["curve_names"]]
+    return [f"mean {content['target']}"]
 
 
 def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:

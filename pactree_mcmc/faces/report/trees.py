@@ -370,23 +370,21 @@ def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
     """Return the family of the posterior of E(y), or of class probabilities, given the tree, and its parameters.
 
     The family is a key of EXPECTATIONS in page.js, or None if the page cannot show credible intervals. The parameters
-    (n_nodes, c) of a node are those of its outputs, one output after the other, except for mean and location, which are
-    the value of the leaf. Classes with equal parameters have them once.
+    (n_nodes, c) of a node leave out mean and location, which are the value of the leaf. They are the same for all
+    classes.
     """
     model, nothing = post.model, np.empty((len(post.node_stats), 0))
     if not (has_values_by_leaf(model) and model.leaf.has_expectation):
         return None, nothing
     try:
-        outputs = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
+        first = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)[0]
     except ValueError:
         # a leaf of the caller's own can only draw E(y)
         return None, nothing
-    if outputs[0].family not in EXPECTATION_FAMILIES:
+    if first.family not in EXPECTATION_FAMILIES:
         return None, nothing
-    name, select = EXPECTATION_FAMILIES[outputs[0].family]
-    table = np.column_stack([part for output in outputs for part in select(*output.parameters)])
-    # the parameter of a Dirichlet distribution is the same for all of its classes
-    return name, table[:, :1] if name == "beta" else table
+    name, select = EXPECTATION_FAMILIES[first.family]
+    return name, np.column_stack(select(*first.parameters))
 
 
 def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:
@@ -397,7 +395,7 @@ def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None
     try:
         distributions = model.leaf.predictive(post.node_stats, post._tree_of_place, model.target)
     except ValueError:
-        # of several outputs, or a leaf of the caller's own without distributions
+        # a leaf of the caller's own without distributions
         return None
     return distributions if isinstance(distributions, StudentT | NegativeBinomial) else None
 

@@ -56,12 +56,8 @@ def with_signs(text: str) -> str:
 
 
 def target_name(model: TreeModel) -> str:
-    """Return the names of the columns of y, or "y" if they have none.
-
-    If the leaf model knows the columns by name, such as "time" and "event", only the first one is predicted.
-    """
-    names = list(model.target.names)
-    return _list_of_names(names[:1] if model.leaf.y_names else names) or "y"
+    """Return the name of y, or "y" if it has none; of times and events that of the time."""
+    return _list_of_names(list(model.target.names[:1])) or "y"
 
 
 def probability_text(p: float | None) -> str:

@@ -121,8 +121,6 @@ class Leaf:
     """False if the statistics and defaults contain no squares of y, so that the variance of y may overflow."""
     y_columns: Any = 1
     """Number of columns of y, which has shape (n,) if there is one."""
-    may_lack_y: ClassVar[bool] = False
-    """True if some columns of y may be missing (NaN) in a row."""
     y_names: tuple[str, ...] = ()
     """Names of the columns of y, by which the columns of a data frame are found."""
     x_columns: Any = None
@@ -178,7 +176,7 @@ class Leaf:
         raise NotImplementedError
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
-        """Return the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, d).
+        """Return the predictions of cells with ``stats`` (m, n_stats): class probabilities (m, K) or means (m, 1).
 
         A leaf with ``x_columns`` also takes the regressors (m, c) of the row that each cell predicts.
         """
@@ -201,7 +199,7 @@ class Leaf:
         raise NotImplementedError
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
-        """Return the posterior, of k distributions, of each column of E(y) or each class probability in k nodes.
+        """Return the posterior, of k distributions, of E(y) or of each class probability in k nodes.
 
         Given the tree, this has a closed form. ``stats`` (k, n_stats) are the statistics of the nodes, ``tree`` (k,) is
         the index of the tree of which a node is a leaf, -1 for an inner node.
@@ -209,7 +207,7 @@ class Leaf:
         raise ValueError(f"{type(self).__name__} is not a model of y, so E(y) has no posterior.")
 
     def expectation_given(self, parameters: Theta, *regressors: Any) -> np.ndarray:
-        """Return E(y), or the class probabilities, (n, d), given the ``parameters`` (n, ...) that `draw_given` takes.
+        """Return E(y) (n, 1), or class probabilities (n, K), given the ``parameters`` (n, ...) that `draw_given` takes.
 
         Here this is the first of them, as (n, 1) if it is (n,). ``regressors`` is at most one array (n, c), the columns
         of X that the leaf uses.
@@ -379,7 +377,7 @@ class Leaf:
     def draw_expectation(
         self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, *regressors: np.ndarray
     ) -> np.ndarray:
-        """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, d).
+        """Draw the parameters of the leaves of one tree given their rows, and return E(y) in them, (n, 1) or (n, K).
 
         ``stats`` (m, n_stats) are those of the leaves, ``leaf`` (n,) is the leaf of each E(y). ``regressors`` is one
         array (n, c), the columns of X that the leaf uses, if it uses any.

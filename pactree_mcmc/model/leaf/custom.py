@@ -68,7 +68,7 @@ class CustomLeaf(Leaf):
     classes : bool, default False
         Whether y is a class; the sums are then the weights of the sorted classes, and ``stats`` is left out.
     y_columns : int, default 1
-        Number of columns of y, such as time and event, or several outputs: y has shape (n,) if 1, else (n, y_columns).
+        Number of columns of y, such as time and event: y has shape (n,) if 1, else (n, y_columns).
     x_columns : sequence of names or indices, optional
         Ordered columns of X that the statistics use: ``X`` (n, c) in ``stats(y, X)``.
     whole : bool, default False
@@ -79,7 +79,7 @@ class CustomLeaf(Leaf):
         ``log_score(s)`` -> float in plain Python, for `check` and `TreeModel.log_score`. Default: ``score`` itself, run
         as Python.
     predict : function, optional
-        ``predict(stats)`` -> mean of a new y, (m,) or (m, d), in cells with sums ``stats`` (m, k); with ``classes``
+        ``predict(stats)`` -> mean of a new y, (m,), in cells with sums ``stats`` (m, k); with ``classes``
         probabilities (m, K), by default those that the score implies. With ``x_columns`` the signature is
         ``predict(stats, X)``, with a row of X for each cell; likewise for the next three.
     variance : function, optional
@@ -89,10 +89,10 @@ class CustomLeaf(Leaf):
     log_density : function, optional
         ``log_density(stats, y)`` -> log density (m,) of a new row ``y`` (m,). Default: the difference of two scores.
     draw : function, optional
-        ``draw(rng, stats, leaf)`` -> new y (n,) or (n, d): draws the parameters of each of the leaves given their sums
-        ``stats`` (m, k), then a y in leaf ``leaf[i]`` for each i < n.
+        ``draw(rng, stats, leaf)`` -> new y (n,), or (n, y_columns): draws the parameters of each of the leaves given
+        their sums ``stats`` (m, k), then a y in leaf ``leaf[i]`` for each i < n.
     expectation : function, optional
-        ``expectation(rng, stats, leaf)`` -> E(y), (n,) or (n, d), or class probabilities (n, K): draws the parameters
+        ``expectation(rng, stats, leaf)`` -> E(y), (n,), or class probabilities (n, K): draws the parameters
         of each of the leaves as ``draw`` does, then returns the expectation in leaf ``leaf[i]`` for each i < n.
         `credible_interval` and `draw_expectations` need it.
 
@@ -231,7 +231,7 @@ class CustomLeaf(Leaf):
         function = self._function("predict", "a prediction")
         value = np.asarray(function(self.sums_of(stats).copy(), *_copies(regressors)), dtype=np.float64)
         value = value[:, None] if value.ndim == 1 else value
-        columns = target.n_classes if self.is_classifier else value.shape[-1]
+        columns = target.n_classes if self.is_classifier else 1
         if value.shape != (len(stats), columns):
             raise ValueError(f"predict= of {self!r} returned shape {value.shape} for {len(stats)} cells.")
         return value
@@ -282,7 +282,7 @@ class CustomLeaf(Leaf):
             function(rng, self.sums_of(stats).copy(), leaf, *(x.copy() for x in regressors)), np.float64
         )
         values = values[:, None] if values.ndim == 1 else values
-        if values.ndim != 2 or len(values) != len(leaf) or (self.is_classifier and values.shape[1] != target.n_classes):
+        if values.shape != (len(leaf), target.n_classes if self.is_classifier else 1):
             raise ValueError(f"expectation= of {self!r} returned shape {values.shape} for {len(leaf)} rows.")
         return values
 

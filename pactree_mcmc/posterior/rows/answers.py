@@ -86,7 +86,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
         Returns
         -------
-        ndarray of shape (n, 2); (n, K, 2) for classes, (n, d, 2) for several outputs
+        ndarray of shape (n, 2); (n, K, 2) for classes
             Lower and upper end. Columns of classes follow ``model.classes_``. The interval of counts is for exposure 1,
             that of times for the mean time.
 
@@ -104,7 +104,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         -----
         Given the tree, the parameters of a leaf have a posterior in closed form: Student's t for a mean, beta for a
         class probability, gamma for a rate (formulas, section 3). The interval is that of its mixture over trees,
-        computed as in `predict_quantiles`, for each class or output. The class probabilities of `FrozenLaplace` are
+        computed as in `predict_quantiles`, for each class. The class probabilities of `FrozenLaplace` are
         fixed given the tree, so their intervals are over trees alone. Those of a `CustomLeaf` come from
         2,000 draws.
 
@@ -129,7 +129,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
 
         Returns
         -------
-        ndarray of shape (draws, n); (draws, n, K) for classes, (draws, n, d) for several outputs
+        ndarray of shape (draws, n); (draws, n, K) for classes
             The rows of one draw have the same tree and the same leaf parameters, so that differences and averages over
             rows have the right spread.
 

@@ -55,7 +55,7 @@ class AnswersAboutNewRows(AnyPosterior):
 
         Returns
         -------
-        ndarray of shape (n,); (n, d) for the means of several outputs
+        ndarray of shape (n,)
             For a classification the most probable labels, the first one if several are equal.
 
         Raises

@@ -259,9 +259,9 @@ def draw_new_y(
 
 
 def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.ndarray:
-    """Return the ends of credible intervals of E(y | x) at rows of numbers X, or of class probabilities, (n, d, 2).
+    """Return the ends of credible intervals of E(y | x) (n, 2), or of class probabilities (n, K, 2), at rows X.
 
-    They are (n, 2) for a regression with one output. Their posterior probability is ``coverage``, equal tails. Without
+    X are numbers. The posterior probability of an interval is ``coverage``, equal tails. Without
     a closed form the ends are quantiles of 2,000 draws. Implementation of `Posterior.credible_interval`.
     """
     fractions = central_fractions(coverage)
@@ -270,9 +270,9 @@ def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.
     if not leaf.has_closed_expectation:
         expectations = draw_expectations(post, X, N_INTERVAL_DRAWS, 0)
         return np.moveaxis(np.quantile(expectations, fractions, axis=0), 0, -1)
-    outputs = leaf.expectation(post._stats_by_place, post._tree_of_place, post.model.target)
-    ends = np.stack([MixtureOverTrees(post, output).interval(X, coverage) for output in outputs], axis=1)
-    return ends[:, 0] if len(outputs) == 1 and post.model.classes_ is None else ends
+    expectations = leaf.expectation(post._stats_by_place, post._tree_of_place, post.model.target)
+    ends = np.stack([MixtureOverTrees(post, one).interval(X, coverage) for one in expectations], axis=1)
+    return ends[:, 0] if post.model.classes_ is None else ends
 
 
 def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
@@ -298,9 +298,9 @@ def credible_interval_of_nodes(post: DrawnTrees, nodes: np.ndarray, weight: np.n
             for leaf in leaves_of_draws.T
         ]
         return np.moveaxis(np.quantile(np.array(expectations), fractions, axis=1), 0, -1)
-    outputs = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
+    of_nodes = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)
     mix = Mixture(nodes.T.ravel(), np.tile(weight, n_leaves), np.arange(n_leaves + 1) * n_trees)
-    ends = [[mix.quantile(output.take(mix.place), q) for q in fractions] for output in outputs]
+    ends = [[mix.quantile(one.take(mix.place), q) for q in fractions] for one in of_nodes]
     return np.array(ends).transpose(2, 0, 1)
 
 
@@ -309,7 +309,7 @@ def draw_expectations(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) 
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_no_expectation(model)
     expectations = draw_predictions(*post._drawn_trees(draws, rng), X, rng)
-    return expectations[:, :, 0] if expectations.shape[2] == 1 and model.classes_ is None else expectations
+    return expectations[:, :, 0] if model.classes_ is None else expectations
 
 
 def refuse_no_expectation(model: TreeModel) -> None:
@@ -352,18 +352,18 @@ def draw_leaf_values(post: DrawnTrees, numbers: np.ndarray, rng: np.random.Gener
 
 
 def draw_predictions(
-    post: DrawnTrees, numbers: np.ndarray, X: np.ndarray, rng: np.random.Generator, outputs: Any = slice(None)
+    post: DrawnTrees, numbers: np.ndarray, X: np.ndarray, rng: np.random.Generator, columns: Any = slice(None)
 ) -> np.ndarray:
     """Draw the predictions (draws, n, d) at rows of numbers X of the distinct trees with these ``numbers`` (draws,).
 
-    The leaf parameters are drawn as in `draw_leaf_values`, once for all rows of a draw. ``outputs`` is a slice or a
-    list of some of the d outputs.
+    The leaf parameters are drawn as in `draw_leaf_values`, once for all rows of a draw. ``columns`` is a slice or a
+    list of some of the d columns, the classes.
     """
     model = post.model
     regressors = model.regressors(X)
     if regressors is None:
         leaf_draws = draw_leaf_values(post, numbers, rng)
-        return leaf_values(leaf_draws.trees, np.ascontiguousarray(leaf_draws.value[:, outputs]), X)
+        return leaf_values(leaf_draws.trees, np.ascontiguousarray(leaf_draws.value[:, columns]), X)
     out = []
     for t in numbers.tolist():
         nodes = slice(int(post.coded_trees.offset[t]), int(post.coded_trees.offset[t + 1]))
@@ -373,7 +373,7 @@ def draw_predictions(
             out.append(model.leaf.draw_expectation(rng, stats[is_leaf], leaf, model.target, regressors))
         else:
             out.append(model.leaf.value(stats[reached], model.target, regressors))
-    return np.array([predictions[:, outputs] for predictions in out])
+    return np.array([predictions[:, columns] for predictions in out])
 
 
 def trees_of_spaced_draws(post: DrawnTrees, draws: int) -> np.ndarray:

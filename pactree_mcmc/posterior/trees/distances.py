@@ -188,7 +188,7 @@ def information_distances(first: np.ndarray, second: np.ndarray, weight: np.ndar
 def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
     """Return the root mean squared difference (a, b) over training rows of the predictions of two trees.
 
-    Of more than 2,000 distinct rows 2,000 are used. The square is summed over outputs. ``first_trees`` (a,) and
+    Of more than 2,000 distinct rows 2,000 are used. The square is summed over classes. ``first_trees`` (a,) and
     ``second_trees`` (b,) are numbers of distinct trees.
     """
     merged_rows = identifying_rows(post.model, MAX_ROWS)[0]

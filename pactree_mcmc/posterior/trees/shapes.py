@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.checks import central_fractions, check_count
 from ...core.names import limited_lines, with_short_repr
-from ...model.words import output_names, words_of_cells
+from ...model.words import words_of_cells
 from ...table.words import categories_text, rounded_text, rounded_texts
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
 from ..rows.predictive import credible_interval_of_nodes
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
     threshold).
     """
     leaves: pd.DataFrame
-    """One line for each leaf and output: ``node``, ``rows`` (mean number), ``output`` (class or name of the output),
+    """One line for each leaf, of a classification for each leaf and ``class``: ``node``, ``rows`` (mean number),
     ``mean`` and the credible interval ``lower`` to ``upper`` of the expectation of y, or of the class probability.
     If the prediction of a leaf depends on columns of X, the only other column is ``words``: the prediction of ``tree``
     as text, such as ``y = 1.2 + 3.4 x0``. There are no other columns either if leaves predict nothing.
@@ -279,21 +279,16 @@ def _table_of_leaves(
     if not model.leaf.predicts or model.leaf.x_columns is not None:
         texts = words_of_cells(model, post.node_stats[best[leaves]]) if model.leaf.predicts else None
         return pd.DataFrame({"node": leaves, "rows": rows} | ({} if texts is None else {"words": texts}))
-    names = output_names(model)
     mean = np.einsum("t,tld->ld", weight, post.node_values[nodes[:, leaves]])
     if model.leaf.has_expectation:
         ends = credible_interval_of_nodes(post, nodes[:, leaves], weight, coverage)
     else:
         ends = _interval_over_trees(post.node_values[nodes[:, leaves]], weight, coverage)
+    d = mean.shape[1]
     return pd.DataFrame(
-        {
-            "node": np.repeat(leaves, len(names)),
-            "rows": np.repeat(rows, len(names)),
-            "output": [*names] * len(leaves),
-            "mean": mean.ravel(),
-            "lower": ends[..., 0].ravel(),
-            "upper": ends[..., 1].ravel(),
-        }
+        {"node": np.repeat(leaves, d), "rows": np.repeat(rows, d)}
+        | ({} if model.classes_ is None else {"class": model.classes_.tolist() * len(leaves)})
+        | {"mean": mean.ravel(), "lower": ends[..., 0].ravel(), "upper": ends[..., 1].ravel()}
     )
 
 
@@ -330,8 +325,8 @@ def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
         return f"leaf {leaf['words'].iloc[0]} {rows}" if "words" in leaf else f"leaf {rows}"
     reported = leaf.loc[[leaf["mean"].idxmax()]] if is_binary else leaf
     texts = []
-    for output, mean, lower, upper in reported[["output", "mean", "lower", "upper"]].itertuples(index=False):
-        ends = rounded_texts((mean, lower, upper), 3)
-        name = "" if len(leaf) == 1 else f"{output}: "
+    for line in reported.to_dict("records"):
+        ends = rounded_texts((line["mean"], line["lower"], line["upper"]), 3)
+        name = f"{line['class']}: " if "class" in line else ""
         texts.append(f"{name}{ends[0]} [{ends[1]}, {ends[2]}]")
     return f"{', '.join(texts)} {rows}"

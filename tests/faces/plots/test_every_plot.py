@@ -40,12 +40,6 @@ def missing_values():
     return pt.posterior_from_trees(pt.TreeModel(X, np.isnan(x), missing="branch"), [tree])
 
 
-def several_outputs():
-    X = np.random.default_rng(0).random((60, 2))
-    y = np.column_stack([X[:, 0] > 0.5, 100.0 * (X[:, 0] > 0.5)]) + 0.01 * np.sin(np.arange(120)).reshape(60, 2)
-    return pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.MultivariateNormal(2)), [stump(0, 0.5)])
-
-
 KINDS = {
     "usual": some,
     "regression": lambda: some(True),
@@ -55,7 +49,6 @@ KINDS = {
     "no draws": lambda: pt.posterior_from_trees(problem(), [LEAF], np.zeros((2, 0), dtype=int)),
     "linear leaves": linear_leaves,
     "missing values": missing_values,
-    "several outputs": several_outputs,
 }
 
 
@@ -114,29 +107,10 @@ def test_exact_posteriors_are_drawn(name):
 
 
 @pytest.mark.parametrize("name", ["plot_tree", "plot_leaves", "plot_consensus"])
-def test_formulas_and_outputs_of_leaves_are_written(name):
-    linear, several = linear_leaves(), several_outputs()
-    texts = [
-        " ".join(text.get_text().replace("\n", " ") for text in draw(name, post).texts) for post in (linear, several)
-    ]
-    assert linear.map_tree().words[1] in texts[0]
-    assert "y0 = " in texts[1] and "y1 = " in texts[1]
-
-
-def test_outputs_are_drawn_by_name(tmp_path):
-    X = np.random.default_rng(0).random((60, 2))
-    y = pd.DataFrame({"sugar": 1.0 * (X[:, 0] > 0.5), "blood pressure": X[:, 1], "iron": X.sum(axis=1)})
-    post = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.IndependentNormals(3)), [stump(0, 0.5)])
-    post.save(tmp_path / "post.nc")
-    post = pt.load(tmp_path / "post.nc")
-    for name in ("plot_tree", "plot_leaves", "plot_consensus", "plot_shape"):
-        drawn_text = " ".join(text.get_text().replace("\n", " ") for text in draw(name, post).texts)
-        assert all(drawn_text.count(output) >= 2 for output in y), name
-    for name in ("plot_partial_dependence", "plot_surface"):
-        ax = draw(name, post, label="iron")
-        assert "mean of iron" in " ".join([ax.get_title(), ax.get_xlabel(), ax.get_ylabel()])
-    with pytest.raises(ValueError, match=r"label='salt' is not an output; give one of \['sugar', 'blood pressure'"):
-        draw("plot_surface", post, label="salt")
+def test_formulas_of_leaves_are_written(name):
+    linear = linear_leaves()
+    text = " ".join(text.get_text().replace("\n", " ") for text in draw(name, linear).texts)
+    assert linear.map_tree().words[1] in text
 
 
 def test_partial_dependence_of_a_regression_in_the_leaf_is_a_line():
@@ -151,7 +125,6 @@ WRONG = [
     ("plot_split_frequencies", {"truth": 3}, TypeError, "truth"),
     ("plot_split_frequencies", {"min_probability": 2.0}, ValueError, "min_probability"),
     ("plot_forest", {"alpha": 1.5}, ValueError, "alpha"),
-    ("plot_leaves", {"output": 1}, ValueError, "output"),
     ("plot_leaves", {"tree": "best"}, TypeError, "tree is"),
     ("plot_inclusion", {"max_features": 2.5}, ValueError, "max_features"),
 ]

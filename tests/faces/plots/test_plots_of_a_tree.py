@@ -229,5 +229,3 @@ def test_histograms_of_times_show_the_censored_ones_apart():
     ]
     total = sum(bar.get_width() for bar in light) / sum(bar.get_width() for bar in [*light, *full])
     assert total == pytest.approx(np.mean(~event))
-    with pytest.raises(ValueError, match="output"):
-        plot_leaves(post, output=1)

@@ -149,10 +149,9 @@ class TestPartition:
             ((round(x[0], 9), 0.25), (2.5, 0.25))
         }
 
-    def test_rows_have_the_colours_of_the_output_drawn(self):
+    def test_rows_have_the_colours_of_their_y(self):
         X = np.random.default_rng(2).random((30, 2))
-        model = pt.TreeModel(X, np.column_stack([X[:, 0], 10.0 + X[:, 1]]), leaf=pt.IndependentNormals(2))
-        ax = plot_surface(posterior_of(model, [TREES["leaf"]]), label="y1")
+        ax = plot_surface(posterior_of(pt.TreeModel(X, 10.0 + X[:, 1]), [TREES["leaf"]]))
         assert ax.collections[-1].get_array().tolist() == (10.0 + X[:, 1]).tolist()
 
     def test_borders_only(self):

@@ -12,7 +12,6 @@ MODELS = {
     "two classes": lambda: pt.TreeModel(X, np.where(X[:, 0] > 2, "yes", "no")),
     "three classes": lambda: pt.TreeModel(X, X[:, 1].astype(int)),
     "numbers": lambda: pt.TreeModel(X, X[:, 0] + 0.1 * RNG.normal(size=80)),
-    "several outputs": lambda: pt.TreeModel(X, RNG.normal(size=(80, 2)), leaf=pt.MultivariateNormal(2)),
     "nominal": lambda: pt.TreeModel(X, X[:, 1] > 0, nominal=[1]),
     "regression": lambda: pt.TreeModel(X, RNG.normal(size=80), leaf=pt.NormalLinear([0])),
 }
@@ -23,7 +22,7 @@ def split_twice(k, threshold, other):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_node_has_a_box_and_every_output_a_strip(name):
+def test_every_node_has_a_box_and_every_mean_a_strip(name):
     model = MODELS[name]()
     trees = [split_twice(0, cut, 0) for cut in (2.5, 3.5)]
     if name == "nominal":
@@ -35,11 +34,11 @@ def test_every_node_has_a_box_and_every_output_a_strip(name):
     assert sum("rows" in text for text in texts) == n_leaves
     assert sum("≤" in text or " in {" in text for text in texts) == len(shape.splits)
     assert len(ax.patches) == len(shape.splits) + n_leaves
-    outputs = {"three classes": ["0 ", "1 ", "2 "], "several outputs": ["y0", "y1"], "regression": []}.get(name, [""])
+    names = {"three classes": ["0 ", "1 ", "2 "], "regression": []}.get(name, [""])
     strips = [text for text in texts if text.endswith("]") and "≤" not in text]
-    assert len(strips) == n_leaves * len(outputs)
+    assert len(strips) == n_leaves * len(names)
     assert sum(text.startswith("y = ") for text in texts) == n_leaves * (name == "regression")
-    assert all(text.startswith(output) for text, output in zip(strips, outputs * n_leaves, strict=True))
+    assert all(text.startswith(one) for text, one in zip(strips, names * n_leaves, strict=True))
     # a bar of the interval lies around the mark of the mean
     bars, marks = ([line for line in ax.lines if test(line)] for test in (is_bar, is_mark))
     for bar, mark in zip(bars, marks, strict=True):

@@ -319,8 +319,6 @@ class TestScript:
                 lambda rng, n: np.column_stack([rng.exponential(2.0, n), rng.random(n) < 0.7]),
                 1e-3,
             ),
-            (pt.IndependentNormals(2), lambda rng, n: rng.normal(size=(n, 2)), 1e-3),
-            (pt.MultivariateNormal(2), lambda rng, n: rng.normal(size=(n, 2)), 1e-3),
         ],
         ids=lambda value: type(value).__name__ if hasattr(value, "expectation") else "",
     )

@@ -122,7 +122,7 @@ def test_leaves_of_the_other_estimator_are_refused():
 @pytest.mark.usefixtures("nothing_runs")
 def test_leaves_that_the_estimators_cannot_have_are_refused():
     X, advice = np.arange(8.0)[:, None], "which the estimators do not have; take pt.TreeModel and pt.sample"
-    for leaf in (pt.ExponentialGamma(), pt.WeibullGamma(), pt.MultivariateNormal(outputs=2)):
+    for leaf in (pt.ExponentialGamma(), pt.WeibullGamma()):
         with pytest.raises(ValueError, match=f"{type(leaf).__name__} needs 2 columns of y, {advice}"):
             pt.BayesianTreeRegressor(leaf=leaf).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=f"FrozenLaplace needs estimation=, {advice}"):

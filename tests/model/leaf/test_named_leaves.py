@@ -48,13 +48,7 @@ LEAVES = {name: parts[:2] for name, parts in ONE_PARAMETER.items()} | {
     "weibull, from the data": (pt.WeibullGamma(0.7), TIMES),
     "linear": (pt.NormalLinear([0, 1], 0.3, 0.7, 0.4, 2.0, 1.5, [1.0, 0.5], [2.0, 1.0]), REALS),
     "linear, from the data": (pt.NormalLinear([1]), REALS),
-    "multivariate": (pt.MultivariateNormal(2, 0.7, 4.0, [0.3, 0.1], [[1.0, 0.3], [0.3, 0.8]]), RNG.normal(size=(N, 2))),
     "weibull, exposures": (pt.WeibullGamma(1.6, exposure=np.linspace(0.5, 2.0, N)), TIMES),
-    "multi, independent, some missing": (
-        pt.IndependentNormals(2),
-        np.where(RNG.random((N, 2)) < 0.3, np.nan, RNG.normal(size=(N, 2))),
-    ),
-    "multivariate, from the data": (pt.MultivariateNormal(3), RNG.normal(size=(N, 3))),
 }
 
 
@@ -155,24 +149,6 @@ def test_linear_regression_is_a_joint_student_distribution():
     )
 
 
-def test_multivariate_normal_rows_follow_each_other_as_student_distributions():
-    model = model_of("multivariate")
-    leaf, y, score = model.leaf, model.target.values, 0.0
-    own = model.leaf.row_stats(model.target)
-    for i in range(N):
-        earlier_y, kn, nu = y[:i], leaf.k0 + i, leaf.nu0 + i
-        mean = (leaf.k0 * leaf.m0 + earlier_y.sum(axis=0)) / kn
-        centred = earlier_y - earlier_y.mean(axis=0) if i else earlier_y
-        shift = (earlier_y.mean(axis=0) - leaf.m0)[:, None] if i else np.zeros((2, 1))
-        scale = leaf.S0 + centred.T @ centred + leaf.k0 * i / kn * shift @ shift.T
-        df = nu - 1.0
-        score += stats.multivariate_t(mean, scale * (kn + 1.0) / (kn * df), df=df).logpdf(y[i])
-        assert leaf.log_score(own[: i + 1].sum(axis=0), model.target) == pytest.approx(score, abs=1e-9)
-    assert leaf.value(own.sum(axis=0)[None], model.target)[0] == pytest.approx(
-        (leaf.k0 * leaf.m0 + y.sum(axis=0)) / (leaf.k0 + N)
-    )
-
-
 @pytest.mark.more(everyday=["exponential, from the data", "weibull, exposures"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
@@ -185,12 +161,11 @@ def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     many = model.leaf.draw(rng, np.tile(stats_, (20_000, 1)), np.arange(20_000), model.target, None, *tiled)
     value = model.leaf.value(stats_, model.target, *at)[0]
     assert many.reshape(20_000, -1).mean(axis=0) == pytest.approx(value, abs=0.12)
-    if not name.startswith("multi"):
-        distribution = model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target)
-        distribution = distribution.at(*at) if at else distribution
-        middle = np.median(many)
-        low, high = distribution.below(np.array([middle - 1e-9])), distribution.below(np.array([middle]))
-        assert low[0] - 0.02 <= 0.5 <= high[0] + 0.02
+    distribution = model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target)
+    distribution = distribution.at(*at) if at else distribution
+    middle = np.median(many)
+    low, high = distribution.below(np.array([middle - 1e-9])), distribution.below(np.array([middle]))
+    assert low[0] - 0.02 <= 0.5 <= high[0] + 0.02
     assert y.shape == many.shape
 
 
@@ -212,13 +187,9 @@ def test_both_engines_agree(name, tmp_path):
     groups = short.to_arviz(log_likelihood=True, posterior_predictive=True)
     assert np.isfinite(groups.log_likelihood["y"].values).all()
     assert pt.simulate(model, rng=1)[1].shape == model.target.values.shape
-    if not name.startswith("multi"):
-        ends = post.predict_interval(X, 0.8)
-        assert ends == pytest.approx(truth.predict_interval(X, 0.8), abs=0.3, rel=0.1)
-        assert (ends[:, 0] <= ends[:, 1]).all()
-    else:
-        with pytest.raises(ValueError, match="sample_predictive"):
-            short.predict_interval(X)
+    ends = post.predict_interval(X, 0.8)
+    assert ends == pytest.approx(truth.predict_interval(X, 0.8), abs=0.3, rel=0.1)
+    assert (ends[:, 0] <= ends[:, 1]).all()
 
 
 @pytest.mark.parametrize(
@@ -228,7 +199,6 @@ def test_both_engines_agree(name, tmp_path):
         (pt.ExponentialGamma(), np.column_stack([np.ones(N), np.full(N, 0.5)]), "the event is 0.5"),
         (pt.ExponentialGamma(), np.ones(N), "needs 2 columns"),
         (pt.ExponentialGamma(shape=0.5), TIMES, "makes the mean time infinite"),
-        (pt.MultivariateNormal(3), np.zeros((N, 2)), "needs 3 columns"),
         (pt.NormalLinear(["age"]), REALS, "is not a column"),
     ],
 )
@@ -242,9 +212,6 @@ def test_what_a_leaf_cannot_take_is_refused(leaf, y, message):
     [
         lambda: pt.ExponentialGamma(-1.0),
         lambda: pt.WeibullGamma(0.0),
-        lambda: pt.MultivariateNormal(1),
-        lambda: pt.MultivariateNormal(2, nu0=0.5),
-        lambda: pt.MultivariateNormal(2, S0=[[1.0, 2.0], [2.0, 1.0]]),
         lambda: pt.NormalLinear([]),
         lambda: pt.NormalLinear([0], scales=[0.0]),
         lambda: pt.NormalLinear([0], centers=[0.0, 1.0]),

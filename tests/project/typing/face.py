@@ -96,8 +96,6 @@ def further_leaves() -> list[pt.TreeModel]:
         pt.TreeModel(X, positive, leaf=own),
         pt.TreeModel(X, times, leaf=pt.ExponentialGamma(shape=None, rate=None)),
         pt.TreeModel(X, times, leaf=pt.WeibullGamma(k=2.0)),
-        pt.TreeModel(X, np.column_stack([NUMBERS, X[:, 1]]), leaf=pt.MultivariateNormal(outputs=2)),
-        pt.TreeModel(X, np.column_stack([NUMBERS, [math.nan] + [0.5] * 15]), leaf=pt.IndependentNormals(outputs=2)),
         pt.TreeModel(X, NUMBERS, leaf=pt.NormalLinear(columns=[1])),
     ]
 
@@ -350,7 +348,7 @@ def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes) -
     assert_type(plots.plot_forest(truth, n_trees=20, alpha=0.2, rng=1), Axes)
     assert_type(plots.plot_consensus(post.consensus_tree()), Axes)
     assert_type(plots.plot_consensus(post, min_support=0.6), Axes)
-    assert_type(plots.plot_leaves(post, tree=post.map_tree(), n_bins=5, output=0), Axes)
+    assert_type(plots.plot_leaves(post, tree=post.map_tree(), n_bins=5), Axes)
     assert_type(plots.plot_partial_dependence(post, 0, X=ROWS, individual=2), Axes)
     assert_type(plots.plot_survival(survival(), ax), Axes)
     assert_type(plots.plot_shape(post, ax), Axes)
