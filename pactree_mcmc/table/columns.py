@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import check_choice, is_integer, refuse_long_range, repr_of, set_field
+from ..core.checks import check_choice, is_integer, repr_of, set_field
 from ..core.warn import warn
 from ..files.encoding import register_class
 from .labels import (
@@ -137,19 +137,6 @@ class Columns:
     def column_indices(self, argument: str, columns: Iterable[Any]) -> list[int]:
         """Return the indices of ``columns``, given by name or index, as `indices_of_columns` does."""
         return indices_of_columns(argument, columns, self.names)
-
-    def group_indices(self, argument: str, groups: Any) -> list[set[int]]:
-        """Return the columns of each group, as indices. All other columns are one more group, the last, maybe empty."""
-        places = [set(self.column_indices(argument, group)) for group in read_groups(argument, groups)]
-        return [*places, {*range(self.n_features)}.difference(*places)]
-
-    def group_bits(self, argument: str, groups: Any) -> list[int]:
-        """Return for each feature a bit set, an int, of the groups of `group_indices` that contain it.
-
-        Bit i is for group i. ``argument`` is the name of ``groups`` in errors.
-        """
-        places = self.group_indices(argument, groups)
-        return [sum(1 << i for i, group in enumerate(places) if k in group) for k in range(self.n_features)]
 
     def ordered_values(self, raw: Any, k: int) -> np.ndarray:
         """Return column ``k``, an ordered one, as numbers (n,), or raise a ValueError if a value is missing."""
@@ -297,43 +284,6 @@ def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, 
             raise ValueError(f"{argument}: {repr_of(column)} is not a column; X has {len(names)}: {repr_of(names)}.")
         out.append(int(index))
     return out
-
-
-def read_groups(argument: str, groups: Any) -> tuple[tuple[str | int, ...], ...]:
-    """Return the distinct groups among ``groups`` of columns, which are given by name or index.
-
-    ``groups`` and each group may be a list, a tuple, a set, an array or an Index. Groups and columns of a set are
-    sorted, so that the result is the same in each process. A ValueError names the ``argument`` of the caller.
-    """
-    form = "give a list of groups, each a list of columns, as [[0, 1], [2]]"
-    if not _is_collection(argument, groups) or len(groups) == 0:
-        raise ValueError(f"{argument}={repr_of(groups)}; {form}.")
-    by_columns: dict[frozenset, tuple[str | int, ...]] = {}
-    for group in groups:
-        if not _is_collection(argument, group):
-            raise ValueError(f"{argument}: {repr_of(group)} is not a group; {form}.")
-        for column in group:
-            if not isinstance(column, str) and not is_integer(column):
-                raise ValueError(f"{argument}: {repr_of(column)} is not a column; give names or indices of columns.")
-        columns = tuple(dict.fromkeys(str(c) if isinstance(c, str) else int(c) for c in group))
-        in_order = tuple(sorted(columns, key=_rank)) if isinstance(group, Set) else columns
-        by_columns.setdefault(frozenset(columns), in_order)
-    if isinstance(groups, Set):
-        return tuple(sorted(by_columns.values(), key=lambda columns: [_rank(column) for column in columns]))
-    return tuple(by_columns.values())
-
-
-def _is_collection(argument: str, value: Any) -> bool:
-    """Return True if the value of an ``argument`` is a sequence, a set, an array or an Index, not text or a mapping."""
-    refuse_long_range(argument, value)
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0
-    return isinstance(value, Collection) and not isinstance(value, str | bytes | bytearray | Mapping)
-
-
-def _rank(column: str | int) -> tuple[bool, Any]:
-    """Return the sort key of a column given by index or name: indices come before names."""
-    return isinstance(column, str), column
 
 
 def in_coordinate(values: np.ndarray, missing_above: bool) -> np.ndarray:

@@ -143,15 +143,6 @@ def refuse_missing(y: Any) -> None:
         raise ValueError(f"y is missing in row {int(np.argmax(missing))}{more}; give it a label, or drop the row.")
 
 
-def nan_if_missing(values: Any) -> np.ndarray:
-    """Return ``values``, those of y, as an array with NaN in place of None and pandas' NA."""
-    array = read_array("y", values)
-    if array.dtype.kind != "O":
-        return array
-    flat = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
-    return np.array(flat, dtype=object).reshape(array.shape)
-
-
 def is_nan(label: Any) -> bool:
     """Return True if a label is a NaN of any type."""
     try:

@@ -77,7 +77,6 @@ WRONG = {
     "use of the graph": (with_group("graph", "used", shorter), r"graph\.used has shape"),
     "variance": (lambda end: with_replica(end, noise=(np.ones(1), np.ones(1))), r"noise\[0\] has shape"),
     "no variance": (lambda end: with_replica(end, noise=None), "of another model"),
-    "weights": (lambda end: with_replica(end, weights=np.ones(4)), r"weights has shape|of another model"),
     "a number": (lambda end: end._replace(tuned=1.5), "tuned is a float"),
     "a generator": (lambda end: end._replace(generator=3), "generator is a int"),
     "a chain": (lambda end: end._replace(replicas=()), "a ladder has other levels"),

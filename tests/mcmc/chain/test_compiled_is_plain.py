@@ -69,14 +69,12 @@ def assert_identical(one, other):
         assert a.tobytes() == b.tobytes(), name
 
 
-@pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared"), ("default", "weights")])
+@pytest.mark.parametrize(("kernel", "leaf"), [("cgm", "known"), ("default", "shared")])
 def test_same_draws_of_whole_blocks(kernel, leaf, plain):
     """The moves of a named kernel in the order and number of its blocks, tuning first; between them what is unknown."""
     naive = problem(numbers(5), LOCAL, {**PRIORS["chipman"], "max_depth": 5}, KNOWN)
     if leaf == "shared":
         naive.leaf = {"kind": "shared", "m0": 0.4, "k0": 0.5, "a0": 2.0, "b0": 0.3}
-    if leaf == "weights":
-        naive.split_prior = {**LOCAL, "min_leaf": 3, "weights": "dirichlet"}
     kept = [blocks_of(build_model(pt, naive), compiled_module, kernel)]
     with np.errstate(over="ignore"):
         kept.append(blocks_of(build_model(plain.package, naive), plain.module, kernel))
