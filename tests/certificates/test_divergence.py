@@ -108,9 +108,7 @@ def merged_divergence(post):
     return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in fraction.items()), len(fraction)
 
 
-@pytest.mark.more(
-    everyday=["chains-local", "tempered-trivial", "exact progressive draws-local", "progressive, smc-local"]
-)
+@pytest.mark.more(everyday=["chains-local", "tempered-trivial", "resumed-grid", "loaded-dyadic"])
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_divergence_is_that_of_the_merged_distribution(kind, split_prior, tmp_path):

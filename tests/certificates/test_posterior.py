@@ -106,7 +106,7 @@ def test_parts_of_a_certificate(solved):
     assert solved.certificate(0.01).vote.raw > c.vote.raw
 
 
-@pytest.mark.more(everyday=["weights of E"])
+@pytest.mark.more(everyday=["laplace"])
 @pytest.mark.parametrize(
     "changes",
     [

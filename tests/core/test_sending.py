@@ -68,7 +68,7 @@ RUNS = {
 }
 
 
-@pytest.mark.more(everyday=["of its own length"])
+@pytest.mark.more(everyday=["of given length"])
 @pytest.mark.parametrize("name", RUNS)
 def test_model_is_sent_once(cluster, pickled, tmp_path, name):
     rest = RUNS[name] | ({"checkpoint": tmp_path / "run.nc"} if name == "in legs" else {})

@@ -18,7 +18,9 @@ def both():
     return {"truth": truth, "draws": truth.sample(300, rng=1), "none": None}
 
 
-@pytest.mark.more(everyday=["draws truth-got SampledPosterior and ExactPosterior; .*: swap them"])
+@pytest.mark.more(
+    everyday=["truth truth-got ExactPosterior and ExactPosterior; .*: both are exact, and .sample\\\\(draws, rng\\\\)"]
+)
 @pytest.mark.parametrize(
     ("pair", "words"),
     [

@@ -83,7 +83,7 @@ def by_hand(truth, numbers):
     return out
 
 
-@pytest.mark.more(everyday=["local, few cuts"])
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("name", PRIORS)
 def test_many_rows_are_each_predicted_as_by_hand(name):
     truth, rows = solved(name), new_rows(name)
@@ -121,7 +121,7 @@ def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
     assert np.abs(truth.predict_proba(rows) - expected).max() > 1e-3
 
 
-@pytest.mark.more(everyday=["missing, grid-524288"])
+@pytest.mark.more(everyday=["local-524288"])
 @pytest.mark.parametrize("block", [1 << 19, 50])
 @pytest.mark.parametrize("name", ["local", "grid", "missing, grid"])
 def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):

@@ -38,7 +38,7 @@ def predictions(post, rows=ROWS):
     return post.predict(rows) if post.model.classes_ is None else post.predict_proba(rows)
 
 
-@pytest.mark.more(everyday=["fractions of classes"])
+@pytest.mark.more(everyday=["classes"])
 @pytest.mark.parametrize("name", MODELS)
 def test_loaded_is_saved(name, tmp_path):
     post = draw(name, 8)

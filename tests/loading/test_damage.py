@@ -131,7 +131,6 @@ def test_a_process_that_dies_of_a_file(probe, path, monkeypatch):
 OTHER_FORMATS = {4: "is of format 4.*reads format 3.*a later one", 2: r"is of format 2.*the release that wrote it\.$"}
 
 
-@pytest.mark.more(everyday=["4-is of format 4.*reads format 3.*a later one"])
 @pytest.mark.parametrize(("version", "match"), [*OTHER_FORMATS.items(), (None, "is incomplete")])
 def test_another_format(version, match, path):
     with h5py.File(path, "a") as file:
@@ -160,7 +159,6 @@ def with_content(path, change):
 NOWHERE = (("right", 10_000), ("right", -3), ("feature", 77))
 
 
-@pytest.mark.more(everyday=["right--3"])
 @pytest.mark.parametrize(("name", "value"), NOWHERE)
 def test_trees_that_lead_nowhere(name, value, path):
     """Even if the checksum fits: compiled code must not leave its arrays."""
@@ -204,7 +202,6 @@ NO_SENSE = {
 }
 
 
-@pytest.mark.more(everyday=["a number out of range"])
 @pytest.mark.parametrize("what", NO_SENSE)
 def test_description_that_makes_no_sense(what, path):
     with_content(path, lambda content: content._replace(text=content.text.replace(*NO_SENSE[what], 1)))

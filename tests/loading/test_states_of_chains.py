@@ -83,7 +83,7 @@ WRONG = {
 }
 
 
-@pytest.mark.more(everyday=["units of another dtype", "nodes left out"])
+@pytest.mark.more(everyday=["units left out", "units of another dtype"])
 @pytest.mark.parametrize("what", list(WRONG))
 def test_wrong_shapes_and_dtypes_are_refused(what, post, tmp_path):
     """Even if the digest fits."""

@@ -44,7 +44,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.more(everyday=["generator that has spawned"])
+@pytest.mark.more(everyday=["none"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_line_draws_the_same(source):
     rng = SOURCES[source]()

@@ -17,7 +17,7 @@ def resumed(post, draws):
     return pt.resume(post, draws, progress=False)
 
 
-@pytest.mark.more(everyday=["default-fractions of classes", "every move-fractions of classes"])
+@pytest.mark.more(everyday=["default-classes", "every move-fractions of classes"])
 @pytest.mark.parametrize("name", list(MODELS))
 @pytest.mark.parametrize("kernel", ["default", "every move"])
 def test_resumed_is_uninterrupted(name, kernel):
@@ -27,7 +27,7 @@ def test_resumed_is_uninterrupted(name, kernel):
     assert whole.n_distinct_trees > 3
 
 
-@pytest.mark.more(everyday=["grown-grow-prune"])
+@pytest.mark.more(everyday=["grown-cgm"])
 @pytest.mark.parametrize("kernel", ["cgm", "grow-prune", "blanchard", {"change": 1.0, "grow-prune": 2.0}])
 @pytest.mark.parametrize("start", ["grown", "prior"])
 def test_kernels_that_keep_little(kernel, start):
@@ -40,7 +40,7 @@ LADDERS = {"four": 4, "three given": [1.0, 0.6, 0.0]}
 RUNS = list(product(["classes", "numbers", "shared variance", "penalty"], LADDERS))
 
 
-@pytest.mark.more(everyday=["shared variance-three given"])
+@pytest.mark.more(everyday=["classes-four"])
 @pytest.mark.parametrize(("name", "ladder"), RUNS)
 def test_ladders(name, ladder):
     """Levels, exchanges, round trips and the evidence too."""
@@ -175,7 +175,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.more(everyday=["the guess of the variance"])
+@pytest.mark.more(everyday=["cells"])
 @pytest.mark.planted
 @pytest.mark.parametrize("what", list(PLANTED))
 def test_what_is_forgotten_shows(what):

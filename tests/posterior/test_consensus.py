@@ -71,7 +71,7 @@ def check(model, tree, expected):
         assert tree.rest[node] == (tree.rows[node] - in_children if children else 0.0)
 
 
-@pytest.mark.more(everyday=["grid, empty cells"])
+@pytest.mark.more(everyday=["local, nominal"])
 @pytest.mark.parametrize("name", [name for name in MODELS if "twice" not in name])
 def test_exact_consensus_is_that_of_all_trees_listed(name):
     model = MODELS[name]
@@ -80,7 +80,7 @@ def test_exact_consensus_is_that_of_all_trees_listed(name):
     check(model, truth.consensus_tree(0.8, join_cuts=False), expected_of(model, trees, probability, 0.8))
 
 
-@pytest.mark.more(everyday=["grid, empty cells"])
+@pytest.mark.more(everyday=["local, nominal"])
 @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, empty cells", "dyadic"])
 def test_consensus_of_draws(name):
     model = MODELS[name]

@@ -15,7 +15,7 @@ def expected_level(log_joint, probability, value):
     return probability[log_joint > value + 1e-7].sum()
 
 
-@pytest.mark.more(everyday=["0.3-grid, empty cells"])
+@pytest.mark.more(everyday=["0.3-local, nominal"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("mass", [0.3, 0.9])
 def test_exact_set_is_that_of_all_trees_listed(name, mass):
@@ -33,7 +33,7 @@ def test_exact_set_is_that_of_all_trees_listed(name, mass):
         assert credible.level(trees[i]) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.more(everyday=["grid, empty cells"])
+@pytest.mark.more(everyday=["local, nominal"])
 @pytest.mark.parametrize("name", NAMES)
 def test_set_of_draws_comes_near_it(name):
     truth, trees, probability = all_trees(MODELS[name])

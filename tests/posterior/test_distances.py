@@ -32,7 +32,7 @@ def leaf_of_units(model, tree):
     return out
 
 
-@pytest.mark.more(everyday=["grid, empty cells"])
+@pytest.mark.more(everyday=["local, nominal"])
 def test_each_by_its_definition(post):
     model, trees = post.model, [post.distinct_tree(t) for t in post.tree_of_draw.ravel().tolist()]
     distances = {kind: post.tree_distances(kind=kind) for kind in KINDS}

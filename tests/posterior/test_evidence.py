@@ -171,12 +171,12 @@ POSSIBLE = [(p, q) for p in PRIORS for q in SPLIT_PRIORS if (p, q) not in REFUSE
 
 @pytest.mark.more(
     everyday=[
-        "conditioned, flat-dyadic, one feature",
-        "conditioned by depth-dyadic, one feature",
-        "conditioned, no limit-local",
-        "stopped-dyadic, one feature",
-        "chipman-local",
-        "penalty-min_leaf",
+        "conditioned-local",
+        "conditioned, flat-min_leaf",
+        "conditioned by depth-trivial",
+        "conditioned, no limit-grid",
+        "stopped-dyadic",
+        "chipman-dyadic, one feature",
     ]
 )
 @pytest.mark.parametrize(("prior", "split_prior"), POSSIBLE)

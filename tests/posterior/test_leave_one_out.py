@@ -73,7 +73,7 @@ def log_sum(values):
     return float(np.logaddexp.reduce(values))
 
 
-@pytest.mark.more(everyday=["dirichlet, three classes-False", "poisson, large counts-True"])
+@pytest.mark.more(everyday=["dirichlet-False", "dirichlet, three classes-True"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, weighted):
@@ -93,14 +93,7 @@ def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, wei
         np.testing.assert_allclose(log_densities, gain, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.more(
-    everyday=[
-        "dirichlet-local",
-        "dirichlet, three classes-local",
-        "known variance-local",
-        "poisson, large counts-trivial",
-    ]
-)
+@pytest.mark.more(everyday=["dirichlet-local", "dirichlet, three classes-trivial", "frozen-grid", "normal-dyadic"])
 @pytest.mark.parametrize(
     "split_prior",
     [pt.LocalCuts(), pt.LocalCuts(trivial=True), pt.GridCuts([[0.5, 1.5], [0.5]]), pt.DyadicCuts(2)],
@@ -225,7 +218,7 @@ def clean_table(name, seed):
     return X, y, leaf
 
 
-@pytest.mark.more(everyday=["shared variance"])
+@pytest.mark.more(everyday=["gaussian"])
 @pytest.mark.parametrize("name", CLEAN)
 def test_rows_with_even_weights_are_not_called_influential(name):
     """Ties among the weights of trees once gave shapes above 0.7 to a quarter of the rows."""

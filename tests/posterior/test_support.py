@@ -37,7 +37,7 @@ def disagreement(model):
     return max(abs(expected.get(key, 0.0) - answer.get(key, 0.0)) for key in both)
 
 
-@pytest.mark.more(everyday=["a row counts twice"])
+@pytest.mark.more(everyday=["local, nominal"])
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_support_is_that_of_all_trees_listed(name):
     assert disagreement(MODELS[name]) < 1e-9
@@ -61,7 +61,7 @@ def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
     assert disagreement(MODELS["grid, empty cells"]) > 1e-3
 
 
-@pytest.mark.more(everyday=["a row counts twice"])
+@pytest.mark.more(everyday=["local, nominal"])
 @pytest.mark.parametrize("name", MODELS)
 def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
     model = MODELS[name]

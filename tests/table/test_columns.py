@@ -58,7 +58,7 @@ DATES = {
 }
 
 
-@pytest.mark.more(everyday=["polars date"])
+@pytest.mark.more(everyday=["pandas"])
 @pytest.mark.parametrize("kind", DATES)
 def test_dates_are_ordered_and_print_as_dates(kind):
     table, holds, words = DATES[kind]
@@ -144,19 +144,19 @@ FITS = {
 
 @pytest.mark.more(
     everyday=[
-        "model-object array",
-        "model-boolean",
-        "model-polars strings",
-        "model-polars booleans",
+        "model-numbers",
+        "model-category",
         "model-NaN",
-        "classifier-polars numbers",
+        "classifier-numbers",
+        "classifier-strings",
+        "classifier-boolean",
+        "classifier, frame-strings",
         "classifier, frame-object array",
-        "regressor-numbers",
-        "regressor, frame-polars numbers",
-        "DyadicTreeClassifier-strings",
-        "NeymanPearsonTreeClassifier-Int64",
-        "PACBayesTreeClassifier-string",
-        "RootFragmentClassifier-category",
+        "classifier, frame-polars numbers",
+        "regressor-Int64",
+        "regressor-polars strings",
+        "regressor, frame-string",
+        "regressor, frame-polars booleans",
     ]
 )
 @pytest.mark.parametrize("labels", MISSING_LABELS)

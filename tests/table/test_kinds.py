@@ -54,7 +54,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.more(everyday=["times of day"])
+@pytest.mark.more(everyday=["hours"])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_printed_cut_gives_back_the_rows(name):
     """Values not above the printed cut are those on the left, and new rows go where equal rows went."""
@@ -154,7 +154,7 @@ LARGE = {
 }
 
 
-@pytest.mark.more(everyday=["Int64 with gaps"])
+@pytest.mark.more(everyday=["int64"])
 @pytest.mark.parametrize("name", LARGE)
 def test_integers_that_would_be_rounded_are_refused(name):
     advice = r"column '\w+' holds -?\d+ in row \d+, which would be rounded .*subtract the same number"

@@ -42,7 +42,7 @@ SPLITS = {
 }
 
 
-@pytest.mark.more(everyday=["False-dirichlet by class", "True-laplace"])
+@pytest.mark.more(everyday=["False-dirichlet", "True-dirichlet by class"])
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_leaves_of_the_library(name, weighted):
@@ -71,7 +71,7 @@ def test_every_leaf_is_checked():
         pt.testing.check_leaf(pt.NormalLinear([0]))
 
 
-@pytest.mark.more(everyday=["own on a grid"])
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("name", SPLITS)
 def test_the_split_priors_of_the_library(name):
     report = pt.testing.check_split_prior(SPLITS[name])
@@ -115,7 +115,7 @@ LEAF_BUGS = {
 }
 
 
-@pytest.mark.more(everyday=["not a sum"])
+@pytest.mark.more(everyday=["empty"])
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", LEAF_BUGS)
 def test_a_wrong_leaf_is_named(bug, monkeypatch):
@@ -150,7 +150,7 @@ def test_a_way_too_many_is_named(monkeypatch):
         pt.testing.check_split_prior(pt.LocalCuts())
 
 
-@pytest.mark.more(everyday=["split_mass_of_codes-one_more-mass .* of coordinate"])
+@pytest.mark.more(everyday=["_draw_split_of-<lambda>-log_rule -1.0"])
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("name", "wrong", "words"),

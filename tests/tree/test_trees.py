@@ -268,7 +268,7 @@ class TestScikitLearn:
             for name in ("children_left", "children_right", "feature", "threshold", "value"):
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
 
-    @pytest.mark.more(everyday=["classifier, best first"])
+    @pytest.mark.more(everyday=["classifier"])
     def test_as_a_fixed_design(self, estimator, y):
         """The whole tree is one of its own prunings."""
         design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
@@ -309,7 +309,7 @@ def check_missing_values(kind, seed, gaps):
     return tree
 
 
-@pytest.mark.more(everyday=["classifier, best first-True"])
+@pytest.mark.more(everyday=["classifier-True"])
 @pytest.mark.parametrize("gaps", [True, False])
 @pytest.mark.parametrize("kind", GROWN)
 def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):

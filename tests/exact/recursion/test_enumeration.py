@@ -66,30 +66,30 @@ def _as_table(model, rows):
 @pytest.mark.more(
     everyday=[
         "local-stopped-dirichlet-0",
-        "local-stopped-dirichlet-1",
         "local-stopped-laplace-0",
-        "local-stopped-laplace-1",
         "local-stopped-nig-0",
-        "local-stopped-nig-1",
         "local-stopped-known-0",
-        "local-stopped-known-1",
         "local-stopped-poisson-0",
-        "local-stopped-poisson-1",
         "local-stopped-loss-0",
-        "local-stopped-loss-1",
         "local-stopped-own-0",
-        "local-stopped-own-1",
-        "local-conditioned-dirichlet-0",
-        "local-conditioned-dirichlet-1",
-        "local-conditioned-laplace-0",
-        "local-conditioned-laplace-1",
-        "local-conditioned-nig-0",
-        "local-conditioned-nig-1",
-        "local-conditioned-known-0",
-        "local-conditioned-known-1",
+        "grid-conditioned-dirichlet-1",
         "grid-conditioned-laplace-1",
+        "grid-conditioned-nig-1",
+        "grid-conditioned-known-1",
+        "grid-conditioned-loss-1",
+        "grid-conditioned-own-1",
+        "dyadic-chipman-dirichlet-0",
+        "dyadic-chipman-laplace-0",
         "dyadic-chipman-nig-0",
-        "fixed-penalty-known-0",
+        "dyadic-chipman-known-0",
+        "dyadic-chipman-poisson-0",
+        "dyadic-chipman-own-0",
+        "fixed-penalty-dirichlet-1",
+        "fixed-penalty-laplace-1",
+        "fixed-penalty-nig-1",
+        "fixed-penalty-known-1",
+        "fixed-penalty-poisson-1",
+        "fixed-penalty-loss-1",
     ]
 )
 @pytest.mark.parametrize("seed", range(2))
@@ -104,7 +104,7 @@ def test_equals_enumeration(split_prior, tree_prior, leaf, seed):
     check(problem, model, rng, seed)
 
 
-@pytest.mark.more(everyday=["local-0", "local-3", "local-4", "local-5", "local-6", "grid-1", "dyadic-2"])
+@pytest.mark.more(everyday=["local-0", "local-3", "local-6", "grid-1", "grid-4", "dyadic-2", "dyadic-5"])
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic"])
 def test_equals_enumeration_with_missing_values(split_prior, seed):

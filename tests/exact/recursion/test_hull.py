@@ -32,7 +32,7 @@ def best_by_leaves(graph):
     return best
 
 
-@pytest.mark.more(everyday=["0-local, trivial", "1-own local", "2-local", "3-grid", "4-dyadic"])
+@pytest.mark.more(everyday=["0-local", "1-local, trivial", "2-grid", "3-dyadic", "4-cyclic"])
 @each_graph
 @pytest.mark.parametrize("seed", range(6))
 def test_corners_of_all_trees(kind, seed):

@@ -106,7 +106,7 @@ def failures(samples, delta, **how):
     return failed / samples
 
 
-@pytest.mark.more(everyday=["{'ranges': [[0, 1], [0, 1]]}"])
+@pytest.mark.more(everyday=["{}"])
 @pytest.mark.parametrize("how", [{}, {"ranges": [[0, 1]] * 2}, {"thresholds": [np.linspace(0.1, 0.9, 9)] * 2}], ids=str)
 def test_the_bound_covers_labels_that_are_noise(how):
     assert failures(60, 0.3, **how) <= 0.3

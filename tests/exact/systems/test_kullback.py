@@ -235,7 +235,7 @@ def smallest(name):
     return min(divergence(tree, X, truth) + bound(tree) for tree in trees)
 
 
-@pytest.mark.more(everyday=["local, counted"])
+@pytest.mark.more(everyday=["dyadic"])
 @pytest.mark.parametrize("name", SPACES)
 def test_no_tree_has_a_smaller_one(name):
     model, X, truth, kind = problem(name)

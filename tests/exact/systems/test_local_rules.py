@@ -95,7 +95,7 @@ def has_box(splits):
     return not isinstance(getattr(splits, "of", splits), pt.LocalCuts)
 
 
-@pytest.mark.more(everyday=["own grid"])
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize(
     "splits",
     [

@@ -55,22 +55,21 @@ KINDS = {
 @pytest.mark.more(
     everyday=[
         "plot_consensus-usual",
-        "plot_consensus-regression",
-        "plot_consensus-one draw",
         "plot_consensus-30 features",
-        "plot_consensus-12 chains, long names",
-        "plot_consensus-no draws",
-        "plot_consensus-missing values",
-        "plot_forest-usual",
-        "plot_forest-30 features",
-        "plot_inclusion-no draws",
+        "plot_forest-one draw",
+        "plot_forest-no draws",
+        "plot_inclusion-30 features",
+        "plot_inclusion-linear leaves",
+        "plot_leaves-12 chains, long names",
         "plot_leaves-missing values",
         "plot_n_leaves-usual",
+        "plot_n_leaves-no draws",
         "plot_partial_dependence-regression",
-        "plot_partition-usual",
+        "plot_partial_dependence-linear leaves",
+        "plot_partition-missing values",
         "plot_split_frequencies-usual",
-        "plot_surface-usual",
-        "plot_tree-usual",
+        "plot_surface-regression",
+        "plot_tree-one draw",
     ]
 )
 @pytest.mark.parametrize(("name", "kind"), list(product(NAMES, KINDS)))

@@ -116,7 +116,7 @@ class TestPage:
         size = post.report(tmp_path / "page.html").stat().st_size
         assert size < 500_000
 
-    @pytest.mark.more(everyday=["{'n_trees': 1, 'draws': (1, 1), 'depth': 0}"])
+    @pytest.mark.more(everyday=["{'p': 1}"])
     @pytest.mark.parametrize(
         "options",
         [

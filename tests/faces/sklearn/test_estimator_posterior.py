@@ -69,7 +69,7 @@ def predicted_by(truth, kind, X):
 
 
 @pytest.mark.more(
-    everyday=["exact-classifier-exclusive or of three", "exact-classifier-three classes", "sampled-regressor-few bits"]
+    everyday=["exact-classifier-exclusive or of three", "exact-classifier-nominal", "sampled-regressor-few bits"]
 )
 @pytest.mark.parametrize(("engine", "kind", "name"), list(product(("exact", "sampled"), KIND, PROBLEMS)))
 def test_the_stated_model(engine, kind, name, monkeypatch):
@@ -174,7 +174,7 @@ def log_evidence(X, y, tree_prior, leaf, weight=None, **parts):
 CASES = ("plain", "light rows", "heavy rows", "power", "min_samples_leaf")
 
 
-@pytest.mark.more(everyday=["classifier-light rows"])
+@pytest.mark.more(everyday=["classifier-plain"])
 @pytest.mark.parametrize(("kind", "case"), list(product(KIND, CASES)))
 def test_the_choice_raises_the_evidence(kind, case):
     """Over that of the default, and to within a nat of the best of the grid's tree priors with the leaf chosen."""

@@ -63,7 +63,7 @@ def keeps_the_contract(name, left_out=()):
     return passed
 
 
-@pytest.mark.more(everyday=["light classifier"])
+@pytest.mark.more(everyday=["classifier"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_contract(name):
     assert keeps_the_contract(name, LEFT_TO_SLOW_TESTS.get(name, ())) > 15

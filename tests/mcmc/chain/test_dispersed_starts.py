@@ -47,7 +47,7 @@ def tree_of(model, chain):
     return join_chains(model, [chain.saved], (), 0.0).distinct_tree(0)
 
 
-@pytest.mark.more(everyday=["grid, numbers"])
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_first_four_chains_have_four_features_at_the_root(name):
     model = MODELS[name]()

@@ -80,11 +80,11 @@ RUNS = {
 @pytest.mark.more(
     everyday=[
         "grow-prune-('weighted_rows', 'chipman', 'dirichlet', 'weights that are lost in every sum')",
-        "blanchard-('weighted_rows', 'chipman', 'dirichlet', 'weights that are lost in every sum')",
-        "whole-('trivial', 'conditioned', 'poisson', 'weights that are lost in every sum')",
-        "grow-prune-('three_categories', 'chipman', 'laplace', 'no row that weighs the trees')",
-        "blanchard-('three_categories', 'chipman', 'laplace', 'no row that weighs the trees')",
-        "default-('min_leaf_2_nominal', 'stopped', 'nig', None)",
+        "blanchard-('four_categories', 'stopped_by_depth', 'nig', 'weights that are lost in every sum')",
+        "default-('trivial', 'conditioned', 'poisson', 'weights that are lost in every sum')",
+        "whole-('min_leaf_2_nominal', 'penalty', 'known', 'weights that are lost in every sum')",
+        "cgm-('ties', 'chipman', 'laplace', None)",
+        "guided-('feature_weights', 'conditioned_by_depth', 'dirichlet', None)",
     ]
 )
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def prior_distribution(naive):
     return dict(zip(trees, weight / weight.sum(), strict=True))
 
 
-@pytest.mark.more(everyday=["fixed-by node"])
+@pytest.mark.more(everyday=["ties-chipman"])
 @pytest.mark.parametrize(
     ("case", "prior"),
     [

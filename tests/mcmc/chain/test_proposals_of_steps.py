@@ -32,7 +32,7 @@ def naive(weights, n):
     return made
 
 
-@pytest.mark.more(everyday=["one step of many weights"])
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("mixture", list(MIXTURES))
 def test_blocks_are_cut_from_one_order(mixture):
     """As a loop makes them, whatever the size of blocks; none negative, each with all its proposals."""
@@ -46,7 +46,7 @@ def test_blocks_are_cut_from_one_order(mixture):
     assert kernel.next_proposals(17, 1000) == (whole[1017] - whole[17]).tolist()
 
 
-@pytest.mark.more(everyday=["one step of many weights"])
+@pytest.mark.more(everyday=["local"])
 @pytest.mark.parametrize("mixture", MIXTURES)
 def test_parts_follow_the_weights_at_every_proposal(mixture):
     """Never further off than rounding takes them, and the order where it repeats."""

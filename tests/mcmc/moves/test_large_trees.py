@@ -105,7 +105,7 @@ NOMINAL = {
 LETTER_RULES = {"local": LOCAL, "grid": {"kind": "grid", "cuts": [None, [0.5]]}}
 
 
-@pytest.mark.more(everyday=["a part within a part-local"])
+@pytest.mark.more(everyday=["parts that cross-local"])
 @pytest.mark.parametrize(("tree", "split_prior"), list(product(NOMINAL, LETTER_RULES)))
 def test_rotations_about_parts_of_five_categories(tree, split_prior):
     model, chain = loaded(problem(LETTERS, LETTER_RULES[split_prior], NO_LIMIT, NORMAL), NOMINAL[tree])

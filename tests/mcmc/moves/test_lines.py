@@ -28,12 +28,7 @@ def distance_and_transition(case, prior, leaf, beta=1.0):
     return np.abs(space.transition - distribution).max(), space.transition
 
 
-@pytest.mark.more(
-    everyday=[
-        "feature_without_weight-conditioned_by_depth-poisson",
-        "feature_without_weight-stopped_with_zero-dirichlet",
-    ]
-)
+@pytest.mark.more(everyday=["line_of_four-chipman-dirichlet", "feature_without_weight-conditioned_by_depth-poisson"])
 @pytest.mark.parametrize(
     ("case", "prior", "leaf"),
     [(LINES[i % 6], prior, list(LEAVES)[(i + i // 6) % 6]) for i, prior in enumerate([*PRIORS, *PRIORS])],

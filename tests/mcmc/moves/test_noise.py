@@ -60,7 +60,7 @@ SPACES = {
 BOTH = [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
 
 
-@pytest.mark.more(everyday=["grow-prune-ties", "blanchard-ties", "collapsed-min_leaf_mixed"])
+@pytest.mark.more(everyday=["grow-prune-ties", "blanchard-min_leaf_mixed", "rotate-five_corners"])
 @pytest.mark.parametrize(("step", "case"), BOTH)
 def test_balance_given_the_variance(step, case):
     naive = given_variance(case)
@@ -121,7 +121,7 @@ WRONG |= {
 }
 
 
-@pytest.mark.more(everyday=["grow-prune: score by the guess"])
+@pytest.mark.more(everyday=["collapsed: guess not corrected", "learned: score by the guess"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", WRONG)
 def test_a_score_by_the_wrong_variance_is_noticed(name, monkeypatch):

@@ -155,7 +155,7 @@ def returns_a_tuple(rng, model, state):
     return 1, 2
 
 
-@pytest.mark.more(everyday=["says_nothing-returned nothing; return a Proposal in every case, moves.nothing\\\\(\\\\)"])
+@pytest.mark.more(everyday=["counts_below_zero-which=-1"])
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("step", "words"),

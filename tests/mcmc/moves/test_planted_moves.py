@@ -352,15 +352,16 @@ BUGS = [
 
 @pytest.mark.more(
     everyday=[
-        "grow-prune: a full tree is pruned with 1/2",
-        "grow-prune: prunable nodes of the old tree",
-        "grow-prune: grow-prune: depth of a stop",
-        "blanchard: blanchard: split too deep",
+        "grow-prune: prunable parent forgotten",
+        "grow-prune: grow-prune: R dropped, nominal",
+        "blanchard: rate of the child",
+        "collapsed: second stage",
         "change: freedom of the new tree",
         "shift: stops at the last cut",
-        "rotate: turn: new R left out",
-        "rotate: cut: a way back too many",
-        "learned: old tree not weighed",
+        "swap: other child ignored",
+        "rotate: places",
+        "reshape: depth forgotten",
+        "learned: R dropped",
     ]
 )
 @pytest.mark.planted
@@ -385,13 +386,7 @@ SPACES = spaces()
 
 
 @pytest.mark.more(
-    everyday=[
-        "grow-prune: a stump grows with 1/2",
-        "grow-prune: grow-prune: split too deep",
-        "blanchard: blanchard: split too deep",
-        "change: freedom of the new tree",
-        "rotate: cut: too large to merge",
-    ]
+    everyday=["grow-prune: a stump grows with 1/2", "change: R dropped", "rotate: places", "learned: R dropped"]
 )
 @pytest.mark.parametrize("name", SPACES)
 def test_planting_changes_nothing_by_itself(name, monkeypatch):

@@ -78,7 +78,7 @@ BUGS["regrow-line: another cell"] = Bug(
 BUGS["regrow-line: another depth"] = Bug("regrow-line", "ties", ((REGROW_LINE, "compute_line", line_at_another_depth),))
 
 
-@pytest.mark.more(everyday=["collapsed: end of the box"])
+@pytest.mark.more(everyday=["collapsed: another cell's table"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_the_table_of_another_cell_is_noticed(name, monkeypatch):

@@ -87,46 +87,46 @@ def in_turn():
         "grow-prune-gaps_nominal-penalty-loss",
         "grow-prune-gaps_min_leaf-stopped-nig",
         "grow-prune-gaps_grid-penalty_empty_cheap-poisson",
-        "grow-prune-gaps_dyadic-stopped_by_depth-dirichlet",
-        "grow-prune-gaps_cyclic-conditioned_by_depth-laplace",
-        "grow-prune-own_even-chipman-dirichlet",
-        "grow-prune-own_near-stopped_with_zero-laplace",
-        "grow-prune-own_wide-penalty-loss",
-        "grow-prune-own_late-stopped-nig",
-        "grow-prune-own_deep-conditioned-known",
-        "grow-prune-own_deep_letters-penalty_empty_cheap-poisson",
         "grow-prune-own_few_rows-stopped_by_depth-dirichlet",
-        "grow-prune-own_grid-conditioned_by_depth-laplace",
-        "grow-prune-own_grid_deep-stopped_with_zero-nig",
-        "grow-prune-own_deep_edge-penalty-known",
-        "blanchard-gaps_local-conditioned-loss",
         "blanchard-gaps_nominal-penalty_empty_cheap-nig",
-        "blanchard-gaps_grid-chipman-dirichlet",
         "blanchard-gaps_dyadic-stopped_with_zero-laplace",
-        "blanchard-gaps_cyclic-penalty-loss",
-        "blanchard-own_even-stopped-laplace",
         "blanchard-own_near-conditioned-loss",
         "blanchard-own_wide-penalty_empty_cheap-nig",
-        "blanchard-own_late-stopped_by_depth-known",
-        "blanchard-own_deep-conditioned_by_depth-poisson",
-        "blanchard-own_deep_letters-chipman-dirichlet",
-        "blanchard-own_few_rows-stopped_with_zero-laplace",
         "blanchard-own_grid-penalty-loss",
-        "blanchard-own_grid_deep-conditioned-known",
-        "blanchard-own_deep_edge-penalty_empty_cheap-poisson",
         "collapsed-ties-stopped_by_depth-loss",
         "collapsed-three_categories-conditioned_by_depth-nig",
-        "collapsed-min_leaf_2-penalty-dirichlet",
-        "collapsed-min_leaf_mixed-stopped-laplace",
-        "collapsed-trivial_diagonal-stopped_by_depth-known",
+        "collapsed-feature_without_weight-stopped_with_zero-poisson",
         "collapsed-dyadic-stopped_with_zero-laplace",
         "collapsed-cyclic-penalty-loss",
-        "collapsed-fixed-stopped-nig",
+        "learned-ties-conditioned-known",
         "learned-depth_1-stopped_by_depth-dirichlet",
+        "learned-trivial_pair-stopped-poisson",
+        "learned-trivial_diagonal-conditioned-dirichlet",
+        "learned-gaps_cyclic-stopped-poisson",
+        "change-min_leaf_2-stopped_by_depth-known",
         "change-trivial_pair-stopped_with_zero-laplace",
-        "shift-feature_without_weight-chipman-known",
-        "swap-gaps_min_leaf-stopped-poisson",
-        "rotate-grid_box-penalty_empty_cheap-laplace",
+        "change-grid_box-conditioned-known",
+        "change-dyadic-penalty_empty_cheap-poisson",
+        "change-own_deep-stopped_by_depth-known",
+        "shift-depth_1-conditioned_by_depth-nig",
+        "shift-min_leaf_mixed-penalty-dirichlet",
+        "shift-grid_box-conditioned_by_depth-poisson",
+        "shift-own_wide-conditioned_by_depth-nig",
+        "shift-own_late-chipman-known",
+        "swap-feature_without_weight-stopped-poisson",
+        "swap-trivial_diagonal-chipman-known",
+        "swap-cyclic-conditioned-loss",
+        "swap-own_even-chipman-loss",
+        "swap-own_deep_letters-penalty_empty_cheap-laplace",
+        "rotate-min_leaf_2-conditioned_by_depth-laplace",
+        "rotate-min_leaf_mixed-chipman-loss",
+        "rotate-fixed-chipman-known",
+        "rotate-min_leaf_uneven-stopped_with_zero-poisson",
+        "rotate-own_grid_deep-conditioned-dirichlet",
+        "reshape-three_categories-penalty-dirichlet",
+        "reshape-fixed-stopped_by_depth-dirichlet",
+        "reshape-min_leaf_uneven-conditioned_by_depth-laplace",
+        "reshape-own_deep_edge-stopped-nig",
     ]
 )
 @pytest.mark.parametrize(("step", "case", "prior", "leaf"), in_turn())
@@ -149,10 +149,10 @@ OWN_LEAF = [("grow-prune", "grid", "chipman"), ("blanchard", "trivial", "conditi
 @pytest.mark.more(
     everyday=[
         "grow-prune-ties-chipman-dirichlet",
-        "blanchard-ties-chipman-dirichlet",
-        "grow-prune-weighted_rows-conditioned_by_depth-loss",
         "blanchard-weighted_rows-conditioned_by_depth-loss",
         "grow-prune-depth_1-conditioned-nig",
+        "blanchard-four_categories-stopped_with_zero-known",
+        "grow-prune-three_categories-stopped_by_depth-poisson",
         "swap-cyclic-stopped-own",
     ]
 )
@@ -185,9 +185,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.more(
-    everyday=["grow-prune-loss with labels from other rows", "blanchard-loss with labels from other rows"]
-)
+@pytest.mark.more(everyday=["grow-prune-fixed tree, prior 0", "blanchard-fixed tree, prior 1"])
 @pytest.mark.parametrize(("step", "name"), list(product(SIMPLE, PROBLEMS)))
 def test_balance_on_other_problems(step, name):
     check_balance(PROBLEMS[name], step)
@@ -294,11 +292,11 @@ SMALLER = {"ties": "three_letters", "grid_box": "grid_one"}
 @pytest.mark.more(
     everyday=[
         "grow-prune-ties",
-        "blanchard-ties",
-        "collapsed-min_leaf_mixed",
-        "learned-grid_box",
+        "blanchard-min_leaf_mixed",
+        "collapsed-grid_box",
         "change-own_wide",
         "rotate-own_deep",
+        "reshape-own_grid",
     ]
 )
 @pytest.mark.parametrize(("step", "case"), HISTORIES)

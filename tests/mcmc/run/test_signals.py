@@ -50,7 +50,7 @@ def interrupted(moment, rows):
         process.stdout.close()
 
 
-@pytest.mark.more(everyday=["rounds on an executor"])
+@pytest.mark.more(everyday=["rounds"])
 @pytest.mark.parametrize("moment", list(AT))
 def test_a_run_ends_at_once(moment):
     rows, expected = AT[moment]

@@ -114,7 +114,7 @@ def test_every_step_is_known():
     assert set(LIBRARY_MOVES) == set(transitions.STEPS)
 
 
-@pytest.mark.more(everyday=["weighted numbers"])
+@pytest.mark.more(everyday=["nominal"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_step_of_every_move(name, plain):  # noqa: F811
     pair, largest, changed = Pair(name, plain), 1, set()

@@ -103,7 +103,7 @@ def rebuilt(model, saved):
     return trim_draws(chain.saved)
 
 
-@pytest.mark.more(everyday=["fractions of classes", "gaps, grid"])
+@pytest.mark.more(everyday=["classes", "fractions of classes"])
 @pytest.mark.parametrize("name", list(MODELS_HERE))
 def test_a_rebuilt_tree_is_the_saved_one(name):
     """Node by node; its sums, prior and score to rounding, as the rows lie in another order."""
@@ -178,7 +178,7 @@ def taken_in(model, saved, chain=None):
     return chain.state.graph, n
 
 
-@pytest.mark.more(everyday=["fractions of classes", "gaps, grid"])
+@pytest.mark.more(everyday=["classes", "fractions of classes"])
 @pytest.mark.parametrize("name", list(MODELS_HERE))
 def test_the_graph_holds_what_trees_added_one_by_one_give_it(name):
     saved = drawn(MODELS_HERE[name], 200)
@@ -259,7 +259,7 @@ def splits_in(*graphs):
     return found
 
 
-@pytest.mark.more(everyday=["every second-1"])
+@pytest.mark.more(everyday=["whole-1"])
 @pytest.mark.parametrize("most", [1, 7, 500])
 @pytest.mark.parametrize("part", ["whole", "every second", "joined"])
 def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):

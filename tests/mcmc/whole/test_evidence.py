@@ -182,7 +182,7 @@ def test_a_density_without_any_tree_of_the_chains_has_none(solved, monkeypatch):
     assert team_evidences(posts[0]) is None
 
 
-@pytest.mark.more(everyday=["shared variance-rest2"])
+@pytest.mark.more(everyday=["classes-rest0"])
 @pytest.mark.parametrize(
     ("name", "rest"),
     [

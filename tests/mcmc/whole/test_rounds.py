@@ -63,7 +63,7 @@ def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
 MIXED = {"subgraph": 0.2, "learned": 0.3, "collapsed": 0.4, "rotate": 0.1}
 
 
-@pytest.mark.more(everyday=["whole-fractions of classes", "mixed-shared variance"])
+@pytest.mark.more(everyday=["whole-classes", "mixed-fractions of classes"])
 @pytest.mark.parametrize(("kernel", "name"), list(product(["whole", "mixed"], MODELS)))
 def test_resumed_is_uninterrupted(name, kernel):
     kernel = MIXED if kernel == "mixed" else kernel

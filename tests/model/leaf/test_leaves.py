@@ -106,7 +106,7 @@ def test_normal_leaves_by_scipy(name):
     assert score_of(model, ROWS) == pytest.approx(joint_density.logpdf(y))
 
 
-@pytest.mark.more(everyday=["poisson, from the data-None"])
+@pytest.mark.more(everyday=["poisson-None"])
 @pytest.mark.parametrize("weight", [None, np.linspace(0.2, 2.5, N)])
 @pytest.mark.parametrize("name", COUNTS)
 def test_poisson_by_quadrature(name, weight):
@@ -121,9 +121,7 @@ def test_poisson_by_quadrature(name, weight):
     assert total == pytest.approx(1.0)
 
 
-@pytest.mark.more(
-    everyday=["dirichlet by class-0", "loss with E-1", "normal, from the data-0", "known variance, from the data-0"]
-)
+@pytest.mark.more(everyday=["dirichlet-0", "dirichlet by class-1", "laplace-5", "loss-0"])
 @pytest.mark.parametrize("rows", [[], [4], ROWS], ids=len)
 @pytest.mark.parametrize("name", LEAVES)
 def test_predictives_sum_to_one(name, rows):

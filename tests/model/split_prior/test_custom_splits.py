@@ -37,7 +37,7 @@ def model_of(split_prior, max_depth=2, **parts):
     )
 
 
-@pytest.mark.more(everyday=["1-late of all", "2-deep by feature"])
+@pytest.mark.more(everyday=["1-even", "2-near"])
 @pytest.mark.parametrize("name", WEIGHED)
 @pytest.mark.parametrize("of", [pt.LocalCuts(), pt.LocalCuts(min_leaf=2), pt.GridCuts(3)], ids=["1", "2", "grid"])
 def test_both_forms_are_one_prior(name, of):
@@ -105,7 +105,7 @@ class TestFiles:
         resumed = pt.resume(path, 20, split_prior=NEAR, progress=False)
         assert np.array_equal(resumed.predict_proba(X), longer.predict_proba(X))
 
-    @pytest.mark.more(everyday=["other3-its splits are those of"])
+    @pytest.mark.more(everyday=["other0-its name"])
     @pytest.mark.parametrize(
         ("other", "said"),
         [

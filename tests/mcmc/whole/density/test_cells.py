@@ -77,7 +77,7 @@ def with_arbitrary_density(naive, beta=1.0, seed=0, chain=None):
 @pytest.mark.more(
     everyday=[
         "learned-ties-chipman-dirichlet-1.0",
-        "learned-four_letters few-chipman-nig-1.0",
+        "learned-line_of_four-stopped_by_depth-laplace-1.0",
         "learned-three_letters-conditioned_by_depth-known-1.0",
         "learned-min_leaf_mixed-penalty-nig-1.0",
     ]
@@ -219,7 +219,7 @@ def disturbing(rng):
     return disturb
 
 
-@pytest.mark.more(everyday=["two rows-fractions"])
+@pytest.mark.more(everyday=["local-fractions"])
 @pytest.mark.parametrize(
     ("split_prior", "leaf"),
     list(product(SPLIT_PRIORS, LEAVES)),

@@ -130,7 +130,7 @@ def trees_of(naive, model):
     ]
 
 
-@pytest.mark.more(everyday=["ties chipman dirichlet", "box stopped_by_depth laplace"])
+@pytest.mark.more(everyday=["ties chipman dirichlet", "line_of_four penalty dirichlet"])
 @pytest.mark.parametrize(("case", "prior", "leaf"), SPACES, ids=[" ".join(space) for space in SPACES])
 def test_with_all_trees_met_the_root_has_the_evidence(case, prior, leaf, monkeypatch):
     """The recursion against enumeration, and every tree's weight is the same if no proposal by g is kept."""
