@@ -415,7 +415,7 @@ def plant(bug, copy):
 def run_tests(arguments, copy):
     """Run tests in the ``copy`` until one fails. Return the test that failed, or None, and what pytest printed last."""
     command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-p", "no:cacheprovider", *arguments]
-    environ = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    environ = os.environ | {"PYTHONPATH": str(copy)}
     try:
         done = subprocess.run(
             command, cwd=copy, env=environ, capture_output=True, text=True, timeout=TIMEOUT, check=False
