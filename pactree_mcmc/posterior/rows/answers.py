@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from ..protocol import documented
 from . import certificate as certificates
 from . import predictive
 from .new_rows import AnswersAboutNewRows
-
-if TYPE_CHECKING:
-    pass
 
 
 class AnswersAboutRows(AnswersAboutNewRows):
