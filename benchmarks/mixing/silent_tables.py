@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import tables
-from chosen_certificates import tic_tac_toe
 
 PERMUTATION_SEED = 20
 SUBSET_SEED = 21
@@ -115,6 +114,26 @@ def board_symmetries():
     board = np.arange(9).reshape(3, 3)
     turned = [np.rot90(side, k) for side in (board, board.T) for k in range(4)]
     return tuple(Symmetry(tuple(cells.ravel().tolist())) for cells in turned[1:])
+
+
+LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+
+
+def tic_tac_toe():
+    """Return the 958 boards at which a game that x begins may end, whether x has won (1 or 0), and the nominal columns.
+
+    A field is 0 if it is empty, 1 for x and 2 for o. All nine columns are nominal.
+    """
+    ends, todo = {}, {((0,) * 9, 1)}
+    while todo:
+        board, turn = todo.pop()
+        won = [who for who in (1, 2) if any(all(board[i] == who for i in line) for line in LINES)]
+        if won or 0 not in board:
+            ends[board] = won == [1]
+            continue
+        todo |= {((*board[:i], turn, *board[i + 1 :]), 3 - turn) for i in range(9) if board[i] == 0}
+    boards = sorted(ends)
+    return np.array(boards, dtype=float), np.array([int(ends[b]) for b in boards]), list(range(9))
 
 
 def tic_tac_toe_table():

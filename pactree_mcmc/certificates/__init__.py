@@ -1,8 +1,7 @@
 """Risk certificates: upper bounds on true error rates, each with the terms of its formula.
 
 Of a posterior: ``post.certificate`` and ``post.holdout_certificate``.
-PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem, vote_cantelli,
-vote_disagreement, vote_split_kl, vote_coin_betting, vote_partition, c_bound.
+PAC-Bayes: pac_bayes_kl, pac_bayes_lambda, optimal_lambda; for the vote vote_factor_two, vote_tandem.
 One tree on its rows, with the tree that is bounded: compression_tree_bound, occam_tree_bound, TreeBound (Shah).
 One tree: naive_occam, root_fragment, compute_R, tree_bits (Mansour and McAllester); compression, compression_tail,
 occam_discrete, occam_continuous, dyadic_length (Shah); dyadic_tree_bound, dyadic_penalty, dyadic_bits (Scott).
@@ -24,16 +23,12 @@ from .occam_bounds import (
     tree_bits,
 )
 from .pac_bayes_bounds import (
-    c_bound,
     optimal_lambda,
     pac_bayes_kl,
     pac_bayes_lambda,
-    vote_cantelli,
-    vote_disagreement,
     vote_factor_two,
     vote_tandem,
 )
-from .vote_bounds import vote_coin_betting, vote_partition, vote_split_kl
 
 __all__ = [
     "Bound",
@@ -41,7 +36,6 @@ __all__ = [
     "TreeBound",
     "binary_kl",
     "binomial_tail_inversion",
-    "c_bound",
     "compression",
     "compression_tail",
     "compression_tree_bound",
@@ -62,11 +56,6 @@ __all__ = [
     "pac_bayes_lambda",
     "root_fragment",
     "tree_bits",
-    "vote_cantelli",
-    "vote_coin_betting",
-    "vote_disagreement",
     "vote_factor_two",
-    "vote_partition",
-    "vote_split_kl",
     "vote_tandem",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
-from ...core.checks import Seed, check_flag
+from ...core.checks import Seed
 from ..protocol import documented
 from . import certificate as certificates
 from . import predictive
@@ -263,28 +263,10 @@ class AnswersAboutRows(AnswersAboutNewRows):
         """
         return certificates.certify(self, delta)
 
-    @overload
-    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> certificates.HoldoutCertificate: ...
+    def holdout_certificate(self, X: Any, y: Any, delta: float = 0.05) -> certificates.HoldoutCertificate:
+        """Return bounds on the risk of a drawn tree and of ``predict`` from held-out rows.
 
-    @overload
-    def holdout_certificate(
-        self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[False], n_trees: int = 200, rng: Seed = 0
-    ) -> certificates.HoldoutCertificate: ...
-
-    @overload
-    def holdout_certificate(
-        self, X: Any, y: Any, delta: float = 0.05, *, choose: Literal[True], n_trees: int = 200, rng: Seed = 0
-    ) -> certificates.ChosenCertificate: ...
-
-    def holdout_certificate(
-        self, X: Any, y: Any, delta: float = 0.05, *, choose: bool = False, n_trees: int = 200, rng: Seed = 0
-    ) -> certificates.HoldoutCertificate | certificates.ChosenCertificate:
-        """Return bounds on the risk of a drawn tree and of ``predict`` from held-out rows, or the best bound.
-
-        For any classification model. The posterior must not depend on these rows, which cannot be checked. With
-        ``choose`` the rows also select a classifier, the one with the smallest bound: the posterior as fitted, one of
-        ``n_trees`` trees drawn from it, or a vote of these trees with weights that make a bound small. The posterior is
-        the prior of these bounds.
+        For any classification model. The posterior must not depend on these rows, which cannot be checked.
 
         Parameters
         ----------
@@ -294,16 +276,10 @@ class AnswersAboutRows(AnswersAboutNewRows):
             Labels; one that the model does not know counts as an error.
         delta : float, default 0.05
             Probability, over these rows, that one of the bounds fails; in (0, 1).
-        choose : bool, default False
-            If True, choose among several classifiers by these rows, and return a ChosenCertificate.
-        n_trees : int, default 200
-            With ``choose``: number of trees drawn from the posterior.
-        rng : None, int, SeedSequence or Generator, default 0
-            With ``choose``: source of randomness of the draw.
 
         Returns
         -------
-        HoldoutCertificate, or ChosenCertificate if ``choose``
+        HoldoutCertificate
 
         Raises
         ------
@@ -313,8 +289,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
         Notes
         -----
         Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a drawn tree; half of delta each.
-        With ``choose`` half of delta is for ``predict`` and a twelfth for each of six alternatives. Cost: that of
-        ``predict_proba``; with ``choose`` some hundred passes over trees times rows.
+        Cost: that of ``predict_proba``.
 
         Examples
         --------
@@ -324,9 +299,5 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
         >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
         True
-        >>> post.holdout_certificate(x[1::2, None], x[1::2] > 150, choose=True).chosen
-        'as fitted'
         """
-        if check_flag("choose", choose):
-            return certificates.certify_chosen(self, X, y, delta, n_trees, rng)
         return certificates.certify_holdout(self, X, y, delta)
