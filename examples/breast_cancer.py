@@ -71,13 +71,13 @@ def tuned_forest(X, y):
     return forest, PSEUDOCOUNTS[np.argmin(of_votes)]
 
 
-def main(folder):
+def main(folder, rng=1):
     data = load_breast_cancer(as_frame=True)
     labels = data.target_names[data.target]
     X, X_new, y, y_new = train_test_split(data.data, labels, test_size=0.3, random_state=0, stratify=labels)
 
     model = pt.TreeModel(X, y, split_prior=pt.LocalCuts(max_cuts=32, min_leaf=5))
-    post = pt.sample(model, rng=1)
+    post = pt.sample(model, rng=rng)
     print(post)
     print(post.summary().round(3).to_string(), end="\n\n")
 
