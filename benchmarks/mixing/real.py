@@ -59,7 +59,7 @@ class Run(NamedTuple):
 
 
 def model_of_table(name):
-    """Return the default model of a table; for ``breast_cancer_example`` that of the example."""
+    """Return the default model of a table; for ``breast_cancer_example`` one of fewer cuts."""
     if name == "breast_cancer_example":
         X, y = tables.breast_cancer_example()
         return pt.TreeModel(X, y, split_prior=pt.LocalCuts(max_cuts=32, min_leaf=5))

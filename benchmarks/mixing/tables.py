@@ -67,7 +67,7 @@ def real(name):
 
 
 def breast_cancer_example():
-    """Return features and classes of the training rows of examples/breast_cancer.py."""
+    """Return all 30 features and the classes of the training rows of examples/breast_cancer.py."""
     data = sklearn.datasets.load_breast_cancer(as_frame=True)
     labels = data.target_names[data.target]
     X, _, y, _ = train_test_split(data.data, labels, test_size=0.3, random_state=0, stratify=labels)
