@@ -33,8 +33,9 @@ def settings():
     """Return the variables of the environment under each setting."""
     import numpy as np
 
-    found = " ".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
-    return [{}, {"OPENBLAS_CORETYPE": "Prescott"}, {"OPENBLAS_CORETYPE": "Haswell"}, {"NPY_DISABLE_CPU_FEATURES": found}]
+    vector = " ".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
+    blas = [{"OPENBLAS_CORETYPE": kind} for kind in ("Prescott", "Haswell")]
+    return [{}, *blas, {"NPY_DISABLE_CPU_FEATURES": vector}]
 
 
 def run_example(seed):

@@ -1,6 +1,7 @@
-"""The main example compares with rivals at their best: the CART and the forest that it chooses have the least loss."""
+"""The main example gives no warning, and its rivals are at their best: their settings have the least loss."""
 
 import importlib
+import re
 
 import numpy as np
 import pytest
@@ -66,3 +67,13 @@ def test_a_class_that_no_tree_votes_for_has_no_infinite_loss(example, table):
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert log_loss(y[1::2], p) < log_loss(y[1::2], fractions)
     assert np.array_equal(p.argmax(axis=1), fractions.argmax(axis=1))
+
+
+@pytest.mark.filterwarnings("error::pactree_mcmc.ConvergenceWarning")
+def test_it_runs_without_a_warning(example, tmp_path, capsys):
+    example.main(tmp_path)
+    shown = capsys.readouterr().out
+    assert "most probable shape" in shown
+    posterior, cart, _ = re.findall(r"(?m)^(?:posterior|CART|forest).* (\d\.\d+)  +\d\.\d+$", shown)
+    assert float(posterior) < float(cart)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".png"] * 3
