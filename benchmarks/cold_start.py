@@ -3,6 +3,7 @@
 In parentheses: the seconds divided by those that the same Python takes to add 1e8 squares, just before.
 
 Run: python benchmarks/cold_start.py [--wheel PYTHON] [--rivals PYTHON]
+     python benchmarks/cold_start.py --readme     each part of the README's first command, in a fresh clone
 
 ``--wheel`` is the Python of an environment in which the wheel of ``verification/wheel.py`` is installed, ``--rivals``
 of one with stochtree and pymc-bart. A process is counted with all its children.
@@ -10,9 +11,11 @@ of one with stochtree and pymc-bart. A process is counted with all its children.
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 OURS = """
 import warnings; warnings.simplefilter("ignore")
@@ -52,11 +55,16 @@ IMPORTS = {"stochtree": "stochtree", "pymc-bart": "pymc_bart"}
 
 def spent(python, script, cache, folder=None):
     """Run a script in ``folder`` (None: here), with compiled code in ``cache``; return CPU seconds with children."""
+    return seconds_of([python, "-W", "ignore", "-c", script], cache, folder)
+
+
+def seconds_of(command, cache, folder):
+    """Run a command like `spent`."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or folder is None}
     env.pop("PACTREE_SHARED_CACHE", None)
     env |= {"NUMBA_CACHE_DIR": cache, "PYTENSOR_FLAGS": f"base_compiledir={cache}"}
     before = os.times()
-    subprocess.run([python, "-W", "ignore", "-c", script], check=True, env=env, cwd=folder, capture_output=True)
+    subprocess.run(command, check=True, env=env, cwd=folder, capture_output=True)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 
@@ -69,11 +77,27 @@ def row(name, python, script, folder=None, second=None):
     print(f"| {name} | {' | '.join(f'{cell:.1f} ({cell / loop:.1f})' for cell in cells)} |", flush=True)
 
 
+def measure_readme():
+    """Print the CPU seconds of each part of the README's first command, and of its last part once more."""
+    root = Path(__file__).resolve().parents[1]
+    command = re.search(r"(?m)^    (python3 -m venv .*)$", (root / "README.md").read_text())[1]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
+        subprocess.run(["git", "clone", "--quiet", root, folder], check=True)
+        print(f"| a sum of 1e8 squares | {spent(sys.executable, LOOP, cache):.1f} |", flush=True)
+        parts = command.split(" && ")
+        for part in (*parts, parts[-1]):
+            print(f"| `{part}` | {seconds_of(['bash', '-c', part], cache, folder):.1f} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheel", help="the Python of an environment with the wheel")
     parser.add_argument("--rivals", help="the Python of an environment with stochtree and pymc-bart")
+    parser.add_argument("--readme", action="store_true", help="the README's first command instead")
     args = parser.parse_args()
+    if args.readme:
+        measure_readme()
+        return
     print("| first call, 200 rows; a second process, 1,000 rows | empty cache, CPU s | second process |")
     print("| --- | --- | --- |")
     for name, call in CALLS.items():

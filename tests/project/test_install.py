@@ -19,7 +19,7 @@ USE = "import exact, pactree_mcmc; exact.solve, pactree_mcmc.TreeModel; print(pa
 
 def test_the_readme_has_two_commands():
     example, tests = COMMANDS
-    assert "pip install '.[plots,sklearn]' &&" in example
+    assert "pip install --no-compile '.[plots,sklearn]' &&" in example
     assert "pip install -e '.[test]' &&" in tests
     assert tests.endswith("-m pytest")
 
