@@ -158,7 +158,7 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
         forced = model.is_forced(cell)
         if forced and not conditioned:
             return None
-        if rng.random() >= np.exp(model.log_split(cell)):
+        if rng.random() >= math.exp(model.log_split(cell)):
             return None
         if forced:
             raise TooDeep

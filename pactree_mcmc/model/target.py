@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import as_number, read_array, read_numbers, repr_of
+from ..core.portable import weighted_sum
 from ..core.warn import warn
 from ..table.labels import refuse_missing, refuse_nul
 from ..table.reader import Table, is_frame
@@ -202,8 +203,8 @@ def number_target(
         return Target(y, None, weight, mask, 0.0, 1.0)
     fractions = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
     with np.errstate(over="ignore", invalid="ignore"):
-        center = float(fractions @ y)
-        variance = float(fractions @ (y - center) ** 2)
+        center = weighted_sum(fractions, y)
+        variance = weighted_sum(fractions, (y - center) ** 2)
         total = variance * (len(y) if weight is None else float(weight.sum()))
     if not needs_variance and np.isfinite(center):
         variance = min(variance, float(np.finfo(np.float64).max))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..core import portable
 from ..core.checks import LARGEST_BELOW_ONE, check_count, check_flag, check_number, read_numbers, set_field
 from ..core.compile.jit import jit
 from ..core.names import fields_repr
@@ -207,10 +208,10 @@ class BranchingProcess(TreePrior):
 
     def log_split(self, depth: Any, node: Any) -> Any:
         with np.errstate(divide="ignore"):
-            return np.log(self._rho(depth, node))
+            return portable.log(self._rho(depth, node))
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        return np.zeros(np.shape(depth)) if forced and not self.conditioned else np.log1p(-self._rho(depth, node))
+        return np.zeros(np.shape(depth)) if forced and not self.conditioned else portable.log1p(-self._rho(depth, node))
 
     def log_constant(self, shape: FixedShape | None) -> float:
         if not self.conditioned or self.max_depth is None:
@@ -283,10 +284,11 @@ class ChipmanPrior(TreePrior):
         super().__post_init__()
 
     def log_split(self, depth: Any, node: Any) -> Any:
-        return (math.log(self.alpha) if self.alpha > 0.0 else -math.inf) - self.beta * np.log1p(depth)
+        return (math.log(self.alpha) if self.alpha > 0.0 else -math.inf) - self.beta * portable.log1p(depth)
 
     def log_stop(self, depth: Any, node: Any, *, forced: bool, empty: bool) -> Any:
-        return np.zeros(np.shape(depth)) if forced else np.log1p(-self.alpha * (1.0 + depth) ** -self.beta)
+        chance = self.alpha * portable.power(1.0 + depth, -self.beta)
+        return np.zeros(np.shape(depth)) if forced else portable.log1p(-chance)
 
 
 @register_class

@@ -379,10 +379,11 @@ def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
     max_rows = max(MAX_PREDICTIONS // (n_checked * post.n_distinct_trees), MIN_POINTS)
     rows, merged_rows = distinguishable_rows(model, min(max_points, max_rows))
     names, values = [], np.empty((len(rows), n_checked, post.n_distinct_trees))
+    weight = post.weight_of_tree[:, None]
     for i, (row, value) in enumerate(zip(rows.tolist(), _values_by_tree(post, rows, merged_rows), strict=True)):
-        mean = post.weight_of_tree @ value
+        mean = (weight * value).sum(axis=0)
         # rounding must not choose between the classes, so that equal runs give equal results
-        variance = np.round(post.weight_of_tree @ (value - mean) ** 2, 12)
+        variance = np.round((weight * (value - mean) ** 2).sum(axis=0), 12)
         checked = np.sort(np.argsort(-variance, kind="stable")[:n_checked])
         values[i] = value[:, checked].T
         for k in checked.tolist():

@@ -19,6 +19,7 @@ from numba.typed import List
 from ..core.bits import goes_left
 from ..core.compile.jit import jit
 from ..core.compile.pack import pack
+from ..core.portable import exp as exp_of
 from ..mcmc.chain.chain import Chain
 from ..mcmc.chain.draw_store import log_prior_of, trim_draws
 from ..mcmc.chain.start import PRIOR_BLOCKS, draw_prior_tree, load_tree
@@ -277,12 +278,12 @@ class Repetition:
         # the weights w_i of the trees T_i sum to 1, so p(new rows | rows before) is about
         # sum_i w_i p(new rows | rows before, T_i), where the log of the last factor is the gain of the score of T_i
         max_gain = gain.max()
-        weights = self.weight * np.exp(gain - max_gain)
+        weights = self.weight * exp_of(gain - max_gain)
         total = weights.sum()
         self.evidence.append(self.evidence[-1] + max_gain + math.log(total))
         self.weight = weights / total
         # effective sample size of the weights, (sum w)^2 / sum w^2 with sum w = 1
-        is_uneven = 1.0 / (self.weight @ self.weight) < self.plan.threshold * len(self.chains)
+        is_uneven = 1.0 / float((self.weight**2).sum()) < self.plan.threshold * len(self.chains)
         if is_uneven:
             self._resample()
         if is_uneven or is_move_due(start, stop):

@@ -86,8 +86,10 @@ def exactly_drawn(*args, **more):
     return lambda: digest(exact.solve(model(*args, **more), progress=False).sample(60, rng=3))
 
 
-def progressive(*args, settings, **more):
-    return lambda: digest(pt.progressive_mixture(model(*args, **more), rng=5, **settings))
+def progressive(settings):
+    """Return a function that draws from a progressive mixture with the engine in ``settings``."""
+    frozen = model(NUMBERS, LABEL, None, pt.FrozenLaplace(), estimation=ESTIMATION)
+    return lambda: digest(pt.progressive_mixture(frozen, rng=5, **settings))
 
 
 def estimated(kind, X, y):
@@ -136,12 +138,8 @@ RUNS = {
     "exact, times": exactly_drawn(NUMBERS[:, :1], SURVIVAL, pt.GridCuts(9), pt.WeibullGamma(0.8)),
     "simulated, classes": simulated(NUMBERS, LABEL),
     "simulated, penalty": simulated(NUMBERS, Y, GRID, tree_prior=pt.LeafPenalty(0.5)),
-    "progressive, chains": progressive(
-        NUMBERS, LABEL, None, pt.FrozenLaplace(), estimation=ESTIMATION, settings={"engine": "mcmc", "chains": 2, "draws": 60}
-    ),
-    "progressive, populations": progressive(
-        NUMBERS, LABEL, None, pt.FrozenLaplace(), estimation=ESTIMATION, settings={"engine": "smc", "particles": 40}
-    ),
+    "progressive, chains": progressive({"engine": "mcmc", "chains": 2, "draws": 60}),
+    "progressive, populations": progressive({"engine": "smc", "particles": 40}),
     "classifier": estimated("BayesianTreeClassifier", NUMBERS, THREE),
     "regressor": estimated("BayesianTreeRegressor", NUMBERS, Y),
 }

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
+from ...core.portable import exp as exp_of
 from ...files.encoding import register_class
 from ...model import TreeModel
 from ...model.plain import draw_prior
@@ -30,6 +31,8 @@ from .draw_store import trim_draws
 
 PRIOR_BLOCKS = 200
 """Number of blocks of proposals by which a chain without data draws a tree from the prior."""
+N_DIGITS_OF_WEIGHTS = 6
+"""Number of digits behind the point to which the log weights of features are rounded before a start."""
 MAX_FEATURE_PROBABILITY = 0.25
 """Largest probability with which a dispersed start has a given feature at its root."""
 PLACE_OFFSET = (5.0**0.5 - 2.0) / 2.0
@@ -103,12 +106,13 @@ def feature_at(log_weights: np.ndarray, place: float) -> int:
     The log weights (q,) are divided by 2 until no probability is above `MAX_FEATURE_PROBABILITY`, or all are equal.
     """
     features = np.flatnonzero(log_weights > -np.inf)
-    log_ratios = log_weights[features] - log_weights[features].max()
+    # rounding errors must not order features that are equally likely
+    log_ratios = np.round(log_weights[features] - log_weights[features].max(), N_DIGITS_OF_WEIGHTS)
     power = 1.0
-    weight = np.exp(log_ratios)
+    weight = exp_of(log_ratios)
     while weight.max() > MAX_FEATURE_PROBABILITY * weight.sum() and -power * log_ratios.min() > 1e-3:
         power /= 2.0
-        weight = np.exp(power * log_ratios)
+        weight = exp_of(power * log_ratios)
     order = np.argsort(-weight, kind="stable")
     ends = np.cumsum(weight[order])
     return int(features[order[np.searchsorted(ends, place * ends[-1], side="right")]])

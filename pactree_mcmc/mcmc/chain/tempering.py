@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.checks import read_numbers, repr_of
+from ...core.portable import power
 from ...files.encoding import register_class
 from ...model import Lowered
 from ..kernel import Kernel
@@ -55,7 +56,7 @@ class LadderReport(NamedTuple):
 
 def first_ladder(n: int) -> np.ndarray:
     """Return the ladder of ``n`` inverse temperatures from 1 to 0 before any adaptation, (n,)."""
-    return np.linspace(1.0, 0.0, n) ** LADDER_EXPONENT
+    return power(np.linspace(1.0, 0.0, n), LADDER_EXPONENT)
 
 
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:

@@ -18,11 +18,21 @@ from ..edits.grow import grow_by_split
 from ..kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, LINE_KERNEL_WEIGHTS, Kernel
 from ..moves.learned import add_saved_trees, sample_trees, saved_log_weights_into
 from ..whole.density.decisions import conditional_logit_loss, new_decisions, record_decisions
+from ..whole.density.fit import logistic_loss, solve_in_place
 from ..whole.density.graph import add_graph, copy_graph, evaluate_pieces
 
 INT, FLOATS, FLOAT_TABLE, INTS = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]
 GROWN_STARTS, GIVEN_STARTS = (root_sums_into, split_root, grow_from), (grow_by_split,)
-GUIDED = (record_decisions, conditional_logit_loss, sample_trees, copy_graph, add_graph, evaluate_pieces)
+GUIDED = (
+    record_decisions,
+    logistic_loss,
+    solve_in_place,
+    conditional_logit_loss,
+    sample_trees,
+    copy_graph,
+    add_graph,
+    evaluate_pieces,
+)
 GUIDED += (add_saved_trees, saved_log_weights_into)
 LIBRARY_STEPS = tuple(move.run for move in LIBRARY_MOVES.values())
 ALL_FUNCTIONS = (plant_root, *GROWN_STARTS, *GIVEN_STARTS, *LIBRARY_STEPS, *GUIDED, save_draw)
@@ -71,6 +81,8 @@ def typed_functions(chain: Chain, functions: Iterable[Any]) -> list[Member]:
         grow_by_split: (model, state, INT, INT, INT, INT),
         plant_root: (model, state),
         record_decisions: (packed_chain, decisions),
+        logistic_loss: (FLOATS, FLOATS, FLOAT_TABLE, FLOAT_TABLE, FLOATS),
+        solve_in_place: (FLOAT_TABLE, FLOATS),
         conditional_logit_loss: (FLOATS, FLOAT_TABLE, FLOATS, INTS, INTS, INTS, FLOATS, FLOAT_TABLE, FLOATS, FLOATS),
         copy_graph: (graph, graph),
         sample_trees: (packed_chain, FLOATS, INT),

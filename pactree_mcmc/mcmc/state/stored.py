@@ -71,7 +71,7 @@ class Graph(NamedTuple):
 
 def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
     """Return the lengths of the axes "slots", "pieces" and "links" of a `Graph` with room for these numbers."""
-    return {"slots": 1 << int(np.ceil(np.log2(2 * n_pieces))), "pieces": n_pieces, "links": n_links}
+    return {"slots": 1 << (2 * int(n_pieces) - 1).bit_length(), "pieces": n_pieces, "links": n_links}
 
 
 def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
@@ -83,7 +83,8 @@ def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
 
 def n_stored_cells(p: int) -> int:
     """Return the number of cells whose values a chain with ``p`` features stores, a power of two."""
-    return 1 << int(np.clip(np.log2(MAX_STORED_BYTES / (16 * p + CELL.itemsize)), 8, 16))
+    n = MAX_STORED_BYTES // (16 * p + CELL.itemsize)
+    return 1 << min(max(n.bit_length() - 1, 8), 16)
 
 
 def n_line_sums(model: Lowered) -> int:

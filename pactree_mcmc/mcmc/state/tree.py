@@ -7,11 +7,11 @@ from which moves choose uniformly.
 
 from collections.abc import Collection
 from functools import lru_cache
-from math import log1p
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from ...core import portable
 from ...model import Lowered
 from ...model.split_prior.geometry import call_uncompiled, halves_box, has_box, is_weighted
 from .records import CHAIN_NODE, N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_SPLIT_TERMS, NONE, PLAN, allocate_group
@@ -110,9 +110,9 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
     cell, guide, line = state.stored.cell, state.stored.guide, state.stored.line.header
     cell.hash[:] = cell.scan[:] = guide.hash[:] = line.hash[:] = NONE
     if "density" in scratch:
-        logs, x = state.scratch.density.logs, np.arange(float(state.scratch.density.logs.shape[1]))
-        logs[0], logs[1], state.density[:] = x * np.log(np.maximum(x, 1.0)), np.log1p(x), initial_density()
-        state.scratch.density.log_rows[:] = _logs_of_rows(_n_rows(model) + 2, logs.shape[1] > 1)
+        work = state.scratch.density
+        work.logs[:], state.density[:] = _logs_of_numbers(work.logs.shape[1]), initial_density()
+        work.log_rows[:] = _logs_of_numbers(_n_rows(model) + 2)[1]
     return state
 
 
@@ -122,9 +122,10 @@ def _n_rows(model: Lowered) -> int:
 
 
 @lru_cache(maxsize=8)
-def _logs_of_rows(n: int, by_numpy: bool) -> np.ndarray:
-    """Return log(1 + x) for x = 0, ..., n - 1, by NumPy or by the C library, which may differ in the last bit."""
-    return np.log1p(np.arange(float(n))) if by_numpy else np.array([log1p(x) for x in range(n)])
+def _logs_of_numbers(n: int) -> np.ndarray:
+    """Return x log(x) and log(1 + x) for x = 0, ..., n - 1, (2, n)."""
+    x = np.arange(float(n))
+    return np.array([x * portable.log(np.maximum(x, 1.0)), portable.log1p(x)])
 
 
 def with_node_capacity(state: ChainState, n_nodes: int) -> ChainState:

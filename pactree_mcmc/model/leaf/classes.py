@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...core import portable
 from ...core.checks import check_number, refuse_labels, set_field
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
@@ -106,16 +107,16 @@ class DirichletMultinomial(ClassLeaf):
         for first in range(0, len(n), TABLE_BLOCK):
             w = n[first : first + TABLE_BLOCK]
             rest = stirling_rest(x + w) - before
-            term = (x - 0.5) * np.log1p(w / x) + w * np.log((x + w) / (n[-1] + alpha.sum())) + rest
+            term = (x - 0.5) * portable.log1p(w / x) + w * portable.log((x + w) / (n[-1] + alpha.sum())) + rest
             out[:, first : first + TABLE_BLOCK] = term
         return out
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         alpha = self._alpha(target)
         total = alpha.sum()
-        class_terms = (alpha - 0.5) * np.log1p(sums / alpha) + stirling_rest(alpha + sums) - stirling_rest(alpha)
+        class_terms = (alpha - 0.5) * portable.log1p(sums / alpha) + stirling_rest(alpha + sums) - stirling_rest(alpha)
         rest = stirling_rest(total + sums.sum()) - stirling_rest(total)
-        total_term = (total - 0.5) * np.log1p(sums.sum() / total) + rest
+        total_term = (total - 0.5) * portable.log1p(sums.sum() / total) + rest
         return float((sums * log_fractions(alpha + sums) + class_terms).sum() - total_term)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...core import portable
 from ...core.checks import read_numbers
 from ...core.compile.jit import jit
 from ...core.special import gammaln
@@ -129,8 +130,8 @@ class PoissonGamma(ExposedLeaf):
         if not fraction.sum() > 0.0:
             return 0.0
         fraction = fraction / fraction.sum()
-        mean = float(fraction @ (y / e))
-        return mean if mean > 0.0 and float(fraction @ (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
+        mean = portable.weighted_sum(fraction, y / e)
+        return mean if mean > 0.0 and portable.weighted_sum(fraction, (y / e - mean) ** 2) < 0.01 * mean**2 else 0.0
 
     def n_stats(self, target: Target) -> int:
         return 3
@@ -139,9 +140,9 @@ class PoissonGamma(ExposedLeaf):
         e, reference = self.exposures(target), self._reference(target)
         if reference > 0.0:
             some = np.maximum(y, 1.0)
-            peak = np.where(y > 0.0, -HALF_LOG_TWO_PI - 0.5 * np.log(some) - stirling_rest(some), 0.0)
+            peak = np.where(y > 0.0, -HALF_LOG_TWO_PI - 0.5 * portable.log(some) - stirling_rest(some), 0.0)
             return y, peak - poisson_kl(y, e * reference)
-        return y, y * np.log(e) - gammaln(y + 1.0)
+        return y, y * portable.log(e) - portable.log_gamma(y + 1.0)
 
     def moments(self, target: Target) -> tuple[np.ndarray | None, np.ndarray]:
         weight, sums = super().moments(target)
@@ -165,9 +166,9 @@ class PoissonGamma(ExposedLeaf):
         if reference > 0.0:
             difference = poisson_kl(shape, rate * reference) - poisson_kl(self.shape, self.rate * reference)
             rest = stirling_rest(shape) - stirling_rest(self.shape)
-            return float(constant + difference + rest - 0.5 * np.log1p(count / self.shape))
-        prior = self.shape * np.log(self.rate) - gammaln(self.shape)
-        return float(constant + prior + gammaln(shape) - shape * np.log(rate))
+            return float(constant + difference + rest - 0.5 * portable.log1p(count / self.shape))
+        prior = self.shape * portable.log(self.rate) - portable.log_gamma(self.shape)
+        return float(constant + prior + portable.log_gamma(shape) - shape * portable.log(rate))
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         return ((self.shape + stats[:, 1]) / (self.rate + stats[:, 0]))[:, None]

@@ -7,8 +7,8 @@ from math import lgamma, log, log1p
 
 import numpy as np
 
+from ...core import portable
 from ...core.compile.jit import jit
-from ...core.special import gammaln, xlogy
 
 SERIES_START = 16.0
 """Smallest x for which the series in `stirling_rest` is exact to the last bit."""
@@ -27,13 +27,14 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
     if np.all(x >= SERIES_START):
         return series
     small = np.minimum(x, SERIES_START)
-    return np.where(x < SERIES_START, gammaln(small) - (small - 0.5) * np.log(small) + small - HALF_LOG_TWO_PI, series)
+    stirling = (small - 0.5) * portable.log(small) - small + HALF_LOG_TWO_PI
+    return np.where(x < SERIES_START, portable.log_gamma(small) - stirling, series)
 
 
 def log_gamma_ratio(x: np.ndarray, step: np.ndarray) -> np.ndarray:
     """Return ``lgamma(x + step) - lgamma(x)`` for x > 0 and step >= 0, accurate for any size of x and step."""
     rest = stirling_rest(x + step) - stirling_rest(x)
-    return (x - 0.5) * np.log1p(step / x) + step * np.log(x + step) - step + rest
+    return (x - 0.5) * portable.log1p(step / x) + step * portable.log(x + step) - step + rest
 
 
 def log_fractions(parts: np.ndarray) -> np.ndarray:
@@ -41,7 +42,7 @@ def log_fractions(parts: np.ndarray) -> np.ndarray:
     others = parts.sum() - parts
     largest = int(np.argmax(parts))
     others[largest] = np.delete(parts, largest).sum()
-    return -np.log1p(others / parts)
+    return -portable.log1p(others / parts)
 
 
 def poisson_kl(s: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -51,7 +52,9 @@ def poisson_kl(s: np.ndarray, m: np.ndarray) -> np.ndarray:
     """
     relative = (s - m) / m
     is_close = np.abs(relative) < 0.5
-    return np.where(is_close, s * np.log1p(np.where(is_close, relative, 0.0)), xlogy(s, s / m)) - (s - m)
+    near = s * portable.log1p(np.where(is_close, relative, 0.0))
+    far = s * portable.log(np.where(s > 0.0, s / m, 1.0))
+    return np.where(is_close, near, far) - (s - m)
 
 
 @jit

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...core import portable
 from ...core.compile.jit import jit
-from ...core.special import gammaln
 from ...files.encoding import register_class
 from . import codes
 from .base import Leaf, Target, Theta
@@ -143,8 +143,8 @@ class NormalInverseGamma(_UnknownVariance):
         if n is None:
             return super().lookup(target)
         constant = self.a0 * math.log(self.b0) - math.lgamma(self.a0)
-        shrinkage = np.log(self.k0 / (self.k0 + n)) / 2.0
-        rest = constant + gammaln(self.a0 + n / 2.0) + shrinkage - n / 2.0 * math.log(2.0 * math.pi)
+        shrinkage = portable.log(self.k0 / (self.k0 + n)) / 2.0
+        rest = constant + portable.log_gamma(self.a0 + n / 2.0) + shrinkage - n / 2.0 * math.log(2.0 * math.pi)
         return np.array([rest, *self.mean_tables(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -165,10 +165,10 @@ class NormalInverseGamma(_UnknownVariance):
         half = sums[0] / 2.0
         return float(
             log_gamma_ratio(self.a0, half)
-            - self.a0 * np.log1p((bn - self.b0) / self.b0)
-            - half * np.log(bn)
-            + np.log(self.k0 / kn) / 2.0
-            - half * np.log(2.0 * np.pi)
+            - self.a0 * portable.log1p((bn - self.b0) / self.b0)
+            - half * portable.log(bn)
+            + portable.log(self.k0 / kn) / 2.0
+            - half * math.log(2.0 * math.pi)
         )
 
     def predictive(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> StudentT:
@@ -273,13 +273,13 @@ class NormalKnownVariance(NormalLeaf):
         n = target.integer_weights(3)
         if n is None:
             return super().lookup(target)
-        return np.array([np.log(self.k0 / (self.k0 + n)) / 2.0, *self.mean_tables(n)])
+        return np.array([portable.log(self.k0 / (self.k0 + n)) / 2.0, *self.mean_tables(n)])
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n = sums[0]
         return float(
-            np.log(self.k0 / (self.k0 + n)) / 2.0
-            - n / 2.0 * np.log(2.0 * np.pi * self.sigma2)
+            portable.log(self.k0 / (self.k0 + n)) / 2.0
+            - n / 2.0 * math.log(2.0 * math.pi * self.sigma2)
             - self.misfit(sums, target) / (2.0 * self.sigma2)
         )
 
@@ -401,7 +401,7 @@ class NormalSharedVariance(_UnknownVariance):
         n, misfit = stats[:, 0], self.misfit(stats, target).sum()
         bn = self.b0 + misfit / 2.0
         return float(
-            np.log(self.k0 / (self.k0 + n)).sum() / 2.0
+            portable.log(self.k0 / (self.k0 + n)).sum() / 2.0
             + log_gamma_ratio(self.a0, n.sum() / 2.0)
             - self.a0 * math.log1p(misfit / 2.0 / self.b0)
             - n.sum() / 2.0 * math.log(bn)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...core import portable
 from ...core.checks import read_numbers, refuse_labels, set_field
 from ...core.compile.address import by_address
 from ...files.encoding import register_class
@@ -161,18 +162,19 @@ class NormalLinear(Leaf):
         precision[:, lower[0], lower[1]] = precision[:, lower[1], lower[0]] = sums[:, :n_products]
         precision += np.diag([self.k0] + [self.k1] * (q - 1))
         cross = sums[:, n_products:-1]
-        mean = np.linalg.solve(precision, cross[:, :, None])[:, :, 0]
+        root = cholesky(precision)
+        mean = solve_upper(root, solve_lower(root, cross))
         misfit = np.maximum(sums[:, -1] - (mean * cross).sum(axis=1), 0.0)
-        return LinearPosterior(mean, precision, self.a0 + sums[:, 0] / 2.0, self.b0 + misfit / 2.0)
+        return LinearPosterior(mean, root, self.a0 + sums[:, 0] / 2.0, self.b0 + misfit / 2.0)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         posterior, half = self._posterior(sums[None]), sums[0] / 2.0
         log_prior = (math.log(self.k0) + len(self.columns) * math.log(self.k1)) / 2.0
-        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half)) - self.a0 * np.log1p(
+        ratio = log_gamma_ratio(np.float64(self.a0), np.float64(half)) - self.a0 * portable.log1p(
             posterior.bn[0] / self.b0 - 1.0
         )
-        rest = half * np.log(posterior.bn[0]) + half * math.log(2.0 * pi)
-        return float(ratio - rest + log_prior - np.linalg.slogdet(posterior.precision[0])[1] / 2.0)
+        rest = half * portable.log(posterior.bn[0]) + half * math.log(2.0 * pi)
+        return float(ratio - rest + log_prior - portable.log(np.diagonal(posterior.root[0])).sum())
 
     def value(self, stats: np.ndarray, target: Target, *regressors: np.ndarray) -> np.ndarray:
         return self.m0 + (self._posterior(stats[:, 1:]).mean * self._basis(*regressors)).sum(axis=1, keepdims=True)
@@ -194,8 +196,7 @@ class NormalLinear(Leaf):
         """
         posterior = self._posterior(stats[:, 1:])
         sigma = np.sqrt(posterior.bn / rng.gamma(posterior.an))
-        upper = np.linalg.cholesky(posterior.precision).transpose(0, 2, 1)
-        deviation = np.linalg.solve(upper, rng.standard_normal((*posterior.mean.shape, 1)))[:, :, 0]
+        deviation = solve_upper(posterior.root, rng.standard_normal(posterior.mean.shape))
         return posterior.mean + sigma[:, None] * deviation, sigma
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
@@ -204,13 +205,38 @@ class NormalLinear(Leaf):
         return self.m0 + (coefficients * basis).sum(axis=1) + sigma * rng.standard_normal(len(sigma))
 
 
+def cholesky(matrices: np.ndarray) -> np.ndarray:
+    """Return the lower Cholesky roots of positive definite ``matrices`` (m, q, q), without LAPACK (`portable`)."""
+    root = np.zeros_like(matrices)
+    for j in range(matrices.shape[1]):
+        rest = matrices[:, j:, j] - (root[:, j:, :j] * root[:, None, j, :j]).sum(axis=2)
+        root[:, j:, j] = rest / np.sqrt(rest[:, :1])
+    return root
+
+
+def solve_lower(root: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the solutions x (m, q) of ``L x = right`` (m, q) for lower triangular matrices L (m, q, q)."""
+    out = np.zeros_like(right)
+    for j in range(right.shape[1]):
+        out[:, j] = (right[:, j] - (root[:, j, :j] * out[:, :j]).sum(axis=1)) / root[:, j, j]
+    return out
+
+
+def solve_upper(root: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the solutions x (m, q) of ``L' x = right`` (m, q) for lower triangular matrices L (m, q, q)."""
+    out = np.zeros_like(right)
+    for j in reversed(range(right.shape[1])):
+        out[:, j] = (right[:, j] - (root[:, j + 1 :, j] * out[:, j + 1 :]).sum(axis=1)) / root[:, j, j]
+    return out
+
+
 class LinearPosterior(NamedTuple):
     """Posterior of the coefficients and the variance in m cells."""
 
     mean: np.ndarray
     """(m, q): posterior mean of the coefficients."""
-    precision: np.ndarray
-    """(m, q, q): posterior precision matrix of the coefficients times sigma2."""
+    root: np.ndarray
+    """(m, q, q): lower Cholesky root of the posterior precision matrix of the coefficients times sigma2."""
     an: np.ndarray
     bn: np.ndarray
     """(m,) each: ``sigma2 ~ InverseGamma(an, bn)``."""
@@ -232,6 +258,6 @@ class LinearDistributions(Distributions):
     def at(self, regressors: np.ndarray) -> StudentT:
         """Return the distributions given ``regressors`` (m, c), the columns of X of one new row for each cell."""
         posterior, basis = self.leaf._posterior(self.stats[:, 1:]), self.leaf._basis(regressors)
-        widened = (basis * np.linalg.solve(posterior.precision, basis[:, :, None])[:, :, 0]).sum(axis=1)
+        widened = (solve_lower(posterior.root, basis) ** 2).sum(axis=1)
         location = self.leaf.m0 + (posterior.mean * basis).sum(axis=1)
         return StudentT(2.0 * posterior.an, location, np.sqrt(posterior.bn / posterior.an * (self.noise + widened)))

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
+from ...core import portable
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import register_class
@@ -65,8 +66,8 @@ class SurvivalLeaf(ExposedLeaf):
         if not shape > 1.0 / self.k:
             raise ValueError(f"shape={shape} makes the mean time infinite; give shape > {1.0 / self.k:g}.")
         with np.errstate(over="ignore"):
-            at_risk = self._times_exposure(time**self.k, target)
-            total, n_events = float(target.weights @ at_risk), float(target.weights @ event)
+            at_risk = self._times_exposure(portable.power(time, self.k), target)
+            total, n_events = (portable.weighted_sum(target.weights, x) for x in (at_risk, event))
         if not np.isfinite(total):
             raise ValueError(f"y is too large: its times to the power k={self.k:g} overflow; rescale y.")
         if self.rate is None and total < MIN_VARIANCE and target.weights.any():
@@ -87,7 +88,7 @@ class SurvivalLeaf(ExposedLeaf):
 
     def _append_offset(self, sums: Sequence[np.ndarray], event: np.ndarray) -> Sequence[np.ndarray]:
         """Return the statistics ``sums`` of rows with ``event`` (n,); append ``event * log(exposure)`` if exposed."""
-        return sums if self.exposure is None else (*sums, event * np.log(self.exposure))
+        return sums if self.exposure is None else (*sums, event * portable.log(self.exposure))
 
     def at_exposure(self, values: np.ndarray, exposure: np.ndarray) -> np.ndarray:
         # the exposure is a factor of the rate, and the mean time a power of the rate
@@ -116,7 +117,8 @@ class SurvivalLeaf(ExposedLeaf):
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
         n_events, total = sums[0], sums[1]
         ratio = log_gamma_ratio(np.float64(self.shape), np.float64(n_events))
-        return float(ratio - self.shape * np.log1p(total / self.rate) - n_events * np.log(self.rate + total))
+        rest = self.shape * portable.log1p(total / self.rate) + n_events * portable.log(self.rate + total)
+        return float(ratio - rest)
 
     def value(self, stats: np.ndarray, target: Target) -> np.ndarray:
         # E(t) = E(lambda^(-1/k)) Gamma(1 + 1/k)
@@ -154,7 +156,7 @@ class SurvivalLeaf(ExposedLeaf):
 
     def draw_given(self, rng: Generator, parameters: Theta, target: Target, rows: Any, *regressors: Any) -> np.ndarray:
         rate = parameters[0] * (1.0 if rows is None else self.exposures(target)[rows])
-        return (rng.exponential(size=len(rate)) / rate) ** (1.0 / self.k)
+        return portable.power(rng.exponential(size=len(rate)) / rate, 1.0 / self.k)
 
     def draw_y(self, rng: Generator, stats: np.ndarray, leaf: np.ndarray, target: Target, rows: Any) -> np.ndarray:
         time = self.draw(rng, stats, leaf, target, rows)
@@ -288,9 +290,9 @@ class WeibullGamma(SurvivalLeaf):
 
     def statistics(self, y: np.ndarray, target: Target) -> Sequence[np.ndarray]:
         time, event = y.T
-        sums = event, self._times_exposure(time**self.k, target), event * np.log(time)
+        sums = event, self._times_exposure(portable.power(time, self.k), target), event * portable.log(time)
         return self._append_offset(sums, event)
 
     def plain_score(self, sums: np.ndarray, target: Target) -> float:
-        more = sums[0] * np.log(self.k) + (self.k - 1.0) * sums[2] + sums[3:].sum()
+        more = sums[0] * math.log(self.k) + (self.k - 1.0) * sums[2] + sums[3:].sum()
         return super().plain_score(sums, target) + float(more)

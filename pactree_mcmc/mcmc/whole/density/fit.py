@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp, log1p, sqrt
 
 import numpy as np
 
-from ....core.special import expit
+from ....core.compile.jit import jit
+from ....core.portable import round_fitted
 from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES
 from ...state.tree import MIN_TOP_DEPTHS, initial_density
 from .decisions import Decisions, conditional_logit_loss
@@ -22,8 +24,8 @@ MIN_NEWTON_GAIN = 1e-3
 
 
 def fit_density(decisions: Decisions) -> np.ndarray:
-    """Return the parameters of a density (`ChainState.density`) that are most probable given the decisions: a row for
-    each depth class, and a last one with the rounded `mean_depth`.
+    """Return the parameters of a density (`ChainState.density`) that are most probable given the decisions, to six
+    digits: a row for each depth class, and a last one with the rounded `mean_depth`.
     """
     out = initial_density()
     out[-1, 0] = max(MIN_TOP_DEPTHS, round(mean_depth(decisions)))
@@ -32,36 +34,67 @@ def fit_density(decisions: Decisions) -> np.ndarray:
     for level, row in enumerate(out[:N_DEPTH_CLASSES]):
         cells = decisions.level == level
         terms, is_split = decisions.cell_terms[cells], decisions.is_split[cells]
-        row[:N_CELL_TERMS] = _maximize_posterior(_split_loss, terms, row[:N_CELL_TERMS], terms, is_split)
+        row[:N_CELL_TERMS] = _maximize_posterior(logistic_loss, terms, row[:N_CELL_TERMS], terms, is_split)
         cells = np.flatnonzero(cells & has_choice)
         choices = decisions.offset, decisions.first[cells], decisions.first[cells + 1], decisions.choice[cells]
         terms = decisions.split_terms[level_of_split == level]
         row[N_CELL_TERMS:] = _maximize_posterior(
             _choice_loss, terms, row[N_CELL_TERMS:], decisions.split_terms, *choices
         )
-    return out
+    return round_fitted(out)
 
 
 def mean_depth(decisions: Decisions) -> float:
     """Return the depth of a row's leaf, averaged over rows and over the trees of the decisions, 0 without trees."""
-    rows = np.expm1(decisions.cell_terms[:, ROWS_TERM])
+    # the term is log(1 + rows)
+    rows = np.rint(np.expm1(decisions.cell_terms[:, ROWS_TERM]))
     root_rows = float(rows[decisions.level == 0].sum())
     return float((rows * decisions.is_split).sum()) / root_rows if root_rows > 0.0 else 0.0
 
 
-def _split_loss(
+@jit
+def logistic_loss(
     theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, terms: np.ndarray, is_split: np.ndarray
 ) -> float:
     """Return minus the log likelihood of a logistic regression of ``is_split`` (m,) on ``terms`` (m, n_terms).
 
     ``theta`` (n_terms,) are its parameters. Add the derivatives to ``gradient`` and ``hessian``.
     """
-    # einsum instead of BLAS, whose threads would compete with those of the chains
-    logits = np.einsum("ij,j->i", terms, theta)
-    probability = expit(logits)
-    gradient += np.einsum("ij,i->j", terms, probability - is_split)
-    hessian += np.einsum("ij,i,ik->jk", terms, probability * (1.0 - probability), terms)
-    return float((np.logaddexp(0.0, logits) - is_split * logits).sum())
+    n_terms, total = len(theta), 0.0
+    for i in range(len(terms)):
+        z = 0.0
+        for j in range(n_terms):
+            z += theta[j] * terms[i, j]
+        # log(1 + e^z) and the probability of a split, without overflow
+        small = exp(-abs(z))
+        total += max(z, 0.0) + log1p(small) - is_split[i] * z
+        probability = (1.0 if z >= 0.0 else small) / (1.0 + small)
+        for j in range(n_terms):
+            gradient[j] += (probability - is_split[i]) * terms[i, j]
+            weight = probability * (1.0 - probability) * terms[i, j]
+            for m in range(n_terms):
+                hessian[j, m] += weight * terms[i, m]
+    return total
+
+
+@jit
+def solve_in_place(matrix: np.ndarray, right: np.ndarray) -> None:
+    """Overwrite ``right`` (n,) by the solution of ``matrix x = right``, and ``matrix`` by its Cholesky root."""
+    n = len(right)
+    for j in range(n):
+        for i in range(j, n):
+            rest = matrix[i, j]
+            for k in range(j):
+                rest -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = sqrt(rest) if i == j else rest / matrix[j, j]
+    for j in range(n):
+        for k in range(j):
+            right[j] -= matrix[j, k] * right[k]
+        right[j] /= matrix[j, j]
+    for j in range(n - 1, -1, -1):
+        for k in range(j + 1, n):
+            right[j] -= matrix[k, j] * right[k]
+        right[j] /= matrix[j, j]
 
 
 def _choice_loss(
@@ -107,7 +140,8 @@ def _maximize_posterior(
 
     theta, (value, gradient, hessian) = scaled_start, loss(scaled_start)
     while True:
-        step = np.linalg.solve(hessian, gradient)
+        step = gradient.copy()
+        solve_in_place(hessian, step)
         descent = float((step * gradient).sum())
         size, candidate = 1.0, loss(theta - step)
         while not candidate[0] <= value - 0.25 * size * descent and size > 1e-4:

@@ -4,7 +4,7 @@ The splits of a cell lie end to end on a line, each on an interval of length ``s
 if its interval contains a point of a lattice of mesh 1 whose first point is uniform in [0, 1).
 """
 
-from math import floor, log
+from math import floor, inf, log
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def sample_splits(
     if follows_design(prior):
         _write_branch(state, first_entry, fixed_split(model, state, node), 0.0, retained != NONE)
         return 1
-    point = _first_point(rng, model, state, node, size, retained, guide_index)
+    point, retained_point = _first_points(rng, model, state, node, size, retained, guide_index)
     feature, retained_number, retained_alike = NONE, np.int64(-3), np.int64(0)
     if retained != NONE:
         feature = state.node[retained].feature
@@ -48,7 +48,7 @@ def sample_splits(
             continue
         n = fill_bins(model, state, node, k)
         rule_weight = prior.feature[k].weight / n_splits_of_codes(model, state, node, k, n)
-        n_splits, end = evaluate_splits(model, state, node, k, n), start
+        n_splits, end, last_end = evaluate_splits(model, state, node, k, n), start, start + fraction
         if k == feature:
             retained_number, retained_alike = split_number_of(model, state, node, retained, k, n)
         for i in range(-2, n_splits):
@@ -57,10 +57,10 @@ def sample_splits(
             z = work.exponent[LEARNED, i + 2]
             length = size * split_probability(model, state, node, guide_index, np.int64(k), rule_weight, z)
             for number in range(work.n_alike[i + 2]):
-                end += length
+                end = min(end + length, last_end)
                 is_retained = k == feature and i == retained_number and number == retained_alike
                 is_sampled = is_retained
-                while point < end:
+                while point < end or (is_retained and point == retained_point):
                     is_sampled = True
                     point += 1.0
                 if is_sampled and first_entry + n_sampled == len(work.branch):
@@ -77,36 +77,41 @@ def sample_splits(
 
 
 @jit
-def _first_point(
+def _first_points(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, size: float, retained: int, guide_index: int
-) -> float:
+) -> tuple[float, float]:
     """Draw the first point of the lattice of a systematic sample, in [0, 1), with the arguments of `sample_splits`.
 
-    If ``retained`` is not NONE, draw it given that the interval of that node's split contains a point of the lattice.
+    If ``retained`` is not NONE, draw it given that the interval of that node's split contains a point of the lattice,
+    and return this point as the second number, which is inf if the interval contains a point for certain.
     """
     if retained == NONE:
-        return rng.random()
+        return rng.random(), inf
+    # interval ends are added up as in `sample_splits`, to the last bit: intervals may be shorter than rounding errors
     feature, start, work = state.node[retained].feature, 0.0, state.scratch.density
     for k in range(feature):
         start += size * state.stored.fraction[guide_index, k]
     n_bins = fill_bins(model, state, node, feature)
     rule_weight = model.split_prior.feature[feature].weight / n_splits_of_codes(model, state, node, feature, n_bins)
     n_splits, length = evaluate_splits(model, state, node, feature, n_bins), 0.0
+    last_end = start + size * state.stored.fraction[guide_index, feature]
     split_number, alike_index = split_number_of(model, state, node, retained, feature, n_bins)
     for i in range(-2, n_splits):
         if work.n_alike[i + 2] > 0:
             z = work.exponent[LEARNED, i + 2]
             length = size * split_probability(model, state, node, guide_index, feature, rule_weight, z)
             if i == split_number:
-                start += alike_index * length
+                for _ in range(alike_index):
+                    start = min(start + length, last_end)
                 break
-            start += work.n_alike[i + 2] * length
+            for _ in range(work.n_alike[i + 2]):
+                start = min(start + length, last_end)
     point = rng.random()
     if length >= 1.0:
-        return point
-    # a uniform point of [start, start + length), moved by whole numbers into [0, 1)
-    point = point * length - (floor(start) - start)
-    return point if point < 1.0 else point - 1.0
+        return point, inf
+    # a uniform point of [start, start + length), and the point of its lattice in [0, 1), without rounding
+    point = start + point * length
+    return point - floor(point), point
 
 
 @jit
