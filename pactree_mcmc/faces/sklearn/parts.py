@@ -18,6 +18,7 @@ import numpy as np
 
 from ...core.checks import as_number, check_count, check_type, is_integer, read_numbers, repr_of
 from ...core.logsum import log_mean
+from ...core.portable import weighted_sum
 from ...core.special import logsumexp
 from ...mcmc.sampling import CheckedStarts, sample
 from ...model import (
@@ -65,6 +66,8 @@ POWER_GRID = (1.0, 0.5, 0.25, 0.125)
 """Powers of the likelihood among which ``power="auto"`` chooses."""
 MAX_LEFT_OUT_ROWS = 5000
 """Largest number of rows that are left out one by one."""
+N_DIGITS = 9
+"""Number of digits behind the point, in nats, by which choices are compared, so that rounding errors decide nothing."""
 
 
 def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
@@ -237,7 +240,7 @@ def _best_left_out(
     """Return the one of ``choices`` that gives left-out rows the highest density, each estimated by a short run."""
     runs = (_short_run(build(choice), "grown", source, executor, LEFT_OUT_STEPS) for choice in choices)
     densities = [log_density_left_out(post, choice.power) for post, choice in zip(runs, choices, strict=True)]
-    return choices[int(np.argmax(densities))]
+    return choices[int(np.argmax(np.round(densities, N_DIGITS)))]
 
 
 def log_density_left_out(post: SampledPosterior, power: float) -> float:
@@ -333,7 +336,7 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
     def log_likely(prior: ChipmanPrior) -> float:
         """Return the mean log probability under ``prior`` of the trees drawn."""
         split, stop = prior.log_split(depth, 0), prior.log_stop(depth, 0, forced=False, empty=False)
-        return float(weight @ np.where(is_split, split, np.where(is_free, stop, 0.0)))
+        return round(weighted_sum(weight, np.where(is_split, split, np.where(is_free, stop, 0.0))), N_DIGITS)
 
     return max(priors, key=log_likely)
 
@@ -385,7 +388,7 @@ def _most_likely_leaf(post: SampledPosterior, leaf_models: list[Any]) -> Any:
         """Return the mean log score under ``leaf`` of the trees drawn."""
         out = np.zeros(len(stats))
         add_scores_into(out, leaf.resolve(target).rule(target), stats, len(stats))
-        return float(weight @ out)
+        return round(weighted_sum(weight, out), N_DIGITS)
 
     return max(leaf_models, key=score)
 
