@@ -6,9 +6,10 @@ A leaf has the form that the naive enumerator takes, ``{"kind": ..., parameter: 
 import math
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 import pactree_mcmc as pt
+from pactree_mcmc.core import portable
 
 KINDS = ("dirichlet", "laplace", "nig", "known", "poisson", "loss", "own")
 """Kinds in random problems, in the order in which they are drawn."""
@@ -93,7 +94,7 @@ def own_poisson(shape=1.3, rate=0.6, package=pt):
     return package.CustomLeaf(
         poisson_score,
         params=[shape, rate, shape * math.log(rate) - math.lgamma(shape)],
-        stats=lambda y: np.column_stack([y, -special.gammaln(y + 1.0), np.ones_like(y)]),
+        stats=lambda y: np.column_stack([y, -portable.log_gamma(y + 1.0), np.ones_like(y)]),
         predict=lambda sums: posterior(sums)[0] / posterior(sums)[1],
         variance=lambda sums: posterior(sums)[0] / posterior(sums)[1] * (1.0 + 1.0 / posterior(sums)[1]),
         cdf=lambda sums, y: stats.nbinom.cdf(y, posterior(sums)[0], posterior(sums)[1] / (1.0 + posterior(sums)[1])),
