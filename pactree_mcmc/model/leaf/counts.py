@@ -14,7 +14,6 @@ from numpy.random import Generator
 from ...core import portable
 from ...core.checks import read_numbers
 from ...core.compile.jit import jit
-from ...core.special import gammaln
 from ...files.encoding import register_class
 from ...table.words import count_text, rounded_text, rounded_texts
 from . import codes
