@@ -61,7 +61,6 @@ def spent(python, script, cache, folder=None):
 def seconds_of(command, cache, folder):
     """Run a command like `spent`."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or folder is None}
-    env.pop("PACTREE_SHARED_CACHE", None)
     env |= {"NUMBA_CACHE_DIR": cache, "PYTENSOR_FLAGS": f"base_compiledir={cache}"}
     before = os.times()
     subprocess.run(command, check=True, env=env, cwd=folder, capture_output=True)

@@ -25,7 +25,7 @@ def stranger(home=UNWRITABLE):
     """
     if sys.platform == "win32":
         pytest.skip("Windows has no such users")
-    names = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "PACTREE_SHARED_CACHE")
+    names = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
     env = {name: value for name, value in os.environ.items() if name not in names}
     env |= {} if home is None else {"HOME": home}
     nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": env}

@@ -9,7 +9,7 @@ import numpy as np
 
 import exact
 
-from ..core.compile.folders import writable_folder
+from ..core.compile.folders import code_folder
 from ..mcmc.sampling import sample
 from ..model import ChipmanPrior, TreeModel
 from ..posterior.ess import ConvergenceWarning
@@ -34,7 +34,7 @@ def warm_up() -> None:
     >>> import pactree_mcmc as pt
     >>> pt.warm_up()  # doctest: +SKIP
     """
-    folder = writable_folder()
+    folder = code_folder()
     if folder is None:
         raise OSError("you have no home directory for compiled code; set NUMBA_CACHE_DIR to a folder.")
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.checks import as_number, repr_of
-from ..core.warn import warn
 from ..files.encoding import register_class
 from .moves import (
     blanchard,
@@ -279,7 +278,7 @@ def _check_names(move: Move, weights: Mapping[str, float], own: Iterable[Move]) 
 
 def restore_own_moves(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
     """Return the kernel of a file with the code of the user's moves, taken from ``moves`` by name. Raise ValueError if
-    a move is missing or counts other things than before, and warn if its code differs.
+    a move is missing or counts other things than before. Its code cannot be compared.
     """
     by_name = {move.name: move for move in moves}
     own = []
@@ -290,10 +289,8 @@ def restore_own_moves(kernel: Kernel, moves: Iterable[Move]) -> Kernel:
                 f"the kernel of this run has a move {move.name!r} that is not the library's, and files hold no code; "
                 "give it: pt.resume(run, draws, moves=[...])."
             )
-        old, new = file_move.record, move.record
-        if old[:-1] != new[:-1]:
-            raise ValueError(f"{move!r} is not the move of that name in this run: {new[:-1]}, and it was {old[:-1]}.")
-        if old.key and new.key and old.key != new.key and old.key.split()[0] == new.key.split()[0]:
-            warn(f"{move!r} has other code than the move of that name in this run; draws go on by the new one.")
+        old, new = tuple(file_move.record), tuple(move.record)
+        if old != new:
+            raise ValueError(f"{move!r} is not the move of that name in this run: {new}, and it was {old}.")
         own.append(move)
     return kernel._replace(own=tuple(own))

@@ -7,14 +7,12 @@ import pkgutil
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
-
-from ..core.compile.user_functions import python_function, readable_variables
 
 PACKAGE = "pactree_mcmc"
 EXCLUDED_PARTS = ("faces", "testing")
@@ -92,7 +90,7 @@ class _PlainForms:
 
         It is the one in the plain copy of the library, or for any other function a copy that calls plain forms.
         """
-        plain = python_function(value) if isinstance(value, Dispatcher) else value
+        plain = value.py_func if isinstance(value, Dispatcher) else value
         if isinstance(plain, ModuleType):
             return self._module(plain)
         name = getattr(plain, "__module__", None)
@@ -113,7 +111,7 @@ class _PlainForms:
 
     def _function(self, function: FunctionType) -> FunctionType:
         """Return a copy of a function whose globals and closure variables are in plain form."""
-        names, copied_globals = readable_variables(function), dict(function.__globals__)
+        names, copied_globals = _readable_variables(function), dict(function.__globals__)
         code, cells = function.__code__, self._cells(function)
         copy = FunctionType(code, copied_globals, function.__name__, function.__defaults__, cells)
         # registered first, since the functions that it calls may call it
@@ -125,6 +123,19 @@ class _PlainForms:
     def _cells(self, function: FunctionType) -> tuple[CellType, ...]:
         """Return the closure variables of a function in plain form."""
         return tuple(CellType(self.plain_form(cell.cell_contents)) for cell in function.__closure__ or ())
+
+
+def _readable_variables(function: FunctionType) -> dict[str, Any]:
+    """Return the global and closure variables, by name, that a function, or a function defined in it, can read."""
+    names, codes = set(), [function.__code__]
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    values = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        values[name] = cell.cell_contents
+    return values
 
 
 class Record:

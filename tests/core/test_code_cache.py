@@ -4,7 +4,6 @@ import ast
 import os
 import pickle
 import shutil
-import time
 import warnings
 
 import numba
@@ -38,8 +37,8 @@ def twice(x):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     write_code_to(tmp_path, monkeypatch)
-    monkeypatch.delenv(_folders.SHARED_VARIABLE, raising=False)
-    monkeypatch.setattr(_code_cache, "_warned", set())
+    monkeypatch.setattr(_code_cache, "is_of_library", lambda function: True)
+    _code_cache._warn_once.cache_clear()
     return tmp_path
 
 
@@ -58,6 +57,13 @@ def test_kept_and_found(folder):
     assert hits() == 0
     assert hits() == 1
     assert len(files(folder, "nbi")) == 1
+
+
+def test_functions_of_users_are_not_kept(folder, monkeypatch):
+    monkeypatch.undo()
+    write_code_to(folder, monkeypatch)
+    assert (hits(), hits()) == (0, 0)
+    assert files(folder, "nbi") == []
 
 
 def test_any_source_counts(monkeypatch):
@@ -175,14 +181,6 @@ def test_no_code_beside_the_sources(monkeypatch, tmp_path):
         assert "pactree-mcmc" in folder
 
 
-def test_variables_of_numba_that_change_leave_the_folder(tmp_path, monkeypatch):
-    """Numba reads its variables again, at a compilation, if one of them has changed."""
-    _folders.use_folder(str(tmp_path / "named"))
-    monkeypatch.setenv("NUMBA_DEBUG_CACHE", "0" if os.environ.get("NUMBA_DEBUG_CACHE") != "0" else "")
-    assert (hits(), hits()) == (0, 1)
-    assert len(files(tmp_path / "named", "nbi")) == 1
-
-
 def moved_user(folder, to):
     """The code of `twice` in another folder than the user's."""
     hits()
@@ -197,17 +195,14 @@ def user(folder, monkeypatch):
     return folder / "user"
 
 
-@pytest.mark.parametrize("place", ["archive", "shared"])
-def test_code_that_others_compiled_is_read_and_not_written(user, place, monkeypatch):
-    named_folder = user.with_name(place)
-    moved_user(user, named_folder)
-    monkeypatch.setattr(_folders, "ARCHIVE", named_folder if place == "archive" else user.with_name("none"))
-    if place == "shared":
-        monkeypatch.setenv(_folders.SHARED_VARIABLE, str(named_folder))
-    before = sorted(named_folder.rglob("*"))
+def test_code_of_an_archive_is_read_and_not_written(user, monkeypatch):
+    archive = user.with_name("archive")
+    moved_user(user, archive)
+    monkeypatch.setattr(_folders, "ARCHIVE", archive)
+    before = sorted(archive.rglob("*"))
     assert hits() == 1
     assert not user.exists()
-    assert sorted(named_folder.rglob("*")) == before
+    assert sorted(archive.rglob("*")) == before
 
 
 def no_folder(monkeypatch, blocked):
@@ -221,11 +216,11 @@ def no_folder(monkeypatch, blocked):
 
 
 @pytest.mark.parametrize("name", ["file", None])
-def test_a_user_who_cannot_write_reads_what_others_compiled(user, name, monkeypatch):
-    named_folder = user.with_name("given")
-    moved_user(user, named_folder)
+def test_a_user_who_cannot_write_reads_the_archive(user, name, monkeypatch):
+    archive = user.with_name("archive")
+    moved_user(user, archive)
     no_folder(monkeypatch, name and user.with_name(name))
-    monkeypatch.setenv(_folders.SHARED_VARIABLE, str(named_folder))
+    monkeypatch.setattr(_folders, "ARCHIVE", archive)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert hits() == 1
@@ -246,15 +241,7 @@ def test_a_user_who_cannot_write_is_told_once(user, name, monkeypatch):
     assert issubclass(one.category, RuntimeWarning)
     text = str(one.message)
     assert "NUMBA_CACHE_DIR" in text
-    assert "PACTREE_SHARED_CACHE" in text
     assert "pt.warm_up()" in text
-
-
-def test_a_shared_folder_that_is_none(user, monkeypatch):
-    monkeypatch.setenv(_folders.SHARED_VARIABLE, str(user.with_name("missing")))
-    with pytest.warns(RuntimeWarning, match=r"missing is not a folder that can be read; fill it by .*warm_up"):
-        assert hits() == 0
-    assert hits() == 1
 
 
 def test_full_disk(monkeypatch):
@@ -266,28 +253,17 @@ def test_full_disk(monkeypatch):
         hits()
 
 
-def test_versions_that_nobody_uses_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(_folders, "_user_folder", lambda: tmp_path / "user")
-    part, day = tmp_path / "user" / _code_cache.OWN_FUNCTIONS, 86400.0
-    for number in range(30):
-        version = part / f"version{number}"
-        version.mkdir(parents=True)
-        (version / "code.nbc").write_bytes(b"")
-        os.utime(version, (time.time(),) * 2 if number == 7 else (time.time() - 2.0 * number * day,) * 2)
-    named = tmp_path / "named"
-    shutil.copytree(part.parent, named)
-
-    def remaining_versions(folder):
-        write_code_to(folder if folder == named else "", monkeypatch)
-        _folders.remove_old_versions.cache_clear()
-        hits()
-        return {path.name for path in (folder / _code_cache.OWN_FUNCTIONS).iterdir() if path.name.startswith("version")}
-
-    # of a folder that somebody named, users may be unable to mark what they use
-    assert len(remaining_versions(named)) == 30
-    assert remaining_versions(part.parent) == {f"version{number}" for number in range(15)}
-    monkeypatch.setattr(_folders, "MOST", 3)
-    shutil.rmtree(next(path for path in part.iterdir() if path.name.startswith(_folders.environment_id())))
-    assert remaining_versions(part.parent) == {f"version{number}" for number in (0, 1, 7)}
+def test_the_oldest_versions_are_removed(folder, monkeypatch):
+    monkeypatch.setattr(_folders, "MAX_VERSIONS", 4)
+    part = folder / __package__
+    for number in range(6):
+        (part / f"version{number}").mkdir(parents=True)
+        os.utime(part / f"version{number}", (1e9 + number, 1e9 + number))
+    assert (hits(), hits()) == (0, 1)
+    assert sorted(path.name for path in part.iterdir() if path.name.startswith("version")) == [
+        "version3",
+        "version4",
+        "version5",
+    ]
     shutil.rmtree(part)
     assert hits() == 0

@@ -50,7 +50,7 @@ VALUES = Numbers(np.arange(4.0))
 def folder(tmp_path, monkeypatch):
     write_code_to(tmp_path / "cache", monkeypatch)
     monkeypatch.setattr(_folders, "ARCHIVE", tmp_path / "archive")
-    monkeypatch.setattr(_cache.CodeCache, "_is_foreign", False)
+    monkeypatch.setattr(_cache, "is_of_library", lambda function: True)
     monkeypatch.setattr(_cache, "sources_hash", lambda package: "the sources")
     return tmp_path
 

@@ -32,7 +32,7 @@ def test_code_of_an_administrator_is_loaded_in_every_process():
     with readable_folder() as folder:
         filled = report_of(env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "code")})
         assert len(filled["compiled"]) == 2
-        options["env"]["PACTREE_SHARED_CACHE"] = str(folder / "code")
+        options["env"]["NUMBA_CACHE_DIR"] = str(folder / "code")
         for _ in range(2):
             assert report_of(**options) == {"compiled": [], "told": [], "finite": True}
 
@@ -46,7 +46,6 @@ def test_without_it_one_warning_says_what_to_do(home):
     (text,) = report["told"]
     assert "compiled code is not kept" in text
     assert "NUMBA_CACHE_DIR" in text
-    assert "PACTREE_SHARED_CACHE" in text
     assert "pt.warm_up()" in text
     assert not (ROOT / "~").exists()
 

@@ -267,7 +267,6 @@ def test_what_pages_mention_exists(check):
 def test_the_security_page_names_all_variables_that_are_read():
     assert set(re.findall(r"`([A-Z]+_[A-Z_]+)`", text_of(ROOT / "SECURITY.md"))) == {
         "NUMBA_CACHE_DIR",
-        "PACTREE_SHARED_CACHE",
     }
 
 

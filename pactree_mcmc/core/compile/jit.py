@@ -20,23 +20,23 @@ HAS_PRIVATE_PARTS = COMPILES and structs is not None
 """True if numba has the private parts that `private` uses. Otherwise compiling takes several times as long."""
 
 
-def jit(function: Callable[..., Any], key: Callable[[], str] | None = None) -> Any:
+def jit(function: Callable[..., Any]) -> Any:
     """Compile ``function`` at its first call, cache the code on disk, and release the GIL while it runs.
 
     Compiled callers use the same code as a *part*, which is optimised and cached together with the function that Python
     calls (see `linking`). Fastmath is off, because the log of zero is ``-inf`` and must stay so. Constants that
     compiled callers pass count as values of their type, since numba would otherwise compile the function for each.
 
-    ``key`` is a function that returns everything besides the library's sources on which the code depends (see `cache`).
+    The code of functions that users wrote is not cached: each process compiles them.
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if not HAS_PRIVATE_PARTS:
         plain = numba.njit(**options)(function)
         if COMPILES:
-            plain._cache = CodeCache(function, key)
+            plain._cache = CodeCache(function)
         return plain
     entry = numba.njit(pipeline_class=EntryCompiler, **options)(function)
-    entry._cache = CodeCache(function, key)
+    entry._cache = CodeCache(function)
 
     @functools.cache
     def part() -> Any:

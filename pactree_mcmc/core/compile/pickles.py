@@ -11,7 +11,7 @@ from numba import cloudpickle
 from numba.core.dispatcher import Dispatcher
 
 from .jit import jit
-from .user_functions import is_of_known_package
+from .sources import is_of_library
 
 
 class _Pickler(cloudpickle.CloudPickler):
@@ -21,7 +21,7 @@ class _Pickler(cloudpickle.CloudPickler):
         """Return how to make ``obj`` again, a function and its arguments, if it is compiled. Else ask cloudpickle."""
         if isinstance(obj, Dispatcher):
             function = obj.py_func
-            if is_of_known_package(function):
+            if is_of_library(function):
                 return _attribute, (function.__module__, function.__qualname__)
             return jit, (function,)
         return super().reducer_override(obj)
@@ -33,7 +33,7 @@ def _attribute(module: str, name: str) -> Any:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return a value that contains functions as bytes. Functions of KNOWN_PACKAGES and of modules that can be imported
+    """Return a value that contains functions as bytes. Functions of the library and of modules that can be imported
     are named, others are sent as code.
     """
     out = io.BytesIO()

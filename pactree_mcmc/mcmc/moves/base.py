@@ -12,7 +12,6 @@ accepted ones (row ACCEPTED), with one or two columns for each move.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from ...core.checks import check_choice, check_flag, check_type, repr_of
 from ...core.compile.cache import CodeCache
 from ...core.compile.jit import jit
 from ...core.compile.pickles import from_bytes, to_bytes
-from ...core.compile.user_functions import NO_KEY, is_of_known_package, key_of
+from ...core.compile.sources import is_of_library
 from ...files.encoding import register_class
 from ...model import Lowered
 from ..edits.grow import accept_growth, prune, remove_children
@@ -35,7 +34,6 @@ from ..state.random import flip_log
 from ..state.records import N_FREE
 from ..state.scratch import SCRATCH_NAMES
 from ..state.tree import ACCEPTED, PROPOSED, ChainState
-from .step_code import check_code
 
 N_COUNTS = 0
 """Number of counts of a user's move, in its copy of `run` (`compile_loop`). 0 turns the check of ``which`` off."""
@@ -152,19 +150,17 @@ def run(chain: Any, n: int, first_count: int) -> int:
 
 
 def compile_loop(move: Move) -> Any:
-    """Return a copy of `run` that calls the step of this move. It compiles at its first call.
-
-    The code of a user's move is stored on disk under a key of the step.
-    """
+    """Return a copy of `run` that calls the step of this move. It compiles at its first call."""
     step = move.step
     # a move that only grows and prunes needs less code
     checks = (has_room, decide_proposal) if "replace" in move.scratch else (has_room_to_grow, decide_growth)
-    n_counts = 0 if is_of_known_package(step) else len(move.counts)
+    n_counts = 0 if is_of_library(step) else len(move.counts)
     names = {"step": step, "has_room_for_step": checks[0], "decide_proposal": checks[1], "N_COUNTS": n_counts}
     loop = FunctionType(run.__code__, {**globals(), **names}, run.__name__)
-    loop.__module__, loop.__doc__ = run.__module__, run.__doc__
+    # the module says if the loop is cached on disk
+    loop.__module__, loop.__doc__ = step.__module__, run.__doc__
     loop.__qualname__ = f"run_{re.sub(r'[^a-z0-9]+', '_', move.name.lower())}"
-    return jit(loop, None if is_of_known_package(step) else lambda: f"{key_of(step)} {n_counts}")
+    return jit(loop)
 
 
 class Move:
@@ -196,14 +192,13 @@ class Move:
     ------
     TypeError, ValueError
         If the name is empty or not a text, if ``step`` is not a function of three arguments, or if the counts are not
-        one or two names. If ``step``, or a function of yours that it calls, uses ``np.random`` or ``random``, or calls
-        a function that is not decorated with ``moves.jit``.
+        one or two names.
 
     Notes
     -----
     Nothing checks in a run that the step is correct. `pactree_mcmc.testing.check_balance` builds the whole transition
-    matrix of a move on a small model, and names the first pair of trees whose flows differ. Compiling takes some
-    seconds once. The code is stored on disk by a key of the step, all that it calls, and the sources of the library.
+    matrix of a move on a small model, and names the first pair of trees whose flows differ. Each process
+    compiles the step, which takes some seconds.
 
     Examples
     --------
@@ -244,11 +239,7 @@ class Move:
     @property
     def record(self) -> AbsentMove:
         """Description of the move for a file, without its code."""
-        key = key_of(self.step)
-        key = "" if key.startswith(NO_KEY) else f"{sys.version_info[0]}.{sys.version_info[1]} {key}"
-        return AbsentMove(
-            self.name, self.counts, *(names[0] in self.scratch for names in SCRATCH_BY_FLAG.values()), key
-        )
+        return AbsentMove(self.name, self.counts, *(names[0] in self.scratch for names in SCRATCH_BY_FLAG.values()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -276,8 +267,6 @@ def _compile_step(name: str, step: Any) -> Any:
     """Return the compiled step of the move ``name``. Raise TypeError or ValueError if the step is not valid."""
     step = getattr(step, "__func__", step)
     plain = getattr(step, "py_func", step)
-    if isinstance(plain, FunctionType) and not is_of_known_package(plain):
-        check_code(name, plain)
     if isinstance(step, numba.core.dispatcher.Dispatcher) and isinstance(step._cache, CodeCache):
         return step
     if not isinstance(plain, FunctionType):
@@ -298,8 +287,6 @@ class AbsentMove(NamedTuple):
     scans: bool
     lines: bool
     guided: bool
-    key: str
-    """Python version and key of the step's code, "" if the code has no key."""
 
     @property
     def scratch(self) -> tuple[str, ...]:

@@ -64,10 +64,6 @@ def redraw_all(rng, model, state):
     return moves.replacement(model, state, 0, node, top, way_back - way_there)
 
 
-def stands_still(rng, model, state):
-    return moves.refused(0)
-
-
 def own_cut():
     return pt.Move("another cut", another_cut, scans=False)
 

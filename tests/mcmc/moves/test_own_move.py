@@ -2,8 +2,6 @@
 
 from math import log
 
-import numba
-import numpy as np
 import pytest
 
 import exact
@@ -183,49 +181,6 @@ def test_counts_of_other_moves_are_not_written(step):
     kernel = {"grow-prune": 0.5, pt.Move("mean", step, replaces=False, scans=False): 0.5}
     with pytest.raises(ValueError, match="which is not the number of one of its counts"):
         pt.sample(small_model(), kernel=kernel, **SETTINGS)
-
-
-def plain_helper(state):
-    return moves.n_internal(state)
-
-
-def calls_a_plain_function(rng, model, state):
-    return moves.nothing() if plain_helper(state) == 0 else moves.refused(0)
-
-
-@moves.jit
-def chance_within():
-    return np.random.random()  # noqa: NPY002
-
-
-def draws_elsewhere(rng, model, state):
-    return moves.nothing() if np.random.random() < 0.5 else moves.refused(0)  # noqa: NPY002
-
-
-def draws_elsewhere_within(rng, model, state):
-    return moves.nothing() if chance_within() < 0.5 else moves.refused(0)
-
-
-@pytest.mark.planted
-@pytest.mark.parametrize("step", [draws_elsewhere, draws_elsewhere_within])
-def test_chance_from_elsewhere_is_refused(step):
-    with pytest.raises(ValueError, match=r"np\.random, which rng= does not seed"):
-        pt.Move("mean", step)
-
-
-@compiled
-def test_a_helper_that_is_not_compiled_is_named():
-    with pytest.raises(TypeError, match=r"plain_helper, a plain Python function; decorate it with @moves\.jit"):
-        pt.Move("mean", calls_a_plain_function)
-
-    @numba.extending.register_jitable
-    def count_splits(state):
-        return moves.n_internal(state)
-
-    def calls_a_known_one(rng, model, state):
-        return moves.nothing() if count_splits(state) == 0 else moves.refused(0)
-
-    pt.Move("known", calls_a_known_one)
 
 
 def test_a_move_that_moves_nothing_is_warned_of():

@@ -1,11 +1,7 @@
-"""Runs with a move of one's own: in kernels, in files, on executors, compiled once."""
+"""Runs with a move of one's own: in kernels, in files, on executors."""
 
-import importlib.util
 import pickle
-import sys
-import types
 from concurrent.futures import ProcessPoolExecutor
-from math import log
 from multiprocessing import get_context
 
 import numpy as np
@@ -13,20 +9,16 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import moves
-from pactree_mcmc.core.compile.user_functions import NO_KEY, key_of
 from pactree_mcmc.mcmc.kernel import read_kernel
 from tests.mcmc.moves.own_moves import (
     SETTINGS,
     X,
-    Y,
     another_cut,
     compiled,
     grow_or_prune,
     own_cut,
     own_growth,
     small_model,
-    stands_still,
 )
 
 # in kernels
@@ -144,8 +136,6 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
         pt.resume(loaded, 20, progress=False, moves=[other])
     with pytest.raises(TypeError, match=r"give a list of pt\.Move"):
         pt.resume(loaded, 20, progress=False, moves=["another cut"])
-    with pytest.warns(UserWarning, match="has other code"):
-        pt.resume(loaded, 1, progress=False, moves=[pt.Move("another cut", stands_still, scans=False)])
     for resumed in (pt.resume(loaded, 20, progress=False, moves=[own_cut()]), pt.resume(post, 20, progress=False)):
         assert np.array_equal(resumed.tree_of_draw, uninterrupted.tree_of_draw)
         assert np.array_equal(resumed.accepted, uninterrupted.accepted)
@@ -170,65 +160,4 @@ def test_a_checkpoint_is_finished_with_the_move(copies, tmp_path):
 def test_moves_travel():
     move = pickle.loads(pickle.dumps(own_growth()))
     assert (move.name, move.counts, move.scratch) == ("half", ("half grow", "half prune"), ())
-    assert key_of(move.step) == key_of(own_growth().step)
     assert pt.testing.check_balance(move, small_model()).imbalance < 1e-10
-
-
-SCRIPT = """
-from pactree_mcmc import moves
-
-FACTOR = {factor}
-
-@moves.jit
-def helper(rng, n):
-    return moves.pick(rng, n) * FACTOR // FACTOR
-
-def step(rng, model, state):
-    return moves.refused(helper(rng, 1))
-"""
-
-
-@compiled
-def test_compiled_once_and_again_when_the_step_changes(tmp_path, monkeypatch):
-    """The key has the step's own code, that of its helpers and the constants they read."""
-    # Python takes a file of the same second and length for the one it has kept
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    path, model = tmp_path / "mine.py", pt.TreeModel(X, Y)
-
-    def hits_and_misses(factor):
-        """Return the hits and misses of the folder of compiled code for a move read from its file again."""
-        path.write_text(SCRIPT.format(factor=factor))
-        spec = importlib.util.spec_from_file_location("mine", path)
-        mine = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(mine)
-        move = pt.Move("scripted", mine.step, replaces=False, scans=False)
-        pt.sample(model, 5, tune=0, chains=1, rng=1, kernel={move: 1.0}, proposals=5, progress=False)
-        stats = move.run.stats
-        return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
-
-    new = hash(tmp_path.name) % 10**9 + 2
-    assert hits_and_misses(new) == (0, 1)
-    assert hits_and_misses(new) == (1, 0)
-    assert hits_and_misses(new + 1) == (0, 1)
-
-
-def test_keys():
-    """The key depends on all that a function reads, at any depth. A function that reads an unknown object has none."""
-
-    def key_of_source(source):
-        space = {"moves": moves, "np": np, "log": log}
-        exec(source, space)
-        return key_of(space["f"])
-
-    base = "A = 1\ndef g(x): return x + A\ndef f(x): return g(x)"
-    assert key_of_source(base) == key_of_source(base)
-    changed = [base.replace("A = 1", "A = 2"), base.replace("x + A", "x - A"), base.replace("g(x)\n", "g(x) + 1\n")]
-    changed += [base.replace("def f(x): return g(x)", "def f(x, y=2): return g(x)"), base.replace("A = 1", "A = 1.0")]
-    keys = [key_of_source(source) for source in (base, *changed)]
-    assert len({key for source, key in zip((base, *changed), keys) if source != base}) >= 4
-    assert keys[0] not in keys[1:3]
-    assert key_of_source("A = object()\ndef f(x): return A").startswith(NO_KEY)
-    module = types.ModuleType("nowhere")
-    space = {"nowhere": module}
-    exec("def f(x): return nowhere.g(x)", space)
-    assert key_of(space["f"]).startswith(NO_KEY)
