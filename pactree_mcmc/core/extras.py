@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-EXTRAS = {"matplotlib": "plots", "sklearn": "sklearn", "arviz": "arviz", "zarr": "zarr"}
+EXTRAS = {"matplotlib": "plots", "sklearn": "sklearn", "arviz": "arviz"}
 """Name of the extra that installs each optional package."""
 
 

@@ -18,8 +18,9 @@ from ..model.split_prior.weights import SplitsOutline
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
-from .validate import InvalidFile, check_course, check_draws, check_run
+from .validate import InvalidFile, check_draws
 from .validate_model import check_outline, check_parts, check_splits_outline
+from .validate_run import check_course, check_run
 
 
 def load(
@@ -30,7 +31,7 @@ def load(
     Parameters
     ----------
     path : path-like
-        A file or Zarr store.
+        A netCDF file.
     leaf : CustomLeaf, optional
         The leaf of your own that the file was written with. A file contains no code. Of such a leaf it contains the
         name, the parameters and the scores of some cells, with which the given leaf must agree.

@@ -117,7 +117,7 @@ def resume(
         file = Checkpoint(read_checkpoint_path(checkpoint), every, plans, seconds)
         file.write(results)
     elif unfinished is not None:
-        file = Checkpoint(check_output_path(run, only="netCDF"), unfinished.every, plans, seconds)
+        file = Checkpoint(check_output_path(run), unfinished.every, plans, seconds)
     return run_plans(RunState(plans, results, executor, progress, file), seconds)
 
 

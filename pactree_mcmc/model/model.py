@@ -242,7 +242,7 @@ class TreeModel:
         return model
 
     def save(self, path: AnyPath) -> None:
-        """Write the model to a file, netCDF or Zarr by its suffix, for `load`; errors as of `SampledPosterior.save`."""
+        """Write the model to a netCDF file, for `load`; errors as of `SampledPosterior.save`."""
         write_parts({"model": self.parts_in_file}, path)
 
     def _merge(self, table: Table) -> MergedRows:

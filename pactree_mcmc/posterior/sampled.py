@@ -306,7 +306,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         )
 
     def save(self, path: AnyPath, *, log_likelihood: bool = False) -> None:
-        """Write the posterior to one file: netCDF (.nc, .nc4, .netcdf), or a Zarr store (.zarr).
+        """Write the posterior to one netCDF file (.nc, .nc4 or .netcdf).
 
         The file has the groups of `to_arviz`, for ArviZ and xarray, and in a group ``pactree_mcmc`` the model with its
         coded data, the trees, and the end of each chain, so that `load` gives a posterior that predicts the same to the
@@ -315,7 +315,8 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Parameters
         ----------
         path : path-like
-            A file is replaced, after the new one is safely on the disk.
+            A file is replaced, after the new one is safely on the disk. Its permissions stay, and so does a symbolic
+            link.
         log_likelihood : bool, default False
             Add the log density of each row given all other rows to the groups for ArviZ.
 
@@ -331,8 +332,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Notes
         -----
         Size: the coded data, 29 bytes and the statistics a node of the distinct trees, and the chains: 4 bytes a unit,
-        and with fractional statistics up to 16 MB of scores a chain and level. Zarr needs the package ``zarr``; a crash
-        while a folder is replaced leaves the old one as ``.NAME.old``.
+        and with fractional statistics up to 16 MB of scores a chain and level.
 
         Examples
         --------

@@ -8,7 +8,6 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.extras import EXTRAS
-from pactree_mcmc.files.store import check_output_path, read_content
 from tests import ROOT
 from tests.programs import run
 
@@ -21,10 +20,10 @@ USES = {
 
 def test_extras_are_those_of_the_project_file():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    packages = {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "arviz": "arviz", "zarr": "zarr"}
+    packages = {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "arviz": "arviz"}
     for package, extra in EXTRAS.items():
         assert extras[extra][0].partition(">")[0] == packages[package]
-        assert extra in extras["all"][0] or extra == "zarr"
+        assert extra in extras["all"][0]
 
 
 @pytest.mark.parametrize("name", USES)
@@ -35,14 +34,6 @@ def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"{message}.*pip install 'pactree-mcmc\[{EXTRAS[package]}\]'"):
         getattr(module, use)
-
-
-def test_zarr_is_named_with_its_extra(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "zarr", None)
-    (tmp_path / "run.zarr").mkdir()
-    for use in (read_content, check_output_path):
-        with pytest.raises(ImportError, match=r"needs zarr, .*pip install 'pactree-mcmc\[zarr\]'"):
-            use(tmp_path / "run.zarr")
 
 
 @pytest.mark.more

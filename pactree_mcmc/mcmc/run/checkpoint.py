@@ -33,7 +33,6 @@ class Unfinished(NamedTuple):
 class Checkpoint:
     """File of a run, and the time of the next writing.
 
-    ``path`` is that of a netCDF file, since a single operation replaces a file, but not the folder of a Zarr store.
     ``interval`` is the time between two writings in seconds, and ``seconds`` the wall time that the run took before.
     """
 
@@ -74,7 +73,7 @@ def read_interval(every: Any) -> float:
 
 def read_checkpoint_path(path: Any) -> Path:
     """Return the path of a new checkpoint. Raise ValueError if the file exists."""
-    path = check_output_path(path, only="netCDF")
+    path = check_output_path(path)
     if path.exists():
         raise ValueError(
             f"checkpoint={str(path)!r} exists already; pt.resume({str(path)!r}) goes on from it, or remove it."
