@@ -25,12 +25,6 @@ from tests.problems.runs import LABELS, MODELS, X, Y, assert_equal, assert_same,
 from tests.programs import run
 
 ROWS = np.column_stack([np.linspace(-2.0, 14.0, 50), np.linspace(5.0, -1.0, 50), np.arange(50) % 6])
-SUFFIXES = [".nc", pytest.param(".zarr", marks=pytest.mark.filterwarnings("ignore::DeprecationWarning"))]
-
-
-def skip_without(suffix):
-    if suffix == ".zarr":
-        pytest.importorskip("zarr")
 
 
 def predictions(post, rows=ROWS):
@@ -54,11 +48,8 @@ def test_loaded_is_saved(name, tmp_path):
     assert_same(pt.resume(loaded, 4, progress=False), pt.resume(post, 4, progress=False))
 
 
-@pytest.mark.more(everyday=[".nc"])
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_tempered_runs_and_both_kinds_of_files(suffix, tmp_path):
-    skip_without(suffix)
-    post, path = draw("classes", 8, betas=3), tmp_path / f"run{suffix}"
+def test_tempered_runs(tmp_path):
+    post, path = draw("classes", 8, betas=3), tmp_path / "run.nc"
     draw("numbers", 3).save(path)
     post.save(str(path))
     loaded = pt.load(str(path))
@@ -283,7 +274,7 @@ def test_arviz_and_xarray_read_the_file(tmp_path):
     assert data["observed_data"]["y"].values.tolist() == LABELS.tolist()
     with xr.open_dataset(tmp_path / "run.nc", group="pactree_mcmc", engine="h5netcdf") as own:
         assert_equal(own["draws.trees.cut"].values, post.coded_trees.cut)
-        assert own.attrs["format"] == 3
+        assert own.attrs["format"] == 4
 
 
 @pytest.mark.more

@@ -1,10 +1,13 @@
-"""The part of a file from which only `resume` goes on: wrong shapes and dtypes are refused."""
+"""The part of a file from which only `resume` goes on: wrong shapes, dtypes and indices are refused."""
 
 import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from tests.problems.runs import draw
+from pactree_mcmc.loading.validate import InvalidFile
+from pactree_mcmc.loading.validate_run import _check_graph
+from pactree_mcmc.mcmc.state.records import N_FREE, N_NODES
+from tests.problems.runs import MODELS, draw
 
 KERNEL = {"learned": 0.5, "collapsed": 0.5}
 
@@ -59,6 +62,21 @@ def as_doubles(array):
     return array.astype(np.float64)
 
 
+def with_entry(place, value, field=None):
+    """A change of one entry of an array, or of a field of its records."""
+
+    def change(array):
+        array = array.copy()
+        (array if field is None else array[field])[place] = value
+        return array
+
+    return change
+
+
+def of_node(field, place, value):
+    return with_array("node", with_entry(place, value, field))
+
+
 WRONG = {
     "units left out": (with_array("order", shorter), "order of a chain has shape"),
     "units of another dtype": (with_array("order", as_doubles), "order of a chain has dtype float64"),
@@ -70,16 +88,41 @@ WRONG = {
     "counts of moves": (with_array("moves", wider), "moves of a chain has shape"),
     "density": (with_array("density", shorter), "density of a chain has shape"),
     "stored cells": (with_group("cells", "place", shorter), r"cells\.cell has shape"),
-    "stored values": (with_group("cells", "ways", wider), r"cells\.table has shape"),
+    "stored values": (with_group("cells", "ways", wider), r"cells\.ways has shape"),
     "places": (with_group("cells", "place", as_doubles), r"cells\.place has dtype float64"),
     "records": (with_group("graph", "piece", lambda array: np.zeros(len(array))), r"graph\.piece has dtype float64"),
     "slots": (with_group("graph", "slot", lambda array: array.astype(np.int64)), r"graph\.slot has dtype int64"),
     "use of the graph": (with_group("graph", "used", shorter), r"graph\.used has shape"),
-    "variance": (lambda end: with_replica(end, noise=(np.ones(1), np.ones(1))), r"noise\[0\] has shape"),
+    "variance": (
+        lambda end: with_replica(end, noise=(np.ones(1), np.ones(1))),
+        "the variance of a chain has another shape",
+    ),
     "no variance": (lambda end: with_replica(end, noise=None), "of another model"),
-    "a number": (lambda end: end._replace(tuned=1.5), "tuned is a float"),
-    "a generator": (lambda end: end._replace(generator=3), "generator is a int"),
+    "a number": (lambda end: end._replace(tuned=1.5), "a chain has no number of tuning steps"),
+    "a generator": (lambda end: end._replace(generator=3), "a chain has no generator"),
     "a chain": (lambda end: end._replace(replicas=()), "a ladder has other levels"),
+    "a unit that is none": (with_array("order", with_entry(0, 10**6)), "the units of a chain are not those"),
+    "a unit twice": (with_array("order", lambda array: np.zeros_like(array)), "the units of a chain are not those"),
+    "statistics of other rows": (with_array("stats", lambda array: 2.0 * array), "the statistics of a chain"),
+    "a box": (with_array("box", with_entry((0, 0, 1), 1000)), "a box of a chain is out of range"),
+    "categories of a box": (with_array("box", with_entry((0, 2, 0), 1 << 40)), "a box of a chain is out of range"),
+    "no depths": (with_array("density", with_entry((-1, 0), 0.0)), "the density of a chain"),
+    "a child far away": (of_node("left", 0, 10**6), "a child of a chain is out of range"),
+    "a circle": (of_node("right", 0, 0), "a child of a chain is out of range"),
+    "a parent": (lambda end: of_node("parent", end.replicas[0].state[1].left[0], 5)(end), "are not a tree"),
+    "a depth": (of_node("depth", 0, 3), "a depth of a chain|the root of a chain"),
+    "a feature": (of_node("feature", 0, 77), "a feature of a chain is out of range"),
+    "a cut": (of_node("upper", 0, 100), "a split of a chain is out of range"),
+    "units of a node": (of_node("stop", 0, 100), "the root of a chain|units of a chain"),
+    "rows": (of_node("rows", 0, 1000), "the rows of a chain"),
+    "a design": (of_node("design", 0, 1), "a node of the fixed tree of a chain is out of range"),
+    "a list": (of_node("internal", 0, 10**6), "a list of a chain is out of range"),
+    "a place in a list": (of_node("internal_at", 0, 3), "a list of a chain has other nodes"),
+    "a free node": (of_node("free", 0, 0), "the free nodes of a chain"),
+    "a number of nodes": (with_array("count", with_entry(N_NODES, 1)), "are not a tree"),
+    "a number of free nodes": (with_array("count", with_entry(N_FREE, 10**6)), "the free nodes of a chain"),
+    "a slot": (with_group("graph", "slot", with_entry(0, 3)), "a slot of the graph is out of range"),
+    "pieces": (with_group("graph", "used", with_entry(0, 10**6)), "the graph has other lengths"),
 }
 
 
@@ -95,6 +138,54 @@ def test_wrong_shapes_and_dtypes_are_refused(what, post, tmp_path):
     finally:
         post.course = course
     refused(path, f"cannot be used: .*{match}")
+
+
+WRONG_GRAPHS = {
+    "a slot": ("slot", with_entry(0, 10**6), "a slot of the graph is out of range"),
+    "no free slot": ("slot", np.zeros_like, "the graph has no free slot"),
+    "a first link": ("piece", with_entry(0, 10**6, "first"), "a link of the graph is out of range"),
+    "a piece that follows itself": ("link", with_entry(0, 0, "next"), "a link of the graph is out of range"),
+    "a child": ("link", with_entry(slice(None), 10**6, "left"), "a piece of the graph is out of range"),
+    "a circle": ("link", with_entry(slice(None), 0, "right"), "a depth of the graph is out of range"),
+    "a feature": ("link", with_entry(0, 77, "feature"), "a feature of the graph is out of range"),
+    "a cut": ("link", with_entry(slice(None), 1000, "upper"), "a split of the graph is out of range"),
+}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    post = pt.sample(MODELS["classes"], 20, work=1e5, rng=1, chains=2, progress=False)
+    return post.course.ends[0].replicas[0].graph
+
+
+@pytest.mark.parametrize("what", list(WRONG_GRAPHS))
+def test_graphs_that_lead_nowhere_are_refused(what, graph):
+    field, change, match = WRONG_GRAPHS[what]
+    lowered = MODELS["classes"].lowered
+    assert graph.used[0] > 5
+    _check_graph(graph, lowered)
+    with pytest.raises(InvalidFile, match=match):
+        _check_graph(graph._replace(**{field: change(getattr(graph, field))}), lowered)
+
+
+@pytest.mark.more(everyday=["classes", "numbers", "fixed"])
+@pytest.mark.parametrize("name", MODELS)
+def test_states_of_all_models_are_accepted(name, tmp_path):
+    for kernel in ("local", "cgm", KERNEL):
+        post = draw(name, 8, kernel=kernel)
+        post.save(tmp_path / "run.nc")
+        assert pt.load(tmp_path / "run.nc").course is not None
+
+
+@pytest.mark.parametrize(("bits", "name"), [(np.random.MT19937, "pos"), (np.random.Philox, "buffer_pos")])
+def test_positions_of_generators_are_checked(bits, name, tmp_path):
+    post = draw("classes", 5, rng=[bits(1), bits(2)])
+    post.save(tmp_path / "run.nc")
+    assert pt.load(tmp_path / "run.nc").course is not None
+    state = post.course.ends[0].generator
+    (state["state"] if name in state["state"] else state)[name] = 10**6
+    post.save(tmp_path / "run.nc")
+    refused(tmp_path / "run.nc", "a generator has no position")
 
 
 def test_a_checkpoint_is_checked_in_the_same_way(post, tmp_path):

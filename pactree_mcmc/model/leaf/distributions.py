@@ -11,14 +11,14 @@ import numpy as np
 from ...core.special import betainc, betaincc, gammainc, gammaincc
 from ...table.coding import LARGEST_FLOAT
 
-MAX_SEARCH_STEPS = 140
-"""Largest number of steps of the search for a quantile. 64 halvings reduce all floats to one, two steps for each."""
-BRACKET_MARGIN = 1 << 10
-"""Number of floats by which the first bracket is wider than SciPy's quantiles, a relative error of 2e-13."""
-MAX_FINAL_GAP = 2
-"""Number of floats between the ends of a bracket at which the search ends, a relative error of 4e-16."""
-PROBABILITY_ROUNDING = 1e-15
-"""Relative error of a probability that is due to rounding."""
+QUANTILE_ERROR = 1e-10
+"""Largest error of a quantile, relative to its size and to the range of the quantiles of the components."""
+MAX_BISECTIONS = 200
+"""Largest number of steps of a bisection. Ten geometric ones cross all positive floats, 53 more reach the last bit."""
+SMALLEST_FLOAT, SMALLEST_NORMAL = 5e-324, 2.3e-308
+"""Smallest positive float, and bound of the numbers that count as 0, which have fewer digits."""
+ENDS_OF_SUPPORT = {"beta": (0.0, 1.0), "t": (-np.inf, np.inf), "norm": (-np.inf, np.inf)}
+"""Ends of the support by the name of the family, (0, inf) for all others of the library's."""
 LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
 """Rate from which Poisson counts are drawn from a normal distribution: at rate 1e15 NumPy draws five times too many
 counts beyond the .0005-quantile. Count from which Poisson noise is below the rounding of floats, so that counts have
@@ -38,6 +38,9 @@ class Distributions:
     is_whole : bool
         True if y is an integer.
     """
+
+    has_exact_brackets = True
+    quantile_error = QUANTILE_ERROR
 
     def __init__(self, family: str, *parameters: np.ndarray, is_whole: bool = False) -> None:
         self.family, self.parameters, self.is_whole = family, parameters, is_whole
@@ -75,12 +78,18 @@ class Distributions:
         return self._by_scipy("sf", y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays (k,) between which the q-quantile of each distribution lies, at least approximately.
+        """Return two arrays (k,) between which the q-quantile of each distribution lies.
 
-        A search for quantiles begins with them. Here both are the quantile by SciPy.
+        If ``has_exact_brackets`` is False they are a first guess only. Here both are the quantile by SciPy.
         """
         y = self._by_scipy("ppf", q) if q <= 0.5 else self._by_scipy("isf", 1.0 - q)
-        return y, y
+        bottom, top = self.ends
+        return np.where(np.isnan(y), bottom, y), np.where(np.isnan(y), top, y)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Ends of the support of all distributions, which may be infinite."""
+        return ENDS_OF_SUPPORT.get(self.family, (0.0, np.inf))
 
 
 class Mixture(NamedTuple):
@@ -104,128 +113,71 @@ class Mixture(NamedTuple):
     def quantile(self, distributions: Distributions, q: float) -> np.ndarray:
         """Return the q-quantiles (m,) of the mixtures. ``distributions`` (k,) are their components, row after row.
 
-        The quantile of a mixture lies between the smallest and the largest quantile of its components. From there the
-        search steps by regula falsi on the log of the smaller tail, and halves the number of floats between the ends
-        if the last step has not done so. So it needs at most about 130 steps, and usually 10 to 25, whatever the size
-        of y. It ends with two floats that are at most ``MAX_FINAL_GAP`` floats apart, or with two successive integers.
+        The quantile of a mixture lies between the smallest and the largest quantile of its components. Bisection goes
+        on from there, geometric so that the size of y does not matter. A quantile beyond all floats is infinite.
         """
         with np.errstate(all="ignore"):
             low, high = distributions.bracket(q)
             low = np.minimum.reduceat(low, self.first[:-1])
             high = np.maximum.reduceat(high, self.first[:-1])
-            return _QuantileSearch(self, distributions, q).run(low, high)
+            width = high - low
+            low, high = np.clip(low, -LARGEST_FLOAT, LARGEST_FLOAT), np.clip(high, -LARGEST_FLOAT, LARGEST_FLOAT)
+            if not distributions.has_exact_brackets:
+                low, high = self._widen(distributions, q, low, high)
+            is_below_all = self._excess(distributions, q, low) >= 0.0
+            high = np.where(is_below_all, low, high)
+            relative_error = 0.0 if distributions.is_whole else distributions.quantile_error
+            for _ in range(MAX_BISECTIONS):
+                y = _middle(low, high)
+                if distributions.is_whole:
+                    y = np.clip(np.floor(y), np.floor(low) + 1.0, np.ceil(high) - 1.0)
+                error = relative_error * np.minimum(width, np.maximum(np.abs(low), np.abs(high)))
+                is_open = (low < y) & (y < high) & (high - low > error)
+                if not is_open.any():
+                    break
+                is_reached = self._excess(distributions, q, np.where(is_open, y, high)) >= 0.0
+                low, high = np.where(is_open & ~is_reached, y, low), np.where(is_open & is_reached, y, high)
+            # an end of the floats is no quantile
+            excess = self._excess(distributions, q, high)
+            high = np.where(np.abs(high) <= SMALLEST_NORMAL, 0.0, high)
+            high = np.where((high >= LARGEST_FLOAT) & (excess < 0.0), np.inf, high)
+            high = np.where((high <= -LARGEST_FLOAT) & is_below_all, -np.inf, high)
+            return np.where(np.isnan(excess), np.nan, high)
 
+    def _excess(self, distributions: Distributions, q: float, y: np.ndarray) -> np.ndarray:
+        """Return P(Y <= y) - q (m,) at ``y`` (m,), by the smaller tail. It is at least 0 from the quantile on."""
+        y = self.by_distribution(np.floor(y) if distributions.is_whole else y)
+        if q <= 0.5:
+            return self.mean(distributions.below(y)) - q
+        return 1.0 - q - self.mean(distributions.above(y))
 
-class _QuantileSearch:
-    """Search for the q-quantiles of mixtures between two numbers."""
-
-    def __init__(self, mix: Mixture, distributions: Distributions, q: float) -> None:
-        self._mix, self._distributions, self._q = mix, distributions, q
-
-    def excess(self, y: np.ndarray) -> np.ndarray:
-        """Return a measure (m,) of how far ``y`` (m,) is above the quantiles: at least 0 if and only if y reaches them.
-
-        It is ``log(P(Y <= y) / q)`` if q <= 1/2, otherwise ``-log(P(Y > y) / (1 - q))``. It does not decrease in y.
-        """
-        y_of_component = self._mix.by_distribution(np.floor(y) if self._distributions.is_whole else y)
-        if self._q <= 0.5:
-            return np.log(self._mix.mean(self._distributions.below(y_of_component)) / self._q)
-        return -np.log(self._mix.mean(self._distributions.above(y_of_component)) / (1.0 - self._q))
-
-    def run(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return the quantiles (m,). The search begins with the bracket from ``low`` (m,) to ``high`` (m,)."""
-        low, high, below, above = self._widen_bracket(low, high)
-        width, side = _floats_between(low, high), np.zeros(len(low))
-        for step in range(MAX_SEARCH_STEPS):
-            middle = self._clip_to_bracket(_median_float(low, high), low, high)
-            is_open = (middle > low) & (middle < high)
-            if not self._distributions.is_whole:
-                is_open &= _floats_between(low, high) > MAX_FINAL_GAP
-            if not is_open.any():
-                break
-            y = self._clip_to_bracket(_interpolate_zero(low, high, below, above), low, high)
-            is_slow = False
-            if step % 2 == 1:
-                is_slow, width = _floats_between(low, high) > width / 2.0, _floats_between(low, high)
-            y = np.where(is_slow | ~((y > low) & (y < high)), middle, y)
-            excess = self.excess(y)
-            is_reached = excess >= 0.0
-            # if an end stays twice its function value is halved, so that both ends move (the Illinois rule)
-            above = np.where(is_reached, excess, np.where(side == -1, above / 2.0, above))
-            below = np.where(is_reached, np.where(side == 1, below / 2.0, below), excess)
-            side = np.where(is_reached, 1, -1)
-            low, high = np.where(is_open & ~is_reached, y, low), np.where(is_open & is_reached, y, high)
-            if not self._distributions.is_whole:
-                # in a gap between components every number is a quantile
-                low = np.where(is_open & is_reached & (excess <= PROBABILITY_ROUNDING), high, low)
-        return high
-
-    def _clip_to_bracket(self, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return y (m,) moved between ``low`` and ``high``: an integer for counts, else a float or more from both."""
-        if self._distributions.is_whole:
-            return np.clip(np.floor(y), np.floor(low) + 1.0, np.ceil(high) - 1.0)
-        return np.clip(y, _shift_floats(low, MAX_FINAL_GAP // 2), _shift_floats(high, -(MAX_FINAL_GAP // 2)))
-
-    def _widen_bracket(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return a lower and an upper bound of the quantiles and the `excess` of each, (m,) each.
-
-        The bounds are ``low`` and ``high`` with a margin, moved outwards until they enclose the quantiles.
-        """
-        if self._distributions.is_whole:
+    def _widen(
+        self, distributions: Distributions, q: float, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds (m,) of the quantiles: ``low`` and ``high``, moved outwards as far as necessary."""
+        if distributions.is_whole:
             low, high = np.floor(low) - 1.0, np.ceil(high) + 1.0
-        else:
-            low, high = _shift_floats(low, -BRACKET_MARGIN), _shift_floats(high, BRACKET_MARGIN)
+        bottom, top = np.clip(distributions.ends, -LARGEST_FLOAT, LARGEST_FLOAT)
+        reach = np.maximum(high - low, np.maximum(1e-9 * np.maximum(np.abs(low), np.abs(high)), SMALLEST_FLOAT))
         factor = 2.0
         while True:
-            below, above = self.excess(low), self.excess(high)
-            is_too_high, is_too_low = (below >= 0.0) & (low > -LARGEST_FLOAT), ~(above >= 0.0) & (high < LARGEST_FLOAT)
+            is_too_high = (self._excess(distributions, q, low) >= 0.0) & (low > bottom)
+            is_too_low = (self._excess(distributions, q, high) < 0.0) & (high < top)
             if not np.any(is_too_high | is_too_low):
-                return low, high, below, above
+                return low, high
             # the steps grow as the square of the last ones, so that ten of them cross all floats
-            reach = factor * np.maximum(high - low, 1e-9 * np.maximum(np.abs(low), np.abs(high)))
-            reach, factor = np.where(reach > 0.0, reach, 5e-324), min(factor, 1e150) ** 2
-            low = np.where(is_too_high, np.maximum(low - reach, -LARGEST_FLOAT), low)
-            high = np.where(is_too_low, np.minimum(high + reach, LARGEST_FLOAT), high)
+            reach, factor = reach * factor, min(factor, 1e150) ** 2
+            low = np.where(is_too_high, np.maximum(low - reach, bottom), low)
+            high = np.where(is_too_low, np.minimum(high + reach, top), high)
 
 
-def _float_index(y: np.ndarray) -> np.ndarray:
-    """Return the index (m,) int64 of each float y (m,) among all floats in ascending order; 0 has the index 0."""
-    bits = np.ascontiguousarray(y, dtype=np.float64).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _float_at(number: np.ndarray) -> np.ndarray:
-    """Return the floats (m,) with the indices ``number`` (m,): the inverse of `_float_index`."""
-    return np.where(number < 0, np.int64(-(2**63)) - number, number).view(np.float64)
-
-
-def _shift_floats(y: np.ndarray, n_floats: int) -> np.ndarray:
-    """Return the floats (m,) that are ``n_floats`` places above y (m,) in the order of all finite floats."""
-    limit = int(_float_index(np.array([LARGEST_FLOAT]))[0])
-    return _float_at(np.clip(np.clip(_float_index(y), -limit, limit) + n_floats, -limit, limit))
-
-
-def _median_float(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the median (m,) of all float64 from ``low`` to ``high``, which halves their number, not the width."""
-    a, b = _float_index(low), _float_index(high)
-    return _float_at((a >> 1) + (b >> 1) + (a & b & 1))
-
-
-def _floats_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the number of float64 (m,) above ``low`` and up to ``high``, exact if it is below 2^53."""
-    a, b = _float_index(low), _float_index(high)
-    # halves, since the difference of two integers of 64 bits need not fit, and float64 would round each of them
-    return 2.0 * ((b >> 1) - (a >> 1)) + ((b & 1) - (a & 1))
-
-
-def _interpolate_zero(low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """Return the zero (m,) of the line with the value ``below`` at ``low`` and ``above`` at ``high``, (m,) each.
-
-    The line is in log |y| if low and high have the same sign, else in y. The result may be NaN.
-    """
-    fraction = -below / (above - below)
-    ratio = high / low
-    return np.where(ratio > 0.0, low * ratio**fraction, low + fraction * (high - low))
+def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return a number (m,) between ``low`` and ``high`` (m,): 0 if their signs differ, else their geometric mean."""
+    size = np.sqrt(np.maximum(np.abs(low), SMALLEST_FLOAT)) * np.sqrt(np.maximum(np.abs(high), SMALLEST_FLOAT))
+    # the geometric mean of numbers within a factor of two is rounded too coarsely
+    is_near = (low * high > 0.0) & (low / 2.0 <= high) & (high / 2.0 <= low)
+    mean = np.where(is_near, low + (high - low) / 2.0, np.copysign(size, low + high))
+    return np.where((low < 0.0) & (high > 0.0), 0.0, mean)
 
 
 def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
@@ -238,6 +190,8 @@ def draw_poisson(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
 
 class Constant(Distributions):
     """Point masses: each distribution has one value."""
+
+    quantile_error = 0.0
 
     def __init__(self, value: np.ndarray) -> None:
         super().__init__("constant", value)
@@ -277,6 +231,8 @@ class NegativeBinomial(Distributions):
 
     SciPy takes the probability ``rate / (1 + rate)`` instead of the rate, so that the digits of a large rate are lost.
     """
+
+    has_exact_brackets = False
 
     def __init__(self, shape: np.ndarray, rate: np.ndarray) -> None:
         super().__init__("nbinom", shape, rate, is_whole=True)

@@ -129,10 +129,11 @@ def test_quantiles_of_one_distribution_scale(q, size):
 class Counted:
     """Distributions that count how often they are evaluated."""
 
-    is_whole = False
-
     def __init__(self, inner):
-        self.bracket, self._inner, self.steps = inner.bracket, inner, 0
+        self._inner, self.steps = inner, 0
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
 
     def below(self, y):
         self.steps += 1
@@ -175,6 +176,33 @@ def test_mixtures_of_very_different_sizes(q):
     result = mix.quantile(counts, q)
     at = [mix.mean(counts.below(mix.by_distribution(result - less)))[0] for less in (0.0, 1.0)]
     assert at[0] >= q * (1.0 - 1e-9) and at[1] < q * (1.0 + 1e-9) and result[0] == np.floor(result[0])
+
+
+class TestNoEndOfTheSearchIsAnAnswer:
+    def test_one_class(self):
+        truth = exact.solve(pt.TreeModel(X, ["p"] * len(X)))
+        for post in (truth, truth.sample(20, rng=1)):
+            assert post.credible_interval(X[:3]).tolist() == [[[1.0, 1.0]]] * 3
+        assert "e+308" not in str(truth.sample(20, rng=1).shapes())
+
+    def test_classes_with_almost_no_prior(self):
+        post = exact.solve(pt.TreeModel(X, X[:, 0] > 0.0, leaf=pt.DirichletMultinomial(1e-100)))
+        (stump,) = (each for each in post.best_trees(20).distinct_trees if each.n_leaves == 2)
+        ends = pt.posterior_from_trees(post.model, [stump]).credible_interval(X)
+        assert np.unique(ends).tolist() == [0.0, 1.0]
+        assert (ends[X[:, 0] > 0.0, 1] == 1.0).all()
+
+    def test_beyond_all_floats(self):
+        mix = as_mixture([0.5, 0.5])
+        huge = by_scipy("burr12", np.full(2, 0.01), [1.0, 2.0], np.zeros(2), np.ones(2))
+        assert mix.quantile(huge, 0.9999) == np.inf
+        assert 0.0 < mix.quantile(huge, 0.5) < 1e20
+        assert mix.quantile(huge, 1e-9) == 0.0
+        assert mix.quantile(of(StudentT, [0.001, 0.001], [0.0, 1.0], [1.0, 1.0]), 0.01) == -np.inf
+        assert mix.quantile(by_scipy("gamma", [1e-100, 1e-90], np.zeros(2), np.ones(2)), 0.5) == 0.0
+
+    def test_a_probability_that_is_no_number(self):
+        assert np.isnan(as_mixture([1.0]).quantile(by_scipy("beta", 2.0, -1.0), 0.5))
 
 
 def test_own_leaves_of_every_size():
