@@ -18,7 +18,6 @@ def _loaded_when_called(name: str) -> Callable[..., Any]:
 
 betainc = _loaded_when_called("betainc")
 betaincc = _loaded_when_called("betaincc")
-betaincinv = _loaded_when_called("betaincinv")
 expit = _loaded_when_called("expit")
 fdtrc = _loaded_when_called("fdtrc")
 gammainc = _loaded_when_called("gammainc")

@@ -204,8 +204,9 @@ def _check_splits(records: np.ndarray, lowered: Lowered, what: str) -> None:
 def _check_nodes(arrays: dict[str, np.ndarray], lowered: Lowered) -> None:
     """Raise an error unless the nodes of a chain are a tree over all units, with lists of its own nodes."""
     node, order, stats, box, count = (arrays[name] for name in ("node", "order", "stats", "box", "count"))
-    units, rule, what = lowered.units, lowered.split_prior, "a chain"
-    require(np.array_equal(np.sort(order), np.arange(units.n_units)), "the units of a chain are not those of the model")
+    merged, rule, what = lowered.units, lowered.split_prior, "a chain"
+    fits = np.array_equal(np.sort(order), np.arange(merged.n_units))
+    require(fits, "the units of a chain are not those of the model")
     nodes, level = [0], [0]
     while level:
         inner = [i for i in level if node["left"][i] != NONE]
@@ -223,17 +224,17 @@ def _check_nodes(arrays: dict[str, np.ndarray], lowered: Lowered) -> None:
     for child in (left, right):
         require(child["parent"] == of_tree[inner], f"the nodes of {what} are not a tree")
         require(child["depth"] == above["depth"] + 1, f"a depth of {what} is out of range")
-    require((node["parent"][0], node["depth"][0], node["start"][0]) == (NONE, 0, 0), f"the root of {what} is none")
-    require(node["stop"][0] == units.n_units, f"the root of {what} is none")
+    require((node["parent"][0], node["depth"][0], node["start"][0]) == (NONE, 0, 0), f"the root of {what} is wrong")
+    require(node["stop"][0] == merged.n_units, f"the root of {what} is wrong")
     ends = (left["start"] == above["start"], left["stop"] == right["start"], right["stop"] == above["stop"])
     require(np.all(ends) and (tree["start"] <= tree["stop"]).all(), f"the units of {what} are not in its leaves")
     require(tree["depth"] <= lowered.prior.depth_limit, f"a depth of {what} is out of range")
     check_range(tree["design"], 0, max(len(rule.design), 1), f"a node of the fixed tree of {what}")
     _check_splits(above, lowered, what)
     _check_lists(node, of_tree, count, what)
-    n_rows = np.concatenate([[0], np.cumsum(units.rows[order & units.rows_all])])
+    n_rows = np.concatenate([[0], np.cumsum(merged.rows[order & merged.rows_all])])
     require(tree["rows"] == n_rows[tree["stop"]] - n_rows[tree["start"]], f"the rows of {what} are not in its leaves")
-    all_stats = merged_row_stats(units, stats.shape[1])[order]
+    all_stats = merged_row_stats(merged, stats.shape[1])[order]
     sums = np.concatenate([np.zeros((1, stats.shape[1])), np.cumsum(all_stats, axis=0)])
     error = np.abs(stats[of_tree] - (sums[tree["stop"]] - sums[tree["start"]]))
     require(

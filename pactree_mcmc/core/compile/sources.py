@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("pactree_mcmc", "exact")
+LIBRARY_PACKAGES = ("pactree_mcmc", "exact")
 IMPORT_LINE = re.compile(r"^from (\.*)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 DECORATOR = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
 
@@ -36,14 +36,14 @@ def sources_hash(package: str = "") -> str:
 
 def is_of_library(function: Any) -> bool:
     """Return True if a function belongs to the library, False if a user wrote it."""
-    return (function.__module__ or "").partition(".")[0] in PACKAGES
+    return (function.__module__ or "").partition(".")[0] in LIBRARY_PACKAGES
 
 
 @functools.cache
 def _source_texts() -> dict[str, str]:
     """Return the text of each source file of the library by the name of its module."""
     root = Path(__file__).parents[3]
-    paths = (path for package in PACKAGES for path in (root / package).rglob("*.py"))
+    paths = (path for package in LIBRARY_PACKAGES for path in (root / package).rglob("*.py"))
     return {_module_name(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths}
 
 

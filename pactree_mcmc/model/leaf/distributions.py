@@ -137,7 +137,7 @@ class Mixture(NamedTuple):
                     break
                 is_reached = self._excess(distributions, q, np.where(is_open, y, high)) >= 0.0
                 low, high = np.where(is_open & ~is_reached, y, low), np.where(is_open & is_reached, y, high)
-            # an end of the floats is no quantile
+            # the largest and the smallest float are not quantiles
             excess = self._excess(distributions, q, high)
             high = np.where(np.abs(high) <= SMALLEST_NORMAL, 0.0, high)
             high = np.where((high >= LARGEST_FLOAT) & (excess < 0.0), np.inf, high)

@@ -24,6 +24,8 @@ from numba.core.typed_passes import (
 from numba.core.types import Function
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
+from ..sources import LIBRARY_PACKAGES
+
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
@@ -216,8 +218,6 @@ class _TypingContext:
         return self.signatures[key]
 
 
-LIBRARY_PACKAGES = ("pactree_mcmc", "exact")
-"""Packages whose functions are compiled with the shorter list PASSES."""
 PASSES = (
     TranslateByteCode,
     FixupArgs,
