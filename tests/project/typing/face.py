@@ -6,6 +6,7 @@ rows.
 
 import math
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, assert_type
@@ -141,6 +142,8 @@ def own_parts(model: pt.TreeModel) -> None:
 
 
 def use_model(model: pt.TreeModel) -> None:
+    compile_all: Callable[[], None] = pt.warm_up  # not called: it takes minutes
+    assert compile_all.__doc__
     assert_type(model.classes_, Array | None)
     assert_type(model.tree_prior, TreePrior)
     assert_type(model.columns.names, tuple[str, ...])
