@@ -158,7 +158,9 @@ def _check_replica(replica: Any, lowered: Lowered, kernel: Kernel) -> None:
             check_kind_and_shape(params, "f", (len(lowered.leaf.params),), "the variance of a chain")
     if replica.weights is not None:
         check_kind_and_shape(replica.weights, "f", (sizes["weights"],), "the weights of a chain")
-    require(np.isfinite(arrays["density"]) & (arrays["density"][-1, 0] >= 1.0), "the density of a chain is not finite")
+    density = arrays["density"]
+    has_depths = "density" not in scratch or density[-1, 0] >= 1.0
+    require(np.isfinite(density).all() and has_depths, "the density of a chain is out of range")
     _check_nodes(arrays, lowered)
     # NumPy checks the places of stored cells, see `snapshot.restore_chain`
     _check_arrays(replica.cells, StoredCells, dict(sizes), "cells")
