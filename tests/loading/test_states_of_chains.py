@@ -106,7 +106,7 @@ WRONG = {
     "statistics of other rows": (with_array("stats", lambda array: 2.0 * array), "the statistics of a chain"),
     "a box": (with_array("box", with_entry((0, 0, 1), 1000)), "a box of a chain is out of range"),
     "categories of a box": (with_array("box", with_entry((0, 2, 0), 1 << 40)), "a box of a chain is out of range"),
-    "no depths": (with_array("density", with_entry((-1, 0), 0.0)), "the density of a chain"),
+    "no depths": (with_array("density", with_entry((-1, 0), 0.0)), "the density of a chain is out of range"),
     "a child far away": (of_node("left", 0, 10**6), "a child of a chain is out of range"),
     "a circle": (of_node("right", 0, 0), "a child of a chain is out of range"),
     "a parent": (lambda end: of_node("parent", end.replicas[0].state[1].left[0], 5)(end), "are not a tree"),

@@ -132,7 +132,10 @@ class DirichletMultinomial(ClassLeaf):
 
     def expectation(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> list[Distributions]:
         counts = stats + self._alpha(target)
-        others = counts.sum(axis=1, keepdims=True) - counts
+        if counts.shape[1] == 1:
+            return [Constant(np.ones(len(counts)))]
+        # not the sum minus the count, which may be 0 by rounding
+        others = counts @ (1.0 - np.eye(counts.shape[1]))
         return [Distributions("beta", *pair) for pair in zip(counts.T, others.T, strict=True)]
 
     def draw_parameters(self, rng: Generator, stats: np.ndarray, target: Target) -> Theta:

@@ -427,6 +427,12 @@ class CustomDistributions(Distributions):
     def above(self, y: np.ndarray) -> np.ndarray:
         return 1.0 - self.below(y)
 
+    has_exact_brackets = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return -np.inf, np.inf
+
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
         # a search begins with the smallest and the largest y of the data
         y = self.target.values
