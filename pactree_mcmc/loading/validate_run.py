@@ -150,14 +150,11 @@ def _check_replica(replica: Any, lowered: Lowered, kernel: Kernel) -> None:
         # an array that no move of the kernel needs has one entry, see `records.allocate_group`
         is_unneeded = name in SCRATCH_NAMES and name not in scratch
         _check_array(array, STATE_TYPES[name], None if is_unneeded else sizes, f"{name} of a chain")
-    is_fixed = (replica.noise is None, replica.weights is None)
-    require(is_fixed == (lowered.leaf.is_fixed, lowered.split_prior.is_fixed), "a chain is of another model")
+    require((replica.noise is None) == lowered.leaf.is_fixed, "a chain is of another model")
     if replica.noise is not None:
         require(type(replica.noise) is tuple and len(replica.noise) == 2, "a chain has no variance")
         for params in replica.noise:
             check_kind_and_shape(params, "f", (len(lowered.leaf.params),), "the variance of a chain")
-    if replica.weights is not None:
-        check_kind_and_shape(replica.weights, "f", (sizes["weights"],), "the weights of a chain")
     density = arrays["density"]
     has_depths = "density" not in scratch or density[-1, 0] >= 1.0
     require(np.isfinite(density).all() and has_depths, "the density of a chain is out of range")
