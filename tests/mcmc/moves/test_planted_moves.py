@@ -350,20 +350,6 @@ BUGS = [
 ]
 
 
-@pytest.mark.more(
-    everyday=[
-        "grow-prune: prunable parent forgotten",
-        "grow-prune: grow-prune: R dropped, nominal",
-        "blanchard: rate of the child",
-        "collapsed: second stage",
-        "change: freedom of the new tree",
-        "shift: stops at the last cut",
-        "swap: other child ignored",
-        "rotate: places",
-        "reshape: depth forgotten",
-        "learned: R dropped",
-    ]
-)
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_an_error_is_noticed(bug, monkeypatch):
@@ -385,9 +371,6 @@ def spaces():
 SPACES = spaces()
 
 
-@pytest.mark.more(
-    everyday=["grow-prune: a stump grows with 1/2", "change: R dropped", "rotate: places", "learned: R dropped"]
-)
 @pytest.mark.parametrize("name", SPACES)
 def test_planting_changes_nothing_by_itself(name, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""
