@@ -9,6 +9,7 @@ The table is Quinlan's credit approvals: 690 applications, 15 numeric and nomina
 import contextlib
 import inspect
 import io
+import re
 import sys
 import tempfile
 import textwrap
@@ -159,11 +160,14 @@ def answer(question):
 
 
 def main(writes_page):
-    sections = [PAGE]
+    sections, page = [PAGE], (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
     for question in QUESTIONS:
         title, code, printed = answer(question)
         print(f"{title}\n\n{textwrap.indent(code, '    ')}\n\n{printed}", flush=True)
-        sections.append(f"## {title}\n\n```python\n{code}\n```\n\n```text\n{printed}```\n")
+        # the Monte-Carlo errors of the output stay (tests/project/pages.py)
+        section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+        draws = "".join(re.findall(r"<!-- from draws: .* -->\n", section))
+        sections.append(f"## {title}\n\n```python\n{code}\n```\n\n{draws}```text\n{printed}```\n")
         if plt.get_fignums():
             name = f"gallery/question_{question.__name__}.png"
             if writes_page:

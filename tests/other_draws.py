@@ -30,7 +30,7 @@ def _change_chains(chain_seeds):
     """Return `chain_seeds` that spawns more sources and takes the last. A source for each chain stays as it is."""
 
     def changed(rng, chains):
-        if isinstance(rng, list | tuple):
+        if NUMBER == 0 or isinstance(rng, list | tuple) or not isinstance(chains, int):
             return chain_seeds(rng, chains)
         return chain_seeds(rng, (NUMBER + 1) * chains)[-chains:]
 

@@ -168,7 +168,7 @@ def shown_from_draws(comment):
         ("errors 0.01 0 0.02 0", "age 0.975 of 120\ndose 0.32 of 120"),
         ("errors 0.02", "age 0.84 of 120\ndose 0.5 of 120"),
         ("words free, errors 0.01 0 0.02 0", "dose 0.975 of 120\nage 0.32 of 120"),
-        ("lines free", "age 3"),
+        ("lines free", "age 3 of 4"),
     ],
 )
 def test_other_draws_are_the_output_of_a_page(comment, printed):
@@ -187,7 +187,7 @@ def test_other_draws_are_the_output_of_a_page(comment, printed):
         ("errors 0.01 0 0.02", SHOWN),
         ("words free, errors 0.01 0 0.02 0", "age 0.93 of 120 and\n0.41 of 121"),
         ("words free, errors 0.01 0 0.02 0", "age 0.93\nof 120 dose 0.41 of 120"),
-        ("lines free", "dose 0.41"),
+        ("lines free", "dose 0.41 of 120"),
         ("lines free", ""),
     ],
 )
