@@ -81,7 +81,15 @@ def dyadic(X, y):
 
 def mixture(X, y):
     """Fit the progressive mixture over the subtrees of a KD tree, for one order of the rows."""
-    return exact.ProgressiveMixtureClassifier(orders=1, max_depth=DEPTH, random_state=0).fit(X, y)
+    model = pt.TreeModel(
+        X,
+        y,
+        tree_prior=pt.BranchingProcess(0.5, None),
+        split_prior=pt.kd_tree(X, DEPTH, coordinate="widest"),
+        leaf=pt.FrozenLaplace(0.5),
+        estimation=np.random.default_rng(0).permutation(len(X)) < len(X) // 2,
+    )
+    return exact.progressive_mixture(model, orders=1, rng=0)
 
 
 SAMPLERS = (sampler, default_cuts, grid, default_cuts_regression, grid_regression)

@@ -17,8 +17,7 @@ Global splitting prior: solve_global_splitting, count_global_splittings.
 Sums over a graph: log_sum, best_log_weight, count_trees, best_by_size, hull_by_size, occurrences.
 Learning theory: oracle_bound, vote_excess_bound, adaptive_rate, AdaptiveRate.
 Trees that minimise a bound: forward_tree, ForwardTree, minimise_root_fragment, RootFragmentTree.
-Scikit-learn estimators: PACBayesTreeClassifier, PACBayesTheoryClassifier, DyadicTreeClassifier,
-NeymanPearsonTreeClassifier, RootFragmentClassifier, ProgressiveMixtureClassifier.
+Scikit-learn estimators: PACBayesTreeClassifier, DyadicTreeClassifier.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -81,13 +80,8 @@ from .systems.root_fragments import RootFragmentTree, minimise_root_fragment
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture
 
-    from .estimators.trees import (
-        DyadicTreeClassifier,
-        NeymanPearsonTreeClassifier,
-        ProgressiveMixtureClassifier,
-        RootFragmentClassifier,
-    )
-    from .estimators.voting import PACBayesTheoryClassifier, PACBayesTreeClassifier
+    from .estimators.dyadic import DyadicTreeClassifier
+    from .estimators.voting import PACBayesTreeClassifier
 
 __all__ = [
     "AdaptiveRate",
@@ -111,16 +105,12 @@ __all__ = [
     "MinimaxBound",
     "ModelRule",
     "NeymanPearsonTree",
-    "NeymanPearsonTreeClassifier",
     "OracleInequality",
-    "PACBayesTheoryClassifier",
     "PACBayesTreeClassifier",
     "PenalisedTree",
     "ProgressiveMixture",
-    "ProgressiveMixtureClassifier",
     "PruningFamily",
     "Prunings",
-    "RootFragmentClassifier",
     "RootFragmentTree",
     "RootFragments",
     "SizePenalty",
@@ -168,11 +158,7 @@ __all__ = [
     "with_terms",
 ]
 
-_LATE = dict.fromkeys(("PACBayesTreeClassifier", "PACBayesTheoryClassifier"), "exact.estimators.voting")
-_LATE |= dict.fromkeys(
-    ("DyadicTreeClassifier", "NeymanPearsonTreeClassifier", "RootFragmentClassifier"), "exact.estimators.trees"
-)
-_LATE |= {"ProgressiveMixtureClassifier": "exact.estimators.trees"}
+_LATE = {"PACBayesTreeClassifier": "exact.estimators.voting", "DyadicTreeClassifier": "exact.estimators.dyadic"}
 _LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pactree_mcmc.faces.data_dependent")
 """Modules that are imported on first use. The estimators need scikit-learn, which takes a second to import; the last
 one uses the sampler as well as this package."""

@@ -83,11 +83,12 @@ def set_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
     vars(estimator).update({name: value for name, value in arguments.items() if name != "self"})
 
 
-class ExactClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the exact classifiers. Subclasses define `predict_proba`."""
+class ClassifierOfTree(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers of one tree or of its subtrees. Subclasses define `predict_proba`."""
 
     classes_: np.ndarray
     n_features_in_: int
+    tree_: Tree
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities (n, K)."""
@@ -103,12 +104,6 @@ class ExactClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         _refuse_text_and_dates(X)
         return read_data(self, X, reset=False, dtype=np.float64, order="C")
-
-
-class ClassifierOfTree(ExactClassifier):
-    """Base of the classifiers of one tree or of its subtrees, with counts of splits."""
-
-    tree_: Tree
 
     def _split_fractions(self) -> np.ndarray:
         """Return the fraction (n_nodes,) of the subtrees in which each node is split: 1 or 0 for a single tree."""
@@ -134,12 +129,6 @@ class SortedRows(NamedTuple):
     X: np.ndarray  # (n, p) float64: each row, repeated as often as its weight
     label: np.ndarray  # (n,) int64: number of the class of each row
     classes: np.ndarray  # (K,): sorted labels
-    place: np.ndarray  # (n,) int64: index of each row among the rows that the caller passed
-
-    @property
-    def are_repeated(self) -> bool:
-        """True if a weight above 1 has made copies, for which bounds for independent rows do not hold."""
-        return len(np.unique(self.place)) < len(self.place)
 
 
 def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
@@ -156,13 +145,12 @@ def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
     _refuse_text_and_dates(X)
     X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
     check_classification_targets(y)
-    place = np.arange(len(X))
     if sample_weight is not None:
         place = _repeated_indices(X, y, sample_weight)
         X, y = X[place], y[place]
     classes, label = np.unique(y, return_inverse=True)
     order = sorted_order(X, label)
-    return SortedRows(X[order], label[order], classes, place[order])
+    return SortedRows(X[order], label[order], classes)
 
 
 def _refuse_text_and_dates(X: Any) -> None:

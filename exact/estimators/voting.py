@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import check_choice, check_count, check_number, read_numbers
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.designs import column_ranges, dyadic_tree, kd_tree
@@ -19,7 +18,7 @@ from pactree_mcmc.posterior.trees.cells import checked_divergence
 from pactree_mcmc.tree.tree import Tree
 
 from ..systems import pac_bayes
-from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, check_lambda, node_weights
+from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, node_weights
 from ..systems.pruning import LARGEST_PENALTY
 from .base import ClassifierOfTree, SortedRows, documented, read_rows, set_parameters
 
@@ -123,8 +122,7 @@ class VotingTree(ClassifierOfTree):
         They are the sum, over the nodes on the path, of the probability (``weights``) that the node is the leaf times
         its vote, divided by the largest probability on the path.
         """
-        abstains = base.dummy & base.dummies_abstain
-        return pac_bayes.sum_votes_to_leaves(base.graph.depth, base.tree.left, weights.log_leaf, *votes, abstains)
+        return pac_bayes.sum_votes_to_leaves(base.graph.depth, base.tree.left, weights.log_leaf, *votes, base.dummy)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the fractions of the votes, (n, K); columns follow ``classes_``. Cost O(depth) per row."""
@@ -267,7 +265,8 @@ class PACBayesTreeClassifier(VotingTree):
     Notes
     -----
     A subtree has weight ``exp(-lambda1 * errors - sum over leaves with data (lambda2 * penalty + 1))``. All rows grow
-    T0, label it and weigh its subtrees, so that no bound applies; for bounds see `PACBayesTheoryClassifier`. A child of
+    T0, label it and weigh its subtrees, so that no bound applies; for bounds grow T0 from half of the rows and take
+    ``post.certificate``, as the page on the PAC-Bayes tree shows. A child of
     T0 without rows is a dummy in the paper's terms, a leaf with phi = 0. A new row that reaches one is classified by
     the nodes above it; the dummy votes like its parent only if all of these have weight 0.
 
@@ -317,102 +316,3 @@ class PACBayesTreeClassifier(VotingTree):
         check_is_fitted(self)
         terms = pac_bayes.practical_terms(self._base, self.lambda1_, self.lambda2_, self.penalty)
         return self._divergence(terms, pac_bayes.practical_terms(self._base, 0.0, 0.0))
-
-
-@documented
-class PACBayesTheoryClassifier(VotingTree):
-    """Weighted vote of all subtrees to which a bound applies (Nguyen and Kpotufe 2018, Theorem 1).
-
-    Parameters
-    ----------
-    {base}
-    lam : float, default 1.0
-        Parameter lambda of the theorem, in (0, 2).
-    delta : float, default 0.05
-        Confidence parameter, in (0, 1).
-    prior_depth : int or None, default None
-        Depth D0 in the prior, >= 0. If None, the depth of T0.
-    {base_tree}
-    random_state : int, RandomState or None, default None
-        Source of randomness for the half of the rows that grows T0.
-
-    Attributes
-    ----------
-    {voting}
-    counted_rows_ : ndarray of int64
-        Indices, among the rows passed, of those that weigh the subtrees, copies repeated.
-    prior_depth_ : int
-        D0.
-
-    {fit_raises}
-
-    Notes
-    -----
-    One half of the rows, drawn at random, grows T0 and labels its nodes. The other half weighs the subtrees, by
-    ``exp(-lam * sum over leaves (errors + sqrt(2 n_A log(|T0| / delta))) - 3 D0 leaves)``. As the prior depends on one
-    half only,
-    ``pactree_mcmc.certificates`` can be applied to ``gibbs_risk_``, ``kl_`` and ``n_counted_``, unless
-    ``sample_weight`` has made copies, which are not independent rows, or the first class, the label of cells without
-    rows (the paper's Corollary 1), occurs only in the counted half. The vote is meant for that bound and not for
-    accuracy: with a few hundred rows its constants leave hardly more than the root, which is why the scikit-learn tag
-    ``poor_score`` is set. The theorem needs 8 counted rows (`exact.oracle_bound` refuses fewer). Cost: O(n depth), and
-    O(depth) per prediction.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.linspace(0.0, 1.0, 400)[:, None]
-    >>> vote = PACBayesTheoryClassifier(max_depth=2, random_state=1).fit(X, (X[:, 0] > 0.5).astype(int))
-    >>> vote.n_counted_, vote.predict([[0.1], [0.9]]).tolist()
-    (200, [0, 1])
-    """
-
-    def __init__(
-        self,
-        base: str = "dyadic",
-        *,
-        lam: float = 1.0,
-        delta: float = 0.05,
-        prior_depth: int | None = None,
-        max_depth: int | None = None,
-        bounds: Any = None,
-        coordinate: str = "cycling",
-        random_state: Any = None,
-    ) -> None:
-        set_parameters(self, locals())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _check(self) -> None:
-        check_lambda(self.lam)
-        check_delta(self.delta)
-        if self.prior_depth is not None:
-            check_count("prior_depth", self.prior_depth, 0, or_none=True)
-
-    def _fit_rows(self, rows: SortedRows, bounds: np.ndarray) -> None:
-        X, label, n = rows.X, rows.label, len(rows.X)
-        shuffled = check_random_state(self.random_state).permutation(n)
-        grows, counted = np.sort(shuffled[: n // 2]), np.sort(shuffled[n // 2 :])
-        if self.bounds is None:
-            bounds = self._bounds_of(X[grows])
-        tree = self._grow(X[grows], label[grows], bounds)
-        base = base_tree(
-            tree,
-            self._counts(tree, X[grows], label[grows]),
-            self._counts(tree, X[counted], label[counted]),
-            dummies_abstain=False,
-        )
-        self.counted_rows_ = np.sort(rows.place[counted])
-        self.prior_depth_ = int(base.graph.depth.max()) if self.prior_depth is None else int(self.prior_depth)
-        terms = pac_bayes.theoretical_terms(base, self.lam, self.delta, self.prior_depth_)
-        self._set_fitted(base, node_weights(base.graph, terms))
-
-    @property
-    def kl_(self) -> float:
-        """Divergence of the posterior over subtrees from the prior, nats."""
-        check_is_fitted(self)
-        terms = pac_bayes.theoretical_terms(self._base, self.lam, self.delta, self.prior_depth_)
-        return self._divergence(terms, pac_bayes.prior_terms(self._base, self.prior_depth_))

@@ -1,8 +1,7 @@
 """Weighted votes of the subtrees of a fixed tree, and bounds on their excess risk (Nguyen and Kpotufe 2018).
 
 A subtree T of the base tree T0 has the weight ``exp(sum of phi(A) over its leaves A)``, up to a constant.
-`practical_terms` and `theoretical_terms` compute phi by two rules, from the number of errors and rows of a node
-(formulas, section 7).
+`practical_terms` computes phi from the number of errors and rows of a node (formulas, section 7).
 """
 
 from __future__ import annotations
@@ -32,37 +31,31 @@ class BaseTree(NamedTuple):
     tree: Tree
     routes: Routes  # The tree in a form that sends many rows to leaves
     leaf_number: np.ndarray  # (n_nodes,) int64: number of leaves before the node
-    # The nodes as cells: ``stats`` are the counts (n_nodes, K) of the rows that determine the weights, ``rows`` sums
+    # The nodes as cells: ``stats`` are the counts (n_nodes, K) of their rows, ``rows`` the sums
     graph: CellGraph
-    # (n_nodes,) int64: most frequent class of the rows that label nodes, the first of several; see `base_tree`
+    # (n_nodes,) int64: most frequent class of the node's rows, the first of several; of a dummy, that of its parent
     label: np.ndarray
-    dummy: np.ndarray  # (n_nodes,) bool: True for a node without any of the rows that label nodes
+    dummy: np.ndarray  # (n_nodes,) bool: True for a node without rows
     errors: np.ndarray  # (n_nodes,) float64: number of the node's rows that have another label
-    dummies_abstain: bool  # True if dummies vote only for rows for which no other node votes
 
 
-def base_tree(
-    tree: Tree, labelling: np.ndarray, counts: np.ndarray | None = None, *, dummies_abstain: bool = True
-) -> BaseTree:
+def base_tree(tree: Tree, counts: np.ndarray) -> BaseTree:
     """Return a tree as a `BaseTree`, with a label (the most frequent class) and a number of errors for each node.
 
-    ``labelling`` (n_nodes, K) are the counts of the rows that label nodes, and ``counts`` (n_nodes, K), by default the
-    same, those of the rows that determine the weights of subtrees. A *dummy* is a node without rows that label it. It
-    has no children. If ``dummies_abstain`` is True, it takes the label of its parent and votes only for rows for which
-    no other node votes, since in the paper a dummy is not a node of T0 and has no label. If False, the label is 0.
+    ``counts`` (n_nodes, K) are the numbers of rows of each class. A *dummy* is a node without rows. It has no children,
+    takes the label of its parent and votes only for rows for which no other node votes, since in the paper a dummy is
+    not a node of T0 and has no label.
     """
-    label, dummy = np.argmax(labelling, axis=1), labelling.sum(axis=1) == 0.0
-    counts = labelling if counts is None else counts
+    label, dummy = np.argmax(counts, axis=1), counts.sum(axis=1) == 0.0
     inner = np.flatnonzero(tree.feature != LEAF)
-    if dummies_abstain:
-        for child in (tree.left[inner], tree.right[inner]):
-            is_dummy_child = dummy[child]
-            label[child[is_dummy_child]] = label[inner[is_dummy_child]]
+    for child in (tree.left[inner], tree.right[inner]):
+        is_dummy_child = dummy[child]
+        label[child[is_dummy_child]] = label[inner[is_dummy_child]]
     rows = counts.sum(axis=1)
     errors = rows - counts[np.arange(tree.n_nodes), label]
     is_leaf = tree.feature == LEAF
     graph = _graph_of_tree(tree, inner, counts, rows.astype(np.int64))
-    return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors, dummies_abstain)
+    return BaseTree(tree, tree.routes(), np.cumsum(is_leaf) - is_leaf, graph, label, dummy, errors)
 
 
 def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
@@ -146,26 +139,6 @@ def spatial_penalty(base: BaseTree) -> np.ndarray:
     return np.where(rows > 0, np.sqrt(np.maximum(rows, depth) * depth), 0.0)
 
 
-def theoretical_terms(base: BaseTree, lam: float, delta: float, depth: int) -> np.ndarray:
-    """Return phi (n_nodes,) of Theorem 1: ``-lam * (errors + sqrt(2 n_A log(|T0| / delta))) - 3 depth``, 0 for dummies.
-
-    ``|T0|`` is the number of nodes that are not dummies (nodes without rows that label them). ``depth`` is D0 of the
-    theorem, one number for all nodes.
-    """
-    n_nodes = int(np.sum(~base.dummy))
-    cost = base.errors + np.sqrt(2.0 * base.graph.rows * math.log(n_nodes / delta))
-    return np.where(base.dummy, 0.0, -lam * cost - 3.0 * depth)
-
-
-def prior_terms(base: BaseTree, depth: int) -> np.ndarray:
-    """Return the log prior factor (n_nodes,) of each node as a leaf: ``-3 depth``, one number for all, 0 for dummies.
-
-    ``depth`` is D0 of Theorem 1, and dummies are nodes without rows that label them. The constant of the prior is left
-    out.
-    """
-    return np.where(base.dummy, 0.0, -3.0 * depth)
-
-
 class NodeVotes(NamedTuple):
     """The vote of each node, a distribution over the K classes."""
 
@@ -237,7 +210,7 @@ def oracle_bound(
     lam: float = 1.0,
     delta: float = 0.05,
 ) -> Bound:
-    """Return the bound of Theorem 1 on the excess risk of the vote of `PACBayesTheoryClassifier` from one subtree.
+    """Return the bound of Theorem 1 on the excess risk of the vote of all subtrees, from one subtree.
 
     ``L / (1 - lam/2) * (E(T) + Delta(T) + 3 D0 leaves / (lam n) + (log(2 sqrt(n) / delta) + lam sqrt(2 n log(1/delta)))
     / (lam n))`` with ``Delta(T) = sum over leaves sqrt(8 max(p(A), ((2 + log D) D0 + log(1/delta)) / n)

@@ -63,16 +63,11 @@ class RootFragmentTree(NamedTuple):
 
         ValueError is raised if the splits depend on the rows.
         """
-        refuse_use_of_rows(self.use_of_rows)
+        if self.use_of_rows is not None:
+            raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {self.use_of_rows}.")
         penalty = self.penalty / self.strength if self.strength > 0.0 else math.inf
         terms = {"empirical risk": self.risk, "penalty": penalty, "leaves of the fragment": float(len(self.fragment))}
         return Bound("Mansour-McAllester, root fragment", self.risk + penalty, self.delta, terms)
-
-
-def refuse_use_of_rows(use_of_rows: str | None) -> None:
-    """Raise ValueError if splits depend on the rows, as ``use_of_rows`` describes, so that there is no bound."""
-    if use_of_rows is not None:
-        raise ValueError(f"the bound is for splits that were fixed before the rows were seen; {use_of_rows}.")
 
 
 def minimise_root_fragment(

@@ -104,9 +104,9 @@ CALLS = {
     "count_global_splittings": lambda t: exact.count_global_splittings(t, TREE),
     "kl_bound": mixture_bound,
     "DesignCounts": design_counts,
-    "estimator of prunings": lambda t: (
-        exact.RootFragmentClassifier(split_prior=pt.FixedTree(TREE), strength=0.01).fit(t, Y).predict(t)
-    ),
+    "minimise_root_fragment": lambda t: exact.minimise_root_fragment(
+        t, Y, split_prior=pt.FixedTree(TREE), strength=0.01
+    ).tree.predict(t),
     "BayesianTreeClassifier": lambda t: (
         pt.BayesianTreeClassifier(split_prior=pt.FixedTree(TREE), random_state=1).fit(t, Y).predict_proba(t)
     ),

@@ -31,7 +31,7 @@ NAMES_OF_KIND = {
     " n_classes n_draws n_features n_leaves n_nodes n_rows n_splits n_symbols n_thresholds n_trees n_walks"
     " orders particles proposals thin verbose y_columns",
     "count0": "errors grow individual max_rounds n_frozen node patience t tune vc_dimension",
-    "count?": "block levels max_cuts max_depth n_estimators n_jobs prior_depth steps",
+    "count?": "block levels max_cuts max_depth n_estimators n_jobs steps",
     "delta": "coverage delta delta0 delta1",
     "depth": "depth lengths",
     "flag": "by_depth conditioned cyclic global_splitting log_likelihood posterior_predictive replaces"
@@ -389,19 +389,7 @@ ESTIMATORS = [
     fitted(
         exact.PACBayesTreeClassifier, a.probabilities, "predict_proba", lambda1="?price?", lambda2="?price?", **VOTE
     ),
-    fitted(exact.PACBayesTheoryClassifier, a.probabilities, "predict_proba", lam="?positive", **VOTE),
-    fitted(exact.RootFragmentClassifier, a.probabilities, "predict_proba", split_prior="?fixed splits"),
     fitted(exact.DyadicTreeClassifier, a.probabilities, "predict_proba"),
-    fitted(
-        exact.NeymanPearsonTreeClassifier,
-        None,
-        "guarantee",
-        alpha="?share",
-        tolerance="?price",
-        max_leaves="?count?",
-        rows="-",
-    ),
-    fitted(exact.ProgressiveMixtureClassifier, a.probabilities, "predict_proba", base="?none", rho="?share"),
 ]
 BOUNDS = [
     target(c.binary_kl, q="share"),

@@ -13,8 +13,6 @@ import exact
 ESTIMATORS = [
     exact.DyadicTreeClassifier(),
     exact.DyadicTreeClassifier("square-root", cyclic=True),
-    exact.NeymanPearsonTreeClassifier(),
-    exact.RootFragmentClassifier(),
 ]
 
 
@@ -75,39 +73,17 @@ def test_bounds_on_the_risk():
     assert fitted.risk_bound(X, strange).terms["empirical risk"] >= 1 / len(y)
     with pytest.raises(ValueError, match="delta=0"):
         fitted.risk_bound(X, y, delta=0)
-    null = exact.NeymanPearsonTreeClassifier(0.1, levels=2)
-    with pytest.raises(ValueError, match="give bounds="):
-        null.fit(X, y).guarantee()
-    bounded = exact.NeymanPearsonTreeClassifier(0.1, levels=2, bounds=[[0, 1], [0, 1]]).fit(X, y)
-    assert bounded.guarantee().false_alarm.raw > bounded.false_alarm_
-
-
-def test_alpha_is_kept():
-    X, y = table()
-    for alpha in (0.02, 0.1, 0.3):
-        fitted = exact.NeymanPearsonTreeClassifier(alpha, levels=4).fit(X, y)
-        assert np.mean(fitted.predict(X[y == "a"]) == "b") == pytest.approx(fitted.false_alarm_)
-        assert fitted.false_alarm_ <= alpha
-        assert np.mean(fitted.predict(X[y == "b"]) == "a") == pytest.approx(fitted.miss_)
 
 
 def test_wrong_arguments():
     X, y = table(30)
-    with pytest.raises(ValueError, match="alpha=2 is out of range"):
-        exact.NeymanPearsonTreeClassifier(2).fit(X, y)
-    with pytest.raises(ValueError, match="Only binary classification is supported"):
-        exact.NeymanPearsonTreeClassifier().fit(X, np.arange(30) % 3)
     with pytest.raises(ValueError, match="penalty='lasso'"):
         exact.DyadicTreeClassifier("lasso").fit(X, y)
 
 
 CLASSIFIERS = [
     exact.PACBayesTreeClassifier(random_state=3),
-    exact.PACBayesTheoryClassifier("kd", random_state=3),
     exact.DyadicTreeClassifier(),
-    exact.NeymanPearsonTreeClassifier(0.2),
-    exact.ProgressiveMixtureClassifier(orders=3, random_state=3),
-    exact.ProgressiveMixtureClassifier("dyadic", orders=3, random_state=3),
 ]
 each_classifier = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
 
@@ -145,25 +121,6 @@ def test_other_weights_are_refused(classifier):
         classifier.fit(X, y, np.full(len(X), np.nan))
     with pytest.raises(exact.Intractable, match="rows repeated as often as sample_weight says"):
         classifier.fit(X, y, np.full(len(X), 1e15))
-
-
-def test_rows_are_those_given():
-    X, y, weight = weighted_table()
-    voted = CLASSIFIERS[1].fit(X, y, weight)
-    assert voted.n_counted_ == len(voted.counted_rows_) == weight.sum() - weight.sum() // 2
-    assert np.all(np.bincount(voted.counted_rows_, minlength=len(X)) <= weight)
-    mixed = CLASSIFIERS[4].fit(X, y, weight)
-    assert np.array_equal(np.bincount(mixed.rows_, minlength=len(X)), weight)
-    model = mixed.mixture_.model
-    assert np.array_equal(model.classes_[model.target.values], y[mixed.rows_])
-
-
-def test_copies_have_no_guarantee():
-    X, y, weight = weighted_table()
-    null = exact.NeymanPearsonTreeClassifier(0.2, levels=2, bounds=[[0, 1], [0, 1]])
-    assert null.fit(X, y, weight > 0).guarantee().false_alarm.raw > 0.2
-    with pytest.raises(ValueError, match="independent rows, and copies are not; fit without sample_weight"):
-        null.fit(X, y, weight).guarantee()
 
 
 @pytest.mark.parametrize("column", [["u", "v"], pd.to_datetime(["2024-01-01", "2024-01-02"])], ids=["text", "dates"])

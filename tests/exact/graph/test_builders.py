@@ -108,7 +108,8 @@ def test_dyadic_trees_of_depth_zero(cyclic):
     model = pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], split_prior=split_prior, tree_prior=prior)
     assert exact.solve(model).n_trees == 1
     assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
-    assert exact.RootFragmentClassifier(levels=2, max_depth=0).fit([[0.0], [1.0]] * 2, [0, 1] * 2).tree_.n_leaves == 1
+    rows, y = [[0.0], [1.0]] * 2, [0, 1] * 2
+    assert exact.minimise_root_fragment(rows, y, split_prior=pt.DyadicCuts(2), max_depth=0).tree.n_leaves == 1
 
 
 @pytest.mark.filterwarnings("error")

@@ -141,19 +141,6 @@ def test_prunings_of_a_tree():
         )
 
 
-def test_the_estimator():
-    X, y = problem(2, 2000)
-    label = np.array(["no", "yes"])[y]
-    fitted = exact.RootFragmentClassifier(levels=2, bounds=[[-0.5, 3.5]] * 2, strength=0.05).fit(X, label)
-    best = exact.minimise_root_fragment(X, y, split_prior=pt.DyadicCuts(2, bounds=[[-0.5, 3.5]] * 2), strength=0.05)
-    assert fitted.tree_ == best.tree and np.mean(fitted.predict(X) != label) == pytest.approx(best.risk)
-    assert fitted.risk_bound(X, label).raw == pytest.approx(best.bound.raw)
-    cuts = exact.RootFragmentClassifier(pt.GridCuts(CUTS), strength=0.05).fit(X, label)
-    assert cuts.risk_bound(X, label).raw > 0.0
-    with pytest.raises(ValueError, match="give bounds="):
-        exact.RootFragmentClassifier(levels=2).fit(X, label).risk_bound(X, label)
-
-
 @pytest.mark.parametrize(
     ("split_prior", "why"),
     [(pt.GridCuts(3), "quantiles of all rows"), (pt.DyadicCuts(2), "range of all rows"), (pt.GridCuts(2), "nominal")],
@@ -165,10 +152,6 @@ def test_no_bound_for_splits_from_the_counted_rows(split_prior, why):
     assert best.objective > best.risk
     with pytest.raises(ValueError, match=f"fixed before the rows were seen; .*{why}"):
         best.bound  # noqa: B018
-    if why != "nominal":
-        fitted = exact.RootFragmentClassifier(split_prior, strength=0.1).fit(X, y)
-        with pytest.raises(ValueError, match=f"fixed before the rows were seen; .*{why}"):
-            fitted.risk_bound(X, y)
 
 
 X, Y = problem(0, 50)

@@ -9,11 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from joblib import parallel_config
-from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
@@ -31,8 +27,6 @@ ESTIMATORS = {
     "regressor": lambda: pt.BayesianTreeRegressor(**RUN),
     "light classifier": lambda: pt.BayesianTreeClassifier(**LIGHT),
     "light regressor": lambda: pt.BayesianTreeRegressor(**LIGHT),
-    "mixture": lambda: exact.ProgressiveMixtureClassifier(),
-    "dyadic mixture": lambda: exact.ProgressiveMixtureClassifier("dyadic", orders=2),
 }
 # checks that fit often, or fit many rows: only light estimators run them in `test_contract`
 LONG = (
@@ -163,17 +157,6 @@ def test_importances_are_fractions_of_the_splits():
     assert np.allclose(fitted.split_counts_, draws.mean(axis=(0, 1)))
     lone = pt.BayesianTreeClassifier(**STATED).fit([[0.0], [0.0]], [0, 1])
     assert lone.feature_importances_.tolist() == [0.0]
-
-
-def test_a_mixture_in_a_pipeline_under_a_search():
-    X, y = frame(40)
-    X["number"] = np.random.default_rng(1).random(len(X)).round(1)
-    numbers = ColumnTransformer([("scaled", StandardScaler(), ["size", "number"])]).set_output(transform="pandas")
-    line = make_pipeline(numbers, exact.ProgressiveMixtureClassifier(orders=8, random_state=0))
-    with parallel_config(backend="threading"):
-        search = GridSearchCV(line, {"progressivemixtureclassifier__max_depth": [2, 4]}, cv=2, n_jobs=2).fit(X, y)
-    assert search.best_score_ > 0.3
-    assert search.best_estimator_[-1].feature_names_in_.tolist() == ["scaled__size", "scaled__number"]
 
 
 def test_warns_if_chains_disagree_and_once_in_a_search():

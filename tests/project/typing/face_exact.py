@@ -312,10 +312,6 @@ def trees_by_bounds() -> None:
     for number in (least.risk, least.penalty, least.objective, least.split_bits, least.strength, least.delta):
         assert_type(number, float)
     assert_type(least.bound, certificates.Bound)
-    learner = exact.RootFragmentClassifier(splits, strength=0.1, n_classes=2).fit(rows, y)
-    assert_type(learner, exact.RootFragmentClassifier)
-    assert_type(learner.predict(rows), Array)
-    assert_type(learner.risk_bound(rows, y), certificates.Bound)
     exact.forward_tree(rows, y, ranges=[[0.0, 3.0]] * 2, max_rounds=1, n_classes=2)
     exact.forward_tree(rows, y, thresholds=[[0.5, 1.5], [0.5]])
 
@@ -371,32 +367,19 @@ def classifiers() -> None:
     assert_type(pac.lambda1_, float)
     assert_type(pac.cv_errors_, split)
     assert_type(pac.predict_proba(ROWS), Array)
-    theory = exact.PACBayesTheoryClassifier("dyadic", lam=0.5, delta=0.1, prior_depth=2, max_depth=3).fit(X, LABELS)
-    assert_type(theory, exact.PACBayesTheoryClassifier)
-    assert_type(theory.kl_, float)
-    assert_type(theory.counted_rows_, Array)
     dyadic = exact.DyadicTreeClassifier(strength=0.1, levels=2, cyclic="auto", bounds=[[0, 1]] * 2).fit(X, LABELS)
     assert_type(dyadic, exact.DyadicTreeClassifier)
     for number in (dyadic.risk_, dyadic.penalty_):
         assert_type(number, float)
     assert_type(dyadic.cyclic_, bool)
     assert_type(dyadic.risk_bound(X, LABELS, n_classes=2, delta=0.05), certificates.Bound)
-    neyman = exact.NeymanPearsonTreeClassifier(0.2, levels=2, bounds=[[0, 1]] * 2).fit(X, LABELS)
-    assert_type(neyman, exact.NeymanPearsonTreeClassifier)
-    assert_type(neyman.false_alarm_, float)
-    assert_type(neyman.miss_, float)
-    assert_type(neyman.guarantee(), exact.Guarantee)
-    mixture = exact.ProgressiveMixtureClassifier("kd", orders=2, random_state=0).fit(X, LABELS)
-    assert_type(mixture, exact.ProgressiveMixtureClassifier)
-    assert_type(mixture.mixture_, exact.ProgressiveMixture)
-    assert_type(mixture.predict_proba(ROWS), Array)
-    for classes in (pac.classes_, theory.classes_, dyadic.classes_, neyman.classes_, mixture.classes_):
+    for classes in (pac.classes_, dyadic.classes_):
         assert_type(classes, Array)
-    for labels in (pac.predict(ROWS), theory.predict(ROWS), dyadic.predict(ROWS)):
+    for labels in (pac.predict(ROWS), dyadic.predict(ROWS)):
         assert_type(labels, Array)
-    for tree in (pac.tree_, theory.tree_, dyadic.tree_, neyman.tree_):
+    for tree in (pac.tree_, dyadic.tree_):
         assert_type(tree, pt.Tree)
-    for importance in (pac.feature_importances_, dyadic.split_counts_, mixture.feature_importances_):
+    for importance in (pac.feature_importances_, dyadic.split_counts_):
         assert_type(importance, Array)
 
 
