@@ -86,7 +86,7 @@ class TreeModel:
         categoricals are nominal. Ordered are numbers, truth values, dates and times (days since 1970), durations
         (days), periods, and ordered categoricals (pandas ``ordered=True``, polars Enum), whose splits are cuts in the
         order of the levels. Integers that float64 would round are refused.
-    y : array-like of shape (n,), or (n, d)
+    y : array-like of shape (n,), or (n, d) for a leaf with d columns of y, such as time and event
         Integers, booleans or strings are class labels; floats make a regression, unless ``leaf`` says otherwise. More
         than 20 distinct integers are treated as classes with a warning.
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional

@@ -80,7 +80,7 @@ class AnswersAboutNewRows(AnyPosterior):
             refuse_other_rows(X=X, exposure=exposure)
             values = predict_at_exposure(self.model.leaf, values, exposure)
         if self.model.classes_ is None:
-            return values[:, 0] if values.shape[1] == 1 else values
+            return values[:, 0]
         return predicted_labels(self.model, values)
 
     @documented

@@ -191,7 +191,7 @@ def mean_and_square_by_row(post: AnyPosterior, X: np.ndarray) -> tuple[np.ndarra
 
 
 def std_over_trees(post: AnyPosterior, X: np.ndarray, find_values: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the standard deviation over trees of predictions at rows of numbers X: (n, d), or (n,) for a single mean.
+    """Return the standard deviation over trees of predictions at rows of numbers X: (n, K) for classes, else (n,).
 
     sd^2 = E[v^2] - E[v]^2 with means over trees of the value v of the leaf that the row reaches. ``find_values()``
     returns the predictions (m, d) of all places (nodes or cells); it is not called if leaves use columns of the row.
@@ -203,7 +203,7 @@ def std_over_trees(post: AnyPosterior, X: np.ndarray, find_values: Callable[[], 
         by_place = by_place - by_place[0]
         mean, square = np.split(post._averages(X, np.hstack([by_place, by_place**2])), 2, axis=1)
     std = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return std[:, 0] if std.shape[1] == 1 and post.model.classes_ is None else std
+    return std[:, 0] if post.model.classes_ is None else std
 
 
 def refuse_loss(model: TreeModel) -> None:
@@ -261,8 +261,8 @@ def draw_new_y(
 def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.ndarray:
     """Return the ends of credible intervals of E(y | x) (n, 2), or of class probabilities (n, K, 2), at rows X.
 
-    X are numbers. The posterior probability of an interval is ``coverage``, equal tails. Without
-    a closed form the ends are quantiles of 2,000 draws. Implementation of `Posterior.credible_interval`.
+    X are numbers. The posterior probability of an interval is ``coverage``, equal tails. Without a closed form the ends
+    are quantiles of 2,000 draws. Implementation of `Posterior.credible_interval`.
     """
     fractions = central_fractions(coverage)
     refuse_no_expectation(post.model)
