@@ -376,7 +376,7 @@ def test_a_prediction_has_the_name_of_what_is_predicted(leaf, y, name, tmp_path)
     model = pt.TreeModel(np.arange(20.0)[:, None], y, leaf=leaf)
     post = pt.posterior_from_trees(model, [stump(0, 9.5)], [[0] * 10] * 2)
     content = report_content(post, None, None)
-    assert content["target"] == name and content["names"] == [name]
+    assert content["target"] == name and content["curve_names"] == [name]
     page = post.report(tmp_path / "page.html").read_text()
     assert f"mean {name}<" in page or "mean " not in page
     if isinstance(leaf, pt.NormalLinear):
