@@ -130,6 +130,7 @@ def test_weakest_link_is_that_of_scikit_learn(regression):
     family = Prunings(estimator.fit(X, y), X, y).weakest_link()
     nested = [set(zip(t.feature.tolist(), t.threshold.tolist())) for t in map(family.tree, range(len(family)))]
     assert all(small <= large for large, small in zip(nested, nested[1:]))
+    assert [family.at(alpha).n_leaves for alpha in family.threshold] == family.n_leaves.tolist()
     if regression:
         path = estimator.cost_complexity_pruning_path(X, y)
         assert family.threshold[1:] == pytest.approx(path.ccp_alphas[1:])
