@@ -30,6 +30,9 @@ MANY = 2000
 """Number of tests of a session above which rarely called functions are compiled together."""
 COMPILES_MOST = ("exact/recursion/test_enumeration.py", "posterior/test_convergence.py")
 
+NO_CASES = pytest.StashKey[dict]()
+"""Ids that a mark ``more`` names although there is no such case, by function."""
+
 
 def pytest_addoption(parser):
     """Add ``--all``: run the cases marked ``more``, too."""
@@ -39,6 +42,20 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Let workers take files in the order of collection."""
     config.option.loadscopereorder = False
+    config.stash[NO_CASES] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector):
+    """Note marks ``more`` that name cases which their functions do not have (`tests/project/test_everyday.py`)."""
+    items = yield
+    for item in items if isinstance(items, list) else ():
+        cases = {one.callspec.id for one in items if hasattr(one, "callspec")}
+        for mark in item.iter_markers("more"):
+            no_cases = sorted(set(mark.kwargs.get("everyday", ())) - cases)
+            if no_cases:
+                collector.config.stash[NO_CASES][item.nodeid.partition("[")[0]] = no_cases
+    return items
 
 
 def pytest_collection(session):

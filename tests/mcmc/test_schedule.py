@@ -73,7 +73,7 @@ def test_stretches_are_renewed_until_the_criterion_holds(judged, n_false, steps,
     assert len(seen) == n_looks - 1
 
 
-@pytest.mark.more(everyday=["shared variance-0-1"])
+@pytest.mark.more(everyday=["0-1"])
 @pytest.mark.parametrize(("n_false", "thin"), [(0, 1), (3, 8)])
 def test_runs_without_graphs_double_until_the_criterion_holds(judged, n_false, thin):
     """Every second of their draws is kept, so that they are those of a longer run, thinned."""

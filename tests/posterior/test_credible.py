@@ -64,13 +64,14 @@ def coverage_of(name, tables, seed):
     return np.mean(is_covered), np.std(is_covered) / np.sqrt(tables)
 
 
-@pytest.mark.more(everyday=["Weibull times", "times with exposures"])
+@pytest.mark.more(everyday=["normal"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_coverage(name):
     fraction, error = coverage_of(name, 40, 1)
     assert abs(fraction - 0.9) < 0.02 + 3.0 * error, (fraction, error)
 
 
+@pytest.mark.more
 @pytest.mark.planted
 def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
     """Planted: the interval of the leaf means, without the posterior of the mean of a leaf."""
@@ -82,7 +83,7 @@ def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
     assert fraction < 0.8 - 3.0 * error
 
 
-@pytest.mark.more(everyday=["Weibull times", "times with exposures"])
+@pytest.mark.more(everyday=["normal", "Weibull times"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_same_distribution(name):
     leaf, y = LEAVES[name]

@@ -54,12 +54,14 @@ def coverage_of(leaf, tables):
     return np.mean(is_covered, axis=0), np.std(is_covered, axis=0) / np.sqrt(tables)
 
 
+@pytest.mark.more(everyday=["Weibull"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_bands_cover_the_truth(name):
     fraction, error = coverage_of(LEAVES[name], 30)
     assert np.all(np.abs(fraction - 0.9) < 0.02 + 3.0 * error), (fraction, error)
 
 
+@pytest.mark.more
 @pytest.mark.planted
 def test_bands_over_trees_alone_are_too_narrow(monkeypatch):
     """Planted: the rate of a leaf is its posterior mean."""

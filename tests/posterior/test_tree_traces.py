@@ -42,6 +42,7 @@ def test_traces_are_of_distances_from_trees_drawn(post):
             assert traces["tree_distance"][c, t, j] == len(focal ^ other)
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_arviz_reads_and_draws_them(post, tmp_path):
     az = load_arviz()

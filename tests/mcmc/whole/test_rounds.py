@@ -29,6 +29,7 @@ def densities(post):
     return [end.replicas[0].state[ARRAYS.index("density")].copy() for end in post.course.ends]
 
 
+@pytest.mark.more
 def test_threads_and_processes_draw_the_same():
     whole = learned()
     with ThreadPoolExecutor(2) as pool:

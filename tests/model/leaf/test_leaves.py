@@ -121,7 +121,6 @@ def test_poisson_by_quadrature(name, weight):
     assert total == pytest.approx(1.0)
 
 
-@pytest.mark.more(everyday=["dirichlet-0", "dirichlet by class-1", "laplace-5", "loss-0"])
 @pytest.mark.parametrize("rows", [[], [4], ROWS], ids=len)
 @pytest.mark.parametrize("name", LEAVES)
 def test_predictives_sum_to_one(name, rows):

@@ -133,28 +133,12 @@ def stats_of(model, rows):
     return replace(model.root_cell(), index=np.asarray(rows)).stats(model.leaf.n_stats(model.target))
 
 
-@pytest.mark.more(
-    everyday=[
-        "dirichlet-1e-12",
-        "dirichlet by class-1e-12 to 1e12",
-        "laplace-ones",
-        "loss-1e5 rows, whole",
-        "normal-1e6 rows, whole",
-        "normal, m0 away-1e7 rows",
-        "known-1e7 rows in one",
-        "known, m0 away-1e12",
-        "shared-zeros",
-        "poisson-1e-12",
-        "poisson with exposure-1e-12 to 1e12",
-    ]
-)
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_scores(leaf, weight):
     check_scores(model_of(leaf, WEIGHTS[weight]), leaf)
 
 
-@pytest.mark.more(everyday=["normal-1e-12", "normal, m0 away-ones", "known-1e7 rows"])
 @pytest.mark.parametrize("weight", ["ones", "1e7 rows", "1e-12", "1e12"])
 @pytest.mark.parametrize("leaf", OFFSETS)
 def test_scores_far_from_zero(leaf, weight):
@@ -231,7 +215,6 @@ SOLVED = {
 }
 
 
-@pytest.mark.more(everyday=["1e7 rows"])
 @pytest.mark.parametrize("case", SOLVED)
 def test_evidence(case):
     leaf, weight, offset = SOLVED[case]
