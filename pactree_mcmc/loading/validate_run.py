@@ -275,8 +275,7 @@ def _check_graph(graph: Any, lowered: Lowered) -> None:
     check_range(graph.slot, NONE, n_pieces, "a slot of the graph")
     require((graph.slot == NONE).any(), "the graph has no free slot")
     check_range(piece["first"], NONE, n_links, "a link of the graph")
-    # the links of a piece were added one after another, so that following them ends
-    require((link["next"] >= NONE) & (link["next"] < np.arange(n_links)), "a link of the graph is out of range")
+    check_range(link["next"], NONE, n_links, "a link of the graph")
     _check_splits(link, lowered, "the graph")
     depth, reached = np.full(n_links, NONE), piece["first"].astype(np.int64)
     of_piece = np.asarray(piece["depth"])
@@ -284,6 +283,9 @@ def _check_graph(graph: Any, lowered: Lowered) -> None:
     while (reached != NONE).any():
         is_link = reached != NONE
         reached, of_piece = reached[is_link], of_piece[is_link]
+        # so following the links of a piece ends, and no link is of two pieces
+        is_new = len(np.unique(reached)) == len(reached) and (depth[reached] == NONE).all()
+        require(is_new, "a link of the graph is reached twice")
         depth[reached] = of_piece
         reached = link["next"][reached].astype(np.int64)
     for side in ("left", "right"):

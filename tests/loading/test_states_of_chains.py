@@ -5,7 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.loading.validate import InvalidFile
-from pactree_mcmc.loading.validate_run import _check_graph
+from pactree_mcmc.loading.validate_run import _check_graph, check_snapshot
 from pactree_mcmc.mcmc.state.records import N_FREE, N_NODES
 from tests.problems.runs import MODELS, draw
 
@@ -104,8 +104,6 @@ WRONG = {
     "a unit that is none": (with_array("order", with_entry(0, 10**6)), "the units of a chain are not those"),
     "a unit twice": (with_array("order", lambda array: np.zeros_like(array)), "the units of a chain are not those"),
     "statistics of other rows": (with_array("stats", lambda array: 2.0 * array), "the statistics of a chain"),
-    "a box": (with_array("box", with_entry((0, 0, 1), 1000)), "a box of a chain is out of range"),
-    "categories of a box": (with_array("box", with_entry((0, 2, 0), 1 << 40)), "a box of a chain is out of range"),
     "no depths": (with_array("density", with_entry((-1, 0), 0.0)), "the density of a chain is out of range"),
     "a child far away": (of_node("left", 0, 10**6), "a child of a chain is out of range"),
     "a circle": (of_node("right", 0, 0), "a child of a chain is out of range"),
@@ -144,7 +142,9 @@ WRONG_GRAPHS = {
     "a slot": ("slot", with_entry(0, 10**6), "a slot of the graph is out of range"),
     "no free slot": ("slot", np.zeros_like, "the graph has no free slot"),
     "a first link": ("piece", with_entry(0, 10**6, "first"), "a link of the graph is out of range"),
-    "a piece that follows itself": ("link", with_entry(0, 0, "next"), "a link of the graph is out of range"),
+    "a link that is none": ("link", with_entry(0, 10**6, "next"), "a link of the graph is out of range"),
+    "a link that follows itself": ("link", with_entry(0, 0, "next"), "a link of the graph is reached twice"),
+    "a link of two pieces": ("piece", with_entry(slice(None), 0, "first"), "a link of the graph is reached twice"),
     "a child": ("link", with_entry(slice(None), 10**6, "left"), "a piece of the graph is out of range"),
     "a circle": ("link", with_entry(slice(None), 0, "right"), "a depth of the graph is out of range"),
     "a feature": ("link", with_entry(0, 77, "feature"), "a feature of the graph is out of range"),
@@ -154,7 +154,7 @@ WRONG_GRAPHS = {
 
 @pytest.fixture(scope="module")
 def graph():
-    post = pt.sample(MODELS["classes"], 20, work=1e5, rng=1, chains=2, progress=False)
+    post = pt.sample(MODELS["classes"], 20, work=1e7, rng=1, chains=2, progress=False)
     return post.course.ends[0].replicas[0].graph
 
 
@@ -175,6 +175,15 @@ def test_states_of_all_models_are_accepted(name, tmp_path):
         post = draw(name, 8, kernel=kernel)
         post.save(tmp_path / "run.nc")
         assert pt.load(tmp_path / "run.nc").course is not None
+
+
+@pytest.mark.parametrize("change", [with_entry((0, 0, 1), 1000), with_entry((0, 2, 0), 1 << 40)])
+def test_boxes_of_codes_that_do_not_exist_are_refused(change):
+    post = draw("grid", 5, kernel="cgm")
+    end = post.course.ends[0]
+    check_snapshot(end, post.model, post.course.kernel)
+    with pytest.raises(InvalidFile, match="a box of a chain is out of range"):
+        check_snapshot(with_array("box", change)(end), post.model, post.course.kernel)
 
 
 @pytest.mark.parametrize(("bits", "name"), [(np.random.MT19937, "pos"), (np.random.Philox, "buffer_pos")])
