@@ -110,9 +110,9 @@ def visited(post: SampledPosterior, grow: int = 0, *, max_cells: int = 20_000_00
     limit, model = Limit(check_cells(max_cells)), post.model
     refuse_shared_leaves(model)
     if is_fixed_design(model):
-        whole = VisitedPosterior(model, build_graph(model, max_cells))
-        whole.log_evidence_of_all = whole.log_evidence
-        return whole
+        complete = VisitedPosterior(model, build_graph(model, max_cells))
+        complete.log_evidence_of_all = complete.log_evidence
+        return complete
     trees = post.coded_trees.take(np.unique(post.tree_of_draw))
     return VisitedPosterior(model, build_visited(model, trees, grow, limit), post.log_evidence)
 

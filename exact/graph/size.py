@@ -74,11 +74,11 @@ def least_row_sets(model: TreeModel, codes: np.ndarray, rows: np.ndarray) -> int
 
 
 class _Core:
-    """Cores over the points with ``codes`` (q, P), each with a number of ``rows`` (P,), in the coordinates ``used``."""
+    """Cores over the points with ``codes`` (q, P), each with a number of ``rows`` (P,), in ``coordinates``."""
 
-    def __init__(self, model: TreeModel, codes: np.ndarray, rows: np.ndarray, used: np.ndarray) -> None:
-        self.codes, self.rows, self.used = codes, rows, used
-        self.is_nominal = [model.columns.categories[k] is not None for k in used.tolist()]
+    def __init__(self, model: TreeModel, codes: np.ndarray, rows: np.ndarray, coordinates: np.ndarray) -> None:
+        self.codes, self.rows, self.coordinates = codes, rows, coordinates
+        self.is_nominal = [model.columns.categories[k] is not None for k in coordinates.tolist()]
 
     def sides(self, ordered: np.ndarray, centre: int, fraction: float, least: int) -> list[list[int]]:
         """Return for each coordinate the numbers of boxes around the core by the number of their cuts in it.
@@ -88,28 +88,28 @@ class _Core:
         """
         n = len(self.rows)
         half = int(0.5 * fraction * n)
-        low, high = np.empty(len(self.used), dtype=np.int64), np.empty(len(self.used), dtype=np.int64)
-        for j, k in enumerate(self.used.tolist()):
+        low, high = np.empty(len(self.coordinates), dtype=np.int64), np.empty(len(self.coordinates), dtype=np.int64)
+        for j, k in enumerate(self.coordinates.tolist()):
             code = self.codes[k, centre]
             low[j] = high[j] = code
             if not self.is_nominal[j]:
                 place = int(np.searchsorted(ordered[k], code))
                 low[j] = min(code, ordered[k, max(place - half, 0)])
                 high[j] = max(code, ordered[k, min(place + half, n - 1)])
-        used = self.codes[self.used]
-        is_outside = (used < low[:, None]) | (used > high[:, None])
+        codes = self.codes[self.coordinates]
+        is_outside = (codes < low[:, None]) | (codes > high[:, None])
         n_outside = is_outside.sum(axis=0)
         if self.rows[n_outside == 0].sum() < least:
             return []
         out = []
-        for j in range(len(self.used)):
+        for j in range(len(self.coordinates)):
             arm = is_outside[j] & (n_outside == 1)
-            codes, place = np.unique(used[j, arm], return_inverse=True)
-            counts = np.bincount(place.reshape(-1), weights=self.rows[arm], minlength=len(codes))
+            values, place = np.unique(codes[j, arm], return_inverse=True)
+            counts = np.bincount(place.reshape(-1), weights=self.rows[arm], minlength=len(values))
             if self.is_nominal[j]:
                 out.append([1, (1 << int((counts >= least).sum())) - 1])
                 continue
-            below = codes < low[j]
+            below = values < low[j]
             left = int((np.cumsum(counts[below]) >= least).sum())
             right = int((np.cumsum(counts[~below][::-1]) >= least).sum())
             out.append([1, left + right, left * right])

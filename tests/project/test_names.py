@@ -29,7 +29,6 @@ EXCEPTIONS = {
     "pactree_mcmc/model/units.py": {"Units", "units"},
     "pactree_mcmc/model/leaf/custom.py": {"whole"},
     "pactree_mcmc/model/model.py": {"units"},
-    "pactree_mcmc/posterior/rows/certificate.py": {"chosen"},
     "pactree_mcmc/posterior/trees/consensus.py": {"said"},
     "pactree_mcmc/table/columns.py": {"twins"},
     "pactree_mcmc/tree/drawn.py": {"used"},
