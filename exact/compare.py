@@ -205,7 +205,7 @@ def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, m
     """
     model = sampled.model
     spread = np.linspace(0, model.units.n_units - 1, min(N_POINTS, model.units.n_units)).astype(int)
-    table = model.unit_numbers(np.unique(spread)) if X is None else model.columns.numbers(X)
+    table = model.row_numbers(model.first_row_of_unit[np.unique(spread)]) if X is None else model.columns.numbers(X)
     exact, by_draw = truth._values(table), sampled._values_by_draw(table)
     std = truth._std_over_trees(table).reshape(exact.shape)
     names = ["mean"]

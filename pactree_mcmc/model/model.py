@@ -298,7 +298,8 @@ class TreeModel:
     def unit_numbers(self, unit_indices: np.ndarray) -> np.ndarray:
         """Return feature values (m, p) that have the codes of the merged rows ``unit_indices`` (m,); NaN if missing.
 
-        They are values from the interval of each code, and for nominal features the codes themselves.
+        They are values from the interval of each code, and for nominal features the codes themselves. A leaf that uses
+        columns of the row needs `row_numbers`.
         """
         codes, n_features = self.units.codes[:, unit_indices].astype(np.int64), self.n_features
         out = np.empty((len(unit_indices), n_features))
@@ -312,6 +313,23 @@ class TreeModel:
             )
             out[lacks, k] = np.nan
         return out
+
+    def row_numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Return feature values (m, p) of the training rows with these indices (m,), as trees and leaves see them.
+
+        Columns that the leaf uses are the row's own. The others are values with the row's code, as in `unit_numbers`.
+        """
+        out = self.unit_numbers(rows if self.unit_of_row is None else self.unit_of_row[rows])
+        if self.target.regressors is not None:
+            out[:, self._x_indices(self.leaf)] = self.target.regressors[rows]
+        return out
+
+    @cached_property
+    def first_row_of_unit(self) -> np.ndarray:
+        """Index (n_units,) of the first training row in each merged row."""
+        if self.unit_of_row is None:
+            return np.arange(self.n_rows)
+        return first_rows(self.unit_of_row, self.units.n_units).astype(np.int64)
 
     def certificate_obstacle(self, *, sampled: bool = False) -> str | None:
         """Return the first reason why posteriors of this model have no certificate, and what to give instead, or None.

@@ -98,7 +98,7 @@ def datasets(
     if not isinstance(expectation, bool):
         rows = model.columns.numbers(expectation)
     elif expectation:
-        rows = model.unit_numbers(np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row)
+        rows = model.row_numbers(np.arange(model.n_rows))
     if rows is not None:
         refuse_no_expectation(model)
     traces, labels = tree_traces(posterior)

@@ -91,22 +91,13 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 
 
-def training_rows_as_numbers(model: TreeModel, rows: np.ndarray) -> np.ndarray:
-    """Return the training rows with these indices (m,) as numbers (m, p).
-
-    Categories become their indices. A number can differ from the value in the table, but every tree of the model sends
-    the numbers to the same leaves as the rows.
-    """
-    return model.unit_numbers(rows if model.unit_of_row is None else model.unit_of_row[rows])
-
-
 def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
     """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None.
 
     Plots average predictions over these rows. Raise a ValueError if there are none.
     """
     if X is None:
-        rows = training_rows_as_numbers(model, evenly_spaced_integers(model.n_rows, most))
+        rows = model.row_numbers(evenly_spaced_integers(model.n_rows, most))
     else:
         rows = model.columns.numbers(X)
     if len(rows) == 0:

@@ -15,7 +15,6 @@ from ...model import TreeModel
 from ...posterior.base import Posterior
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.joining import posterior_from_trees
-from ...posterior.trees.cells import training_points
 from ...posterior.trees.distances import evenly_spaced_integers
 from ...table.labels import category_codes
 from ...table.words import label_words
@@ -201,7 +200,7 @@ def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pie
     cuts = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
     thresholds = np.unique(np.concatenate([np.empty(0), *cuts]))
     thresholds = thresholds[np.isfinite(thresholds)]
-    rows = training_points(model, MAX_DRAWN_ROWS)[1][:, feature]
+    rows = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS))[:, feature]
     values = np.concatenate([rows[np.isfinite(rows)], thresholds])
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
     margin = AXIS_MARGIN * (high - low) or 0.5
@@ -242,7 +241,7 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping
     ``given_values`` has values by name or index, but none of the ``pair`` of features that vary. Categories become
     their indices. Medians are of up to 1,000 training rows.
     """
-    rows = training_points(model, MAX_DRAWN_ROWS)[1]
+    rows = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS))
     out = np.empty(model.n_features)
     for k in range(model.n_features):
         column = rows[np.isfinite(rows[:, k]), k]
@@ -333,7 +332,7 @@ def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh
     spread at random within it.
     """
     rows = evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS)
-    place = style.training_rows_as_numbers(model, rows)[:, [plane.x.feature, plane.y.feature]]
+    place = model.row_numbers(rows)[:, [plane.x.feature, plane.y.feature]]
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)
     place = place + jitter * [plane.x.labels is not None, plane.y.labels is not None]
     values = model.target.values[rows].reshape(len(rows), -1)[:, 0]

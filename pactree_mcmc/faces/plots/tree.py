@@ -286,7 +286,7 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
         return style.write_no_draws(style.axes_or_new(ax, 5.0, 3.4))
     else:
         tree, title = most_probable_tree(posterior)
-    leaf = leaves_reached(stack_trees([tree]), style.training_rows_as_numbers(model, np.arange(model.n_rows)))[:, 0]
+    leaf = leaves_reached(stack_trees([tree]), model.row_numbers(np.arange(model.n_rows)))[:, 0]
     drawing = TreeDrawing(_with_training_rows(tree, model, leaf), ax, panel=PANEL_HEIGHT, side=SIDE_AXIS_WIDTH)
     if model.classes_ is not None:
         counts = _weights_by_leaf_and_group(leaf, model.target.values, drawing.leaves, len(model.classes_), weight)

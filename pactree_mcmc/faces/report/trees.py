@@ -15,9 +15,9 @@ from ...model.leaf.distributions import NegativeBinomial, StudentT
 from ...model.words import words_of_cells
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import rhat_and_ess_by_tree
-from ...posterior.trees.cells import identifying_rows
+from ...posterior.trees.cells import MAX_ROWS
 from ...posterior.trees.credible_set import CredibleSet
-from ...posterior.trees.distances import evenly_spaced_integers, merged_row_sizes
+from ...posterior.trees.distances import evenly_spaced_integers
 from ...posterior.trees.shapes import weighted_quantiles
 from ...table.words import NUMBER, digits_of_range, label_words, rounded_text, threshold_text
 from ...tree.arrays import LEAF
@@ -463,23 +463,21 @@ def _typical_row(post: SampledPosterior, features: np.ndarray) -> list[Any]:
     values of a feature are missing.
     """
     model = post.model
-    merged_rows = identifying_rows(model)[0]
-    rows, numbers = merged_row_sizes(model, merged_rows), model.unit_numbers(merged_rows)
+    numbers = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_ROWS))
     out: list[Any] = []
     for k in features.tolist():
-        column = numbers[:, k]
+        column = numbers[~np.isnan(numbers[:, k]), k]
         if model.columns.categories[k] is not None:
-            has_category = column >= 0.0
-            out.append(int(np.bincount(column[has_category].astype(np.int64), weights=rows[has_category]).argmax()))
-            continue
-        order = np.argsort(column, kind="stable")
-        order = order[np.isfinite(column[order])]
-        if len(order) == 0:
+            out.append(int(np.bincount(column[column >= 0.0].astype(np.int64)).argmax()))
+        elif len(column) == 0:
             out.append(None)
-            continue
-        cumulative = np.cumsum(rows[order])
-        median = float(column[order[np.searchsorted(cumulative, cumulative[-1] / 2.0)]])
-        out.append(float(rounded_text(median, 5)) if model.columns.kind(k) == NUMBER else median)
+        else:
+            median = float(np.quantile(column, 0.5, method="inverted_cdf"))
+            if np.isinf(median):
+                # the model knows of such rows only that they are above the last cut
+                cuts = np.append(model.scales[k].cuts, 0.0)
+                median = float(cuts[-2] + max(np.ptp(cuts[:-1]), 1.0)) if len(cuts) > 1 else 0.0
+            out.append(float(rounded_text(median, 5)) if model.columns.kind(k) == NUMBER else median)
     return out
 
 

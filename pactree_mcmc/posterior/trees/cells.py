@@ -165,7 +165,7 @@ def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.n
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
     merged_rows = rows if model.unit_of_row is None else model.unit_of_row[rows]
     first = np.sort(np.unique(model.units.codes[:, merged_rows], axis=1, return_index=True)[1])
-    return rows[first], model.unit_numbers(merged_rows[first])
+    return rows[first], model.row_numbers(rows[first])
 
 
 def _cells_by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:

@@ -191,12 +191,16 @@ def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_tree
     Of more than 2,000 distinct rows 2,000 are used. The square is summed over classes. ``first_trees`` (a,) and
     ``second_trees`` (b,) are numbers of distinct trees.
     """
-    merged_rows = identifying_rows(post.model, MAX_ROWS)[0]
-    rows = merged_row_sizes(post.model, merged_rows)
-    scale = np.sqrt(rows / rows.sum())[:, None]
+    model = post.model
+    if model.target.regressors is None:
+        merged_rows = identifying_rows(model, MAX_ROWS)[0]
+        rows, weight = model.first_row_of_unit[merged_rows], merged_row_sizes(model, merged_rows)
+    else:
+        rows = evenly_spaced_integers(model.n_rows, MAX_ROWS)
+        weight = np.ones(len(rows))
+    scale = np.sqrt(weight / weight.sum())[:, None]
     values = [
-        (predictions_at(post, trees, merged_rows) * scale).reshape(len(trees), -1)
-        for trees in (first_trees, second_trees)
+        (predictions_at(post, trees, rows) * scale).reshape(len(trees), -1) for trees in (first_trees, second_trees)
     ]
     centre = values[0].mean(axis=0)
     first, second = (value - centre for value in values)
@@ -206,23 +210,21 @@ def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_tree
     return np.sqrt(np.maximum(square, 0.0))
 
 
-def predictions_at(post: DrawnTrees, trees: np.ndarray, merged_rows: np.ndarray) -> np.ndarray:
-    """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at the ``merged_rows`` (m,).
+def predictions_at(post: DrawnTrees, trees: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at these training rows (m,).
 
-    A merged row is a group of equal training rows, given by its number. Raise a ValueError if the leaf model predicts
-    nothing.
+    Raise a ValueError if the leaf model predicts nothing.
     """
     model = post.model
     if not model.leaf.predicts:
         raise ValueError(f"{type(model.leaf).__name__} predicts nothing; take the distance of cells or partitions.")
+    merged_rows = rows if model.unit_of_row is None else model.unit_of_row[rows]
     reached = leaves_of_units(post.coded_trees.take(trees), model.units.codes, merged_rows).T
     stats = post.node_stats[post.coded_trees.nodes_of(trees)]
     regressors = model.target.regressors
     if regressors is None:
         return np.ascontiguousarray(model.leaf.value(stats, model.target))[reached]
-    # the first training row of each unit, a group of merged equal rows
-    row = merged_rows if model.unit_of_row is None else np.unique(model.unit_of_row, return_index=True)[1][merged_rows]
-    return np.array([model.leaf.value(stats[nodes], model.target, regressors[row]) for nodes in reached])
+    return np.array([model.leaf.value(stats[nodes], model.target, regressors[rows]) for nodes in reached])
 
 
 def merged_row_sizes(model: TreeModel, merged_rows: np.ndarray) -> np.ndarray:
