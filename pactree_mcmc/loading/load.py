@@ -16,7 +16,7 @@ from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.split_prior.weights import SplitsOutline
 from ..posterior.draws import Draws
-from ..posterior.joining import join_chains
+from ..posterior.joining import join_chains, without_undrawn_trees
 from ..posterior.sampled import SampledPosterior
 from .validate import InvalidFile, check_draws
 from .validate_model import check_outline, check_parts, check_splits_outline
@@ -68,7 +68,9 @@ def load(
         warn(f"the chains of {path} cannot be continued by this release: {error}.")
     if course is not None:
         _run_check(path, check_course, course, draws, model)
-    return SampledPosterior(model, **draws._asdict(), course=course)
+    # a file of an older release may have trees that no draw has
+    kept = without_undrawn_trees(draws.trees, draws.stats, draws.tree_of_draw, draws.log_prior, draws.log_score)
+    return SampledPosterior(model, **(draws._asdict() | kept), course=course)
 
 
 def load_unfinished(

@@ -80,7 +80,7 @@ class Posterior(AnswersAboutRows, AnswersAboutTrees):
         TypeError
             If ``truth`` is not an exact posterior, or ``title`` not a text.
         ValueError
-            If the path cannot be written to, ``truth`` is of another model, or there are no draws.
+            If the path cannot be written to, or ``truth`` is of another model.
 
         Notes
         -----

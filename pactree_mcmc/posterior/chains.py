@@ -35,7 +35,7 @@ class AnswersAboutChains(DrawnTrees):
         Raises
         ------
         ValueError
-            If ``min_probability`` is out of range or there are no draws.
+            If ``min_probability`` is out of range.
 
         Notes
         -----
@@ -64,11 +64,6 @@ class AnswersAboutChains(DrawnTrees):
             from 100 focal trees, draws evenly spaced; ``frechet``, from the autocorrelation of the trees in the space
             of cells; ``rhat``, the largest R-hat of those distances; ``mean_distance``. NaN with fewer than 4 draws a
             chain.
-
-        Raises
-        ------
-        ValueError
-            If there are no draws.
 
         Notes
         -----

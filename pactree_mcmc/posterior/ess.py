@@ -86,7 +86,7 @@ def rhat_and_ess_by_tree(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> tuple
     """
     number, first_row = _number_distinct_rows(by_tree)
     rhat, ess = np.empty(len(first_row)), np.empty(len(first_row))
-    step = max(MAX_VALUES_PER_BLOCK // max(tree_of_draw.size, 1), 1)
+    step = max(MAX_VALUES_PER_BLOCK // tree_of_draw.size, 1)
     for i in range(0, len(first_row), step):
         block = slice(i, i + step)
         rhat[block], ess[block] = rhat_and_ess(by_tree[first_row[block]][:, tree_of_draw])

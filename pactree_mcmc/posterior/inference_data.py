@@ -178,10 +178,8 @@ def tree_traces(posterior: DrawnTrees) -> tuple[dict[str, np.ndarray], dict[str,
 
     The first are 0/1 indicators of up to 20 cells (sets of training rows of a node) with a probability near one half,
     the second the numbers of cells in which a draw differs from each of up to 12 focal trees, draws evenly spaced.
-    Without cells between probability 0 and 1 there is no "support". Both are empty without draws.
+    Without cells between probability 0 and 1 there is no "support".
     """
-    if posterior.tree_of_draw.size == 0:
-        return {}, {}
     cells = posterior.cells
     probability = frequency_by_chain(posterior).mean(axis=0)
     order = np.argsort(np.abs(probability - 0.5), kind="stable")

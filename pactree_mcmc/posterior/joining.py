@@ -76,6 +76,23 @@ def join_independent(
     )
 
 
+def without_undrawn_trees(
+    trees: CodedTrees, stats: np.ndarray, tree_of_draw: np.ndarray, log_prior: np.ndarray, log_score: np.ndarray
+) -> dict[str, Any]:
+    """Return these fields of `Draws` by name, without trees that no draw has, and with equal trees stored once."""
+    # trees that send unknown categories to other sides are not equal
+    number, first_tree = number_trees(trees, trees.default_left[:, None])
+    drawn, renumbered = np.unique(number[tree_of_draw], return_inverse=True)
+    kept = first_tree[drawn]
+    return {
+        "trees": trees.take(kept),
+        "stats": stats[trees.nodes_of(kept)],
+        "tree_of_draw": renumbered.reshape(tree_of_draw.shape),
+        "log_prior": log_prior[kept],
+        "log_score": log_score[kept],
+    }
+
+
 def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: Any = None) -> SampledPosterior:
     """Return a posterior of trees drawn elsewhere, such as by another program, with all methods of draws.
 
@@ -86,7 +103,8 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     trees : sequence of Tree
         Distinct or equal trees, with thresholds and categories at which the model can split.
     tree_of_draw : array-like of shape (chains, draws), optional
-        Index in ``trees`` of the tree of each draw. By default each tree is one draw of a single chain.
+        Index in ``trees`` of the tree of each draw, at least one. By default each tree is one draw of a single chain.
+        Trees that no draw has are left out, and equal trees are stored once.
 
     Returns
     -------
@@ -97,8 +115,8 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     TypeError
         If an entry of ``trees`` is not a Tree.
     ValueError
-        If there are no trees, a tree splits at a value without a cut in the coding or has prior mass 0, or an entry of
-        ``tree_of_draw`` is out of range.
+        If there are no trees or draws, a tree splits at a value without a cut in the coding or has prior mass 0, or an
+        entry of ``tree_of_draw`` is out of range.
 
     Notes
     -----
@@ -122,7 +140,9 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
     draws = np.arange(len(trees))[None] if tree_of_draw is None else read_array("tree_of_draw", tree_of_draw)
     if draws.ndim != 2 or draws.dtype.kind not in "iu":
         raise ValueError(f"tree_of_draw is {repr_of(tree_of_draw)}; give numbers of trees, shape (chains, draws).")
-    if draws.size and (draws.min() < 0 or draws.max() >= len(trees)):
+    if draws.size == 0:
+        raise ValueError(f"tree_of_draw has shape {draws.shape}, without draws; give at least one a chain.")
+    if draws.min() < 0 or draws.max() >= len(trees):
         invalid, n = draws[(draws < 0) | (draws >= len(trees))][0], len(trees)
         raise ValueError(f"tree_of_draw has {invalid}, but there are {n} trees; give indices from 0 to {n - 1}.")
     coded, stats = code_trees(model, trees)
@@ -132,4 +152,5 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
         raise ValueError(
             f"tree {t} has log prior {logs[t, 0]} and log score {logs[t, 1]}; give trees that the prior can draw."
         )
-    return SampledPosterior(model, coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])
+    kept = without_undrawn_trees(coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])
+    return SampledPosterior(model, **kept)

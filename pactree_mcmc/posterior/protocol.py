@@ -41,7 +41,7 @@ rng : int, SeedSequence, Generator or None
     Source of randomness.""",
         "draws_1000": _DRAWS.format(1000),
         "draws_4000": _DRAWS.format(4000),
-        "raises": "Raises\n------\nValueError\n    If an argument is out of range or there are no draws.",
+        "raises": "Raises\n------\nValueError\n    If an argument is out of range.",
     }
 )
 """Decorator that replaces placeholders such as {draws_1000} in a method's docstring by these descriptions."""

@@ -21,7 +21,6 @@ from .evidence import combined_evidence
 from .rows.predictive import MAX_LEAVES_PER_BLOCK, mean_and_square_by_row, std_over_trees
 from .trees.cells import kl_of_draws
 from .trees.distances import TreeDistances, distances_between
-from .trees.support import check_drawn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,12 +106,11 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     def _mixtures(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
         """Yield blocks of rows as slices, and the leaves that they reach, weighted by the trees' fractions of draws."""
-        drawn_trees = np.flatnonzero(self.weight_of_tree)
-        weight, step = self.weight_of_tree[drawn_trees], max(MAX_LEAVES_PER_BLOCK // len(drawn_trees), 1)
+        step = max(MAX_LEAVES_PER_BLOCK // self.n_distinct_trees, 1)
         for start in range(0, len(X), step):
-            node = leaves_reached(self.distinct_trees, X[start : start + step])[:, drawn_trees]
-            first = np.arange(len(node) + 1) * len(drawn_trees)
-            yield slice(start, start + step), Mixture(node.ravel(), np.tile(weight, len(node)), first)
+            node = leaves_reached(self.distinct_trees, X[start : start + step])
+            first = np.arange(len(node) + 1) * self.n_distinct_trees
+            yield slice(start, start + step), Mixture(node.ravel(), np.tile(self.weight_of_tree, len(node)), first)
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         """Return the posterior itself, and the tree numbers (n,) of ``n`` of its draws, random with replacement."""
@@ -122,7 +120,6 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         """Return the posterior itself, if it has draws; the arguments are only checked."""
         check_count("draws", draws)
         read_generator(rng)
-        check_drawn(self)
         return self
 
     def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
@@ -216,7 +213,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Raises
         ------
         ValueError
-            If an argument is not one of these, there are no draws, or the leaf predicts nothing and ``kind`` is
+            If an argument is not one of these, or the leaf predicts nothing and ``kind`` is
             "predictions".
 
         Notes

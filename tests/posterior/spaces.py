@@ -6,6 +6,7 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.posterior.joining import without_undrawn_trees
 from pactree_mcmc.posterior.trees.cells import identifying_rows
 
 
@@ -121,4 +122,5 @@ def independent_draws(truth, chains=4, draws=1000, seed=0):
 def with_draws(post, tree_of_draw):
     """Return a posterior of the same trees with other draws."""
     by_tree = post.log_prior_of_tree, post.log_score_of_tree
-    return pt.SampledPosterior(post.model, post.coded_trees, post.node_stats, tree_of_draw, *by_tree)
+    kept = without_undrawn_trees(post.coded_trees, post.node_stats, tree_of_draw, *by_tree)
+    return pt.SampledPosterior(post.model, **kept)

@@ -211,10 +211,6 @@ def test_what_cannot_be_asked():
             post.support(wrong)
         with pytest.raises(ValueError, match="min_probability"):
             post.asdsf(wrong)
-    none = with_draws(post, post.tree_of_draw[:, :0])
-    for ask in (none.support, none.asdsf, none.tree_ess, none.consensus_tree):
-        with pytest.raises(ValueError, match="no draws"):
-            ask()
     short = with_draws(post, post.tree_of_draw[:, :2])
     assert np.isnan(short.support().rhat).all() and np.isnan(short.asdsf().expected)
     assert isinstance(short.cells, Cells)

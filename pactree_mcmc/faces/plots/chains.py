@@ -51,9 +51,6 @@ def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) 
     for ax, (name, values) in zip(axes[:, 0], traces.items(), strict=True):
         ax.set(xlabel="draw", ylabel=name)
         ax.margins(x=0.01)
-        if style.has_no_draws(posterior):
-            style.write_no_draws(ax)
-            continue
         for c, line in enumerate(values):
             ax.plot(line, color=color_of(c), linewidth=0.8, alpha=0.8, marker="." if line.size == 1 else None)
         style.set_title(ax, f"{name} by chain: R-hat {rhat(values):.2f}, effective sample size {ess(values):.0f}")
@@ -114,8 +111,6 @@ def plot_split_frequencies(
         check_type("truth", truth, Posterior, "an exact posterior, such as exact.solve returns")
     check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     ax = style.axes_or_new(ax, 4.8, 4.6)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(ax)
     support = posterior.support(min_probability)
     ax.plot([0.0, 1.0], [0.0, 1.0], color="0.5", linewidth=0.8, zorder=1)
     if truth is None:

@@ -99,8 +99,6 @@ def plot_partial_dependence(
     central_fractions(coverage)
     rows = style.rows_to_average(model, X, MAX_DEPENDENCE_ROWS)
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(ax)
     value, over = style.value_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
     if len(pair) == 2:
         trees = _spaced_trees(posterior._draws_that_predict(n_trees, rng), n_trees)

@@ -80,8 +80,6 @@ def plot_forest(
     if alpha is not None:
         alpha = check_number("alpha", alpha, "a number 0..1", 0.0, 1.0)
     ax = style.axes_or_new(ax, 7.0, 4.6)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(ax)
     from matplotlib.ticker import MaxNLocator
 
     post = draws_from(posterior, n_trees, rng)
@@ -213,8 +211,6 @@ def plot_n_leaves(posterior: Posterior, ax: Axes | None = None, truth: Posterior
 
     ax = style.axes_or_new(ax, 5.0, 3.2)
     ax.set(xlabel="number of leaves", ylabel="probability")
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(ax)
     pmfs = [p.n_leaves_pmf() for p in (posterior, truth) if p is not None]
     size = max(map(len, pmfs))
     probability = np.array([np.pad(pmf, (0, size - len(pmf))) for pmf in pmfs])
@@ -265,8 +261,6 @@ def plot_inclusion(
     names = posterior.model.columns.names
     n_shown = min(max_features, len(names))
     ax = style.axes_or_new(ax, 5.5, 0.26 * n_shown + (1.0 if truth is None else 1.4))
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(ax)
     inclusion = posterior._feature_inclusion()
     order = np.argsort(-inclusion, kind="stable")[:n_shown]
     inclusion, place = inclusion[order], np.arange(n_shown)

@@ -72,8 +72,6 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     'most probable shape, probabi'
     """
     if isinstance(shape, Posterior):
-        if style.has_no_draws(shape):
-            return style.write_no_draws(style.axes_or_new(ax, 6.4, 4.6))
         shapes = shape.shapes(most=1)
         ax = plot_shape(shapes.shapes[0], ax)
         title = f"most probable shape, probability {shapes.shapes[0].probability:.2g}; "
@@ -219,7 +217,7 @@ def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, m
     Raises
     ------
     TypeError, ValueError
-        If ``tree`` is neither, the posterior has no draws, or ``min_support`` is out of range.
+        If ``tree`` is neither, or ``min_support`` is out of range.
 
     Examples
     --------
@@ -230,8 +228,6 @@ def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, m
     """
     title = "consensus tree"
     if isinstance(tree, Posterior):
-        if style.has_no_draws(tree):
-            return style.write_no_draws(style.axes_or_new(ax, 5.0, 3.4))
         tree, title = tree.consensus_tree(min_support), f"cells in more than {100.0 * min_support:.3g}% of the trees"
     check_type("tree", tree, ConsensusTree, "what consensus_tree() returns, or a posterior")
     ax = _draw_consensus(tree, ax)

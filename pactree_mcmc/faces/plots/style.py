@@ -53,18 +53,6 @@ def is_sampled(posterior: Posterior) -> TypeGuard[SampledPosterior]:
     return isinstance(posterior, SampledPosterior)
 
 
-def has_no_draws(posterior: Posterior) -> bool:
-    """Return True for a sampled posterior without draws."""
-    return is_sampled(posterior) and posterior.tree_of_draw.size == 0
-
-
-def write_no_draws(ax: Axes) -> Axes:
-    """Write "no draws" into the axes and return them."""
-    ax.text(0.5, 0.5, "no draws", ha="center", va="center", transform=ax.transAxes, color="0.4")
-    ax.set(xticks=[], yticks=[])
-    return ax
-
-
 def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], **kwargs: Any) -> None:
     """Add a legend below the axes; ``kwargs`` are for matplotlib. Dollar signs in names are not mathematics."""
     place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "borderaxespad": 0.0, "alignment": "left"}

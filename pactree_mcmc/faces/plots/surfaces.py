@@ -113,8 +113,6 @@ def plot_surface(
     column, pair = style.value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     ax = style.axes_or_new(ax, 5.4, 4.2)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(ax)
     plane = feature_plane(model, pair, fixed[None], posterior.draw_trees(MAX_CUT_TREES, 0), MAX_AXIS_PIECES)
     if spread and std is not None:
         values = std(_with_labels(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
@@ -170,8 +168,6 @@ def plot_partition(
     if fill and tree is not None and tree.value is None and has_values_by_leaf(model):
         raise ValueError("the tree carries no values; take one from the posterior, or give fill=False.")
     ax = style.axes_or_new(ax, 5.4, 4.2)
-    if style.has_no_draws(posterior):
-        return style.write_no_draws(ax)
     is_best, tree = tree is None, posterior.map_tree() if tree is None else match_columns(tree, model.columns)
     plane = feature_plane(model, pair, fixed[None], [tree], MAX_AXIS_PIECES)
     leaf = tree.routes().leaves(plane.rows)

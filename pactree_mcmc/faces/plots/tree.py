@@ -282,8 +282,6 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
         tree = match_columns(tree, model.columns)
         if tree.feature.max() >= model.n_features:
             raise ValueError(f"tree splits on feature {tree.feature.max()}; the model has {model.n_features} features.")
-    elif style.has_no_draws(posterior):
-        return style.write_no_draws(style.axes_or_new(ax, 5.0, 3.4))
     else:
         tree, title = most_probable_tree(posterior)
     leaf = leaves_reached(stack_trees([tree]), model.row_numbers(np.arange(model.n_rows)))[:, 0]

@@ -54,8 +54,6 @@ def small_html(post: Posterior) -> str:
 
     facts, failed, verdict = [("data", words.data_line(post.model))], [], repr(post)
     if isinstance(post, SampledPosterior):
-        if post.tree_of_draw.size == 0:
-            return f"{environment().from_string('<p>{{ post }}</p>').render(post=repr(post))}"
         failed = short_diagnosis(post)
         verdict = failed[0] if failed else "The chains agree within what is wanted."
         facts.append(("draws", words.run_line(post)))

@@ -92,7 +92,7 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
         "paths": _path_rows(draws, truth, paths, [line["feature"] for line in inclusion[:N_COLORS]]),
         "trees": trees_for_page(draws, credible_set, paths),
         "credible_set": credible_set,
-        "n_drawn_trees": int((draws.weight_of_tree > 0.0).sum()),
+        "n_drawn_trees": draws.n_distinct_trees,
         "best": _best_trees(draws, credible_set),
         "classes": None if model.classes_ is None else names,
         "predicts": has_values_by_leaf(model),
@@ -333,9 +333,7 @@ def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> li
     the posterior probability of all trees with a larger one, by ``credible_set``, or None without it.
     """
     log_posterior = ordering_log_posterior(draws, credible_set)
-    log_posterior = np.where(draws.weight_of_tree > 0.0, log_posterior, -np.inf)
     order = np.argsort(-log_posterior, kind="stable")[:N_PRINTED_TREES]
-    order = order[log_posterior[order] > -np.inf]
     return rows_of_columns(
         text=[_first_lines(draws.distinct_tree(int(t)).format()) for t in order],
         fraction=draws.weight_of_tree[order],

@@ -246,7 +246,7 @@ class AnswersAboutTrees(AnyPosterior):
         Raises
         ------
         ValueError
-            If an argument is out of range, there are no draws, or they are from a progressive mixture.
+            If an argument is out of range, or the draws are from a progressive mixture.
 
         Notes
         -----

@@ -292,8 +292,7 @@ def kl_of_draws(post: DrawnTrees) -> float:
     number = label_equal_trees(post.model, post.coded_trees)
     first_tree, tree_of_label = np.unique(number, return_index=True, return_inverse=True)[1:]
     weight = np.bincount(tree_of_label, weights=post.weight_of_tree)
-    is_drawn = weight > 0.0
-    weight, log_prior = weight[is_drawn], post.log_prior_of_tree[first_tree[is_drawn]]
+    log_prior = post.log_prior_of_tree[first_tree]
     return checked_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
 
 

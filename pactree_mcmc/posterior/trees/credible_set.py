@@ -130,8 +130,8 @@ def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact:
 
     ``exact`` says if the weights are probabilities, otherwise fractions of draws. See `Posterior.credible_set`.
     """
-    log_posterior, drawn_trees = post.log_posterior_of_tree, np.flatnonzero(weight > 0.0)
-    order = drawn_trees[np.argsort(-log_posterior[drawn_trees], kind="stable")]
+    log_posterior = post.log_posterior_of_tree
+    order = np.argsort(-log_posterior, kind="stable")
     ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
     is_member = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
     members = order[is_member]

@@ -18,7 +18,6 @@ from ...core.names import with_short_repr
 from ...tree.coded import leaves_of_units
 from ..ess import MIN_DRAWS_PER_CHAIN, ess_from_autocovariances, rhat_and_ess_by_tree, split_chains
 from .cells import MAX_ROWS, identifying_rows
-from .support import check_drawn
 
 if TYPE_CHECKING:
     from ...model import TreeModel
@@ -53,7 +52,6 @@ def distances_between(post: DrawnTrees, draws: object, kind: str) -> TreeDistanc
     ``draws`` (m,) are numbers of draws, chain after chain; None for 400, evenly spaced.
     """
     kind = check_choice("kind", kind, DISTANCE_KINDS)
-    check_drawn(post)
     total = post.tree_of_draw.size
     if draws is None:
         numbers = evenly_spaced_integers(total, DEFAULT_N_DRAWS)
@@ -256,7 +254,6 @@ def tree_ess_of(post: DrawnTrees) -> TreeEss:
 
     See `SampledPosterior.tree_ess`.
     """
-    check_drawn(post)
     total, cells = post.tree_of_draw.size, post.cells
     # mean over pairs of draws: a cell of frequency p is in one of the two with probability 2 p (1 - p)
     p = cells.frequencies(post.weight_of_tree)

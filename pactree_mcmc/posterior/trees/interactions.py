@@ -8,7 +8,6 @@ import numpy as np
 
 from ...core.checks import check_count, check_number
 from ...tree.arrays import LEAF, iterate_nodes
-from .support import check_drawn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +21,6 @@ def interactions_of(post: DrawnTrees, min_probability: float, max_pairs: int) ->
 
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
     max_pairs = check_count("most", max_pairs)
-    check_drawn(post)
     probability = pair_probabilities(post)
     first, second = np.triu_indices(len(probability), 1)
     of_pair = probability[first, second]

@@ -147,10 +147,10 @@ def shapes_of(post: DrawnTrees, max_shapes: int, coverage: float) -> Shapes:
     of_draw = rank[numbers.of_tree][post.tree_of_draw]
     shapes = []
     for i, number in enumerate(order.tolist()):
-        trees = np.flatnonzero((numbers.of_tree == number) & (post.weight_of_tree > 0.0))
+        trees = np.flatnonzero(numbers.of_tree == number)
         by_chain = (of_draw == i).mean(axis=1)
         shapes.append(_describe_shape(post, numbers, trees, float(probability[number]), by_chain, coverage))
-    return Shapes(shapes, of_draw, int((probability > 0.0).sum()), float(coverage))
+    return Shapes(shapes, of_draw, len(probability), float(coverage))
 
 
 def number_shapes(post: DrawnTrees) -> ShapeNumbers:

@@ -160,12 +160,6 @@ def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
     )
 
 
-def check_drawn(post: DrawnTrees) -> None:
-    """Raise a ValueError if a posterior has no draws."""
-    if post.tree_of_draw.size == 0:
-        raise ValueError("the posterior has no draws; sample at least one.")
-
-
 def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
     """Return the fraction of the draws of each chain whose tree has each cell, (chains, n_cells).
 
@@ -246,7 +240,6 @@ def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequenc
     chain; 0 if there are none. A single chain is divided into two halves. See `SampledPosterior.asdsf`.
     """
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    check_drawn(post)
     draws = post.tree_of_draw
     if len(draws) == 1:
         half = draws.shape[1] // 2

@@ -13,7 +13,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import plot_partial_dependence, style
 from pactree_mcmc.posterior.inference_data import load_arviz
-from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
+from tests.faces.plots.posteriors import problem, some, stump, twice
 
 plots = pt.plots
 LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
@@ -46,7 +46,6 @@ KINDS = {
     "one draw": lambda: pt.posterior_from_trees(problem(), [twice(2.5, 1.5)], [[0]]),
     "30 features": lambda: pt.posterior_from_trees(problem(p=30), [stump(k, 2.5) for k in range(30)]),
     "12 chains, long names": lambda: some(chains=12, names=[LONG, "b " + LONG], classes=("$" + LONG, "z" + LONG)),
-    "no draws": lambda: pt.posterior_from_trees(problem(), [LEAF], np.zeros((2, 0), dtype=int)),
     "linear leaves": linear_leaves,
     "missing values": missing_values,
 }
@@ -57,13 +56,11 @@ KINDS = {
         "plot_consensus-usual",
         "plot_consensus-30 features",
         "plot_forest-one draw",
-        "plot_forest-no draws",
         "plot_inclusion-30 features",
         "plot_inclusion-linear leaves",
         "plot_leaves-12 chains, long names",
         "plot_leaves-missing values",
         "plot_n_leaves-usual",
-        "plot_n_leaves-no draws",
         "plot_partial_dependence-regression",
         "plot_partial_dependence-linear leaves",
         "plot_partition-missing values",
@@ -75,13 +72,9 @@ KINDS = {
 @pytest.mark.parametrize(("name", "kind"), list(product(NAMES, KINDS)))
 def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
     _, (ax, other) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    if name == "plot_tree" and kind == "no draws":
-        return
     assert draw(name, KINDS[kind](), ax=ax) is ax
     assert not other.has_data()
     assert plt.get_fignums() == [1]
-    if kind == "no draws":
-        assert [text.get_text() for text in ax.texts] == ["no draws"]
     ax.get_figure().draw_without_rendering()
 
 
