@@ -20,7 +20,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.row_sets import CellPaths, RowSets, distinct_row_sets, path_probabilities
+from .recursion.row_sets import CellPaths, RowSets, distinct_row_sets, path_probabilities, weights_of_cells
 from .recursion.trees import rank_trees
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class ExploresGraph(AnswersAboutTrees):
             np.ones(m),
             np.full(m, np.inf),
             np.zeros(m),
-            self._rows_of(np.concatenate([sets.first[cells], parent])),
+            self._weight_of_cell[np.concatenate([sets.first[cells], parent])],
             [tuple(key) for key in sets.key[cells].tolist()] + split_keys(sets.key[parts.sides[splits]]),
             np.empty((m, 0), dtype=np.bool_),
             sets.n_rows,
@@ -298,10 +298,12 @@ class ExploresGraph(AnswersAboutTrees):
         sides = np.column_stack([pairs // len(of_cell), pairs % len(of_cell)])
         return RowSetProbabilities(of_cell.clip(0.0, 1.0), of_split.clip(0.0, 1.0), sides, most_probable)
 
-    def _rows_of(self, cells: np.ndarray) -> np.ndarray:
-        """Return the total weight of the training rows in each of ``cells``; their number if weights are exposures."""
-        leaf, graph = self.model.leaf, self.graph
-        return leaf.weight(graph.stats[cells]) if leaf.weighs_rows else graph.rows[cells].astype(np.float64)
+    @cached_property
+    def _weight_of_cell(self) -> np.ndarray:
+        """Total weight (n_cells,) of the training rows in each cell."""
+        if self.model.leaf.weighs_rows:
+            return self.model.leaf.weight(self.graph.stats)
+        return weights_of_cells(self.model, self.graph, self._cell_paths)
 
     def _conditions_above(self, cell: int) -> list[Condition]:
         """Return the conditions on the most probable path to a cell, from the root on."""

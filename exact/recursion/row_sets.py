@@ -80,6 +80,15 @@ def distinct_row_sets(model: TreeModel, graph: CellGraph, paths: CellPaths) -> R
     return RowSets(of_cell, hash_words[first], first, len(compared_rows), model.units.n_units)
 
 
+def weights_of_cells(model: TreeModel, graph: CellGraph, paths: CellPaths) -> np.ndarray:
+    """Return the total weight (n_cells,) of the training rows in each cell, whatever their exposures."""
+    out = np.zeros(graph.n_cells)
+    codes = np.ascontiguousarray(model.units.codes, dtype=np.int64)
+    for chunk in rows_of_cells(graph, paths, codes, model.columns.is_nominal[model.columns.source]):
+        out[chunk.cell] = np.add.reduceat(model.weight_of_unit[chunk.row], chunk.first[:-1])
+    return out
+
+
 def rows_of_cells(graph: CellGraph, paths: CellPaths, codes: np.ndarray, nominal: np.ndarray) -> Iterator[CellRows]:
     """Yield the rows in each cell, some cells at a time. The rows are n training or new rows with ``codes`` (q, n).
 

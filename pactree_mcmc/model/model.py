@@ -325,6 +325,13 @@ class TreeModel:
         return out
 
     @cached_property
+    def weight_of_unit(self) -> np.ndarray:
+        """Total weight (n_units,) of the training rows in each merged row, whatever their exposures."""
+        if self.unit_of_row is None:
+            return self.target.weights
+        return np.bincount(self.unit_of_row, weights=self.target.weights, minlength=self.units.n_units)
+
+    @cached_property
     def first_row_of_unit(self) -> np.ndarray:
         """Index (n_units,) of the first training row in each merged row."""
         if self.unit_of_row is None:

@@ -110,9 +110,7 @@ class DrawnTrees:
         model = self.model
         if model.leaf.weighs_rows:
             return model.leaf.weight(self.node_stats)
-        merged_row = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
-        weight = np.bincount(merged_row, weights=model.target.weights, minlength=model.units.n_units)
-        return weight_of_nodes(self.coded_trees, model.units.codes, weight)
+        return weight_of_nodes(self.coded_trees, model.units.codes, model.weight_of_unit)
 
     @cached_property
     def node_values(self) -> np.ndarray:

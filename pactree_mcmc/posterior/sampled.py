@@ -219,7 +219,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Notes
         -----
         O(m²) times the leaves of a tree for cells, times the rows for partitions and predictions. If there are more
-        than 2,000 distinct rows, 2,000 of them are used, evenly spaced.
+        than 2,000 distinct rows, 2,000 of them are used, evenly spaced. Rows count with their weights.
 
         Examples
         --------

@@ -13,7 +13,7 @@ from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.cells import identifying_rows
 from ...posterior.trees.distances import (
     evenly_spaced_integers,
-    merged_row_sizes,
+    weights_of_rows,
 )
 from ...tree.arrays import LEAF
 from ...tree.coded import leaves_of_units
@@ -63,8 +63,8 @@ def plot_forest(
 
     Notes
     -----
-    After DensiTree (Bouckaert 2010) for phylogenies. Empty nodes are not drawn. At most 2,000 distinct rows, evenly
-    spaced, determine the positions.
+    After DensiTree (Bouckaert 2010) for phylogenies. Nodes without rows are not drawn, and rows count with their
+    weights. At most 2,000 distinct rows, evenly spaced, determine the positions.
 
     Examples
     --------
@@ -125,7 +125,10 @@ def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
     trees, merged_rows = post.coded_trees.take(numbers), identifying_rows(post.model)[0]
     tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
     first = trees.offset[tree]
-    leaf, rows = leaves_of_units(trees, post.model.units.codes, merged_rows), merged_row_sizes(post.model, merged_rows)
+    leaf, rows = (
+        leaves_of_units(trees, post.model.units.codes, merged_rows),
+        weights_of_rows(post.model.weight_of_unit[merged_rows]),
+    )
     # leaves are numbered from left to right, so their numbers sort rows; the mean over the trees decides among equals
     order = np.lexsort(((leaf - trees.offset[:-1]).mean(axis=1), leaf[:, -1]))
     position = np.empty(len(rows))

@@ -20,7 +20,6 @@ from ..ess import MIN_DRAWS_PER_CHAIN, ess_from_autocovariances, rhat_and_ess_by
 from .cells import MAX_ROWS, identifying_rows
 
 if TYPE_CHECKING:
-    from ...model import TreeModel
     from ..draws import DrawnTrees
 
 DISTANCE_KINDS = ("cells", "partitions", "predictions")
@@ -132,7 +131,7 @@ def _partition_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees
     distinct trees.
     """
     merged_rows = identifying_rows(post.model, MAX_ROWS)[0]
-    codes, rows = post.model.units.codes, merged_row_sizes(post.model, merged_rows)
+    codes, rows = post.model.units.codes, weights_of_rows(post.model.weight_of_unit[merged_rows])
     leaves = [
         _number_leaves(leaves_of_units(post.coded_trees.take(trees), codes, merged_rows))
         for trees in (first_trees, second_trees)
@@ -192,10 +191,11 @@ def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_tree
     model = post.model
     if model.target.regressors is None:
         merged_rows = identifying_rows(model, MAX_ROWS)[0]
-        rows, weight = model.first_row_of_unit[merged_rows], merged_row_sizes(model, merged_rows)
+        rows, weight = model.first_row_of_unit[merged_rows], model.weight_of_unit[merged_rows]
     else:
         rows = evenly_spaced_integers(model.n_rows, MAX_ROWS)
-        weight = np.ones(len(rows))
+        weight = model.target.weights[rows]
+    weight = weights_of_rows(weight)
     scale = np.sqrt(weight / weight.sum())[:, None]
     values = [
         (predictions_at(post, trees, rows) * scale).reshape(len(trees), -1) for trees in (first_trees, second_trees)
@@ -225,9 +225,9 @@ def predictions_at(post: DrawnTrees, trees: np.ndarray, rows: np.ndarray) -> np.
     return np.array([model.leaf.value(stats[nodes], model.target, regressors[rows]) for nodes in reached])
 
 
-def merged_row_sizes(model: TreeModel, merged_rows: np.ndarray) -> np.ndarray:
-    """Return the number (m,) of equal training rows, whatever their weights, in each of ``merged_rows`` (m,)."""
-    return model.units.rows[merged_rows & model.units.rows_all].astype(np.float64)
+def weights_of_rows(weight: np.ndarray) -> np.ndarray:
+    """Return the weights (m,) of some rows, or ones if all of them are 0."""
+    return weight if weight.any() else np.ones(len(weight))
 
 
 class TreeEss(NamedTuple):

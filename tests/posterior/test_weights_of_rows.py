@@ -1,0 +1,85 @@
+"""Rows count with their weights, not with their exposures and not as one, in both engines."""
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.faces.plots.many_trees import _tree_edges
+
+RNG = np.random.default_rng(8)
+N = 60
+X = np.column_stack([RNG.integers(0, 5, N), RNG.integers(0, 3, N)]).astype(float)
+WEIGHT = RNG.integers(0, 5, N).astype(float)
+EXPOSURE = RNG.uniform(0.2, 9.0, N).round(1)
+COUNTS = RNG.poisson(EXPOSURE * np.where(X[:, 0] > 2, 2.0, 0.3))
+TIMES = np.column_stack([RNG.exponential(1.0 + X[:, 0]), RNG.random(N) < 0.7])
+LABELS, NUMBERS = (X[:, 0] > 1) ^ (RNG.random(N) < 0.2), X[:, 0] + RNG.normal(size=N)
+LEAVES = {
+    "counts with exposures": (COUNTS, lambda: pt.PoissonGamma(exposure=EXPOSURE)),
+    "counts": (COUNTS, pt.PoissonGamma),
+    "times": (TIMES, pt.ExponentialGamma),
+    "labels": (LABELS, pt.DirichletMultinomial),
+    "labels with a loss": (LABELS, lambda: pt.PacBayesLoss(1.0)),
+    "frozen labels": (LABELS, pt.FrozenLaplace),
+    "numbers": (NUMBERS, pt.NormalInverseGamma),
+    "a regression": (NUMBERS, lambda: pt.NormalLinear([0])),
+}
+CUTS = {
+    "local": pt.LocalCuts,
+    "grid": lambda: pt.GridCuts([[0.5, 2.5], [1.5]]),
+    "dyadic": lambda: pt.DyadicCuts(1),
+    "fixed tree": lambda: pt.kd_tree(X, 2),
+}
+
+
+def model_of(leaf, cuts, weight=WEIGHT):
+    y, build = LEAVES[leaf]
+    estimation = np.arange(N) % 3 == 0 if leaf == "frozen labels" else None
+    prior = None if cuts == "fixed tree" else pt.ChipmanPrior(max_depth=2)
+    return pt.TreeModel(
+        X, y, leaf=build(), split_prior=CUTS[cuts](), sample_weight=weight, estimation=estimation, tree_prior=prior
+    )
+
+
+@pytest.mark.parametrize("weight", [WEIGHT, None], ids=["weights", "no weights"])
+@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_rows_of_cells_are_the_weights_of_their_rows(leaf, cuts, weight):
+    truth = exact.solve(model_of(leaf, cuts, weight), progress=False)
+    draws = truth.sample(200, rng=1)
+    weights = np.ones(N) if weight is None else weight
+    for t in range(min(draws.n_distinct_trees, 9)):
+        tree = draws.distinct_tree(t)
+        reached = tree.routes().leaves(X)
+        for node in np.flatnonzero(tree.feature < 0).tolist():
+            assert tree.rows[node] == pytest.approx(weights[reached == node].sum())
+    in_draws = dict(zip(map(tuple, draws.support(0.0).key), draws.support(0.0).rows, strict=True))
+    support = truth.support(0.0)
+    rows = dict(zip(map(tuple, support.key), support.rows, strict=True))
+    assert in_draws and {key: rows[key] for key in in_draws} == pytest.approx(in_draws)
+
+
+@pytest.mark.parametrize("kind", ["partitions", "predictions"])
+@pytest.mark.parametrize("leaf", ["numbers", "a regression", "counts with exposures"])
+def test_a_weight_of_k_counts_as_k_rows_in_distances(leaf, kind):
+    y, build = LEAVES[leaf]
+    model, n = model_of(leaf, "grid"), WEIGHT.astype(int)
+    repeated = np.repeat(np.arange(N), n)
+    long_leaf = pt.PoissonGamma(exposure=EXPOSURE[repeated]) if leaf == "counts with exposures" else build()
+    # the same parameters: those that are set from the data know the weights
+    long = pt.TreeModel(
+        X[repeated], y[repeated], leaf=long_leaf, split_prior=CUTS["grid"](), tree_prior=model.tree_prior
+    )
+    trees = exact.solve(model, progress=False).draw_trees(6, 2)
+    one, other = (pt.posterior_from_trees(m, trees).tree_distances(kind=kind).matrix for m in (model, long))
+    assert one == pytest.approx(other, abs=1e-7)
+
+
+def test_a_weight_of_k_counts_as_k_rows_in_a_forest():
+    model, repeated = model_of("numbers", "grid"), np.repeat(np.arange(N), WEIGHT.astype(int))
+    long = pt.TreeModel(X[repeated], NUMBERS[repeated], split_prior=CUTS["grid"](), tree_prior=model.tree_prior)
+    trees = exact.solve(model, progress=False).draw_trees(4, 2)
+    posts = [pt.posterior_from_trees(m, trees) for m in (model, long)]
+    one, other = (_tree_edges(post, np.arange(post.n_distinct_trees)).ends for post in posts)
+    assert one == pytest.approx(other)
