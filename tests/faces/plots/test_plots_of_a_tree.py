@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots import plot_leaves, plot_tree, style
+from pactree_mcmc.faces.plots import plot_leaves, plot_tree
 from pactree_mcmc.faces.plots.style import COLORS
 from pactree_mcmc.table.columns import Columns
 from tests.faces.plots.posteriors import LEAF, some, stump, twice
@@ -180,7 +180,7 @@ class TestLeaves:
         ax = plot_leaves(post, tree=tree)
         X, y = post.model.columns, post.model.target.values
         assert X.names == ("f0", "f1")
-        leaf = tree.apply(style.training_rows_as_numbers(post.model, np.arange(60)))
+        leaf = tree.apply(post.model.row_numbers(np.arange(60)))
         counts = np.array([[np.sum((leaf == node) & (y == k)) for k in (0, 1)] for node in (2, 3, 4)])
         for k in (0, 1):
             bars = [
@@ -193,7 +193,7 @@ class TestLeaves:
         post = some(True)
         ax = plot_leaves(post, tree=stump(0, 2.5), n_bins=7)
         y = post.model.target.values
-        leaf = stump(0, 2.5).apply(style.training_rows_as_numbers(post.model, np.arange(60)))
+        leaf = stump(0, 2.5).apply(post.model.row_numbers(np.arange(60)))
         bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(COLORS[0])]
         expected = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
         np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), expected / expected.max(), atol=1e-9)
@@ -209,7 +209,7 @@ class TestLeaves:
     def test_a_tree_of_scikit_learn(self):
         sklearn_tree = pytest.importorskip("sklearn.tree")
         post = some()
-        X, y = style.training_rows_as_numbers(post.model, np.arange(60)), post.model.target.values
+        X, y = post.model.row_numbers(np.arange(60)), post.model.target.values
         fitted = sklearn_tree.DecisionTreeClassifier(max_depth=2).fit(X, y)
         plot_leaves(post, tree=pt.Tree.from_sklearn(fitted))
         with pytest.raises(ValueError, match="splits on feature 5"):

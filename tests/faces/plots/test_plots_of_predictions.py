@@ -14,7 +14,6 @@ from pactree_mcmc.faces.plots import (
     plot_partition,
     plot_surface,
 )
-from pactree_mcmc.faces.plots.style import training_rows_as_numbers
 
 
 @functools.cache
@@ -171,7 +170,7 @@ class TestPartialDependence:
         steps = ax.patches[-1].get_data()
         assert steps.edges[1:-1].tolist() == [2.5]
         # every tree weighs as often as it was drawn, and every row once
-        X = training_rows_as_numbers(post.model, np.arange(60))
+        X = post.model.row_numbers(np.arange(60))
         for value, edge in zip(steps.values, (0.0, 4.0), strict=True):
             rows = X.copy()
             rows[:, 0] = edge
