@@ -134,7 +134,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
     TypeError
         If the arguments are not an exact and a sampled posterior.
     ValueError
-        If they are of different models.
+        If they are of different models, or of one model under different priors.
 
     Examples
     --------
@@ -154,6 +154,12 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
             "the two posteriors are of different models; build the model once and pass it to both engines."
         )
 
+    kinds = [(post.sees_all_rows, post.has_model_prior) for post in (truth, sampled)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            "one of the posteriors is a mean over stages, or has the global splitting prior, and the other is not; "
+            "compare posteriors with the same prior, given the same rows."
+        )
     return Comparison(list(_comparison_rows(truth, sampled, X)))
 
 

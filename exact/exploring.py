@@ -12,7 +12,12 @@ import numpy as np
 from pactree_mcmc.core.checks import Seed, check_count, check_number, read_generator, read_labels
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
-from pactree_mcmc.posterior.trees.credible_set import CredibleSet, check_mass, credible_set_of
+from pactree_mcmc.posterior.trees.credible_set import (
+    CredibleSet,
+    check_mass,
+    credible_set_of,
+    refuse_other_odds,
+)
 from pactree_mcmc.posterior.trees.paths import Condition, conditions_in_words
 from pactree_mcmc.posterior.trees.support import CELL, SPLIT, Support, indices_by_probability, split_keys, split_text
 from pactree_mcmc.tree.arrays import LEAF, Routes
@@ -209,6 +214,7 @@ class ExploresGraph(AnswersAboutTrees):
         """
         check_count("draws", draws)
         mass = check_mass(mass)
+        refuse_other_odds(self)
         values, ranked = rank_trees(self.graph, self._best_inside, draws)
         if np.exp(values - self.log_inside[0]).sum() < mass:
             return super().credible_set(mass, draws=draws, rng=rng)

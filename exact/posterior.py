@@ -339,7 +339,10 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         ``semiring`` is the result of a recursion over the graph (`Best`, `Ranked`, ...), and an entry says which of its
         trees, such as a rank. `LogSum` draws a tree by ``rng``.
         """
-        return as_draws(self.model, self.graph, grow_chosen_trees(self.model, self.graph, semiring, tree_numbers, rng))
+        trees = grow_chosen_trees(self.model, self.graph, semiring, tree_numbers, rng)
+        draws = as_draws(self.model, self.graph, trees)
+        draws.has_model_prior = self.has_model_prior
+        return draws
 
     def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
         draws = self.sample(n, rng)

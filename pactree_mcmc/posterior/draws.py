@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -49,10 +49,9 @@ class DrawnTrees:
     The functions of `posterior.trees` take such an object. The arguments are attributes of `SampledPosterior`:
     ``trees`` is ``coded_trees``, ``stats`` is ``node_stats``, and log priors and scores are those of distinct trees.
     ``proposed`` and ``accepted`` count proposals by move, and ``course`` is the state from which `resume` continues.
+    ``sees_all_rows`` is False for draws of a mixture of posteriors given fewer rows, ``has_model_prior`` is False if
+    the prior of the trees is not that of the model.
     """
-
-    sees_all_rows: ClassVar[bool] = True
-    """True if all trees are from the posterior given all rows; False for a mixture of posteriors given fewer rows."""
 
     def __init__(
         self,
@@ -70,6 +69,8 @@ class DrawnTrees:
         tempering: Tempering | None = None,
         course: Course | None = None,
         calls: tuple[Call, ...] = (),
+        sees_all_rows: bool = True,
+        has_model_prior: bool = True,
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
@@ -79,6 +80,7 @@ class DrawnTrees:
         self.moves, self.seconds = moves, seconds
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course, self.calls = tempering, course, calls
+        self.sees_all_rows, self.has_model_prior = sees_all_rows, has_model_prior
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
@@ -122,6 +124,14 @@ class DrawnTrees:
     def log_posterior_of_tree(self) -> np.ndarray:
         """Log prior plus log score (n_distinct_trees,) of each distinct tree, nats."""
         return self.log_prior_of_tree + self.log_score_of_tree
+
+    @cached_property
+    def order_key_of_tree(self) -> np.ndarray:
+        """Key (n_distinct_trees,) that is larger for better trees: log prior plus log score, nats.
+
+        The scores of trees of different stages cannot be compared, so there it is the log of the fraction of draws.
+        """
+        return self.log_prior_of_tree + self.log_score_of_tree if self.sees_all_rows else np.log(self.weight_of_tree)
 
     def distinct_tree(self, t: int) -> Tree:
         """Return distinct tree number ``t``, from 0. The tree of a draw has number ``tree_of_draw[chain, draw]``."""
@@ -237,6 +247,8 @@ class Draws(NamedTuple):
     noise_variance: np.ndarray
     tempering: Tempering | None
     calls: tuple[Call, ...] = ()
+    sees_all_rows: bool = True
+    has_model_prior: bool = True
 
 
 def draws_of(posterior: DrawnTrees) -> Draws:

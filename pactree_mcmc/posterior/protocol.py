@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -55,8 +55,10 @@ class AnyPosterior(ABC):
     """
 
     model: TreeModel
-    sees_all_rows: ClassVar[bool] = True
+    sees_all_rows: bool = True
     """True if all trees are from the posterior given all rows; False for a mixture of posteriors given fewer rows."""
+    has_model_prior: bool = True
+    """True if the prior of the trees is that of ``model.log_prior``; False for the global splitting prior."""
 
     @property
     @abstractmethod

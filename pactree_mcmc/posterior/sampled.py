@@ -168,7 +168,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
 
     def map_tree(self) -> Tree:
         """Return the drawn tree with the largest log prior plus log score, which may not be the most frequent tree."""
-        return self.distinct_tree(int(np.argmax(self.log_prior_of_tree + self.log_score_of_tree)))
+        return self.distinct_tree(int(np.argmax(self.order_key_of_tree)))
 
     def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
         numbers = read_generator(rng).choice(self.tree_of_draw.ravel(), size=check_count("n", n, 0))

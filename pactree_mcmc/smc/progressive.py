@@ -213,7 +213,6 @@ class ProgressiveSample(SampledPosterior):
         Number of times that each population was resampled.
     """
 
-    sees_all_rows = False
     stage: np.ndarray
     stage_log_evidence: np.ndarray
     n_resampled: np.ndarray
@@ -230,6 +229,7 @@ class ProgressiveSample(SampledPosterior):
         ``moves`` are the names of the counts of proposals, ``seconds`` is the time of the run.
         """
         post = join_chains(model, [r.saved for r in results], moves, seconds, kind=cls, by_stats=True)
+        post.sees_all_rows = False
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
         best = [result.best for result in results if result.best is not None]

@@ -112,7 +112,8 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     Returns
     -------
     ExactPosterior
-        ``model.log_prior`` is that of the local prior; ``log_prior`` of draws is that of the global one.
+        ``model.log_prior`` is that of the local prior; ``log_prior`` of draws is that of the global one. Credible sets,
+        which place any tree by ``model.log_prior``, are refused.
 
     Raises
     ------
@@ -131,7 +132,9 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     check_global(model)
     check_cells(max_cells)
     refuse_shared_leaves(model)
-    return ExactPosterior(model, splitting_graph(model, max_cells))
+    truth = ExactPosterior(model, splitting_graph(model, max_cells))
+    truth.has_model_prior = False
+    return truth
 
 
 def check_global(model: Any) -> None:

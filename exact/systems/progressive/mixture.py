@@ -113,7 +113,9 @@ def progressive_mixture(
     refuse_shared_leaves(model)
     drawn_orders = _draw_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
     build = splitting_graph if global_splitting else build_graph
-    return ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells))
+    mixture = ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells))
+    mixture.has_model_prior = not global_splitting
+    return mixture
 
 
 def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
@@ -365,7 +367,9 @@ class ProgressiveMixture(IndependentDraws):
             np.concatenate([g.log_prior for g in parts]),
             np.concatenate([g.log_score for g in parts]),
         )
-        return as_draws(self.model, self.graph, joined)
+        out = as_draws(self.model, self.graph, joined)
+        out.sees_all_rows, out.has_model_prior = False, self.has_model_prior
+        return out
 
     def _grow_from_order(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
         """Draw trees from the unrolled graph of order ``number``, and return them as trees of the model's graph.

@@ -85,7 +85,7 @@ def plot_forest(
     post = draws_from(posterior, n_trees, rng)
     tree_of_draw = post.tree_of_draw.ravel()[evenly_spaced_integers(post.tree_of_draw.size, n_trees)]
     numbers, counts = np.unique(tree_of_draw, return_counts=True)
-    best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
+    best = int(np.argmax(post.order_key_of_tree))
     edges = _tree_edges(post, np.append(numbers, best))
     opacity = min(0.8, 3.0 / math.sqrt(len(tree_of_draw))) if alpha is None else alpha
     lines = _draw_edges(ax, post, edges, np.append(counts, 0), opacity)

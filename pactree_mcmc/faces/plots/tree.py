@@ -101,8 +101,8 @@ def most_probable_tree(post: Posterior) -> tuple[Tree, str]:
     The title has its probability, if known, or the fraction of the draws that are this tree.
     """
     tree = post.map_tree()
-    if isinstance(post, SampledPosterior):
-        best = int(np.argmax(post.log_prior_of_tree + post.log_score_of_tree))
+    if isinstance(post, SampledPosterior) and post.sees_all_rows:
+        best = int(np.argmax(post.order_key_of_tree))
         part = f"{post.weight_of_tree[best]:.2g} of the draws"
         return tree, f"most probable of {post.n_distinct_trees} trees drawn, {part}"
     log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence

@@ -14,7 +14,7 @@ from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
-from ...posterior.trees.credible_set import CredibleSet
+from ...posterior.trees.credible_set import CredibleSet, has_model_odds
 from ...posterior.trees.distances import evenly_spaced_integers
 from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_words, path_to
 from ...posterior.trees.shapes import Shape
@@ -58,7 +58,7 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
     truth = check_truth(draws, truth) if is_sampled or truth is not None else post
     paths = common_paths(draws, join_cuts=not has_path_probabilities(truth))
     source = post if truth is None else truth
-    has_order = draws.sees_all_rows and source.sees_all_rows and not np.isnan(draws.log_posterior_of_tree).any()
+    has_order = has_model_odds(draws) and has_model_odds(source) and not np.isnan(draws.log_posterior_of_tree).any()
     credible_set = source.credible_set(SET_MASS) if has_order else None
     model = draws.model
     # one order of classes everywhere, that of the model; the last of two classes stands for both
@@ -333,11 +333,12 @@ def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> li
     the posterior probability of all trees with a larger one, by ``credible_set``, or None without it.
     """
     log_posterior = ordering_log_posterior(draws, credible_set)
-    order = np.argsort(-log_posterior, kind="stable")[:N_PRINTED_TREES]
+    order = np.argsort(-(draws.order_key_of_tree if log_posterior is None else log_posterior), kind="stable")
+    order = order[:N_PRINTED_TREES]
     return rows_of_columns(
         text=[_first_lines(draws.distinct_tree(int(t)).format()) for t in order],
         fraction=draws.weight_of_tree[order],
-        log_posterior=log_posterior[order],
+        log_posterior=None if log_posterior is None else log_posterior[order],
         level=None if credible_set is None else [credible_set.level_at(float(log_posterior[t])) for t in order],
     )
 
@@ -436,7 +437,9 @@ def _run_facts(draws: SampledPosterior) -> list[tuple[str, str]]:
         facts.append(("steps", f"{draws.course.steps} a chain after tuning, every {draws.course.thin} kept"))
     if draws.tempering is not None:
         facts.append(("inverse temperatures", str(draws.tempering.betas.shape[1])))
-    return [*facts, ("best log posterior drawn", f"{words.best_log_posterior(draws):.3f} (unnormalised)")]
+    if draws.sees_all_rows:
+        facts.append(("best log posterior drawn", f"{words.best_log_posterior(draws):.3f} (unnormalised)"))
+    return facts
 
 
 def _call_lines(post: SampledPosterior) -> list[str]:

@@ -348,7 +348,7 @@ function start() {
       return;
     }
     const level = tree.level === null ? "" : `, level ${tree.level} (${tree.level < data.mass ? "in" : "not in"} the ${100 * data.mass} % credible set)`;
-    find("which").textContent = `Tree ${state.at + 1} of ${some.length}: ${(100 * tree.fraction).toPrecision(2)} % of the draws, log posterior ${tree.log_posterior}${level}`;
+    find("which").textContent = `Tree ${state.at + 1} of ${some.length}: ${(100 * tree.fraction).toPrecision(2)} % of the draws${tree.log_posterior === null ? "" : `, log posterior ${tree.log_posterior}`}${level}`;
     find("tree").append(make("ul", "", {class: "tree"}, nodeOf(tree, 0, "all rows", new Map())));
   }
   const leaf = step => { state.at = step === 0 ? 0 : state.at + step; showTree(); };

@@ -107,8 +107,7 @@ def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths
     frequent = np.argsort(-widths, kind="stable")[:MAX_PATHS]
     # a child is never wider than its parent, and of equal width comes later, so parents are among the frequent ones
     listed = np.sort(frequent[widths[frequent] >= MIN_PATH_WIDTH])
-    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-    best = [int(np.argmax(log_posterior[post.cells.tree_of_node[children[path]]])) for path in listed.tolist()]
+    best = [int(np.argmax(post.order_key_of_tree[post.cells.tree_of_node[children[path]]])) for path in listed.tolist()]
     node = np.array([children[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
     above = np.array([splits[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
     feature = np.full(m, LEAF)
@@ -240,18 +239,18 @@ def select_trees(
     probable ones if trees can be ordered (``credible_set`` is not None). Weights are fractions of the draws chosen, 0
     for a probable tree that is not among them.
     """
-    fraction, log_posterior = post.weight_of_tree, post.log_prior_of_tree + post.log_score_of_tree
-    trees = np.flatnonzero(fraction > 0.0)
+    fraction, key = post.weight_of_tree, post.order_key_of_tree
+    trees = np.arange(post.n_distinct_trees)
     if len(trees) <= most:
         weight, description = fraction, f"all {len(trees)} distinct trees drawn"
     else:
-        best = trees[np.argsort(-log_posterior[trees], kind="stable")]
+        best = trees[np.argsort(-key[trees], kind="stable")]
         n_draws = post.tree_of_draw.size
         draws = post.tree_of_draw.ravel()[evenly_spaced_integers(n_draws, most)]
         weight = np.bincount(draws, minlength=len(fraction)) / len(draws)
         trees = np.union1d(draws, best[: min(N_BEST_TREES, most // 4) if credible_set else 0])
         description = f"the trees of {len(draws)} of {n_draws} draws, evenly spaced"
-    trees = trees[np.lexsort((-fraction[trees], -log_posterior[trees]))]
+    trees = trees[np.lexsort((-fraction[trees], -key[trees]))]
     return trees, weight[trees], description
 
 
@@ -287,9 +286,9 @@ def pack_trees(
                 "nodes": number[slice(*offset[t : t + 2])].tolist(),
                 "weight": _round_for_json(w, 6),
                 "fraction": _round_for_json(post.weight_of_tree[t], 6),
-                "log_posterior": round(float(log_posterior[t]), 3),
+                "log_posterior": None if log_posterior is None else round(float(log_posterior[t]), 3),
                 "level": None
-                if credible_set is None
+                if credible_set is None or log_posterior is None
                 else _round_for_json(credible_set.level_at(float(log_posterior[t])), 4),
                 "paths": _paths_of_tree(post, paths, t),
             }
@@ -299,11 +298,14 @@ def pack_trees(
     }
 
 
-def ordering_log_posterior(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray:
+def ordering_log_posterior(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray | None:
     """Return the log posterior (n_distinct_trees,) by which trees are ordered, nats, unnormalised.
 
-    If trees have no common order (``credible_set`` is None), it is the mean over the draws of each tree.
+    If trees have no common order (``credible_set`` is None), it is the mean over the draws of each tree, or None for
+    draws of many stages.
     """
+    if not post.sees_all_rows:
+        return None
     return post.log_prior_of_tree + post.log_score_of_tree if credible_set is None else post.log_posterior_of_tree
 
 

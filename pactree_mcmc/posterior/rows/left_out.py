@@ -54,7 +54,7 @@ def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
     """
     if not posterior.sees_all_rows:
         raise ValueError(
-            f"the draws of a {type(posterior).__name__} are of many stages, not of the posterior given all rows; "
+            "the draws are of many stages, not of the posterior given all rows; "
             "call to_arviz without log_likelihood=True, or sample(model)."
         )
     model = posterior.model

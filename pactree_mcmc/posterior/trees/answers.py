@@ -11,7 +11,7 @@ from ...model.plain import simulated_inclusion
 from ...tree.drawn import key_words
 from ..protocol import AnyPosterior, documented
 from .consensus import ConsensusTree, consensus_of
-from .credible_set import CredibleSet, check_mass, credible_set_of
+from .credible_set import CredibleSet, check_mass, credible_set_of, refuse_other_odds
 from .interactions import interactions_of
 from .shapes import Shapes, shapes_of
 from .support import Support, support_of_draws
@@ -264,11 +264,7 @@ class AnswersAboutTrees(AnyPosterior):
         (True, False)
         """
         mass = check_mass(mass)
-        if not self.sees_all_rows:
-            raise ValueError(
-                f"the trees of a {type(self).__name__} are of many stages, each with odds of its own, and have no "
-                "common credible set; use exact.solve or sample."
-            )
+        refuse_other_odds(self)
         post = self._as_draws(draws, rng)
         return credible_set_of(post, post.weight_of_tree, mass)
 

@@ -184,8 +184,8 @@ def _path_between(post: DrawnTrees, pairs: list[tuple[int, int]], lone_node: int
     """
     tree_of_node, upper, node = post.cells.tree_of_node, -1, lone_node
     if pairs:
-        log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-        upper, node = max(pairs, key=lambda pair: log_posterior[tree_of_node[pair[1]]])
+        key = post.order_key_of_tree
+        upper, node = max(pairs, key=lambda pair: key[tree_of_node[pair[1]]])
     path = path_to(post.distinct_trees, post.node_between, int(tree_of_node[node]), node)
     return [condition for ancestor, condition in path if ancestor >= upper]
 

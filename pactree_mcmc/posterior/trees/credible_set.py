@@ -16,6 +16,7 @@ from ...tree.tree import Tree
 
 if TYPE_CHECKING:
     from ..draws import DrawnTrees
+    from ..protocol import AnyPosterior
 
 LOG_POSTERIOR_TOLERANCE = 1e-9
 """Largest difference of log posteriors that counts as rounding, relative to their size or to 1 nat if that is more."""
@@ -136,6 +137,25 @@ def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact:
     is_member = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
     members = order[is_member]
     return CredibleSet(mass, log_posterior[members], weight[members], exact, post, members, ranked)
+
+
+def has_model_odds(post: AnyPosterior | DrawnTrees) -> bool:
+    """Return True if ``model.log_posterior`` gives the odds of any two trees in a posterior."""
+    return post.sees_all_rows and post.has_model_prior
+
+
+def refuse_other_odds(post: AnyPosterior) -> None:
+    """Raise a ValueError unless ``model.log_posterior`` gives the odds of any two trees in a posterior."""
+    if not post.sees_all_rows:
+        raise ValueError(
+            f"the trees of this {type(post).__name__} are of many stages, each with odds of its own, and have no "
+            "common credible set; use exact.solve or sample."
+        )
+    if not post.has_model_prior:
+        raise ValueError(
+            "these trees have the global splitting prior, and model.log_prior is the local one, by which a credible "
+            "set would place a tree; best_trees(k) of the exact posterior lists the most probable trees."
+        )
 
 
 def check_mass(mass: Any) -> float:

@@ -205,7 +205,7 @@ def _describe_shape(
     """
     nodes = np.array([numbers.nodes[t] for t in trees.tolist()])
     weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
-    best = int(trees[np.argmax(post.log_prior_of_tree[trees] + post.log_score_of_tree[trees])])
+    best = int(trees[np.argmax(post.order_key_of_tree[trees])])
     splits = _table_of_splits(post, numbers, nodes, weight, coverage)
     leaves = _table_of_leaves(post, nodes, weight, coverage, numbers.nodes[best])
     return Shape(probability, by_chain, len(trees), post.distinct_tree(best), splits, leaves)

@@ -194,8 +194,8 @@ def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
     Nodes are numbered over all trees. ``of_node`` (n_nodes,) is the group of each node, such as its cell or its split;
     -1 for a node in no group.
     """
-    log_posterior = post.log_prior_of_tree + post.log_score_of_tree
-    order = np.argsort(-log_posterior[post.cells.tree_of_node], kind="stable")
+    key = post.order_key_of_tree
+    order = np.argsort(-key[post.cells.tree_of_node], kind="stable")
     order = order[of_node[order] >= 0]
     groups, first_node = np.unique(of_node[order], return_index=True)
     out = np.full(int(of_node.max(initial=-1)) + 1, -1)

@@ -1,0 +1,100 @@
+"""Trees whose odds are not those of the model: global splitting priors, means over stages, and what draws of them keep."""
+
+import re
+
+import numpy as np
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from exact.systems.progressive.global_splitting import solve_global_splitting
+
+X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [2.0, 0.0], [2.0, 1.0]])
+Y = np.array([0, 0, 1, 0, 1, 1])
+ROOT = pt.Tree([-1], [0], [0], [0])
+
+
+def model_of(trivial=True, depth=2):
+    prior = pt.BranchingProcess(0.5, max_depth=depth)
+    return pt.TreeModel(X, Y, tree_prior=prior, split_prior=pt.LocalCuts(trivial=trivial))
+
+
+@pytest.fixture(scope="module")
+def globally():
+    return solve_global_splitting(model_of())
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    return exact.progressive_mixture(model_of(False))
+
+
+@pytest.fixture(scope="module")
+def staged():
+    return pt.progressive_mixture(model_of(False), rng=1, draws=60, particles=50)
+
+
+def test_trees_that_a_set_lists_are_in_it_or_the_set_is_refused(globally):
+    # the log prior of the model is that of other trees
+    draws = globally.sample(50, rng=1)
+    own = [globally.model.log_prior(draws.distinct_tree(t)) for t in range(draws.n_distinct_trees)]
+    assert not np.allclose(own, draws.log_prior_of_tree)
+    for post in (globally, draws):
+        with pytest.raises(ValueError, match="global splitting prior"):
+            post.credible_set()
+
+
+def test_the_same_trees_under_the_local_prior_have_a_set(globally):
+    listed = exact.solve(globally.model, progress=False).credible_set(0.9)
+    assert all(tree in listed for tree in listed)
+
+
+def test_means_over_stages_have_no_credible_set_and_neither_have_their_draws(mixture, staged):
+    for post in (mixture, mixture.sample(50, rng=1), staged):
+        with pytest.raises(ValueError, match="of many stages"):
+            post.credible_set()
+
+
+def test_a_file_keeps_what_the_draws_are_of(globally, mixture, staged, tmp_path):
+    for i, (post, message) in enumerate(
+        [(globally.sample(50, rng=1), "global splitting"), (mixture.sample(50, rng=1), "stages"), (staged, "stages")]
+    ):
+        post.save(tmp_path / f"{i}.nc")
+        with pytest.raises(ValueError, match=message):
+            pt.load(tmp_path / f"{i}.nc").credible_set()
+
+
+@pytest.mark.parametrize("which", ["globally", "mixture", "staged"])
+def test_a_report_has_no_levels_of_such_trees(which, request, tmp_path):
+    post = request.getfixturevalue(which)
+    page = post.report(tmp_path / "page.html").read_text()
+    assert "no common order" in page and "credible set has" not in page
+    assert not re.search(r'"level": ?[0-9]', page)
+    assert ("log posterior -" in page) == (which == "globally")
+
+
+def test_draws_of_stages_have_no_leave_one_out_densities(mixture):
+    with pytest.raises(ValueError, match="many stages"):
+        mixture.to_arviz(draws=20, log_likelihood=True)
+
+
+def test_trees_of_different_stages_are_ordered_by_their_draws():
+    # at the first stages every tree has a score near 0, at the last one all scores are far below
+    x = np.arange(30.0)[:, None]
+    y = x[:, 0] > 14
+    model = pt.TreeModel(x, y, tree_prior=pt.ChipmanPrior(max_depth=1))
+    stump = pt.Tree([0, -1, -1], [14.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    early = pt.Tree([0, -1, -1], [3.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    post = pt.posterior_from_trees(model, [stump, early], [[0] * 9 + [1]])
+    post.sees_all_rows = False
+    post.log_score_of_tree = np.array([-10.0, -0.5])
+    assert post.shapes().shapes[0].tree.threshold[0] == 14.5
+    assert "14.5" in str(post.map_tree())
+
+
+def test_engines_under_different_priors_are_not_compared(globally):
+    local = exact.solve(globally.model, progress=False)
+    for truth, sampled in ((globally, local), (local, globally)):
+        with pytest.raises(ValueError, match="global splitting prior"):
+            exact.compare(truth, sampled.sample(100, rng=1))
+    assert exact.compare(globally, globally.sample(2000, rng=1)).max_abs_z < 5
