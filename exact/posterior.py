@@ -10,6 +10,7 @@ import numpy as np
 from pactree_mcmc.core.checks import Seed, check_count, read_numbers
 from pactree_mcmc.core.names import short_repr
 from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.obstacles import log_prior_mass
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.posterior.trees.cells import checked_divergence
@@ -324,6 +325,13 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         """Return the log of the sum of the prior over the trees of the graph, without the prior's constant."""
         return answers.log_sum(self.prior_graph)
 
+    @cached_property
+    def _log_mass_of_draws(self) -> float | None:
+        """Log of the sum of the prior over all trees, nats, which draws keep; None if the model gives it."""
+        if self.has_model_prior and log_prior_mass(self.model) is not None:
+            return None
+        return self._log_prior_mass() + self.model.prior_tables.log_constant
+
     def split_probabilities(self) -> np.ndarray:
         """Return the expected number of times (n_edges,) that each split of ``graph`` occurs in a tree."""
         return self._occurrences.split.copy()
@@ -331,7 +339,9 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Return ``draws`` >= 1 independent draws as a SampledPosterior of one chain."""
         tree_numbers = np.zeros(check_count("draws", draws), dtype=np.int64)
-        return self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
+        draws = self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
+        draws.log_prior_mass = self._log_mass_of_draws
+        return draws
 
     def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior:
         """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain.

@@ -52,6 +52,10 @@ class VisitedPosterior(ExactPosterior):
             raise ValueError(f"the mass of {self.model.tree_prior!r} requires the sum over all trees; use exact.solve.")
         return log_mass - self.model.prior_tables.log_constant
 
+    @property
+    def _log_mass_of_draws(self) -> float | None:
+        return None
+
     def __repr__(self) -> str:
         fraction = "" if self.coverage is None else f", {self.coverage:.3f} of the posterior"
         return (

@@ -117,6 +117,8 @@ def _check_counts(draws: Any, model: TreeModel) -> None:
         require(getattr(draws, name) >= 0, f"{name} is negative")
     require(draws.accepted <= draws.proposed, "more was accepted than proposed")
     require(type(draws.sees_all_rows) is bool and type(draws.has_model_prior) is bool, "the draws are of unknown trees")
+    mass = draws.log_prior_mass
+    require(mass is None or (type(mass) is float and np.isfinite(mass)), "the mass of the prior is not a number")
     require(type(draws.seconds) is float and np.isfinite(draws.seconds), "the time is not a number")
     check_kind_and_shape(draws.noise_variance, "f", (chains, length), "noise_variance")
     tempering = draws.tempering

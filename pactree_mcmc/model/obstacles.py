@@ -88,12 +88,22 @@ def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
 
 def unknown_constant(model: TreeModel) -> str | None:
     """Return a text that says why draws do not determine the divergence of the posterior from the prior, or None."""
-    if not isinstance(model.tree_prior, LeafPenalty):
+    if log_prior_mass(model) is not None:
         return None
+    if isinstance(model.tree_prior, LeafPenalty):
+        return (
+            "LeafPenalty is not normalised, and draws do not determine its constant; use ChipmanPrior or "
+            "BranchingProcess, or exact.solve"
+        )
     return (
-        f"{type(model.tree_prior).__name__} is not normalised, and draws do not determine its constant; use "
-        "ChipmanPrior or BranchingProcess, or exact.solve"
+        f"{model.tree_prior!r} has a mass below one if some cells lack splits, and draws do not determine it; use a "
+        "process that is not conditioned, or exact.solve"
     )
+
+
+def log_prior_mass(model: TreeModel) -> float | None:
+    """Return the log of the sum of the prior over all trees, or None if it depends on the splits of each cell."""
+    return model.tree_prior.log_mass(model.split_prior.fewest_splits(model.columns), model.shape)
 
 
 def _obstacle_in_leaf(model: TreeModel) -> str | None:

@@ -50,7 +50,8 @@ class DrawnTrees:
     ``trees`` is ``coded_trees``, ``stats`` is ``node_stats``, and log priors and scores are those of distinct trees.
     ``proposed`` and ``accepted`` count proposals by move, and ``course`` is the state from which `resume` continues.
     ``sees_all_rows`` is False for draws of a mixture of posteriors given fewer rows, ``has_model_prior`` is False if
-    the prior of the trees is not that of the model.
+    the prior of the trees is not that of the model. ``log_prior_mass`` is the log of the sum of the prior over all
+    trees, nats, if the exact engine has computed it.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class DrawnTrees:
         calls: tuple[Call, ...] = (),
         sees_all_rows: bool = True,
         has_model_prior: bool = True,
+        log_prior_mass: float | None = None,
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
@@ -81,6 +83,7 @@ class DrawnTrees:
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course, self.calls = tempering, course, calls
         self.sees_all_rows, self.has_model_prior = sees_all_rows, has_model_prior
+        self.log_prior_mass = log_prior_mass
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
@@ -249,6 +252,7 @@ class Draws(NamedTuple):
     calls: tuple[Call, ...] = ()
     sees_all_rows: bool = True
     has_model_prior: bool = True
+    log_prior_mass: float | None = None
 
 
 def draws_of(posterior: DrawnTrees) -> Draws:

@@ -17,6 +17,7 @@ from ..core.names import with_short_repr
 from ..core.special import expit, fdtrc, stdtrit
 from ..core.warn import warn
 from ..files.encoding import register_class
+from ..model.obstacles import log_prior_mass
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .ess import MIN_DRAWS_PER_CHAIN, ConvergenceWarning, autocorrelation_times
@@ -88,9 +89,7 @@ def prior_mass(model: TreeModel) -> PriorMass:
 
     ``log_mass`` of the result is None if the mass depends on which splits are possible in each cell.
     """
-    fewest = model.split_prior.fewest_splits(model.columns)
-    log_stump = model.log_prior(Tree([LEAF], [0.0], [0], [0]))
-    return PriorMass(model.tree_prior.log_mass(fewest, model.shape), log_stump)
+    return PriorMass(log_prior_mass(model), model.log_prior(Tree([LEAF], [0.0], [0], [0])))
 
 
 def evidence_constant(model: TreeModel) -> float:

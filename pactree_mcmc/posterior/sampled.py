@@ -184,7 +184,8 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Raises
         ------
         ValueError
-            Under LeafPenalty, because draws do not determine its normalising constant.
+            If the mass of the prior, its sum over all trees, is unknown: under LeafPenalty, and under a conditioned
+            process if cells may lack splits. Draws of `exact.solve` know the mass.
         """
         return kl_of_draws(self)
 

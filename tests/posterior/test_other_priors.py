@@ -1,4 +1,4 @@
-"""Trees whose odds are not those of the model: global splitting priors, means over stages, and what draws of them keep."""
+"""Trees whose odds are not those of the model: global splitting priors, means over stages, and draws of them."""
 
 import re
 
@@ -98,3 +98,40 @@ def test_engines_under_different_priors_are_not_compared(globally):
         with pytest.raises(ValueError, match="global splitting prior"):
             exact.compare(truth, sampled.sample(100, rng=1))
     assert exact.compare(globally, globally.sample(2000, rng=1)).max_abs_z < 5
+
+
+# few cells can be split again, so the conditioned process ends where it would go on
+PRIORS = {
+    "conditioned": pt.BranchingProcess(0.5, 3, conditioned=True),
+    "conditioned, by depth": pt.BranchingProcess([0.9, 0.3, 0.6], 2, conditioned=True),
+    "penalty": pt.LeafPenalty(0.7, max_depth=3),
+    "not conditioned": pt.BranchingProcess(0.5, 3),
+}
+FEW_CUTS = {
+    "grid": pt.GridCuts([[0.5, 1.5], [0.5]]),
+    "local": pt.LocalCuts(),
+    "local, at least 2": pt.LocalCuts(min_leaf=2),
+}
+
+
+@pytest.mark.parametrize("cuts", FEW_CUTS)
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("strength", [0.0, 3.0])
+def test_both_engines_divide_the_prior_by_its_mass(prior, cuts, strength, tmp_path):
+    model = pt.TreeModel(X, Y, tree_prior=PRIORS[prior], split_prior=FEW_CUTS[cuts], leaf=pt.PacBayesLoss(strength))
+    truth = exact.solve(model, progress=False)
+    draws = truth.sample(20_000, rng=1)
+    # the divergence of n draws from their own distribution is about (trees - 1) / 2 n
+    slack = draws.n_distinct_trees / 20_000 + 0.01 * strength
+    assert draws.kl_to_prior() == pytest.approx(truth.kl_to_prior(), abs=slack)
+    assert strength > 0.0 or truth.kl_to_prior() == pytest.approx(0.0, abs=1e-9)
+    draws.save(tmp_path / "draws.nc")
+    assert pt.load(tmp_path / "draws.nc").kl_to_prior() == draws.kl_to_prior()
+
+
+@pytest.mark.parametrize("prior", ["conditioned", "penalty"])
+def test_chains_do_not_know_the_mass_of_the_prior(prior):
+    model = pt.TreeModel(X, Y, tree_prior=PRIORS[prior], split_prior=pt.LocalCuts())
+    trees = exact.solve(model, progress=False).draw_trees(5, 1)
+    with pytest.raises(ValueError, match="draws do not determine"):
+        pt.posterior_from_trees(model, trees).kl_to_prior()

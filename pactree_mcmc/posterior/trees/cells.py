@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...core.names import with_short_repr
-from ...model.obstacles import unknown_constant
+from ...model.obstacles import log_prior_mass, unknown_constant
 from ...model.split_prior.geometry import call_uncompiled, follows_design, parts_rows
 from ...tree.arrays import LEAF
 from ...tree.coded import CodedTrees
@@ -284,15 +284,17 @@ def kl_of_draws(post: DrawnTrees) -> float:
     """Return sum_t w_t log(w_t / prior(t)), nats, over the distinct trees t with fraction w_t of the draws.
 
     This is the divergence of the draws from the prior, `SampledPosterior.kl_to_prior`. Trees with equal splits count as
-    one. Raise a ValueError if the prior is known only up to a constant.
+    one. The prior is divided by its mass, the sum over all trees. Raise a ValueError if that is unknown.
     """
-    reason = unknown_constant(post.model)
+    log_mass = log_prior_mass(post.model) if post.log_prior_mass is None else post.log_prior_mass
+    reason = unknown_constant(post.model) if post.log_prior_mass is None else None
     if reason is not None:
         raise ValueError(f"the divergence from the prior is unknown: {reason}.")
+    assert log_mass is not None
     number = label_equal_trees(post.model, post.coded_trees)
     first_tree, tree_of_label = np.unique(number, return_index=True, return_inverse=True)[1:]
     weight = np.bincount(tree_of_label, weights=post.weight_of_tree)
-    log_prior = post.log_prior_of_tree[first_tree]
+    log_prior = post.log_prior_of_tree[first_tree] - log_mass
     return checked_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
 
 
