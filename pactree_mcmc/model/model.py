@@ -301,17 +301,23 @@ class TreeModel:
         They are values from the interval of each code, and for nominal features the codes themselves. A leaf that uses
         columns of the row needs `row_numbers`.
         """
-        codes, n_features = self.units.codes[:, unit_indices].astype(np.int64), self.n_features
-        out = np.empty((len(unit_indices), n_features))
-        for k, scale in enumerate(self.scales[:n_features]):
-            out[:, k] = codes[k] if self.columns.is_nominal[k] else scale.numbers(codes[k])
-        for c, k in enumerate(self.columns.twins, start=n_features):
+        out = np.empty((len(unit_indices), self.n_features))
+        for k in range(self.n_features):
+            out[:, k] = self.unit_column(k, unit_indices)
+        return out
+
+    def unit_column(self, k: int, unit_indices: Any = slice(None)) -> np.ndarray:
+        """Return the column (m,) of feature ``k`` in `unit_numbers`, by default of all merged rows."""
+        codes = self.units.codes[k, unit_indices].astype(np.int64)
+        if self.columns.is_nominal[k]:
+            return codes.astype(np.float64)
+        out = self.scales[k].numbers(codes)
+        if k in self.columns.twins:
             # one coordinate has missing values lowest, the other highest
-            scale = self.scales[c]
-            lacks = (
-                np.isinf(scale.low[codes[c]]) if isinstance(scale, Scale) and len(scale.low) else codes[c] != codes[k]
-            )
-            out[lacks, k] = np.nan
+            c = self.n_features + self.columns.twins.index(k)
+            twin, scale = self.units.codes[c, unit_indices].astype(np.int64), self.scales[c]
+            has_own_code = isinstance(scale, Scale) and len(scale.low)
+            out = np.where(np.isinf(scale.low[twin]) if has_own_code else twin != codes, np.nan, out)
         return out
 
     def row_numbers(self, rows: np.ndarray) -> np.ndarray:

@@ -16,7 +16,15 @@ from ...posterior.draws import has_values_by_leaf
 from ...posterior.sampled import SampledPosterior, draws_from
 from ...posterior.trees.credible_set import CredibleSet, has_model_odds
 from ...posterior.trees.distances import evenly_spaced_integers
-from ...posterior.trees.paths import ALL_ROWS, condition_of, conditions_in_words, cut_words, path_to
+from ...posterior.trees.paths import (
+    ALL_ROWS,
+    beside_all_rows,
+    condition_of,
+    conditions_in_words,
+    cut_words,
+    interval_of_cut,
+    path_to,
+)
 from ...posterior.trees.shapes import Shape
 from ...tree.export import MAX_SHOWN_CLASSES
 from ..plots.shape import MAX_CLASSES, value_strips
@@ -77,7 +85,7 @@ def report_content(post: Posterior, truth: Posterior | None) -> dict[str, Any]:
         "verdict": _verdict_of_draws(draws, truth) if is_sampled else _verdict_of_exact(post),
         "messages": [
             features_sentence(words.target_name(model), inclusion),
-            first_cuts_sentence(model.columns, shapes.shapes[0]),
+            first_cuts_sentence(shapes.shapes[0]),
             leaf_count_sentence(draws, shapes.n_shapes),
         ],
         "shape": shapes.shapes[0],
@@ -302,7 +310,9 @@ def _last_conditions(draws: SampledPosterior, paths: CommonPaths) -> list[str]:
         node, above, (middle, lower, upper) = int(paths.node[i]), int(paths.above[i]), paths.cut[i].tolist()
         last = condition_of(trees, between, above, node == above + 1)
         if lower < upper:
-            text = f"{columns.names[last.feature]} {cut_words(columns, last._replace(threshold=middle), lower, upper)}"
+            cut = beside_all_rows(draws.model, last._replace(threshold=middle))
+            ends = interval_of_cut(draws.model, last.feature, lower, upper)
+            text = f"{columns.names[last.feature]} {cut_words(columns, cut, ends)}"
             text += " or missing" * (last.feature in columns.twins and last.missing_left == last.left)
         else:
             before = path_to(trees, between, int(draws.cells.tree_of_node[node]), above)

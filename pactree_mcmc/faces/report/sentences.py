@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from ...posterior.sampled import SampledPosterior
-from ...posterior.trees.paths import cut_text
 from ...posterior.trees.shapes import Shape, or_missing
-from ...table.columns import Columns
-from ...table.words import TRUTH
 from . import words
 from .words import MAX_NAME_LENGTH, truncate
 
@@ -33,17 +31,17 @@ def features_sentence(target: str, inclusion: list[dict[str, Any]]) -> str:
     return f"{listed} {verb} {target}. In brackets is the probability that a tree splits on the feature."
 
 
-def first_cuts_sentence(columns: Columns, shape: Shape) -> str:
+def first_cuts_sentence(shape: Shape) -> str:
     """Return a sentence with up to three cuts of ordered features nearest the root of a shape, and their intervals."""
     cuts = []
     for line in shape.splits.sort_values("depth", kind="stable").itertuples():
         if np.isfinite(line.cut):
-            k, name = columns.names.index(line.feature), truncate(line.feature, MAX_NAME_LENGTH)
+            name = truncate(line.feature, MAX_NAME_LENGTH)
             # a cut is named without the side of missing values
             condition = line.words.removeprefix(f"{line.feature} ").removesuffix(or_missing(line.missing_left))
-            if line.lower < line.upper and columns.kind(k) != TRUTH:
-                middle, low, high = (cut_text(columns, k, x) for x in (line.cut, line.lower, line.upper))
-                cuts.append(f"{name} at {middle}, uncertain between {low} and {high}")
+            interval = re.fullmatch(r"<= (.+) \[(.+), (.+)\]", condition)
+            if interval:
+                cuts.append("{} at {}, uncertain between {} and {}".format(name, *interval.groups()))
             else:
                 # truth values have no "<="
                 at = f"at {condition.removeprefix('<= ')}" if condition.startswith("<= ") else condition

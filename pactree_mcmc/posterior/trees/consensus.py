@@ -10,6 +10,7 @@ than half of the trees are both in some tree, and are nested or disjoint there.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,15 @@ from ...table.words import count_text
 from ...tree.arrays import iterate_nodes
 from ...tree.export import MAX_SHOWN_CLASSES
 from ..draws import has_values_by_leaf
-from .paths import ALL_ROWS, Condition, conditions_in_words, path_to
+from .paths import (
+    ALL_ROWS,
+    Condition,
+    beside_all_rows,
+    conditions_in_words,
+    interval_of_cut,
+    path_to,
+    units_on_side,
+)
 from .shapes import weighted_quantiles
 from .support import most_probable_nodes
 
@@ -46,8 +55,8 @@ class ConsensusTree(NamedTuple):
     support: np.ndarray
     """(m,) probability that a tree has the cell."""
     rows: np.ndarray
-    """(m,) number of training rows in the cell, counted with their weights; for joined cells its mean over the trees
-    that also have the parent."""
+    """(m,) number of training rows that satisfy the conditions of the node and of those above it, counted with their
+    weights. These are the rows of the cell, or for joined cells those of the cuts in ``words``."""
     rest: np.ndarray
     """(m,) number of rows of the node that are in none of its children; 0 for a node without children."""
     parent: np.ndarray
@@ -126,24 +135,37 @@ def consensus_of(
         paths.append(_path_between(post, pairs[i], int(nodes[i])))
     order = _nodes_in_preorder(parent, _sibling_sort_keys(parent, paths))
     parent_place = np.where(parent[order] < 0, -1, np.argsort(order)[parent[order]])
-    texts, rows, depth = [ALL_ROWS], post.node_rows[nodes[order]], np.zeros(len(order), dtype=np.int64)
-    # the conditions from the root to each node, parents first
+    model, texts, depth = post.model, [ALL_ROWS], np.zeros(len(order), dtype=np.int64)
+    rows, stats = post.node_rows[nodes[order]], post.node_stats[nodes[order]].copy()
+    # the conditions from the root to each node, parents first, and the units (merged rows) that satisfy them
     conditions: list[list[Condition]] = [[]]
+    units = [np.ones(model.units.n_units, dtype=np.bool_)]
+    # True if the conditions are not those of one cell, since trees have other cuts there
+    is_rule = np.zeros(len(order), dtype=np.bool_)
     for place, (i, parent_number) in enumerate(zip(order[1:].tolist(), parent_place[1:].tolist(), strict=True), 1):
         is_joined = groups.is_joined[members[[parent[i], i]]]
+        is_rule[place] = is_joined.any() or is_rule[parent_number]
+        path = [beside_all_rows(model, one) for one in paths[i]] if is_rule[place] else paths[i]
         cuts = _cut_intervals(post, pairs[i]) if is_joined.any() else {}
-        texts.append(conditions_in_words(post.model.columns, paths[i], conditions[parent_number], cuts))
-        conditions.append(conditions[parent_number] + paths[i])
+        texts.append(conditions_in_words(model.columns, path, conditions[parent_number], cuts))
+        conditions.append(conditions[parent_number] + path)
         depth[place] = depth[parent_number] + 1
-        if is_joined[1] and pairs[i]:
-            rows[place] = _mean_rows(post, pairs[i])
+        if groups.is_joined.any():
+            units.append(np.logical_and.reduce([units[parent_number], *(units_on_side(model, one) for one in path)]))
+        if is_rule[place]:
+            rows[place] = model.weight_of_unit[units[place]].sum()
+            stats[place] = replace(model.root_cell(), index=np.flatnonzero(units[place])).stats(stats.shape[1])
     in_children = np.bincount(parent_place[1:], weights=rows[1:], minlength=len(order))
-    model, stats = post.model, post.node_stats[nodes[order]]
+    rest = np.where(in_children > 0.0, np.maximum(rows - in_children, 0.0), 0.0)
+    for place in np.unique(parent_place[is_rule]).tolist():
+        # children with cuts of different trees may overlap
+        below = np.logical_or.reduce([units[child] for child in np.flatnonzero(parent_place == place).tolist()])
+        rest[place] = model.weight_of_unit[units[place] & ~below].sum()
     return ConsensusTree(
         texts,
         np.concatenate([[1.0], groups.probability[members[order[1:]]]]),
         rows,
-        np.where(in_children > 0.0, np.maximum(rows - in_children, 0.0), 0.0),
+        rest,
         parent_place,
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
@@ -151,16 +173,6 @@ def consensus_of(
         [tuple(word) for word in post.cells.key[post.cells.of_node[nodes[order]]].tolist()],
         lines_of_cells(model, stats, MAX_SHOWN_CLASSES),
     )
-
-
-def _mean_rows(post: DrawnTrees, pairs: list[tuple[int, int]]) -> float:
-    """Return the mean number of training rows in the lower nodes of (upper, lower) ``pairs``, rounded to an integer.
-
-    Each pair, from `_node_pairs`, is of one tree, whose posterior weight it has in the mean.
-    """
-    node = np.array(pairs)[:, 1]
-    weight = post.weight_of_tree[post.cells.tree_of_node[node]]
-    return float(np.rint(np.average(post.node_rows[node], weights=weight if weight.any() else None)))
 
 
 def _parents_of_groups(is_above: np.ndarray) -> np.ndarray:
@@ -207,8 +219,8 @@ def _node_pairs(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) 
 def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> CutIntervals:
     """Return the 90 % interval, over trees by weight, of each cut on the path between the nodes of ``pairs``.
 
-    A pair is (upper node, lower node). Intervals (lower, upper), in the units of X, are by (feature, True for the left
-    side). Of several cuts of a tree on one side the tightest one counts. A cut whose interval is one value has none.
+    A pair is (upper node, lower node). Intervals (lower, upper), as text, are by (feature, True for the left side). Of
+    several cuts of a tree on one side the tightest one counts. A cut whose interval is one value has none.
     """
     values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
     for upper_node, node in pairs:
@@ -224,8 +236,9 @@ def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> CutInterva
     for side, cuts in values.items():
         thresholds, weight = np.array(cuts).T
         lower, _, upper = weighted_quantiles(thresholds, weight, 0.9)
-        if lower < upper:
-            out[side] = (lower, upper)
+        ends = interval_of_cut(post.model, side[0], lower, upper)
+        if ends is not None:
+            out[side] = ends
     return out
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...table.coding import Scale
 from ...table.columns import Columns
 from ...table.words import DURATION, TRUTH, categories_text, rounded_text, side_words, threshold_text, value_text
 from ...tree.arrays import LEAF, TreeArrays
 
+if TYPE_CHECKING:
+    from ...model import TreeModel
+
 ALL_ROWS = "all rows"
 DURATION_TEXT_ERROR = 5e-4
 """Largest relative error of the text of a duration, as of a number with 4 digits."""
-CutIntervals = dict[tuple[int, bool], tuple[float, float]]
-"""Interval (lower, upper) of a threshold in the units of X, by (feature, side), True for the left side."""
+CutIntervals = dict[tuple[int, bool], tuple[str, str]]
+"""Ends (lower, upper) of the interval of a threshold as text, by (feature, side), True for the left side."""
 
 
 class Condition(NamedTuple):
@@ -65,6 +69,33 @@ def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left:
     return Condition(k, threshold, int(trees.categories[node]), bool(trees.default_left[node]), left, low, high)
 
 
+def beside_all_rows(model: TreeModel, condition: Condition) -> Condition:
+    """Return the condition with the training values next to its threshold in the whole column, not in the cell.
+
+    They are NaN if the condition is not on an ordered threshold, or if the model does not store training values.
+    """
+    scale, threshold, low, high = model.scales[condition.feature], condition.threshold, math.nan, math.nan
+    if condition.categories < 0 and math.isfinite(threshold) and isinstance(scale, Scale) and len(scale.low):
+        code = int(np.searchsorted(scale.high, threshold, side="right")) - 1
+        if 0 <= code < scale.n_codes - 1:
+            low, high = float(scale.high[code]), float(scale.low[code + 1])
+    return condition._replace(low=low, high=high)
+
+
+def units_on_side(model: TreeModel, condition: Condition) -> np.ndarray:
+    """Return for each unit (merged row) of the model True if it satisfies the condition, (n_units,) bool."""
+    values = model.unit_column(condition.feature)
+    if condition.categories >= 0:
+        goes_left = (condition.categories >> values.astype(np.int64)) & 1 == 1
+    else:
+        is_missing = np.isnan(values)
+        goes_left = values <= condition.threshold
+        if math.isnan(condition.threshold):
+            goes_left = np.full(len(values), not condition.missing_left)
+        goes_left[is_missing] = condition.missing_left
+    return goes_left if condition.left else ~goes_left
+
+
 def conditions_in_words(
     columns: Columns,
     conditions: Iterable[Condition],
@@ -106,38 +137,50 @@ def _condition_texts(
     lower, upper = (sorted((c for c in finite if c.left == left), key=lambda c: c.threshold) for left in (False, True))
     texts = []
     for c in lower[-1:] + upper[:1]:
-        if (k, c.left) in cuts:
-            texts.append(f" {cut_words(columns, c, *cuts[k, c.left])}")
-        else:
-            texts.append(f" {side_words(c.threshold, c.left, columns.kind(k), c.low, c.high)}")
+        texts.append(f" {cut_words(columns, c, cuts.get((k, c.left)))}")
     texts = texts or [" is known"] * bool(of_missing)
     return [text + " or missing" * admits_missing for text in texts]
 
 
-def cut_words(columns: Columns, cut: Condition, lower: float, upper: float) -> str:
+def cut_words(columns: Columns, cut: Condition, ends: tuple[str, str] | None = None) -> str:
     """Return the condition ``cut`` of an ordered split as text that follows the name of the feature: ``<= 3 [2, 5]``.
 
-    ``lower`` and ``upper`` are the ends of the interval of the threshold, shown in brackets. If both are equal, or the
-    feature has truth values, there is no interval, and the text is that of the split in a printed tree.
+    ``ends`` are those of the interval of the threshold, shown in brackets. Without them, or if the feature has truth
+    values, there is no interval, and the text is that of the split in a printed tree.
     """
     kind = columns.kind(cut.feature)
-    if not lower < upper or kind == TRUTH:
+    if ends is None or kind == TRUTH:
         return side_words(cut.threshold, cut.left, kind, cut.low, cut.high)
-    middle, low, high = (cut_text(columns, cut.feature, number) for number in (cut.threshold, lower, upper))
-    return f"{'<=' if cut.left else '>'} {middle} [{low}, {high}]"
+    return f"{'<=' if cut.left else '>'} {cut_text(columns, cut)} [{ends[0]}, {ends[1]}]"
 
 
-def cut_text(columns: Columns, k: int, cut: float) -> str:
-    """Return the threshold ``cut`` of ordered feature ``k`` as short text: a number with 4 digits, a duration to a
-    relative error of 0.0005.
+def interval_of_cut(model: TreeModel, k: int, lower: float, upper: float) -> tuple[str, str] | None:
+    """Return the ends of the interval of a threshold of feature ``k`` as text, or None if they are equal."""
+    if not lower < upper:
+        return None
+    low, high = (
+        cut_text(model.columns, beside_all_rows(model, Condition(k, end, -1, False, True))) for end in (lower, upper)
+    )
+    return low, high
+
+
+def cut_text(columns: Columns, cut: Condition) -> str:
+    """Return the threshold of ``cut`` as short text: a number with 4 digits, a duration to a relative error of 0.0005.
+
+    It has more digits if fewer do not separate the training values ``low`` and ``high`` of the condition, and all
+    digits if these are not known.
     """
-    kind = columns.kind(k)
+    kind, threshold = columns.kind(cut.feature), cut.threshold
+    low, high = cut.low, cut.high
+    if not low <= threshold < high:
+        low, high = threshold, math.nextafter(threshold, math.inf)
     if kind.is_plain:
-        return rounded_text(cut, 4)
+        short = rounded_text(threshold, 4)
+        return short if low <= float(short) < high else threshold_text(threshold, low, high, kind)
     if kind == DURATION:
-        error = DURATION_TEXT_ERROR * abs(cut)
-        return threshold_text(cut, cut - error, cut + error, kind)
-    return value_text(cut, kind)
+        error = DURATION_TEXT_ERROR * abs(threshold)
+        return threshold_text(threshold, max(low, threshold - error), min(high, threshold + error), kind)
+    return value_text(threshold, kind)
 
 
 def _category_text(columns: Columns, k: int, conditions: list[Condition], ancestors: Sequence[Condition]) -> str:
@@ -152,7 +195,8 @@ def _category_text(columns: Columns, k: int, conditions: list[Condition], ancest
         # paths of two trees with the same rows may differ in categories that no row has
         possible, admitted = _admitted_categories(columns, k, ()), _admitted_categories(columns, k, conditions)
     if 2 * admitted.bit_count() > possible.bit_count():
-        return " not" + categories_text(columns.label_set(k, possible & ~admitted))
+        or_missing = " or missing" if None in columns.label_set(k, admitted) else ""
+        return " not" + categories_text(columns.label_set(k, possible & ~admitted)) + or_missing
     return categories_text(columns.label_set(k, admitted))
 
 

@@ -14,7 +14,7 @@ from ...model.words import words_of_cells
 from ...table.words import categories_text, rounded_text, rounded_texts
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
 from ..rows.predictive import credible_interval_of_nodes
-from .paths import condition_of, cut_words
+from .paths import Condition, beside_all_rows, condition_of, cut_words, interval_of_cut, units_on_side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,8 @@ class Shape(NamedTuple):
     threshold).
     """
     leaves: pd.DataFrame
-    """One line for each leaf, of a classification for each leaf and ``class``: ``node``, ``rows`` (mean number),
+    """One line for each leaf, of a classification for each leaf and ``class``: ``node``, ``rows`` (number of training
+    rows that the cuts in ``splits`` send there, counted with their weights),
     ``mean`` and the credible interval ``lower`` to ``upper`` of the expectation of y, or of the class probability.
     If the prediction of a leaf depends on columns of X, the only other column is ``words``: the prediction of ``tree``
     as text, such as ``y = 1.2 + 3.4 x0``. There are no other columns either if leaves predict nothing.
@@ -207,7 +208,8 @@ def _describe_shape(
     weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
     best = int(trees[np.argmax(post.order_key_of_tree[trees])])
     splits = _table_of_splits(post, numbers, nodes, weight, coverage)
-    leaves = _table_of_leaves(post, nodes, weight, coverage, numbers.nodes[best])
+    rows = _rows_of_rules(post, numbers, splits, nodes, weight) if len(trees) > 1 else None
+    leaves = _table_of_leaves(post, nodes, weight, coverage, numbers.nodes[best], rows)
     return Shape(probability, by_chain, len(trees), post.distinct_tree(best), splits, leaves)
 
 
@@ -230,19 +232,19 @@ def _table_of_splits(
         line = {"node": j, "depth": depth[j], "feature": columns.names[k], "cut": np.nan, "lower": np.nan}
         line |= {"upper": np.nan, "missing_left": np.nan, "words": f"{columns.names[k]} is missing", "agreement": 1.0}
         if columns.categories[k] is not None:
-            mass: dict[int, float] = defaultdict(float)
-            for node, w in zip(nodes[:, j].tolist(), weight.tolist(), strict=True):
-                mass[numbers.left_categories[node]] += w
-            best = max(mass, key=lambda mask: mass[mask])
-            agreed = "" if mass[best] > CERTAIN else f" ({mass[best]:.2f})"
+            best, mass = _most_probable_categories(numbers, nodes[:, j], weight)
+            agreed = "" if mass > CERTAIN else f" ({mass:.2f})"
             text = columns.names[k] + categories_text(columns.label_set(k, best)) + agreed
-            line |= {"words": text, "agreement": mass[best]}
+            line |= {"words": text, "agreement": mass}
         elif not np.isnan(trees.threshold[nodes[0, j]]):
             thresholds = trees.threshold[nodes[:, j]]
             lower, cut, upper = weighted_quantiles(thresholds, weight, coverage)
             # the text of a threshold depends on the values next to it, here those of the most frequent tree with it
             node = int(nodes[np.argmax(np.where(thresholds == cut, weight, -1.0)), j])
-            text = f"{columns.names[k]} {cut_words(columns, condition_of(trees, between, node), lower, upper)}"
+            condition, ends = condition_of(trees, between, node), interval_of_cut(post.model, k, lower, upper)
+            if len(weight) > 1:
+                condition = beside_all_rows(post.model, condition)
+            text = f"{columns.names[k]} {cut_words(columns, condition, ends)}"
             if k in columns.twins:
                 line["missing_left"] = probability = float(weight @ trees.default_left[nodes[:, j]])
                 text += or_missing(probability)
@@ -252,6 +254,43 @@ def _table_of_splits(
         lines.append(line)
     names = ["node", "depth", "feature", "cut", "lower", "upper", "missing_left", "words", "agreement"]
     return pd.DataFrame(lines, columns=names).set_index("node")
+
+
+def _rows_of_rules(
+    post: DrawnTrees, numbers: ShapeNumbers, splits: pd.DataFrame, nodes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the weight (n_leaves,) of the training rows that the printed splits of a shape send to each leaf.
+
+    ``splits`` is its table of splits. Other arguments are those of `_table_of_splits`.
+    """
+    model, trees = post.model, post.distinct_trees
+    is_leaf = trees.feature[nodes[0]] == LEAF
+    rows, masks = [], [np.ones(model.units.n_units, dtype=np.bool_)]
+    for j in range(len(is_leaf)):
+        here = masks.pop()
+        if is_leaf[j]:
+            rows.append(model.weight_of_unit[here].sum())
+            continue
+        k = int(trees.feature[nodes[0, j]])
+        line, categories = splits.loc[j], -1
+        if model.columns.categories[k] is not None:
+            categories = _most_probable_categories(numbers, nodes[:, j], weight)[0]
+        missing_left = k in model.columns.twins and line["missing_left"] >= 0.5
+        left = units_on_side(model, Condition(k, float(line["cut"]), categories, bool(missing_left), True))
+        masks += [here & ~left, here & left]
+    return np.array(rows)
+
+
+def _most_probable_categories(numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray) -> tuple[int, float]:
+    """Return the most probable set of categories on the left of nominal splits, as bits, and its weight.
+
+    The splits are the ``nodes`` (m,) of m trees with ``weight`` (m,).
+    """
+    mass: dict[int, float] = defaultdict(float)
+    for node, w in zip(nodes.tolist(), weight.tolist(), strict=True):
+        mass[numbers.left_categories[node]] += w
+    best = max(mass, key=lambda mask: mass[mask])
+    return best, mass[best]
 
 
 def or_missing(probability: float) -> str:
@@ -265,17 +304,23 @@ def or_missing(probability: float) -> str:
 
 
 def _table_of_leaves(
-    post: DrawnTrees, nodes: np.ndarray, weight: np.ndarray, coverage: float, best: np.ndarray
+    post: DrawnTrees,
+    nodes: np.ndarray,
+    weight: np.ndarray,
+    coverage: float,
+    best: np.ndarray,
+    rows: np.ndarray | None,
 ) -> pd.DataFrame:
     """Return the table ``Shape.leaves``, predictions with intervals, of m trees of one shape with ``weight`` (m,).
 
     ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order, and ``best``
-    (n_nodes,) those of the most probable one. Intervals have probability ``coverage``.
+    (n_nodes,) those of the most probable one. Intervals have probability ``coverage``. ``rows`` (n_leaves,) are those
+    of the printed splits, None for those of a single tree.
     """
     import pandas as pd
 
     model, leaves = post.model, np.flatnonzero(post.distinct_trees.feature[nodes[0]] == LEAF)
-    rows = weight @ post.node_rows[nodes[:, leaves]]
+    rows = post.node_rows[nodes[0, leaves]] if rows is None else rows
     if not model.leaf.predicts or model.leaf.x_columns is not None:
         texts = words_of_cells(model, post.node_stats[best[leaves]]) if model.leaf.predicts else None
         return pd.DataFrame({"node": leaves, "rows": rows} | ({} if texts is None else {"words": texts}))

@@ -1,0 +1,166 @@
+"""Cuts are printed with the digits that separate the data, and numbers of rows are those of the rule beside them."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import exact
+import pactree_mcmc as pt
+from pactree_mcmc.posterior.trees.paths import Condition, cut_text, interval_of_cut
+
+
+def satisfies(words, X):
+    """Evaluate conditions such as ``a <= 3 [2, 4] or missing, g not in {x, y}`` at the rows of a frame."""
+    out = np.ones(len(X), dtype=bool)
+    if words == "all rows":
+        return out
+    for text in re.split(r", (?![^{\[]*[}\]])", words):
+        name, rest = text.split(" ", 1)
+        column, with_missing = X[name], rest.endswith(" or missing")
+        rest = re.sub(r" \[.*\]", "", rest.removesuffix(" or missing"))
+        missing = column.isna().to_numpy()
+        if rest in ("is missing", "is known"):
+            hit = missing == (rest == "is missing")
+        elif rest.startswith(("<= ", "> ")):
+            sign, number = rest.split(" ")
+            hit = (column <= float(number) if sign == "<=" else column > float(number)).to_numpy() & ~missing
+        else:
+            labels = [label.strip() for label in re.search(r"\{(.*)\}", rest).group(1).split(",")]
+            is_listed = column.astype(object).where(~missing, "missing").isin(labels).to_numpy()
+            hit = is_listed if rest.startswith("in") else ~is_listed & ~missing
+        out &= hit | (missing & with_missing)
+    return out
+
+
+def close_values(seed=0, n=200):
+    """Values that differ in the eighth digit, and a table of few values far from 0."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"a": 1e4 + rng.integers(0, 40, n) / 1e4, "b": rng.normal(size=n).round(2)})
+
+
+def mixed(seed=0, n=240):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.normal(size=n).round(2), "g": rng.choice(list("uvwx"), n), "b": rng.random(n)})
+    X["g"] = X["g"].mask(rng.random(n) < 0.2)
+    X["a"] = X["a"].mask(rng.random(n) < 0.2)
+    return X
+
+
+def signal(X, rng):
+    return (X.iloc[:, 0].rank() > len(X) * 0.55) * 1.2 + rng.normal(size=len(X))
+
+
+def posteriors():
+    rng = np.random.default_rng(1)
+    close, few, gaps = close_values(), close_values(3, 60), mixed()
+    weight = rng.integers(0, 4, len(close)).astype(float)
+    late = gaps.a.fillna(0.0) > 0.3
+    y_gaps = late * 2.0 + (late & gaps.g.isin(["u", "v"])) * 1.0 + rng.normal(size=len(gaps)) * 0.8
+    counts = rng.poisson(np.where(close.b > 0.1, 3.0, 0.7))
+    run = {"draws": 300, "tune": 300, "chains": 2, "rng": 1, "progress": False}
+    yield close, None, pt.sample(pt.TreeModel(close, signal(close, rng)), **run)
+    yield close, weight, pt.sample(pt.TreeModel(close, signal(close, rng), sample_weight=weight), **run)
+    yield few, None, exact.solve(pt.TreeModel(few[["b"]], signal(few[["b"]], rng)), progress=False)
+    yield gaps, None, pt.sample(pt.TreeModel(gaps, y_gaps, missing="branch"), **run)
+    leaf = pt.PoissonGamma(exposure=rng.uniform(0.5, 9.0, len(close)))
+    yield close, None, pt.sample(pt.TreeModel(close, counts, leaf=leaf), **run)
+    yield close, None, pt.sample(pt.TreeModel(close, close.b > 0.05, split_prior=pt.LocalCuts(max_cuts=12)), **run)
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return list(posteriors())
+
+
+def test_rows_of_a_consensus_tree_are_those_of_its_rules(cases):
+    some_joined = 0
+    for X, weight, post in cases:
+        tree, weights = post.consensus_tree(), np.ones(len(X)) if weight is None else weight
+        some_joined += "[" in str(tree)
+        inside = []
+        for i, words in enumerate(tree.words):
+            above = np.ones(len(X), dtype=bool) if i == 0 else inside[tree.parent[i]]
+            inside.append(above & satisfies(words, X))
+        assert tree.rows == pytest.approx([weights[hit].sum() for hit in inside])
+        for i, hit in enumerate(inside):
+            below = [inside[j] for j in tree.children(i)]
+            expected = weights[hit & ~np.logical_or.reduce(below)].sum() if below else 0.0
+            assert tree.rest[i] == pytest.approx(expected)
+    assert some_joined >= 3
+
+
+def test_predictions_of_a_consensus_tree_are_those_of_its_rows(cases):
+    X, _, post = cases[0]
+    tree, y = post.consensus_tree(), post.model.target.values
+    for i in range(1, len(tree.words)):
+        path, node = [], i
+        while node > 0:
+            path.append(tree.words[node])
+            node = tree.parent[node]
+        hit = np.logical_and.reduce([satisfies(words, X) for words in path])
+        leaf = post.model.leaf
+        mean = (leaf.k0 * leaf.m0 + y[hit].sum()) / (leaf.k0 + hit.sum())
+        assert tree.value[i, 0] == pytest.approx(mean)
+
+
+def test_rows_of_the_leaves_of_a_shape_are_those_of_its_rules(cases):
+    for X, weight, post in cases:
+        weights = np.ones(len(X)) if weight is None else weight
+        for shape in post.shapes(most=3).shapes:
+            todo, rows = [np.ones(len(X), dtype=bool)], []
+            for node in range(2 * len(shape.splits) + 1):
+                hit = todo.pop()
+                if node not in shape.splits.index:
+                    rows.append(weights[hit].sum())
+                    continue
+                words = shape.splits.loc[node, "words"]
+                uncertain = re.search(r" or missing \((0\.\d+)\)$", words)
+                words = re.sub(r" \(\d\.\d+\)$", "", words)
+                if uncertain and float(uncertain.group(1)) < 0.5:
+                    words = words.removesuffix(" or missing")
+                left = satisfies(words, X)
+                todo += [hit & ~left, hit & left]
+            assert shape.leaves.drop_duplicates("node")["rows"].to_list() == pytest.approx(rows)
+
+
+def test_a_cut_and_the_ends_of_its_interval_separate_the_data(cases):
+    X, _, post = cases[0]
+    seen = 0
+    for text in (str(post.consensus_tree()), str(post.shapes())):
+        for middle, low, high in re.findall(r"a (?:<=|>) (\S+) \[(\S+), (\S+)\]", text):
+            numbers = [float(low), float(middle), float(high)]
+            assert numbers[0] < numbers[2] and numbers[0] <= numbers[1] <= numbers[2]
+            assert numbers[0] > 1e4 and numbers[2] < X["a"].max()
+            seen += 1
+    assert seen > 0
+
+
+@pytest.mark.parametrize("threshold", [0.5, 2000.0055, 1e-9, 123456.75, -0.001])
+def test_cuts_of_a_grid_are_printed_in_full(threshold):
+    cuts = [threshold, threshold + 1.0]
+    model = pt.TreeModel(np.arange(6.0)[:, None], np.arange(6.0), split_prior=pt.GridCuts([cuts]))
+    assert [float(text) for text in interval_of_cut(model, 0, *cuts)] == cuts
+    assert float(cut_text(model.columns, Condition(0, threshold, -1, False, True))) == threshold
+
+
+def test_short_cuts_stay_short():
+    model = pt.TreeModel(np.arange(100.0)[:, None] / 3.0, np.arange(100.0))
+    low, high = interval_of_cut(model, 0, *(model.scales[0].cuts[[3, 50]]))
+    assert (low, high) == ("1.167", "16.83")
+
+
+@pytest.mark.parametrize("excluded", [["u"], ["u", "v"]])
+def test_a_cell_says_that_it_also_holds_missing_categories(excluded):
+    rng = np.random.default_rng(4)
+    g = pd.Series(rng.choice(list("uvwxyz"), 300)).mask(rng.random(300) < 0.3)
+    X, y = pd.DataFrame({"g": g}), (~g.isin(excluded)) * 2.0 + 0.2 * rng.normal(size=300)
+    model = pt.TreeModel(X, y, missing="branch", tree_prior=pt.ChipmanPrior(max_depth=1))
+    for post in (exact.solve(model, progress=False), exact.solve(model, progress=False).sample(200, rng=1)):
+        tree = post.consensus_tree()
+        assert any(words.endswith("or missing") for words in tree.words)
+        assert tree.rows.tolist() == [satisfies(words, X).sum() for words in tree.words]
+        support = post.support(0.5)
+        cells = [words for words, kind in zip(support.words, support.kind, strict=True) if kind == "cell"]
+        assert [satisfies(words, X).sum() for words in cells] == support.rows[: len(cells)].tolist()
