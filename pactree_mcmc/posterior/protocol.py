@@ -34,6 +34,10 @@ documented = fill_docstring(
     {
         "X": "X : table of shape (n, p)\n    Rows with the columns of the model.",
         "coverage": "coverage : float, default 0.9\n    Probability of each interval, in (0, 1); equal tails.",
+        "exposure": """\
+exposure : float, or array of shape (n,), optional
+    Exposure of each row, > 0, for counts and times; default 1. It multiplies the mean count, or the hazard. A leaf
+    without exposures refuses it.""",
         "new_draws": """\
 draws : int, default 1000
     Number of draws, >= 1.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ...core.checks import check_count, check_type
 from ...model import TreeModel
+from ...model.leaf.counts import ExposedLeaf, PoissonGamma
 from ...model.leaf.positive import SurvivalLeaf
 from ...posterior.base import Posterior
 from ...posterior.sampled import SampledPosterior
@@ -255,7 +256,8 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
     -------
     matplotlib Axes
         A classification: in each leaf a bar for each class, whose height is the number of its rows. A regression: in
-        each leaf a histogram of y on its side, with a line at the mean. All leaves have one scale. Of times to an event
+        each leaf a histogram of y on its side, with a line at the mean. All leaves have one scale. With exposures, y is that at exposure
+        1: a rate, or a time. Of times to an event
         the censored ones are a lighter part of each bar. Rows count with their weights.
 
     Raises
@@ -295,9 +297,16 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
         drawing.text(SIDE_AXIS_WIDTH, top - PANEL_HEIGHT, "0", SIDE_AXIS_WIDTH, ha="right", va="bottom")
     else:
         drawing.draw_means()
-        legend = _draw_histograms(drawing, leaf, values[:, 0], weight, event, n_bins)
+        y = values[:, 0]
+        is_exposed = isinstance(model.leaf, ExposedLeaf) and model.leaf.exposure is not None
+        if is_exposed:
+            # at exposure 1, as the values of the leaves
+            leaf_model = cast(ExposedLeaf, model.leaf)
+            y = y / leaf_model.at_exposure(np.ones((len(y), 1)), leaf_model.exposures(model.target))[:, 0]
+        legend = _draw_histograms(drawing, leaf, y, weight, event, n_bins)
         left, foot = drawing.x[drawing.leaves[0]] - PANEL_WIDTH / 2.0, _panel_bottom(drawing) - 0.03
-        drawing.text(left, foot, legend + "; light: censored" * is_survival, ha="left", va="top", color="0.35")
+        legend += "; at exposure 1" * is_exposed + "; light: censored" * is_survival
+        drawing.text(left, foot, legend, ha="left", va="top", color="0.35")
     drawing.ax.set_title(title, fontsize=FONT_SIZE + 1.0)
     return drawing.ax
 
@@ -310,11 +319,13 @@ def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
     """
     weight, y = model.target.weights, model.target.values
     values = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)[:, :1]
-    sums = [np.bincount(leaf, weight * column, tree.n_nodes) for column in (np.ones(len(y)), *values.T)]
+    # means of counts are per unit of exposure
+    exposure = model.leaf.exposures(model.target) if isinstance(model.leaf, PoissonGamma) else np.ones(len(y))
+    sums = [np.bincount(leaf, weight * column, tree.n_nodes) for column in (np.ones(len(y)), exposure, *values.T)]
     for node in np.flatnonzero(tree.feature >= 0)[::-1].tolist():
         for total in sums:
             total[node] = total[tree.left[node]] + total[tree.right[node]]
-    rows, means = sums[0], np.column_stack(sums[1:]) / np.maximum(sums[0], SMALLEST_FLOAT)[:, None]
+    rows, means = sums[0], np.column_stack(sums[2:]) / np.maximum(sums[1], SMALLEST_FLOAT)[:, None]
     fits = tree.value is not None and (model.classes_ is None or tree.value.shape[1] == values.shape[1])
     value = tree.value if fits else means
     return replace(tree, rows=rows, value=value, classes=model.classes_, columns=model.columns)

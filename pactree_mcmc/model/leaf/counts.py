@@ -47,8 +47,8 @@ class ExposedLeaf(Leaf):
         return values * exposure[:, None]
 
 
-def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.ndarray:
-    """Return the means (n, 1) at ``exposure``, a number or an array (n,), given the means ``values`` at exposure 1.
+def read_exposures(leaf: Leaf, exposure: Any, n: int) -> np.ndarray:
+    """Return the exposures (n,) of n new rows, given as a number or an array.
 
     A leaf model without exposure raises a ValueError.
     """
@@ -59,9 +59,9 @@ def predict_at_exposure(leaf: Leaf, values: np.ndarray, exposure: Any) -> np.nda
         )
     check_positive("exposure", exposure, entries=True)
     exposures = read_numbers("exposure", exposure)
-    if exposures.ndim and exposures.shape != (len(values),):
-        raise ValueError(f"exposure has shape {exposures.shape}; X has {len(values)} rows: give a number, or one each.")
-    return leaf.at_exposure(values, np.broadcast_to(exposures, len(values)))
+    if exposures.ndim and exposures.shape != (n,):
+        raise ValueError(f"exposure has shape {exposures.shape}; X has {n} rows: give a number, or one each.")
+    return np.array(np.broadcast_to(exposures, n))
 
 
 @register_class

@@ -241,6 +241,11 @@ class NegativeBinomial(Distributions):
         shape, rate = self.parameters
         return shape / rate, shape / rate * (1.0 + 1.0 / rate)
 
+    def at_exposure(self, exposure: np.ndarray) -> NegativeBinomial:
+        """Return the distributions of counts at ``exposure`` (k,), given those at exposure 1."""
+        shape, rate = self.parameters
+        return NegativeBinomial(shape, rate / exposure)
+
     def below(self, y: np.ndarray) -> np.ndarray:
         shape, rate = self.parameters
         n = np.maximum(np.floor(y), 0.0) + 1.0

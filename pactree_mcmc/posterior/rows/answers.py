@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import Seed
+from ...core.checks import Seed, central_fractions
 from ..protocol import documented
 from . import certificate as certificates
 from . import predictive
@@ -20,7 +20,7 @@ class AnswersAboutRows(AnswersAboutNewRows):
     """
 
     @documented
-    def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
+    def predict_quantiles(self, X: Any, q: Any, *, exposure: Any = None) -> np.ndarray:
         """Return quantiles of a new y, for regressions and counts.
 
         Parameters
@@ -28,11 +28,12 @@ class AnswersAboutRows(AnswersAboutNewRows):
         {X}
         q : float or array-like of shape (m,)
             Probabilities of the quantiles, in (0, 1).
+        {exposure}
 
         Returns
         -------
         ndarray of shape (n, m); (n,) for a single number q
-            Integers for counts: the smallest y such that a count (at exposure 1) is at most y with probability q.
+            Integers for counts: the smallest y such that a count is at most y with probability q.
 
         Raises
         ------
@@ -54,38 +55,40 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> post.predict_quantiles([[5.0], [50.0]], 0.5).round(1).tolist()
         [0.0, 1.0]
         """
-        return predictive.MixtureOverTrees(self).quantiles(self.model.columns.numbers(X), q)
+        return predictive.new_y_quantiles(self, X, q, exposure)
 
     @documented
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> np.ndarray:
         """Return the ends (n, 2) of the central interval that contains a new y with probability ``coverage``.
 
         Parameters
         ----------
         {X}
         {coverage}
+        {exposure}
 
         Raises
         ------
         ValueError
             As for `predict_quantiles`, which computes the ends. For counts the probability is at least ``coverage``.
         """
-        return predictive.MixtureOverTrees(self).interval(self.model.columns.numbers(X), coverage)
+        return predictive.new_y_quantiles(self, X, central_fractions(coverage), exposure)
 
     @documented
-    def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+    def credible_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> np.ndarray:
         """Return credible intervals of E(y | x), or of P(y | x), over trees and leaf parameters.
 
         Parameters
         ----------
         {X}
         {coverage}
+        {exposure}
 
         Returns
         -------
         ndarray of shape (n, 2); (n, K, 2) for classes
-            Lower and upper end. Columns of classes follow ``model.classes_``. The interval of counts is for exposure 1,
-            that of times for the mean time.
+            Lower and upper end. Columns of classes follow ``model.classes_``. The interval of times is for the mean
+            time.
 
         Raises
         ------
@@ -113,16 +116,20 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> post.credible_interval([[5.0]]).round(1).tolist()
         [[[0.9, 1.0], [0.0, 0.1]]]
         """
-        return predictive.credible_interval(self, self.model.columns.numbers(X), coverage)
+        numbers = self.model.columns.numbers(X)
+        exposures = predictive.exposures_of(self.model, X, numbers, exposure)
+        ends = predictive.credible_interval(self, numbers, coverage)
+        return predictive.values_at_exposure(self.model, ends, exposures)
 
     @documented
-    def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
+    def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None, *, exposure: Any = None) -> np.ndarray:
         """Draw E(y | x), or P(y | x), from its posterior over trees and leaf parameters.
 
         Parameters
         ----------
         {X}
         {new_draws}
+        {exposure}
 
         Returns
         -------
@@ -150,7 +157,10 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> float((drawn[:, 1] - drawn[:, 0]).mean().round(1))
         1.0
         """
-        return predictive.draw_expectations(self, self.model.columns.numbers(X), draws, rng)
+        numbers = self.model.columns.numbers(X)
+        exposures = predictive.exposures_of(self.model, X, numbers, exposure)
+        expectations = predictive.draw_expectations(self, numbers, draws, rng)
+        return np.moveaxis(predictive.values_at_exposure(self.model, np.moveaxis(expectations, 1, 0), exposures), 0, 1)
 
     def predict_std_new_y(self, X: Any) -> np.ndarray:
         """Return the standard deviation (n,) of a new y, noise included, in the mixture of `predict_quantiles`.
@@ -188,18 +198,19 @@ class AnswersAboutRows(AnswersAboutNewRows):
         return self._std_over_trees(self.model.columns.numbers(X))
 
     @documented
-    def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
+    def sample_predictive(self, X: Any, draws: int = 1000, rng: Seed = None, *, exposure: Any = None) -> np.ndarray:
         """Draw a new y for each row from the posterior predictive distribution.
 
         Parameters
         ----------
         {X}
         {new_draws}
+        {exposure}
 
         Returns
         -------
         ndarray of shape (draws, n)
-            Labels of ``model.classes_``; float64 for a regression, integers at exposure 1 under PoissonGamma.
+            Labels of ``model.classes_``; float64 for a regression, integers under PoissonGamma.
 
         Raises
         ------
@@ -220,7 +231,9 @@ class AnswersAboutRows(AnswersAboutNewRows):
         >>> post.sample_predictive([[5.0], [50.0]], 400, rng=1).mean(axis=0).round(1).tolist()
         [0.0, 1.0]
         """
-        return predictive.sample_new_y(self, self.model.columns.numbers(X), draws, rng)
+        numbers = self.model.columns.numbers(X)
+        exposures = predictive.exposures_of(self.model, X, numbers, exposure)
+        return predictive.sample_new_y(self, numbers, draws, rng, exposures)
 
     def certificate(self, delta: float = 0.05) -> certificates.Certificate:
         """Return PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import refuse_other_rows
-from ...model.leaf.counts import predict_at_exposure
 from ..protocol import AnyPosterior, documented
 from . import survival as survivals
+from .predictive import exposures_of, values_at_exposure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +49,7 @@ class AnswersAboutNewRows(AnyPosterior):
         Parameters
         ----------
         {X}
-        exposure : float, or array of shape (n,), optional
-            Exposure of each row, > 0, for counts and times; default 1. It multiplies the mean count, or the hazard.
+        {exposure}
 
         Returns
         -------
@@ -75,16 +73,14 @@ class AnswersAboutNewRows(AnyPosterior):
         >>> str(post.predict([[0.0]])[0]), str(model.classes_[(post.predict_proba([[0.0]]) @ costs).argmin(axis=1)][0])
         ('well', 'sick')
         """
-        values = self._values(self.model.columns.numbers(X))
-        if exposure is not None:
-            refuse_other_rows(X=X, exposure=exposure)
-            values = predict_at_exposure(self.model.leaf, values, exposure)
+        numbers = self.model.columns.numbers(X)
+        values = values_at_exposure(self.model, self._values(numbers), exposures_of(self.model, X, numbers, exposure))
         if self.model.classes_ is None:
             return values[:, 0]
         return predicted_labels(self.model, values)
 
     @documented
-    def survival(self, X: Any, times: Any, coverage: float = 0.9) -> survivals.Survival:
+    def survival(self, X: Any, times: Any, coverage: float = 0.9, *, exposure: Any = None) -> survivals.Survival:
         """Return survival functions P(time > t | x), with credible bands over trees and leaf parameters.
 
         Parameters
@@ -94,6 +90,7 @@ class AnswersAboutNewRows(AnyPosterior):
             Times t >= 0 at which the survival functions are evaluated.
         coverage : float, default 0.9
             Probability, in (0, 1), that the whole curve of a row is in its band.
+        {exposure}
 
         Returns
         -------
@@ -127,16 +124,17 @@ class AnswersAboutNewRows(AnyPosterior):
         >>> post.survival([[0.0], [1.0]], [1.0, 5.0]).mean.round(1).tolist()
         [[0.6, 0.1], [0.9, 0.8]]
         """
-        return survivals.survival_of(self, X, times, coverage)
+        return survivals.survival_of(self, X, times, coverage, exposure)
 
     @documented
-    def median_survival(self, X: Any, coverage: float = 0.9) -> pd.DataFrame:
+    def median_survival(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> pd.DataFrame:
         """Return the median time to the event, with its credible interval.
 
         Parameters
         ----------
         {X}
         {coverage}
+        {exposure}
 
         Returns
         -------
@@ -159,7 +157,7 @@ class AnswersAboutNewRows(AnyPosterior):
         >>> post.median_survival([[0.0], [1.0]]).columns.tolist()
         ['median', 'lower', 'upper']
         """
-        return survivals.median_survival_of(self, X, coverage)
+        return survivals.median_survival_of(self, X, coverage, exposure)
 
     def survival_calibration(
         self, X: Any, y: Any, groups: Any = 4, *, times: Any = None, coverage: float = 0.9

@@ -7,17 +7,20 @@ a closed form, and so has that of E(y | x), or P(y | x), which `Leaf.expectation
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from ...core.checks import Seed, central_fractions, check_count, read_generator, read_numbers
+from ...core.checks import Seed, central_fractions, check_count, read_generator, read_numbers, refuse_other_rows
+from ...model.leaf.counts import ExposedLeaf, PoissonGamma, read_exposures
 from ...model.leaf.distributions import Mixture
 from ...tree.arrays import LEAF, TreeArrays, leaf_values
 
 if TYPE_CHECKING:
     from ...model import TreeModel
+    from ...model.leaf.base import Leaf
     from ..draws import DrawnTrees
     from ..protocol import AnyPosterior
 
@@ -27,6 +30,23 @@ MAX_LEAVES_PER_BLOCK = 1 << 19
 """Largest number of leaf distributions that are evaluated at a time."""
 MAX_ROUNDING_PROBABILITY = 1e-11
 """Largest probability that counts as rounding error of a sum over thousands of cells."""
+
+
+def exposures_of(model: TreeModel, X: Any, numbers: np.ndarray, exposure: Any) -> np.ndarray | None:
+    """Return the exposures (n,) of the rows ``X``, whose numbers are ``numbers`` (n, p); None if none are given."""
+    if exposure is None:
+        return None
+    refuse_other_rows(X=X, exposure=exposure)
+    return read_exposures(model.leaf, exposure, len(numbers))
+
+
+def values_at_exposure(model: TreeModel, values: np.ndarray, exposures: np.ndarray | None) -> np.ndarray:
+    """Return ``values`` (n, ...) of E(y), or of times, at ``exposures`` (n,), given those at exposure 1."""
+    if exposures is None:
+        return values
+    leaf = cast(ExposedLeaf, model.leaf)
+    factor = leaf.at_exposure(np.ones((len(exposures), 1)), exposures)
+    return values * factor.reshape(-1, *[1] * (values.ndim - 1))
 
 
 class MixtureOverTrees:
@@ -39,6 +59,8 @@ class MixtureOverTrees:
     distribution : Distributions, optional
         A distribution for each place, that is for each node or cell where a row can end. By default the predictive
         distributions of a new y, as `Leaf.predictive` returns them.
+    exposures : array of shape (n,), optional
+        Exposures of the rows of which counts are predicted.
 
     Raises
     ------
@@ -47,7 +69,7 @@ class MixtureOverTrees:
         the distributions of places.
     """
 
-    def __init__(self, post: AnyPosterior, distribution: Any = None) -> None:
+    def __init__(self, post: AnyPosterior, distribution: Any = None, exposures: np.ndarray | None = None) -> None:
         if distribution is None:
             if post.model.classes_ is not None:
                 raise ValueError(
@@ -59,6 +81,7 @@ class MixtureOverTrees:
             distribution = post.model.leaf.predictive(post._stats_by_place, tree, post.model.target)
         self._post, self._distribution = post, distribution
         self._uses_regressors = post.model.leaf.x_columns is not None
+        self._exposures = exposures
         # equal distributions of several places are evaluated once: _first has a place of each distinct distribution,
         # and _number the number of the distinct distribution of each place
         table = np.ascontiguousarray(np.column_stack(tuple(self._distribution)))
@@ -96,6 +119,9 @@ class MixtureOverTrees:
             mixture_of_row: Any = slice(None)
             if self._uses_regressors:
                 distribution = self._distributions_at(X[rows], mix)
+            elif self._exposures is not None:
+                at_one = self._distribution.take(mix.place)
+                distribution = at_one.at_exposure(mix.by_distribution(self._exposures[rows]))
             else:
                 mix, mixture_of_row = _distinct_mixtures(self._merge_equal(mix))
                 distribution = self._distribution.take(self._first[mix.place])
@@ -215,10 +241,22 @@ def refuse_loss(model: TreeModel) -> None:
         )
 
 
-def sample_new_y(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np.ndarray:
+def new_y_quantiles(post: AnyPosterior, X: Any, q: Any, exposure: Any) -> np.ndarray:
+    """Return quantiles of a new y at the rows ``X`` of a table; see `Posterior.predict_quantiles`."""
+    numbers = post.model.columns.numbers(X)
+    exposures = exposures_of(post.model, X, numbers, exposure)
+    if exposures is None or isinstance(post.model.leaf, PoissonGamma):
+        return MixtureOverTrees(post, exposures=exposures).quantiles(numbers, q)
+    return values_at_exposure(post.model, MixtureOverTrees(post).quantiles(numbers, q), exposures)
+
+
+def sample_new_y(
+    post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed, exposures: np.ndarray | None = None
+) -> np.ndarray:
     """Draw a new y (draws, n), or (draws, n, d), for each row of X from each of ``draws`` trees.
 
-    X (n, p) are rows as numbers. Labels are those of the model. See `Posterior.sample_predictive`.
+    X (n, p) are rows as numbers, ``exposures`` (n,) their exposures. Labels are those of the model. See
+    `Posterior.sample_predictive`.
     """
     model, draws, rng = post.model, check_count("draws", draws), read_generator(rng)
     refuse_loss(model)
@@ -229,7 +267,11 @@ def sample_new_y(post: AnyPosterior, X: np.ndarray, draws: int, rng: Seed) -> np
         """Return the leaf (n,) of distinct tree ``t`` that each row of X reaches, a number over all trees."""
         return post_draws.coded_trees.offset[t] + post_draws.distinct_tree(t).routes().leaves(X)
 
-    y = draw_new_y(post_draws, trees, find_leaves, rng, regressors=regressors)
+    if exposures is None:
+        y = draw_new_y(post_draws, trees, find_leaves, rng, regressors=regressors)
+    else:
+        leaf = replace(cast(Any, model.leaf), exposure=exposures)
+        y = draw_new_y(post_draws, trees, find_leaves, rng, np.arange(len(X)), leaf=leaf)
     return y if model.classes_ is None else model.classes_[y]
 
 
@@ -240,21 +282,23 @@ def draw_new_y(
     rng: np.random.Generator,
     rows: np.ndarray | None = None,
     regressors: tuple[Any, ...] = (),
+    leaf: Leaf | None = None,
 ) -> np.ndarray:
     """Draw a new y (m, n) or (m, n, d) for each of n rows from each of the distinct trees numbered ``trees`` (m,).
 
     Labels are drawn as numbers of classes. ``find_leaves(t)`` returns the nodes (n,), numbered over all trees, that the
     rows reach in tree t. If the rows are training rows, ``rows`` (n,) are their numbers, and the new y have their
-    exposures. For new rows it is None. ``regressors`` has the columns that leaves use, if any.
+    exposures. For new rows it is None. ``regressors`` has the columns that leaves use, if any. ``leaf`` is the leaf
+    model with the exposures of the rows, by default that of the model.
     """
-    model, arrays = post.model, post.coded_trees
+    model, arrays, leaf = post.model, post.coded_trees, post.model.leaf if leaf is None else leaf
     out = []
     for t in trees.tolist():
         nodes = slice(int(arrays.offset[t]), int(arrays.offset[t + 1]))
         is_leaf = arrays.feature[nodes] == LEAF
         leaf_number = np.cumsum(is_leaf) - 1
-        leaf = leaf_number[find_leaves(t) - nodes.start]
-        out.append(model.leaf.draw(rng, post.node_stats[nodes][is_leaf], leaf, model.target, rows, *regressors))
+        reached = leaf_number[find_leaves(t) - nodes.start]
+        out.append(leaf.draw(rng, post.node_stats[nodes][is_leaf], reached, model.target, rows, *regressors))
     return np.array(out, dtype=np.float64 if model.classes_ is None else np.int64)
 
 

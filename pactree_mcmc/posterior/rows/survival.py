@@ -19,7 +19,7 @@ from ...model.target import read_y
 from ...table.words import rounded_text
 from ...tree.tree import Tree, match_columns
 from ..trees.paths import conditions_in_words, path_to
-from .predictive import MixtureOverTrees
+from .predictive import MixtureOverTrees, exposures_of, values_at_exposure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,23 +174,33 @@ def survival_leaf(model: TreeModel) -> SurvivalLeaf:
     return model.leaf
 
 
-def survival_of(post: AnyPosterior, X: Any, times: Any, coverage: float) -> Survival:
+def survival_of(post: AnyPosterior, X: Any, times: Any, coverage: float, exposure: Any = None) -> Survival:
     """Return the survival functions of the rows ``X`` with credible bands; see `Posterior.survival`."""
     leaf, times = survival_leaf(post.model), _read_times(times)
     numbers = post.model.columns.numbers(X)
+    exposures = exposures_of(post.model, X, numbers, exposure)
     ends = MixtureOverTrees(post, leaf.rates(post._stats_by_place)).interval(numbers, coverage)
-    lower, upper = (leaf.survival_given(ends[:, j], times) for j in (1, 0))
-    return Survival(times, _mean_survival(post, numbers, times), lower, upper, float(coverage))
+    if exposures is None:
+        exposures = np.ones(len(numbers))
+    lower, upper = (leaf.survival_given(ends[:, j] * exposures, times) for j in (1, 0))
+    mean = np.empty((len(numbers), len(times)))
+    for e in np.unique(exposures).tolist():
+        # a hazard e times as large is that of times multiplied by e^(1 / k)
+        here = exposures == e
+        mean[here] = _mean_survival(post, numbers[here], times * e ** (1.0 / leaf.k))
+    return Survival(times, mean, lower, upper, float(coverage))
 
 
-def median_survival_of(post: AnyPosterior, X: Any, coverage: float) -> pd.DataFrame:
+def median_survival_of(post: AnyPosterior, X: Any, coverage: float, exposure: Any = None) -> pd.DataFrame:
     """Return the table of median times of the rows ``X`` with intervals; see `Posterior.median_survival`."""
     import pandas as pd
 
     leaf, numbers = survival_leaf(post.model), post.model.columns.numbers(X)
     ends = leaf.median_given(MixtureOverTrees(post, leaf.rates(post._stats_by_place)).interval(numbers, coverage))
     median = MixtureOverTrees(post).quantiles(numbers, 0.5)
-    return pd.DataFrame({"median": median, "lower": ends[:, 1], "upper": ends[:, 0]})
+    out = np.column_stack([median, ends[:, 1], ends[:, 0]])
+    out = values_at_exposure(post.model, out, exposures_of(post.model, X, numbers, exposure))
+    return pd.DataFrame(out, columns=["median", "lower", "upper"])
 
 
 def survival_calibration_of(
