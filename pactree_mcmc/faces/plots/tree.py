@@ -256,9 +256,9 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
     -------
     matplotlib Axes
         A classification: in each leaf a bar for each class, whose height is the number of its rows. A regression: in
-        each leaf a histogram of y on its side, with a line at the mean. All leaves have one scale. With exposures, y is that at exposure
-        1: a rate, or a time. Of times to an event
-        the censored ones are a lighter part of each bar. Rows count with their weights.
+        each leaf a histogram of y on its side, with a line at the mean. All leaves have one scale. With exposures y is
+        that at exposure 1, a rate or a time. Of times to an event the censored ones are a lighter part of each bar.
+        Rows count with their weights.
 
     Raises
     ------
