@@ -67,10 +67,10 @@ def compare_models(
     -------
     DataFrame
         One row per model, the most probable first. ``log_evidence``, in nats, of the normalised prior, and
-        ``log_evidence_se``, 0 if exact. ``probability``: posterior probability of the model if all have the same prior
-        probability. ``elpd_loo``: sum over the rows of the log density of the row given all other rows, and its
-        standard error ``elpd_loo_se``; ``loo_ess``: smallest effective number of draws of a row. ``n_leaves``:
-        posterior mean. ``engine``: "exact" or "sampled". With ``X`` columns such as "E(y) at row 0" or
+        ``log_evidence_se``, 0 if exact. ``probability``: posterior probability among the models that have an evidence,
+        if all have the same prior probability. ``elpd_loo``: sum over the rows of the log density of the row given all
+        other rows, and its standard error ``elpd_loo_se``; ``loo_ess``: smallest effective number of draws of a row.
+        ``n_leaves``: posterior mean. ``engine``: "exact" or "sampled". With ``X`` columns such as "E(y) at row 0" or
         "P(y = yes) at row 0".
 
     Raises
@@ -85,11 +85,13 @@ def compare_models(
     -----
     ConvergenceWarning
         One line for each model whose run did not converge.
+    UserWarning
+        One line for each model without evidence, which says why.
 
     Notes
     -----
-    The probability needs all evidences, and is NaN if one is missing. A run estimates its evidence unless it has a
-    fixed length, or its table is too large for the default kernel; for these models give a
+    Models without evidence have the probability NaN. A run estimates its evidence unless it has a fixed length, or its
+    table is too large for the default kernel; for these models give a
     posterior of ``sample(model, betas=16)``. Evidences of draws under ``LeafPenalty`` are missing, as draws do not
     determine the constant of the prior. A prior whose parameters are set from the data sees y twice, a little.
     Leave-one-out is estimated by importance from the draws, without refits. Below a ``loo_ess`` of some 100, some
@@ -124,9 +126,15 @@ def compare_models(
             exact_post = solve_if_small(part, int(max_cells))
             post = _sample_with_warning(name, part, draws, work, source, progress) if exact_post is None else exact_post
         rows[name] = _table_row(post, draws, source) | _predictions_by_column(post, X)
+        if math.isnan(rows[name]["log_evidence"]):
+            warn(f"model {name!r} has no log evidence, so it has no probability: {_evidence_obstacle(post)}.")
     table = pd.DataFrame.from_dict(rows, orient="index")
     evidence = table["log_evidence"].to_numpy()
-    table.insert(2, "probability", np.exp(evidence - logsumexp(evidence)))
+    is_known = ~np.isnan(evidence)
+    probability = np.full(len(evidence), np.nan)
+    if is_known.any():
+        probability[is_known] = np.exp(evidence[is_known] - logsumexp(evidence[is_known]))
+    table.insert(2, "probability", probability)
     return table.sort_values(["log_evidence", "elpd_loo"], ascending=False, kind="stable")
 
 
@@ -235,6 +243,19 @@ def _sampled_evidence(post: SampledPosterior) -> tuple[float, float]:
     if post.log_evidence is None or prior_mass(post.model).log_mass is None:
         return math.nan, math.nan
     return post.log_evidence, math.nan if post.log_evidence_se is None else post.log_evidence_se
+
+
+def _evidence_obstacle(post: SampledPosterior) -> str:
+    """Return a text that says why the log evidence of a sampled posterior is unknown, and what to do."""
+    if prior_mass(post.model).log_mass is None:
+        return f"draws do not determine the sum over trees of {post.model.tree_prior!r}; give exact.solve(model)"
+    leaf = post.model.leaf
+    if not leaf.has_additive_score:
+        return (
+            f"the leaves of {type(leaf).__name__} share a parameter, and a run estimates no evidence then without a "
+            "ladder of temperatures; give pt.sample(model, betas=16)"
+        )
+    return "its run did not estimate it; give pt.sample(model, betas=16)"
 
 
 def _exact_evidence(post: Any) -> float:

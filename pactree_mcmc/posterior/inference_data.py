@@ -10,7 +10,9 @@ import numpy as np
 
 from ..core.checks import Seed, check_choice, check_flag, read_generator
 from ..core.extras import require_package
+from ..core.warn import warn
 from ..files.calls import Call, library_version
+from ..model.leaf.positive import SurvivalLeaf
 from ..tree.coded import route_into
 from .convergence import feature_indicators, verdict
 from .draws import DrawnTrees
@@ -35,7 +37,7 @@ VARIABLES_BY_DIM = {
     "focal": ("tree_distance",),
     "feature": ("split_counts",),
     "move": ("acceptance_rate", "proposals"),
-    "row": ("y", "class_number", "sample_weight", "estimation"),
+    "row": ("y", "event", "uncensored_y", "class_number", "sample_weight", "estimation"),
 }
 DIMS_BY_VARIABLE = {name: [dim] for dim, names in VARIABLES_BY_DIM.items() for name in names}
 """Names of the dimensions of each variable behind chain and draw."""
@@ -106,7 +108,8 @@ def datasets(
     if posterior_predictive:
         name, new_y, observed = predictive_draws(posterior, rng)
         groups["posterior_predictive"] = {name: new_y}
-        groups["observed_data"][name] = observed
+        if observed is not None:
+            groups["observed_data"][name] = observed
     coords = {"feature": list(model.columns.names), "move": list(posterior.moves), "row": np.arange(model.n_rows)}
     coords |= labels
     if model.target.values.ndim == 2 and model.target.names:
@@ -229,11 +232,16 @@ def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> di
     """
     target = posterior.model.target
     y = target.values if target.classes is None else target.classes[target.values]
+    event = None
+    if isinstance(posterior.model.leaf, SurvivalLeaf):
+        y, event = y[:, 0], y[:, 1] == 1.0
     groups = {
         "posterior": scalars_by_draw(posterior) | {"split_counts": posterior.split_counts} | traces,
         "sample_stats": {"lp": posterior.log_prior + posterior.log_score},
         "observed_data": {"y": y if y.dtype.kind in "fiubU" else y.astype(str)},
     }
+    if event is not None:
+        groups["observed_data"]["event"] = event
     if not posterior.model.leaf.has_additive_score:
         groups["posterior"]["noise_variance"] = posterior.noise_variance
     if posterior.moves:
@@ -244,12 +252,13 @@ def _arrays_by_group(posterior: DrawnTrees, traces: dict[str, np.ndarray]) -> di
     return groups | ({"constant_data": constant} if constant else {})
 
 
-def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
+def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray | None]:
     """Draw a new y of every training row from each draw.
 
     Returns the name of the variable, the new values (chains, draws, n) and the observed ones (n,), with one more axis
     if y has columns. The name is "y", or "class_number" if class labels are not numbers; then values are positions
-    among the sorted classes.
+    among the sorted classes. If times are censored it is "uncensored_y", and observed values are None: when a row with
+    an event would have been censored is unknown.
     """
     model = posterior.model
     refuse_loss(model)
@@ -263,6 +272,15 @@ def predictive_draws(posterior: DrawnTrees, rng: np.random.Generator) -> tuple[s
 
     y = draw_new_y(posterior, posterior.tree_of_draw.ravel(), leaves_in, rng, np.arange(model.n_rows))
     y = y.reshape(*posterior.tree_of_draw.shape, *y.shape[1:])
+    if isinstance(model.leaf, SurvivalLeaf):
+        time, event = model.target.values.T
+        if event.all():
+            return "y", y, time
+        warn(
+            "some times are censored, and the new times are not, so these are named uncensored_y and have no observed "
+            "times beside them; survival_calibration compares both."
+        )
+        return "uncensored_y", y, None
     if model.classes_ is None:
         return "y", y, model.target.values
     if model.classes_.dtype.kind in "fiu":

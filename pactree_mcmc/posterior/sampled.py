@@ -265,11 +265,12 @@ class SampledPosterior(AnswersAboutChains, Posterior):
             12 trees drawn;
             expectation (row, or new_row for rows that were given; class).
             ``sample_stats``: lp, the unnormalised log posterior in nats; of chains also acceptance_rate, in [0, 1], and
-            proposals (move), since the previous draw. ``observed_data``: y (row). ``constant_data``: sample_weight and
-            estimation (row), if given. ``log_likelihood``: y (row) of the rows that enter the score: not those of
-            weight zero, nor under FrozenLaplace those of E. ``posterior_predictive``: y (row), of weight 1 and the
-            row's exposure. Labels that are not numbers appear here, and beside y in ``observed_data``, as class_number,
-            their position among the sorted classes.
+            proposals (move), since the previous draw. ``observed_data``: y (row); of times also event (row), False if
+            censored. ``constant_data``: sample_weight and estimation (row), if given. ``log_likelihood``: y (row) of
+            the rows that enter the score: not those of weight zero, nor under FrozenLaplace those of E.
+            ``posterior_predictive``: y (row), of weight 1 and the row's exposure; if times are censored uncensored_y
+            instead, which has no observed y beside it. Labels that are not numbers appear here, and beside y in
+            ``observed_data``, as class_number, their position among the sorted classes.
 
         Raises
         ------

@@ -311,12 +311,27 @@ class TestExpectation:
             loss.to_arviz(expectation=True)
 
 
-def test_columns_of_y_have_their_names():
+@pytest.mark.parametrize("leaf", [pt.ExponentialGamma, lambda: pt.WeibullGamma(2.0)])
+@pytest.mark.parametrize("names", [["time", "event"], ["months", "died"], None])
+def test_times_stand_beside_their_flags(leaf, names):
     X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
-    times = pd.DataFrame({"time": X[:, 0] + 1.0, "event": X[:, 0] > 3})
-    survival = pt.posterior_from_trees(pt.TreeModel(X, times, leaf=pt.ExponentialGamma()), stump, [[0] * 5])
-    data = survival.to_arviz(posterior_predictive=True)
-    assert data["observed_data"]["y_dim_1"].values.tolist() == ["time", "event"]
+    y = np.column_stack([X[:, 0] + 1.0, X[:, 0] > 3])
+    table = y if names is None else pd.DataFrame(y, columns=names)
+    post = pt.posterior_from_trees(pt.TreeModel(X, table, leaf=leaf()), stump, [[0] * 5])
+    with pytest.warns(UserWarning, match="some times are censored"):
+        data = post.to_arviz(posterior_predictive=True)
+    observed, drawn = data["observed_data"], data["posterior_predictive"]
+    assert np.array_equal(observed["y"].values, y[:, 0]) and np.array_equal(observed["event"].values, y[:, 1] == 1)
+    # a plot of both would compare censored times with uncensored ones
+    assert set(drawn.data_vars) == {"uncensored_y"} and drawn["uncensored_y"].dims == ("chain", "draw", "row")
+
+
+def test_times_without_censoring_have_replicates():
+    X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
+    y = np.column_stack([X[:, 0] + 1.0, np.ones(20)])
+    post = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.ExponentialGamma()), stump, [[0] * 5])
+    data = post.to_arviz(posterior_predictive=True)
+    assert data["observed_data"]["y"].shape == (20,) and data["posterior_predictive"]["y"].shape == (1, 5, 20)
 
 
 def test_labels_become_unique_beside_labels_that_look_so():

@@ -14,7 +14,15 @@ from ...posterior.rows.survival import Survival, SurvivalCalibration
 from ...posterior.trees.distances import evenly_spaced_integers
 from . import style
 from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
-from .surfaces import FeatureAxis, draw_surface, feature_axis, feature_pair, feature_plane, label_categories
+from .surfaces import (
+    FeatureAxis,
+    draw_surface,
+    feature_axis,
+    feature_pair,
+    feature_plane,
+    label_categories,
+    label_ticks,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,6 +120,7 @@ def plot_partial_dependence(
     curves = dependence.by_row[:, evenly_spaced_integers(len(rows), individual), 0]
     _draw_curves(ax, axis, mean, low, high, curves)
     if axis.labels is None:
+        label_ticks(ax.xaxis, axis)
         values = rows[np.isfinite(rows[:, pair[0]]), pair[0]]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
     _set_axis_limits(ax, axis, np.concatenate([low, high, mean, curves.ravel()]))
@@ -249,7 +258,7 @@ def plot_survival(survival: Survival | SurvivalCalibration, ax: Axes | None = No
     style.set_title(
         ax, title + f", the first {MAX_CHAINS_IN_LEGEND} of {len(names)}" * (len(names) > MAX_CHAINS_IN_LEGEND)
     )
-    names = [style.shortened(name, MAX_GROUP_LETTERS) for name in names[:MAX_CHAINS_IN_LEGEND]]
+    names = style.shortened_names(names[:MAX_CHAINS_IN_LEGEND], MAX_GROUP_LETTERS)
     handles = [ax.plot([], [], **(line_style(i) if is_rows else {"color": color_of(i)}))[0] for i in range(len(names))]
     if not is_rows:
         handles += [ax.plot([], [], "--", color="0.35")[0], ax.plot([], [], "|", color="0.35")[0]]

@@ -179,7 +179,7 @@ def _draw_edges(ax: Axes, post: SampledPosterior, edges: TreeEdges, counts: np.n
     # the opacity of as many edges over one another
     colors[:, 3] = 1.0 - (1.0 - opacity) ** n_draws[is_drawn]
     ax.add_collection(LineCollection(edges.ends[is_drawn], colors=colors, linewidths=1.4, capstyle="round"))
-    names = [style.shortened(post.model.columns.names[k], MAX_NAME_LETTERS) for k in frequent]
+    names = style.shortened_names([post.model.columns.names[k] for k in frequent], MAX_NAME_LETTERS)
     lines = [Line2D([], [], color=color[k], linewidth=2.5, label=x) for k, x in zip(frequent, names, strict=True)]
     n_others = int((weight > 0.0).sum()) - len(frequent)
     if n_others:
@@ -278,7 +278,7 @@ def plot_inclusion(
         mark: dict[str, Any] = {"color": COLORS[1], "markersize": 13, "markeredgewidth": 2.5, "clip_on": False}
         marks = ax.plot(exact, place, "|", label="exact", **mark)[0]
         ax.legend(handles=[bars, marks], frameon=False, ncols=2, loc="lower right", fontsize="small")
-    ax.set_yticks(place, [style.shortened(names[k], 32) for k in order], parse_math=False, fontsize="small")
+    ax.set_yticks(place, style.shortened_names([names[k] for k in order], 32), parse_math=False, fontsize="small")
     part = f" ({n_shown} of {len(names)} features)" if n_shown < len(names) else ""
     ax.set(xlim=(0.0, 1.02), ylim=(n_shown - 0.4, -0.6), xlabel=f"probability{part}")
     style.set_title(ax, "probability that a tree splits on a feature")

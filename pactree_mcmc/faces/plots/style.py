@@ -79,6 +79,15 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 
 
+def shortened_names(names: Sequence[str], most: int) -> list[str]:
+    """Return names of at most ``most`` letters each, or of more if different names would otherwise be equal."""
+    for letters in range(most, max(map(len, names), default=0)):
+        texts = [shortened(name, letters) for name in names]
+        if len(set(texts)) == len(set(names)):
+            return texts
+    return [*names]
+
+
 def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
     """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None.
 

@@ -17,7 +17,7 @@ from ...posterior.draws import has_values_by_leaf
 from ...posterior.joining import posterior_from_trees
 from ...posterior.trees.distances import evenly_spaced_integers
 from ...table.labels import category_codes
-from ...table.words import label_words
+from ...table.words import DURATION, NUMBER, TRUTH, Kind, label_words, value_text
 from ...tree.tree import Tree, match_columns
 from . import style
 
@@ -28,6 +28,8 @@ MAX_AXIS_PIECES = 150
 """Largest number of pieces of an axis."""
 MAX_DRAWN_ROWS, MAX_CUT_TREES = 1000, 300
 """Largest numbers of training rows drawn, and of trees whose thresholds divide the axes."""
+MAX_LEVEL_TICKS = 12
+"""Largest number of levels of an ordered categorical that are named on an axis."""
 AXIS_MARGIN = 0.04
 """Margin of an axis, as a fraction of the range of the values."""
 
@@ -44,6 +46,8 @@ class FeatureAxis(NamedTuple):
     """(m,) a value in each piece, or the number of a category."""
     labels: list[str] | None
     """Categories of a nominal feature, None for an ordered one."""
+    kind: Kind = NUMBER
+    """Kind of the values of an ordered feature: numbers, dates, levels, ..."""
 
 
 class FeaturePlane(NamedTuple):
@@ -204,7 +208,7 @@ def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pie
     edges = np.concatenate([ends[:1], thresholds, ends[1:]])
     if len(edges) > most_pieces + 1 or _has_regression_on(model, feature):
         edges = np.linspace(ends[0], ends[1], most_pieces + 1)
-    return FeatureAxis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None)
+    return FeatureAxis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None, model.columns.kind(feature))
 
 
 def _has_regression_on(model: TreeModel, feature: int) -> bool:
@@ -213,11 +217,36 @@ def _has_regression_on(model: TreeModel, feature: int) -> bool:
     return x_columns is not None and feature in model.columns.ordered_indices("columns", x_columns)
 
 
+def label_ticks(axis: Any, feature: FeatureAxis) -> None:
+    """Name the ticks of a matplotlib axis after the categories, levels, dates or truth values of a feature."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    kind = feature.kind
+    if feature.labels is not None:
+        label_categories(axis, feature)
+    elif kind.levels:
+        numbers = np.arange(len(kind.levels))
+        shown = numbers[(numbers >= feature.edges[0]) & (numbers <= feature.edges[-1])]
+        shown = shown[evenly_spaced_integers(len(shown), MAX_LEVEL_TICKS)]
+        _set_ticks(axis, shown, [str(kind.levels[i]) for i in shown.tolist()])
+    elif kind != NUMBER:
+        # whole days and periods are the same in stored form and in words
+        axis.set_major_locator(MaxNLocator(nbins=5, integer=float(np.ptp(feature.edges)) >= 1.0 and kind != DURATION))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: value_text(value, kind).replace("$", r"\$")))
+        if axis.axis_name == "x" and kind != TRUTH:
+            axis.set_tick_params(rotation=30)
+
+
 def label_categories(axis: Any, nominal: FeatureAxis) -> None:
     """Set the ticks of a matplotlib axis to the categories of a nominal feature."""
     assert nominal.labels is not None
-    axis.set_ticks(nominal.middles, [style.shortened(text, 14) for text in nominal.labels], parse_math=False)
-    if axis.axis_name == "x" and sum(map(len, nominal.labels)) > 40:
+    _set_ticks(axis, nominal.middles, nominal.labels)
+
+
+def _set_ticks(axis: Any, places: np.ndarray, labels: list[str]) -> None:
+    """Set ticks of a matplotlib axis at ``places`` with ``labels``, which are turned if they are long."""
+    axis.set_ticks(places, style.shortened_names(labels, 14), parse_math=False)
+    if axis.axis_name == "x" and sum(map(len, labels)) > 40:
         axis.set_tick_params(rotation=45)
 
 
@@ -299,8 +328,7 @@ def draw_surface(
     ax.get_figure().colorbar(mesh, ax=ax).set_label(name, parse_math=False)
     for axis, feature in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
         axis.set_label_text(style.shortened(feature.name, 40), parse_math=False)
-        if feature.labels is not None:
-            label_categories(axis, feature)
+        label_ticks(axis, feature)
     ax.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
     return mesh
 

@@ -41,6 +41,18 @@ def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
     return density.reshape(*posterior.tree_of_draw.shape, density.shape[-1])
 
 
+def refuse_not_left_out(posterior: DrawnTrees) -> None:
+    """Raise a ValueError if the draws have no leave-one-out densities, as those of many stages or of a loss."""
+    if not posterior.sees_all_rows:
+        raise ValueError(
+            "the draws are of many stages, not of the posterior given all rows; "
+            "leave-one-out needs draws of pt.sample or exact.solve."
+        )
+    if not posterior.model.leaf.has_likelihood:
+        name = type(posterior.model.leaf).__name__
+        raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
+
+
 def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
     """Return log density and log influence, (chains, draws, m) each, of m rows, each given all others and the tree.
 
@@ -52,15 +64,7 @@ def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If the draws are of a progressive mixture or the leaf is a loss.
     """
-    if not posterior.sees_all_rows:
-        raise ValueError(
-            "the draws are of many stages, not of the posterior given all rows; "
-            "call to_arviz without log_likelihood=True, or sample(model)."
-        )
-    model = posterior.model
-    if not model.leaf.has_likelihood:
-        name = type(model.leaf).__name__
-        raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
+    refuse_not_left_out(posterior)
     trees, tree_of_draw = np.unique(posterior.tree_of_draw.ravel(), return_inverse=True)
     by_tree = _densities_by_tree(posterior, trees)
     shape = (*posterior.tree_of_draw.shape, by_tree.shape[-1])
@@ -97,6 +101,7 @@ def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
     The density of a row given all others is the harmonic mean over draws of its density given all others and the tree.
     Only rows that enter the marginal likelihood of a tree count.
     """
+    refuse_not_left_out(posterior)
     trees, count = np.unique(posterior.tree_of_draw.ravel(), return_counts=True)
     # 1 / p(y_i | y_-i) is the mean over draws of 1 / p(y_i | y_-i, T)
     log_weight = -_densities_by_tree(posterior, trees)[0]

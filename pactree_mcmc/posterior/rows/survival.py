@@ -16,7 +16,7 @@ from ...core.checks import central_fractions, check_count, is_integer, read_numb
 from ...core.names import with_short_repr
 from ...model.leaf.positive import SurvivalLeaf
 from ...model.target import read_y
-from ...table.words import rounded_text
+from ...table.words import EQUAL_DIGITS, rounded_texts
 from ...tree.tree import Tree, match_columns
 from ..trees.paths import conditions_in_words, path_to
 from .predictive import MixtureOverTrees, exposures_of, values_at_exposure
@@ -268,12 +268,15 @@ def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> t
     The rows are ``numbers`` (n, p), X as numbers. Group 0 has the shortest times. Rows with equal predictions are in
     the same group, so there may be fewer than ``n_groups``.
     """
-    values, place = np.unique(post._values(numbers)[:, 0], return_inverse=True)
+    # the last digits of equal predictions differ by rounding
+    predictions = [float(f"{x:.{EQUAL_DIGITS}g}") for x in post._values(numbers)[:, 0].tolist()]
+    values, place = np.unique(predictions, return_inverse=True)
     size = np.bincount(place)
     middle = np.cumsum(size) - size / 2.0
     group_of_value = np.unique((middle * n_groups / len(numbers)).astype(np.int64), return_inverse=True)[1]
     ends = [values[group_of_value == g][[0, -1]].tolist() for g in range(group_of_value.max() + 1)]
-    names = [" to ".join(dict.fromkeys(rounded_text(end, 3) for end in pair)) for pair in ends]
+    texts = iter(rounded_texts([end for pair in ends for end in pair], 3))
+    names = [" to ".join(dict.fromkeys((next(texts), next(texts)))) for _ in ends]
     return group_of_value[place], [f"mean time {name}" for name in names]
 
 
