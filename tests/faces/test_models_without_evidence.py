@@ -14,7 +14,7 @@ RUN = {"draws": 150, "tune": 150, "chains": 2, "rng": 1, "progress": False}
 
 
 def compared(models):
-    with pytest.warns(UserWarning) as record:
+    with pytest.warns(UserWarning, match="has no log evidence") as record:
         table = pt.compare_models(models, rng=1, progress=False)
     return table, [str(one.message) for one in record if "has no log evidence" in str(one.message)]
 

@@ -36,13 +36,9 @@ def labels(axis):
 def posterior(column):
     X = pd.DataFrame({"f": COLUMNS[column], "z": RNG.random(N)})
     model = pt.TreeModel(X, (CODE > 1) * 1.0 + (X.z > 0.5))
-    stump = pt.Tree(
-        [0, -1, -1], [model.scales[0].threshold(np.array([0]), np.array([1]))[0], 0, 0], [1, 0, 0], [2, 0, 0]
-    )
-    both = pt.Tree(
-        [1, -1, -1], [model.scales[1].threshold(np.array([50]), np.array([51]))[0], 0, 0], [1, 0, 0], [2, 0, 0]
-    )
-    return pt.posterior_from_trees(model, [stump, both])
+    cuts = [model.scales[k].threshold(np.array([c]), np.array([c + 1]))[0] for k, c in ((0, 0), (1, 50))]
+    trees = [pt.Tree([k, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for k, cut in enumerate(cuts)]
+    return pt.posterior_from_trees(model, trees)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
