@@ -26,7 +26,7 @@ class                plus                   times                         value 
 values of `LogSum`. A new answer needs only a new class here, or in a file of its own as `Hull` in `hulls.py`.
 """
 
-from math import log
+from math import exp, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,9 @@ def exp_down(x: float) -> float:
     """
     if not x > MIN_EXPONENT:
         return 0.0
+    if x > 1.0:
+        # beyond the tables, and never by rounding
+        return exp(x)
     k = np.int64(x * _STEPS_PER_UNIT - 0.5)
     r = (x - k * _STEP_HIGH) - k * _STEP_LOW
     series = 1.0 + r * (1.0 + r * (0.5 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720))))))
