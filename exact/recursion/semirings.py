@@ -57,7 +57,7 @@ def exp_down(x: float) -> float:
     """
     if not x > MIN_EXPONENT:
         return 0.0
-    if x > 1.0:
+    if x > 0.5:
         # beyond the tables, and never by rounding
         return exp(x)
     k = np.int64(x * _STEPS_PER_UNIT - 0.5)
