@@ -40,14 +40,14 @@ def test_equal_trees_are_stored_and_listed_once(model):
     twin = pt.Tree([0, -1, -1], [19.4, 0, 0], [1, 0, 0], [2, 0, 0])
     post = pt.posterior_from_trees(model, [GOOD, BAD, twin, GOOD], [[0, 1, 2], [3, 3, 1]])
     assert post.tree_of_draw.tolist() == [[0, 1, 0], [0, 0, 1]]
-    listed = post.credible_set(0.9)
+    listed = post.credible_set(0.5)
     assert post.n_distinct_trees == 2 and len(listed) == 1 and listed.weight == pytest.approx([4 / 6])
     assert post.shapes().shapes[0].n_trees == 2
 
 
 def test_trees_that_send_unknown_categories_to_other_sides_are_not_equal():
     letters = np.array([["a"], ["b"]] * 20)
-    model = pt.TreeModel(letters, np.arange(40) % 2 * 1.0)
+    model = pt.TreeModel(letters, np.arange(40) % 2 * 1.0, nominal=[0])
     left, right = (
         pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], categories=[1, -1, -1], default_left=[side, 0, 0])
         for side in (True, False)

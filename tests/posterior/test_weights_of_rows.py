@@ -61,13 +61,12 @@ def test_rows_of_cells_are_the_weights_of_their_rows(leaf, cuts, weight):
 
 
 @pytest.mark.parametrize("kind", ["partitions", "predictions"])
-@pytest.mark.parametrize("leaf", ["numbers", "a regression", "counts with exposures"])
+@pytest.mark.parametrize("leaf", ["numbers", "counts with exposures"])
 def test_a_weight_of_k_counts_as_k_rows_in_distances(leaf, kind):
     y, build = LEAVES[leaf]
     model, n = model_of(leaf, "grid"), WEIGHT.astype(int)
     repeated = np.repeat(np.arange(N), n)
     long_leaf = pt.PoissonGamma(exposure=EXPOSURE[repeated]) if leaf == "counts with exposures" else build()
-    # the same parameters: those that are set from the data know the weights
     long = pt.TreeModel(
         X[repeated], y[repeated], leaf=long_leaf, split_prior=CUTS["grid"](), tree_prior=model.tree_prior
     )
