@@ -64,7 +64,7 @@ def test_a_file_keeps_what_the_draws_are_of(globally, mixture, staged, tmp_path)
             pt.load(tmp_path / f"{i}.nc").credible_set()
 
 
-@pytest.mark.parametrize("which", ["globally", "mixture", "staged"])
+@pytest.mark.parametrize("which", ["globally", "staged"])
 def test_a_report_has_no_levels_of_such_trees(which, request, tmp_path):
     post = request.getfixturevalue(which)
     page = post.report(tmp_path / "page.html").read_text()
