@@ -31,7 +31,7 @@ def mixture():
 
 @pytest.fixture(scope="module")
 def staged():
-    return pt.progressive_mixture(model_of(False), rng=1, draws=60, particles=50)
+    return pt.progressive_mixture(model_of(False), rng=1, chains=2, draws=20, particles=10)
 
 
 def test_trees_that_a_set_lists_are_in_it_or_the_set_is_refused(globally):
