@@ -104,7 +104,7 @@ class TestWhatItSays:
         assert paths.cut[1].tolist() == [4.5, 3.5, 6.5] == paths.cut[2].tolist()
         # rows on the left of the cuts, each as often as it was drawn, in nine trees of ten rows
         assert paths.rows[1] == pytest.approx((4 + 6 * 5 + 6 + 7) / 90)
-        content = report_content(post, None, None)
+        content = report_content(post, None)
         assert [path["condition"] for path in content["paths"][1:3]] == ["a ≤ 4.5 [3.5, 6.5]", "a > 4.5 [3.5, 6.5]"]
         assert content["joined"] and len(common_paths(post).parent) > 5
         assert "a at 4.5, uncertain between 3.5 and 6.5" in content["messages"][1]
@@ -139,7 +139,7 @@ class TestWhatItSays:
         for difference in (0.0, 1.0):
             evidences = np.array([[-10.0, 0.01], [-10.0 - difference, 0.01]])
             draws.course = Course(read_kernel("whole"), 1, (End(0), End(1)), 4000, evidences)
-            data = report_content(draws, None, None)["verdict"]
+            data = report_content(draws, None)["verdict"]
             assert (data["level"] == "good") == (difference == 0.0)
             assert any("one half has lost part" in line for line in data["lines"]) == (difference > 0.0)
 
@@ -181,7 +181,7 @@ def test_names_of_columns_stay_as_they_are(tmp_path):
 
 def test_the_script_asks_for_all_that_a_tree_has():
     """A misspelt name in the script makes NaN on the page, without an error in the browser."""
-    data = report_content(posterior(n_trees=2, depth=1), None, None)["trees"]
+    data = report_content(posterior(n_trees=2, depth=1), None)["trees"]
     names_in_script = set(re.findall(r"\.([a-z_]+)", SCRIPT.read_text(encoding="utf-8")))
     assert set(data["trees"][0]) <= names_in_script
 
@@ -252,7 +252,7 @@ class TestWords:
         )
         post = pt.posterior_from_trees(pt.TreeModel(frame, np.arange(40) % 2), [tree])
         assert conditions_in_node(post) == [["g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"]]
-        conditions = {path["condition"] for path in report_content(post, None, None)["paths"]}
+        conditions = {path["condition"] for path in report_content(post, None)["paths"]}
         assert conditions == {"all rows", "g in {a, b}", "g in {a}", "g in {b}", "g in {c, d}"}
 
     @pytest.mark.parametrize("left", [True, False])
@@ -375,7 +375,7 @@ class TestScript:
 def test_a_prediction_has_the_name_of_what_is_predicted(leaf, y, name, tmp_path):
     model = pt.TreeModel(np.arange(20.0)[:, None], y, leaf=leaf)
     post = pt.posterior_from_trees(model, [stump(0, 9.5)], [[0] * 10] * 2)
-    content = report_content(post, None, None)
+    content = report_content(post, None)
     assert content["target"] == name and content["curve_names"] == [name]
     page = post.report(tmp_path / "page.html").read_text()
     assert f"mean {name}<" in page or "mean " not in page
