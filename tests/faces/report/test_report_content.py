@@ -29,7 +29,7 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is no
 def in_page(post, **options):
     """The trees as the page tells them."""
     paths = common_paths(post)
-    return trees_for_page(post, post.credible_set(), paths, np.zeros(post.n_distinct_trees, dtype=int), **options)
+    return trees_for_page(post, post.credible_set(), paths, **options)
 
 
 def rows_of_page(post, data, X):
@@ -156,7 +156,7 @@ class TestWhatItSays:
         model = MODELS["local, nominal"]
         truth = exact.solve(model)
         draws = truth.sample(2000, rng=1)
-        content = report_content(draws, truth, None)
+        content = report_content(draws, truth)
         for line in [*content["paths"], *content["support"]]:
             assert abs(line["exact"] - line["probability"]) < max(5.0 * line["mcse"], 0.01)
         sizes = {line["leaves"]: line["exact"] for line in content["sizes"]}
