@@ -239,7 +239,9 @@ def comment_on_draws(texts):
     if len({tuple(numbers_by_line(text)) for text in texts}) > 1:
         return "lines free"
     start = "" if len({words_of(text) for text in texts}) == 1 else "words free, "
-    errors = [round_up(error) for error in np.sqrt(2.0) * np.std([numbers_of(t) for t in texts], axis=0, ddof=1)]
+    numbers = np.array([numbers_of(text) for text in texts])
+    sd = np.where(np.ptp(numbers, axis=0) > 0.0, np.std(numbers, axis=0, ddof=1), 0.0)
+    errors = [round_up(error) for error in np.sqrt(2.0) * sd]
     if not errors:
         return "words free"
     if 0.0 < max(errors) <= 2.0 * min(errors):
