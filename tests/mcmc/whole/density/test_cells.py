@@ -75,12 +75,7 @@ def with_arbitrary_density(naive, beta=1.0, seed=0, chain=None):
 
 
 @pytest.mark.more(
-    everyday=[
-        "learned-ties-chipman-dirichlet-1.0",
-        "learned-line_of_four-stopped_by_depth-laplace-1.0",
-        "learned-three_letters-conditioned_by_depth-known-1.0",
-        "learned-min_leaf_mixed-penalty-nig-1.0",
-    ]
+    everyday=["learned-three_letters-conditioned_by_depth-known-1.0", "learned-min_leaf_mixed-penalty-nig-1.0"]
 )
 @pytest.mark.parametrize(("step", "case", "prior", "leaf", "beta"), SPACES)
 def test_balance_by_any_density(step, case, prior, leaf, beta, monkeypatch):
@@ -128,6 +123,7 @@ BUGS = {
 """Moves, spaces, and changes that mistake the depth class only if its parameters differ from those of others."""
 
 
+@pytest.mark.more(everyday=["drawn by the root"])
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", list(BUGS))
 def test_parameters_of_another_depth_are_noticed(bug, monkeypatch):

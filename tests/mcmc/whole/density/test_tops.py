@@ -27,10 +27,8 @@ def with_tops(tops):
     return naive, chain
 
 
-@pytest.mark.more(everyday=["learned-1.0"])
-@pytest.mark.parametrize(
-    ("move", "tops"), [("learned", 1.0), ("learned", 4.0), pytest.param("subgraph", 5.0, marks=pytest.mark.more)]
-)
+@pytest.mark.more
+@pytest.mark.parametrize(("move", "tops"), [("learned", 1.0), ("learned", 4.0), ("subgraph", 5.0)])
 def test_balance_with_other_numbers_of_depths(move, tops):
     naive, chain = with_tops(tops)
     check_balance(naive, move, chain=chain)
