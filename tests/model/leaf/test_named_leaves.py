@@ -77,7 +77,6 @@ def posterior_mean(name, value, rows):
     return integrate.quad(density, *ends, points=inner, limit=500, epsabs=0.0, epsrel=1e-11)[0]
 
 
-@pytest.mark.more(everyday=["exponential"])
 @pytest.mark.parametrize("name", ONE_PARAMETER)
 def test_the_score_is_the_integral_of_the_likelihood(name):
     model = model_of(name)
@@ -149,7 +148,6 @@ def test_linear_regression_is_a_joint_student_distribution():
     )
 
 
-@pytest.mark.more(everyday=["exponential, from the data", "weibull, exposures"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     model, rng = model_of(name), np.random.default_rng(3)
@@ -169,7 +167,7 @@ def test_draws_have_the_mean_and_the_spread_that_is_predicted(name):
     assert y.shape == many.shape
 
 
-@pytest.mark.more(everyday=["exponential, from the data", "weibull, exposures"])
+@pytest.mark.more(everyday=["exponential", "weibull", "linear"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_both_engines_agree(name, tmp_path):
     model = model_of(name)
