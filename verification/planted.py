@@ -173,7 +173,7 @@ BUGS = (
         "exact/recursion/semirings.py",
         "m_most = min(wide_right, n_sizes - m_left)",
         "m_most = min(wide_right, n_sizes - m_left - 1)",
-        "tests/exact/recursion",
+        "tests/exact/recursion/test_semirings.py -k best_by_size",
     ),
     Bug(
         RECURSIONS,
@@ -181,7 +181,7 @@ BUGS = (
         "exact/recursion/semirings.py",
         "mean[slot, j] += deviation * (split_probability / mass)",
         "mean[slot, j] += deviation * (split_probability / mass); deviation = split_mean - mean[slot, j]",
-        "tests/exact/recursion",
+        "tests/exact/recursion/test_semirings.py -k moments",
     ),
     Bug(
         RECURSIONS,
@@ -189,7 +189,7 @@ BUGS = (
         "exact/recursion/trees.py",
         "if j == 0 else [(e, i, j + 1)]",
         "if i == 0 else [(e, i, j + 1)]",
-        "tests/exact/recursion",
+        "tests/exact/recursion/test_semirings.py -k best_trees",
     ),
     Bug(
         RECURSIONS,
