@@ -80,7 +80,7 @@ def test_circles_and_arrows_are_seen(tmp_path):
     assert arrows("exact.graph", root=tmp_path) == {"exact.answers"}
     assert arrows("exact.graph", True, root=tmp_path) == set()
     assert set(circles(tmp_path)) == {"exact.graph", "exact.answers"}
-    assert bundles(EXACT_LAYERS, tmp_path) == [(2, 4, 1, True), (4, 2, 1, False)]
+    assert bundles(EXACT_LAYERS, tmp_path) == [(1, 3, 1, True), (3, 1, 1, False)]
     assert ALARM in picture(tmp_path)
 
 

@@ -52,9 +52,9 @@ def poisson_kl(s: np.ndarray, m: np.ndarray) -> np.ndarray:
     """
     relative = (s - m) / m
     is_close = np.abs(relative) < 0.5
-    near = s * portable.log1p(np.where(is_close, relative, 0.0))
-    far = s * portable.log(np.where(s > 0.0, s / m, 1.0))
-    return np.where(is_close, near, far) - (s - m)
+    close_terms = s * portable.log1p(np.where(is_close, relative, 0.0))
+    other_terms = s * portable.log(np.where(s > 0.0, s / m, 1.0))
+    return np.where(is_close, close_terms, other_terms) - (s - m)
 
 
 @jit
