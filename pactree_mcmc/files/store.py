@@ -117,8 +117,8 @@ def write_file(path: Path, content: Encoded, groups: dict[str, Any]) -> None:
             part.unlink(missing_ok=True)
         remark = f"; what was at {path} before is kept" if path.exists() else ""
         if isinstance(error, OSError | RuntimeError):
-            number = getattr(error, "errno", None)
-            why = os.strerror(number) if number else str(error)
+            error_number = getattr(error, "errno", None)
+            why = os.strerror(error_number) if error_number else str(error)
             raise OSError(f"{path} could not be written: {why}{remark}.") from error
         raise
 

@@ -35,8 +35,8 @@ def simulate(model: TreeModel, rng: Seed = None) -> tuple[Tree, np.ndarray]:
 
     Notes
     -----
-    Branching processes are drawn directly, conditioned ones by rejection. The tree of a `LeafPenalty` is the last one of
-    a chain of 20,000 grow and prune proposals without data.
+    Branching processes are drawn directly, conditioned ones by rejection. The tree of a `LeafPenalty` is the last one
+    of a chain of 20,000 grow and prune proposals without data.
 
     Examples
     --------
