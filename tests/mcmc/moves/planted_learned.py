@@ -109,7 +109,7 @@ def none_retained(right, rng, model, state, node, expected, retained, base):
 
 def any_point(right, rng, *rest):
     """The split of the tree is put into a sample drawn without it."""
-    return rng.random()
+    return rng.random(), False
 
 
 def is_right(state, node):

@@ -4,7 +4,7 @@ The splits of a cell lie end to end on a line, each on an interval of length ``s
 if its interval contains a point of a lattice of mesh 1 whose first point is uniform in [0, 1).
 """
 
-from math import floor, inf, log
+from math import floor, log
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def sample_splits(
     if follows_design(prior):
         _write_branch(state, first_entry, fixed_split(model, state, node), 0.0, retained != NONE)
         return 1
-    point, retained_point = _first_points(rng, model, state, node, size, retained, guide_index)
+    point, has_one_point = _first_point(rng, model, state, node, size, retained, guide_index)
     feature, retained_number, retained_alike = NONE, np.int64(-3), np.int64(0)
     if retained != NONE:
         feature = state.node[retained].feature
@@ -60,7 +60,9 @@ def sample_splits(
                 end = min(end + length, last_end)
                 is_retained = k == feature and i == retained_number and number == retained_alike
                 is_sampled = is_retained
-                while point < end or (is_retained and point == retained_point):
+                if is_retained and has_one_point:
+                    point += 1.0
+                while point < end:
                     is_sampled = True
                     point += 1.0
                 if is_sampled and first_entry + n_sampled == len(work.branch):
@@ -77,16 +79,16 @@ def sample_splits(
 
 
 @jit
-def _first_points(
+def _first_point(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, size: float, retained: int, guide_index: int
-) -> tuple[float, float]:
+) -> tuple[float, bool]:
     """Draw the first point of the lattice of a systematic sample, in [0, 1), with the arguments of `sample_splits`.
 
-    If ``retained`` is not NONE, draw it given that the interval of that node's split contains a point of the lattice,
-    and return this point as the second number, which is inf if the interval contains a point for certain.
+    If ``retained`` is not NONE, draw it given that the interval of that node's split contains a point of the lattice.
+    Return True as well if the interval is shorter than the mesh, so that it contains exactly one.
     """
     if retained == NONE:
-        return rng.random(), inf
+        return rng.random(), False
     # interval ends are added up as in `sample_splits`, to the last bit: intervals may be shorter than rounding errors
     feature, start, work = state.node[retained].feature, 0.0, state.scratch.density
     for k in range(feature):
@@ -108,10 +110,11 @@ def _first_points(
                 start = min(start + length, last_end)
     point = rng.random()
     if length >= 1.0:
-        return point, inf
-    # a uniform point of [start, start + length), and the point of its lattice in [0, 1), without rounding
-    point = start + point * length
-    return point - floor(point), point
+        return point, False
+    # a uniform point of [start, start + length), moved by whole numbers into [0, 1); no rounding on the way back moves
+    # it below the start
+    point = point * length - (floor(start) - start)
+    return (point if point < 1.0 else point - 1.0), True
 
 
 @jit
