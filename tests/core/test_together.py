@@ -179,7 +179,7 @@ def for_another_processor(folder, magic):
     (((names, own), file),) = index.items()
     key = (names, (own[0], *magic))
     path.write_bytes(pickle.dumps(version) + pickle.dumps((stamp, {key: file})))
-    index = _folders._Index(path.parent, path.stem, stamp)
+    index = _folders._Index(path.parent, path.stem)
     index.write(key, pickle.loads(index._load_data(file)[1])[1])
 
 

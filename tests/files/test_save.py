@@ -42,9 +42,8 @@ def test_loaded_is_saved(name, tmp_path):
     assert_equal(predictions(loaded), predictions(post))
     assert_equal(loaded.model.parts.units, post.model.parts.units)
     assert repr(loaded.model) == repr(post.model)
-    weights = {} if post.feature_weights is None else {"feature_weights": post.feature_weights[0, 0]}
     best = post.map_tree()
-    assert loaded.model.log_posterior(best, **weights) == post.model.log_posterior(best, **weights)
+    assert loaded.model.log_posterior(best) == post.model.log_posterior(best)
     assert_same(pt.resume(loaded, 4, progress=False), pt.resume(post, 4, progress=False))
 
 
