@@ -13,10 +13,10 @@ X = pd.DataFrame(
     {"a": NUMBERS[:, 0], "b": pd.Categorical.from_codes(NUMBERS[:, 1].astype(int), list("pqr")), "c": NUMBERS[:, 2]}
 )
 Y = RNG.integers(0, 2, 16)
-SHALLOW = pt.ChipmanPrior(0.9, 1.0, max_depth=3)
+SHALLOW = pt.ChipmanPrior(0.9, 1.0, max_depth=2)
 MODELS = {
     "classes": lambda: pt.TreeModel(X, Y, tree_prior=SHALLOW),
-    "leaf penalty": lambda: pt.TreeModel(NUMBERS, Y, tree_prior=pt.LeafPenalty(1.5, max_depth=3)),
+    "leaf penalty": lambda: pt.TreeModel(NUMBERS, Y, tree_prior=pt.LeafPenalty(1.5, max_depth=2)),
     "numbers": lambda: pt.TreeModel(NUMBERS[:, :2], NUMBERS[:, 2], tree_prior=SHALLOW),
     "grid": lambda: pt.TreeModel(NUMBERS, Y, split_prior=pt.GridCuts(2), tree_prior=SHALLOW),
     "two rows": lambda: pt.TreeModel([[0.0], [1.0]], [0, 1]),
