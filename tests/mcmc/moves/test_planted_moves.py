@@ -350,8 +350,15 @@ BUGS = [
 ]
 
 
+COSTLY = {"learned: one feature if pure", "learned: another cell"}
+
+
+def costly_with_all(names):
+    return [pytest.param(name, marks=pytest.mark.more) if name in COSTLY else name for name in names]
+
+
 @pytest.mark.planted
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", costly_with_all(BUGS))
 def test_an_error_is_noticed(bug, monkeypatch):
     plant(monkeypatch, bug)
     assert breach(bug) > BREACH
@@ -371,7 +378,7 @@ def spaces():
 SPACES = spaces()
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", costly_with_all(SPACES))
 def test_planting_changes_nothing_by_itself(name, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""
     plant(monkeypatch, SPACES[name], right=True)
