@@ -33,7 +33,7 @@ MAX_COEFFICIENTS = 1 << 28
 """Largest number of coefficients or vertices that a recursion over all slots may store."""
 FIRST_DEPTHS = 16
 """Number of depths tried first for the distribution of the depth."""
-LARGEST_LOG = 10**12
+MAX_LOG_WEIGHT = 10**12
 """Largest log weight, nats. Differences of larger ones, the log odds of trees, have rounding errors above 2e-4."""
 ADVICE_ON_LARGE_LOGS = (
     "Beyond these 1e12 nats rounding changes the odds of trees: rescale sample_weight or y, give a larger variance, or "
@@ -54,8 +54,8 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
     # zeros, not empty memory: a split of weight 0 may lead to a cell that is not summed yet
     value = compute_inside(graph, LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
     largest = float(np.abs(value, where=value > -np.inf, out=np.zeros(len(value))).max())
-    if largest > LARGEST_LOG:
-        raise Intractable(largest, LARGEST_LOG, "nats of log evidence", ADVICE_ON_LARGE_LOGS)
+    if largest > MAX_LOG_WEIGHT:
+        raise Intractable(largest, MAX_LOG_WEIGHT, "nats of log evidence", ADVICE_ON_LARGE_LOGS)
     return value
 
 

@@ -58,7 +58,6 @@ def spread_counts(r, a, b):
             - np.outer(special.gammaln(y + 1.0), [0.0, 0.0, 1.0])
         ),
         predict=lambda s: r * (b + s[:, 1]) / (a + r * s[:, 0] - 1.0),
-        cdf=lambda s, y: stats.betanbinom.cdf(np.floor(y), r, a + r * s[:, 0], b + s[:, 1]),
         draw=lambda rng, s, leaf: rng.poisson(rng.gamma(r, size=len(leaf)) * draw_mean(rng, s, leaf) / r),
         expectation=draw_mean,
         whole=True,

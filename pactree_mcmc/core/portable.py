@@ -6,7 +6,7 @@ called for one number after the other, and numbers are added without rounding er
 
 import math
 from math import exp as scalar_exp
-from math import inf, lgamma, pow
+from math import inf, pow
 from math import log as scalar_log
 from math import log1p as scalar_log1p
 from typing import Any
@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from .compile.jit import jit
+from .special import gammaln
 
-EXP, LOG, LOG1P, LOG_GAMMA, POWER = range(5)
-MAX_EXPONENT, MAX_LOG_GAMMA = 709.0, 1e305
-"""Arguments from which on exp and the log of the gamma function count as infinite."""
+EXP, LOG, LOG1P, POWER = range(4)
+MAX_EXPONENT = 709.0
+"""Argument from which on exp counts as infinite."""
 
 
 def exp(x: Any) -> Any:
@@ -36,8 +37,8 @@ def log1p(x: Any) -> Any:
 
 
 def log_gamma(x: Any) -> Any:
-    """Return the log of the gamma function at x > 0."""
-    return _apply(LOG_GAMMA, x)
+    """Return the log of the gamma function at x > 0. SciPy has one variant of it, which works number by number."""
+    return gammaln(x)
 
 
 def power(x: Any, exponent: float) -> Any:
@@ -77,7 +78,5 @@ def _apply_into(out: np.ndarray, x: np.ndarray, function: int, exponent: float) 
             out[i] = scalar_log(value) if value != 0.0 else -inf
         elif function == LOG1P:
             out[i] = scalar_log1p(value) if value != -1.0 else -inf
-        elif function == LOG_GAMMA:
-            out[i] = lgamma(value) if not value > MAX_LOG_GAMMA else inf
         else:
             out[i] = pow(value, exponent)

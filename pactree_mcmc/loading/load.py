@@ -69,8 +69,8 @@ def load(
     if course is not None:
         _run_check(path, check_course, course, draws, model)
     # a file of an older release may have trees that no draw has
-    kept = without_undrawn_trees(draws.trees, draws.stats, draws.tree_of_draw, draws.log_prior, draws.log_score)
-    return SampledPosterior(model, **(draws._asdict() | kept), course=course)
+    drawn_parts = without_undrawn_trees(draws.trees, draws.stats, draws.tree_of_draw, draws.log_prior, draws.log_score)
+    return SampledPosterior(model, **(draws._asdict() | drawn_parts), course=course)
 
 
 def load_unfinished(

@@ -315,9 +315,9 @@ class TreeModel:
         if k in self.columns.twins:
             # one coordinate has missing values lowest, the other highest
             c = self.n_features + self.columns.twins.index(k)
-            twin, scale = self.units.codes[c, unit_indices].astype(np.int64), self.scales[c]
+            second_code, scale = self.units.codes[c, unit_indices].astype(np.int64), self.scales[c]
             has_own_code = isinstance(scale, Scale) and len(scale.low)
-            out = np.where(np.isinf(scale.low[twin]) if has_own_code else twin != codes, np.nan, out)
+            out = np.where(np.isinf(scale.low[second_code]) if has_own_code else second_code != codes, np.nan, out)
         return out
 
     def row_numbers(self, rows: np.ndarray) -> np.ndarray:

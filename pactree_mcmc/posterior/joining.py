@@ -82,14 +82,14 @@ def without_undrawn_trees(
     """Return these fields of `Draws` by name, without trees that no draw has, and with equal trees stored once."""
     # trees that send unknown categories to other sides are not equal
     number, first_tree = number_trees(trees, trees.default_left[:, None])
-    drawn, renumbered = np.unique(number[tree_of_draw], return_inverse=True)
-    kept = first_tree[drawn]
+    numbers_drawn, renumbered = np.unique(number[tree_of_draw], return_inverse=True)
+    trees_drawn = first_tree[numbers_drawn]
     return {
-        "trees": trees.take(kept),
-        "stats": stats[trees.nodes_of(kept)],
+        "trees": trees.take(trees_drawn),
+        "stats": stats[trees.nodes_of(trees_drawn)],
         "tree_of_draw": renumbered.reshape(tree_of_draw.shape),
-        "log_prior": log_prior[kept],
-        "log_score": log_score[kept],
+        "log_prior": log_prior[trees_drawn],
+        "log_score": log_score[trees_drawn],
     }
 
 

@@ -172,7 +172,8 @@ def test_trees_written_in_other_ways_are_the_same(split_prior):
         assert model.log_prior(a) == pytest.approx(model.log_prior(b), abs=1e-12)
     draws = np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1)
     both = pt.posterior_from_trees(model, trees + rewritten_trees, draws)
-    assert label_equal_trees(model, both.coded_trees).tolist() == 2 * list(range(len(trees)))
+    labels = label_equal_trees(model, both.coded_trees).tolist()
+    assert len(set(labels)) == len(trees) < len(labels)
     assert both.kl_to_prior() == pytest.approx(post.kl_to_prior(), rel=1e-12)
 
 

@@ -16,9 +16,6 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.whole import evidence, rounds
 
-rounds.ROUND_TREES, evidence.N_WEIGHTED_DRAWS = 60, 40  # of usual runs 1,600 and more, which take most of the time
-
-
 def digest(post):
     """Return a digest of the trees drawn and of the order of the draws."""
     out = hashlib.sha256()
@@ -186,6 +183,7 @@ class OtherDigits:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    rounds.ROUND_TREES, evidence.N_WEIGHTED_DRAWS = 60, 40  # of usual runs 1,600 and more, which take most of the time
     names = sys.argv[1:]
     if names == ["--other-digits"]:
         names = []

@@ -131,15 +131,18 @@ def _is_a_test(word):
     return exists(file) and (not name or f"def {name.partition('[')[0]}(" in text_of(ROOT / file))
 
 
+OF_PIP = {"--no-compile"}
+
+
 def wrong_options(path):
-    """Yield the options in code spans that neither pytest nor a script named in the text has."""
+    """Yield the options in code spans that neither pip, pytest nor a script named in the text has."""
     scripts = {found for line in code_lines(path) for found in re.findall(r"[\w/]+\.py\b", line)}
     sources = [source_of(file) for file in FILES for name in scripts if f"/{file}".endswith(f"/{name}")]
     sources.append(text_of(ROOT / "tests" / "conftest.py"))
     known = set(re.findall(r'"(--[\w-]+)"', "".join(sources)))
     for span in spans(path):
         if span.startswith("-"):
-            yield from (word for word in re.findall(r"(?<!\S)--[a-z][\w-]*", span) if word not in known)
+            yield from (word for word in re.findall(r"(?<!\S)--[a-z][\w-]*", span) if word not in known | OF_PIP)
 
 
 # names of Python
@@ -285,7 +288,7 @@ def test_the_security_page_names_all_variables_that_are_read():
         ("`python -m pytest -m slow tests/project/test_docs.py::test_no_such`", wrong_commands),
         ("\n    .venv/bin/pip install '.[no_such]' && python run.py\n", wrong_commands),
         ("the option `--model`", wrong_options),
-        ("`--tree-prior chipman --gamma 2`", wrong_options),
+        ("`--all --gamma 2`", wrong_options),
         ("`pt.no_such(model)`", wrong_names),
         ("`pt.plots.plot_no_such(post)`", wrong_names),
         ("`exact.Prunings.no_such`", wrong_names),
@@ -309,7 +312,7 @@ def test_names_of_something_are_left_alone(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "`pt.sample(model, betas=8)`, `post.course.steps`, `exact.Prunings(tree, X, y).best(f)`, `min_leaf=`,\n"
-        "`--day all`, `python verification/fuzz.py --files 10000`, `tests/project/test_*.py`,\n"
+        "`--all`, `python verification/fuzz.py --files 10000`, `tests/project/test_*.py`,\n"
         "`NormalLinear(columns)`, `leaf__alpha`, `pytest tests/project/test_docs.py`, `tests/exact/`\n"
     )
     assert {name: list(wrong(page)) for name, wrong in CHECKS.items() if list(wrong(page))} == {}

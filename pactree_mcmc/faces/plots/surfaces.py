@@ -226,9 +226,9 @@ def label_ticks(axis: Any, feature: FeatureAxis) -> None:
         label_categories(axis, feature)
     elif kind.levels:
         numbers = np.arange(len(kind.levels))
-        shown = numbers[(numbers >= feature.edges[0]) & (numbers <= feature.edges[-1])]
-        shown = shown[evenly_spaced_integers(len(shown), MAX_LEVEL_TICKS)]
-        _set_ticks(axis, shown, [str(kind.levels[i]) for i in shown.tolist()])
+        ticks = numbers[(numbers >= feature.edges[0]) & (numbers <= feature.edges[-1])]
+        ticks = ticks[evenly_spaced_integers(len(ticks), MAX_LEVEL_TICKS)]
+        _set_ticks(axis, ticks, [str(kind.levels[i]) for i in ticks.tolist()])
     elif kind != NUMBER:
         # whole days and periods are the same in stored form and in words
         axis.set_major_locator(MaxNLocator(nbins=5, integer=float(np.ptp(feature.edges)) >= 1.0 and kind != DURATION))

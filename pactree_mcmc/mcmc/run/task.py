@@ -113,9 +113,7 @@ class Result(NamedTuple):
 
 def first_draws(saved: Saved, n_draws: int) -> Saved:
     """Return the first ``n_draws`` draws of a chain, as views. Keep all trees, even if no draw refers to them now."""
-    return saved._replace(
-        **{name: getattr(saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves", "weights")}
-    )
+    return saved._replace(**{name: getattr(saved, name)[:n_draws] for name in ("tree_of_draw", "noise", "moves")})
 
 
 class Run:

@@ -312,8 +312,8 @@ def credible_interval(post: AnyPosterior, X: np.ndarray, coverage: float) -> np.
     refuse_no_expectation(post.model)
     leaf = post.model.leaf
     if not leaf.has_closed_expectation:
-        drawn = draw_expectations(post, X, N_INTERVAL_DRAWS, 0)
-        return np.moveaxis(np.quantile(drawn, fractions, axis=0), 0, -1)
+        draws = draw_expectations(post, X, N_INTERVAL_DRAWS, 0)
+        return np.moveaxis(np.quantile(draws, fractions, axis=0), 0, -1)
     expectations = leaf.expectation(post._stats_by_place, post._tree_of_place, post.model.target)
     ends = np.stack([MixtureOverTrees(post, one).interval(X, coverage) for one in expectations], axis=1)
     return ends[:, 0] if post.model.classes_ is None else ends

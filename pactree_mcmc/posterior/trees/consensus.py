@@ -139,7 +139,7 @@ def consensus_of(
     rows, stats = post.node_rows[nodes[order]], post.node_stats[nodes[order]].copy()
     # the conditions from the root to each node, parents first, and the units (merged rows) that satisfy them
     conditions: list[list[Condition]] = [[]]
-    units = [np.ones(model.units.n_units, dtype=np.bool_)]
+    masks = [np.ones(model.units.n_units, dtype=np.bool_)]
     # True if the conditions are not those of one cell, since trees have other cuts there
     is_rule = np.zeros(len(order), dtype=np.bool_)
     for place, (i, parent_number) in enumerate(zip(order[1:].tolist(), parent_place[1:].tolist(), strict=True), 1):
@@ -151,16 +151,16 @@ def consensus_of(
         conditions.append(conditions[parent_number] + path)
         depth[place] = depth[parent_number] + 1
         if groups.is_joined.any():
-            units.append(np.logical_and.reduce([units[parent_number], *(units_on_side(model, one) for one in path)]))
+            masks.append(np.logical_and.reduce([masks[parent_number], *(units_on_side(model, one) for one in path)]))
         if is_rule[place]:
-            rows[place] = model.weight_of_unit[units[place]].sum()
-            stats[place] = replace(model.root_cell(), index=np.flatnonzero(units[place])).stats(stats.shape[1])
+            rows[place] = model.weight_of_unit[masks[place]].sum()
+            stats[place] = replace(model.root_cell(), index=np.flatnonzero(masks[place])).stats(stats.shape[1])
     in_children = np.bincount(parent_place[1:], weights=rows[1:], minlength=len(order))
     rest = np.where(in_children > 0.0, np.maximum(rows - in_children, 0.0), 0.0)
     for place in np.unique(parent_place[is_rule]).tolist():
         # children with cuts of different trees may overlap
-        below = np.logical_or.reduce([units[child] for child in np.flatnonzero(parent_place == place).tolist()])
-        rest[place] = model.weight_of_unit[units[place] & ~below].sum()
+        below = np.logical_or.reduce([masks[child] for child in np.flatnonzero(parent_place == place).tolist()])
+        rest[place] = model.weight_of_unit[masks[place] & ~below].sum()
     return ConsensusTree(
         texts,
         np.concatenate([[1.0], groups.probability[members[order[1:]]]]),

@@ -389,4 +389,4 @@ def test_cuts_in_words_leave_out_missing_values():
     model = pt.TreeModel({"x": x}, np.where(x > 2, "b", "a"), missing="branch")
     shape = exact.solve(model, progress=False).shapes().shapes[0]
     assert shape.splits["words"].tolist() == ["x <= 2.5 or missing"]
-    assert first_cuts_sentence(model.columns, shape).endswith("the cut is: x at 2.5.")
+    assert first_cuts_sentence(shape).endswith("the cut is: x at 2.5.")

@@ -56,7 +56,7 @@ def test_the_checks_pass(examples, name):
     report = pt.testing.check_leaf(leaf, y)
     assert report.max_difference < 1e-9
     assert {"value", "log_density", "draw"} <= set(report.offered)
-    assert ("cdf" in report.offered) == (name in ("amounts", "spread_counts"))
+    assert ("cdf" in report.offered) == (name == "amounts")
 
 
 @pytest.mark.parametrize("name", PRIORS)

@@ -213,6 +213,8 @@ SOLVED = {
     "uneven counts": ("poisson", UNEVEN, 0.0),
     "far counts": ("poisson", WEIGHTS["ones"], 1e9),
 }
+BEYOND_ROUNDING = {"frozen, 1e12", "heavy numbers", "uneven numbers", "uneven counts"}
+"""Cases whose log evidence is beyond 1e12 nats, where rounding changes the odds of trees."""
 
 
 @pytest.mark.parametrize("case", SOLVED)
@@ -223,7 +225,11 @@ def test_evidence(case):
     y, mask = full_model.target.values[few], E[few] if leaf == "laplace" else None
     K = full_model.target.n_classes
     model = pt.TreeModel(X[:5], y % K if K else y, leaf=LEAVES[leaf], sample_weight=weight[few], estimation=mask)
-    assert_digits(exact.solve(model).log_evidence, log(true_evidence(model, 0, 5)))
+    if case in BEYOND_ROUNDING:
+        with pytest.raises(exact.Intractable, match="nats of log evidence"):
+            exact.solve(model)
+    else:
+        assert_digits(exact.solve(model).log_evidence, log(true_evidence(model, 0, 5)))
 
 
 def test_evidence_at_depth_60():
