@@ -16,6 +16,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.whole import evidence, rounds
 
+
 def digest(post):
     """Return a digest of the trees drawn and of the order of the draws."""
     out = hashlib.sha256()
