@@ -152,5 +152,5 @@ def posterior_from_trees(model: TreeModel, trees: Sequence[Tree], tree_of_draw: 
         raise ValueError(
             f"tree {t} has log prior {logs[t, 0]} and log score {logs[t, 1]}; give trees that the prior can draw."
         )
-    kept = without_undrawn_trees(coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])
-    return SampledPosterior(model, **kept)
+    drawn_parts = without_undrawn_trees(coded, stats, draws.astype(np.int64), logs[:, 0], logs[:, 1])
+    return SampledPosterior(model, **drawn_parts)

@@ -200,11 +200,10 @@ def test_a_default_run_is_not_advised_to_become_one(run_on_too_many_rows):
 
 
 def test_rounding_errors_are_no_difference():
-    post = posterior_of_trees(model_of("regression"), [cut_at(9.5)] * 4, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    post.node_stats = post.node_stats * (1.0 + 1e-15 * np.arange(len(post.node_stats)))[:, None]
-    post.log_score_of_tree = post.log_score_of_tree * (1.0 + 1e-15 * np.arange(4))
-    assert len(np.unique(post.log_score_of_tree)) > 1
-    assert warning_of(post) is None
+    log_posterior = np.repeat(-123.4 * (1.0 + 1e-15 * np.arange(4.0))[:, None], 500, axis=1)
+    assert len(np.unique(log_posterior)) > 1
+    assert convergence.log_posterior_converged(log_posterior)
+    assert not convergence.log_posterior_converged(log_posterior * (1.0 + 1e-6 * np.arange(4.0))[:, None])
 
 
 @pytest.mark.more(everyday=["shape0-80"])
