@@ -55,7 +55,7 @@ def log_sums(graph: CellGraph, bar: Bar | None = None) -> np.ndarray:
     value = compute_inside(graph, LogSum(np.zeros(graph.n_slots), np.empty(most + 1)), bar).value
     largest = float(np.abs(value, where=value > -np.inf, out=np.zeros(len(value))).max())
     if largest > MAX_LOG_WEIGHT:
-        raise Intractable(largest, MAX_LOG_WEIGHT, "nats of log evidence", ADVICE_ON_LARGE_LOGS)
+        raise Intractable(int(min(largest, 1e300)), MAX_LOG_WEIGHT, "nats of log evidence", ADVICE_ON_LARGE_LOGS)
     return value
 
 

@@ -339,9 +339,9 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Return ``draws`` >= 1 independent draws as a SampledPosterior of one chain."""
         tree_numbers = np.zeros(check_count("draws", draws), dtype=np.int64)
-        draws = self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
-        draws.log_prior_mass = self._log_mass_of_draws
-        return draws
+        post = self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
+        post.log_prior_mass = self._log_mass_of_draws
+        return post
 
     def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior:
         """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain.

@@ -317,7 +317,8 @@ class TreeModel:
             c = self.n_features + self.columns.twins.index(k)
             second_code, scale = self.units.codes[c, unit_indices].astype(np.int64), self.scales[c]
             has_own_code = isinstance(scale, Scale) and len(scale.low)
-            out = np.where(np.isinf(scale.low[second_code]) if has_own_code else second_code != codes, np.nan, out)
+            is_missing = np.isinf(scale.low[second_code]) if has_own_code else second_code != codes  # type: ignore[union-attr]
+            out = np.where(is_missing, np.nan, out)
         return out
 
     def row_numbers(self, rows: np.ndarray) -> np.ndarray:

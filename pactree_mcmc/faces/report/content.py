@@ -349,7 +349,9 @@ def _best_trees(draws: SampledPosterior, credible_set: CredibleSet | None) -> li
         text=[_first_lines(draws.distinct_tree(int(t)).format()) for t in order],
         fraction=draws.weight_of_tree[order],
         log_posterior=None if log_posterior is None else log_posterior[order],
-        level=None if credible_set is None else [credible_set.level_at(float(log_posterior[t])) for t in order],
+        level=None
+        if credible_set is None or log_posterior is None
+        else [credible_set.level_at(float(log_posterior[t])) for t in order],
     )
 
 
