@@ -1,11 +1,10 @@
 """Short runs of models of many kinds; prints for each a digest of the trees and draws, without scores.
 
-With ``--other-digits`` in place of names of runs, functions of NumPy and SciPy that have variants for each kind of
+The arguments are seeds. With ``--other-digits`` functions of NumPy and SciPy that have variants for each kind of
 processor give other last digits, as they do on processors that are not at hand.
 """
 
 import hashlib
-import os
 import sys
 import warnings
 
@@ -51,10 +50,10 @@ EXPOSURE = np.round(rng.uniform(0.5, 3.0, N), 2)
 HOLES = np.where(rng.random((N, 5)) < 0.1, np.nan, NUMBERS)
 SURVIVAL = np.column_stack([TIME, SEEN])
 ESTIMATION = rng.random(N) < 0.6
-SEED = int(os.environ.get("SAME_DRAWS_SEED", "7"))
-FIXED = {"draws": 20, "tune": 20, "chains": 2, "rng": SEED, "progress": False}
-WHOLE = {"draws": 10, "tune": 36, "chains": 2, "rng": SEED, "kernel": "whole", "progress": False}
-DEFAULT = {"draws": 15, "steps": 15, "work": 5e6, "rng": SEED, "progress": False}
+SEED = 7
+FIXED = {"draws": 20, "tune": 20, "chains": 2, "progress": False}
+WHOLE = {"draws": 10, "tune": 36, "chains": 2, "kernel": "whole", "progress": False}
+DEFAULT = {"draws": 15, "steps": 15, "work": 5e6, "progress": False}
 
 
 def model(X, y, split_prior=None, leaf=None, tree_prior=None, **more):
@@ -64,7 +63,7 @@ def model(X, y, split_prior=None, leaf=None, tree_prior=None, **more):
 def sampled(settings, *args, start="dispersed", kernel=None, betas=None, **more):
     """Return a function that samples a model built of the other arguments."""
     chosen = settings | {"start": start} | ({} if kernel is None else {"kernel": kernel})
-    return lambda: digest(pt.sample(model(*args, **more), betas=betas, **chosen))
+    return lambda: digest(pt.sample(model(*args, **more), rng=SEED, betas=betas, **chosen))
 
 
 def two_and_eight_threads():
@@ -74,7 +73,7 @@ def two_and_eight_threads():
     both = []
     for n in (2, 8):
         with ThreadPoolExecutor(n) as pool:
-            settings = WHOLE | {"draws": 2, "tune": 9, "chains": 8, "executor": pool}
+            settings = WHOLE | {"draws": 2, "tune": 9, "chains": 8, "rng": SEED, "executor": pool}
             both.append(digest(pt.sample(model(NUMBERS, LABEL, pt.LocalCuts(min_leaf=3)), **settings)))
     return both[0] if both[0] == both[1] else f"{both[0]} in two threads, {both[1]} in eight"
 
@@ -185,11 +184,11 @@ class OtherDigits:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     rounds.ROUND_TREES, evidence.N_WEIGHTED_DRAWS = 60, 40  # of usual runs 1,600 and more, which take most of the time
-    names = sys.argv[1:]
-    if names == ["--other-digits"]:
-        names = []
+    if "--other-digits" in sys.argv:
         for module, functions in VARIED.items():
             for function in functions.split():
                 setattr(module, function, OtherDigits(getattr(module, function)))
-    for name in names or RUNS:
-        print(f"{name}: {RUNS[name]()}", flush=True)
+    for seed in [int(word) for word in sys.argv[1:] if word.isdigit()] or [SEED]:
+        SEED = seed
+        for name, run in RUNS.items():
+            print(f"{name}, seed {SEED}: {run()}", flush=True)
