@@ -65,14 +65,11 @@ def members() -> dict[str, int]:
 
 
 def ledger() -> str:
-    """Return the text of the ledger: the lines of each folder, and the numbers of names and members."""
+    """Return the text of the ledger: the lines of each folder of the library, and the numbers of names and members."""
     lines = ["# What each folder costs, in lines: whoever adds moves a number in the same commit.", "[lines]"]
     folders = sorted({path.parent.relative_to(ROOT).as_posix() for path in files(*PACKAGES)})
     for folder in folders:
         lines.append(f'"{folder}" = {n_lines(sorted((ROOT / folder).glob("*.py")))}')
-    lines += [
-        f'"{folder}" = {n_lines(files(folder))}' for folder in ("tests", "benchmarks", "verification", "examples")
-    ]
     lines += ["", "[public]", f"names = {public_names()}"]
     lines += [f'"members, {kind}" = {n}' for kind, n in members().items()]
     return "\n".join(lines) + "\n"
