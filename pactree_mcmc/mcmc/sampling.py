@@ -80,7 +80,7 @@ def sample(
         a density does not pay or does not fit into ``work`` (docs/default.md); otherwise "local". "whole": whole trees
         and subtrees from a density that the chains fit in tuning, and a few local moves. "local": many local moves.
         "cgm": grow, prune, change, swap (Chipman et al. 1998). "grow-prune": uniform choice of leaf or prunable node.
-        "blanchard": the walk from the root of Blanchard (1999), section 6. Moves by name (docs/kernels.md), and `Move`
+        "blanchard": the walk from the root of Blanchard (1999), section 6. Moves by name (docs/moves.md), and `Move`
         objects of your own, as in ``{"default": 0.9, MyMove(): 0.1}``. Weights, >= 0 and not all 0, are fractions of
         the proposals.
     thin : int, optional
