@@ -1,7 +1,7 @@
 """The gallery: every kind of picture, with the lines that draw it.
 
-Run: python examples/gallery.py [folder]     writes gallery.md, gallery_more.md and the folder gallery/ with the
-pictures (default: docs)
+Run: python examples/gallery.py [folder]     writes gallery.md and the folder gallery/ with the pictures
+(default: docs)
 """
 
 import inspect
@@ -31,35 +31,22 @@ FLOWERS = load_iris(as_frame=True)
 TUMOURS = load_breast_cancer(as_frame=True)
 INTRODUCTION = """# Gallery
 
-For readers who look for a picture: ten of them by the question that they answer, each with the call that makes it.
-All functions are in `pt.plots`; they take matplotlib axes and return them. [More pictures](gallery_more.md) has the
-others. Both pages are written by `python examples/gallery.py`.
+For readers who look for a picture: first by the question that it answers, then all others, each with the call that
+makes it. All functions are in `pt.plots`; they take matplotlib axes and return them. `python examples/gallery.py`
+writes this page.
 
-{runs}
+`truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two values, two
+classes. `apart` is a run for it that is too short and of too simple a kernel to mix. `tumours` is a run for three
+measurements of breast tumours, `flowers` one for Fisher's irises, `noisy` one for two noisy classes over two features.
+`regions` is for the example of Chipman, George and McCulloch (1998): 800 rows, an ordered and a nominal feature, five
+regions of different means. `times` is for censored times of two groups.
 
 `post.report("page.html")` puts a whole posterior on [one page](howto_report.md). Six tables, by
 `python examples/reports.py`: [breast cancer](gallery/reports/breast_cancer.html), 30 measurements that are alike;
 [iris](gallery/reports/iris.html); [wine](gallery/reports/wine.html); [diabetes](gallery/reports/diabetes.html), a noisy
 regression; [Chipman, George and McCulloch](gallery/reports/chipman.html), regions of an ordered and a nominal feature;
 [a shop](gallery/reports/shop.html), with text, dates and missing values, and exact values ticked.
-
-```{{toctree}}
-:hidden:
-
-gallery_more
-```
 """
-MORE = """# More pictures
-
-The pictures that [the gallery](gallery.md) has no room for, with the call of each.
-
-{runs}
-"""
-RUNS = """`truth` is an exact posterior, `post` a run of four chains for the same model: 120 rows, six features of two
-values, two classes. `apart` is a run for it that is too short and of too simple a kernel to mix. `tumours` is a run for
-three measurements of breast tumours, `flowers` one for Fisher's irises, `noisy` one for two noisy classes over two
-features. `regions` is for the example of Chipman, George and McCulloch (1998): 800
-rows, an ordered and a nominal feature, five regions of different means. `times` is for censored times of two groups."""
 
 
 @cache
@@ -225,11 +212,11 @@ QUESTIONS = {
     "What is predicted?": (surface, survival),
     "How large are the trees?": (n_leaves,),
     "Do the chains agree?": (split_frequencies,),
+    "More pictures": (
+        *(best_tree, large_tree, leaves_of_a_regression, inclusion, partition, spread, nominal_surface, individual),
+        *(calibration, comparison, four_pictures),
+    ),
 }
-OTHERS = (
-    best_tree, large_tree, leaves_of_a_regression, inclusion, partition, spread, nominal_surface, individual,
-    calibration, comparison, four_pictures,
-)  # fmt: skip
 
 
 def code_of(picture):
@@ -238,32 +225,37 @@ def code_of(picture):
     return textwrap.dedent(source.lstrip("\n")).rstrip()
 
 
-def section(picture, folder):
-    """Draw a picture by its function; return its description, its code and its image as Markdown."""
-    name = picture.__name__
+def draw(picture, folder):
+    """Draw a picture by its function, and save it."""
     picture(*(posteriors()[wanted] for wanted in inspect.signature(picture).parameters))
-    path = folder / "gallery" / f"{name}.png"
+    path = folder / "gallery" / f"{picture.__name__}.png"
     plt.gcf().savefig(path, dpi=DPI)
     plt.close("all")
     # 128 colours are enough, and make the file half as large
     Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
-    print(name, flush=True)
-    code = f"<!-- not run: examples/gallery.py does -->\n\n```python\n{code_of(picture)}\n```"
-    title = name.replace("_", " ").capitalize()
-    return f"{inspect.getdoc(picture)}\n\n{code}\n\n![{title}](gallery/{name}.png)\n"
+    print(picture.__name__, flush=True)
+
+
+def section(picture):
+    """Return the description of a picture, the code that draws it, and its image as Markdown."""
+    name, code = picture.__name__, code_of(picture)
+    words = inspect.getdoc(picture)
+    if "\n" in code:
+        text = f"{words}\n\n<!-- not run: examples/gallery.py does -->\n\n```python\n{code}\n```"
+    else:
+        text = f"{words}\n`{code}`"
+    return f"{text}\n\n![{name.replace('_', ' ').capitalize()}](gallery/{name}.png)\n"
 
 
 def main(folder):
-    """Write both pages and all pictures."""
+    """Write the page and all pictures."""
     (folder / "gallery").mkdir(parents=True, exist_ok=True)
-    first = [INTRODUCTION.format(runs=RUNS)]
+    page = [INTRODUCTION]
     for question, pictures in QUESTIONS.items():
-        first += [f"## {question}\n", *(section(picture, folder) for picture in pictures)]
-    (folder / "gallery.md").write_text("\n".join(first), encoding="utf-8")
-    more = [MORE.format(runs=RUNS)]
-    for picture in OTHERS:
-        more += [f"## {picture.__name__.replace('_', ' ').capitalize()}\n", section(picture, folder)]
-    (folder / "gallery_more.md").write_text("\n".join(more), encoding="utf-8")
+        for picture in pictures:
+            draw(picture, folder)
+        page += [f"## {question}\n", *map(section, pictures)]
+    (folder / "gallery.md").write_text("\n".join(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Find who imports whom: the layers, the scan of all sources, imports inside functions included, and a drawing of them.
 
-Run: python verification/imports.py, which writes docs/_static/imports.svg, the picture of docs/imports.md.
+Run: python verification/imports.py, which writes docs/_static/imports.svg, the picture of docs/develop/index.md.
 """
 
 import ast

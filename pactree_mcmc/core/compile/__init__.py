@@ -1,4 +1,4 @@
-"""Compilation of functions: options, linking, and the cache on disk. See docs/develop/compile.md."""
+"""Compilation of functions: options, linking, and the cache on disk. See docs/develop/parts.md."""
 
 import numba
 

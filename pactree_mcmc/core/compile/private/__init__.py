@@ -1,1 +1,1 @@
-"""Code that uses private parts of numba, which saves most of the compilation time. See docs/develop/compile.md."""
+"""Code that uses private parts of numba, which saves most of the compilation time. See docs/develop/parts.md."""
