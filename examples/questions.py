@@ -90,7 +90,7 @@ def which_tree_for_the_paper():
 
     In brackets after a set of categories: the probability of the set, given the shape. Numbers of rows are means over
     the trees of the shape, so they need not be whole. [When to print
-    another tree](howto_paper.md).
+    another tree](howto_explore.md#which-tree-goes-into-the-paper).
     """
     print(post.shapes())
     pt.plots.plot_shape(post)
