@@ -43,8 +43,6 @@ LANGUAGES = {"python", "text", "{toctree}", "{eval-rst}", "{include}"}
 FENCE = re.compile(r"\s*```(.*)")
 DRAWS = re.compile(r"lines free|words free|(?:words free, )?errors(?: [\d.e+-]+)+")
 COMMENT = re.compile(r"<!-- (not run|output not shown|check|from draws):(.*)-->")
-ITEM = re.compile(r"(\s*)(?:[*+-]|\d+[.)]|#+)\s")
-"""Beginning of an item of a list, or of a heading."""
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 ROUNDING = 1e-9
 """Relative difference that is allowed between a printed and a shown exact number."""
@@ -127,16 +125,6 @@ def indented_blocks(page):
         elif not inside and line.startswith("    ") and (not before.strip() or before.startswith("    ")):
             yield number, line.strip()
         before = line
-
-
-def accidental_items(page):
-    """Return the lines inside a paragraph or an item that Markdown takes for another item or a heading."""
-    found = []
-    for paragraph in re.split(r"\n\s*\n", re.sub(r"(?ms)^\s*```.*?^\s*```|\$\$.*?\$\$", "$", page)):
-        first, *others = paragraph.strip("\n").splitlines() or [""]
-        indentation = start[1] if (start := ITEM.match(first)) else None
-        found += [line for line in others if (item := ITEM.match(line)) and item[1] != indentation]
-    return found
 
 
 def foreign_numbers(page):

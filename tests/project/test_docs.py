@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import re
-import tomllib
 
 import pytest
 
@@ -12,17 +11,12 @@ from tests import ROOT
 from tests.project.pages import (
     DOCS,
     PAGES,
-    accidental_items,
     check_page,
-    comment_on_draws,
     foreign_numbers,
     indented_blocks,
     pictures,
-    read_blocks,
     run_as_printed,
-    run_page,
     unchecked_outputs,
-    written,
 )
 
 COMMAND = re.compile(r"(?:\.venv/bin/)?(?:python|pactree|pip |pytest|sphinx-build)|export |RUN |ENV ")
@@ -69,11 +63,6 @@ def test_indented_blocks_are_commands():
         assert [line for line in lines if not COMMAND.match(line[1])] == [], path.name
 
 
-def test_no_line_of_a_paragraph_becomes_an_item():
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks" / "README.md"]
-    assert {path.name: found for path in pages if (found := accidental_items(path.read_text(encoding="utf-8")))} == {}
-
-
 def test_pages_show_the_pictures_that_they_save():
     for path in DOCS:
         text = path.read_text(encoding="utf-8")
@@ -105,41 +94,11 @@ def test_public_names_are_in_the_reference():
         assert sorted(names - set(listed)) == []
 
 
-def test_what_the_site_needs_is_an_extra():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needs = {re.split(r"[<>=\[]", need)[0] for need in project["optional-dependencies"]["docs"]} - {project["name"]}
-    settings = (ROOT / "docs" / "conf.py").read_text()
-    assert needs >= {"sphinx", "myst-parser"}
-    assert all(need.replace("-", "_") in settings for need in needs)
-
-
 def test_a_failing_block_fails_with_its_line():
     text = page("# Title", "", "```python", "a = 1", "```", "words", "```python", "a", "1 / 0", "```")
     with pytest.raises(ZeroDivisionError) as caught:
         check_page(text, "page.md", str)
     assert caught.traceback[-1].lineno + 1 == 9
-
-
-def test_an_excused_block_is_not_run():
-    check_page(page("<!-- not run: needs a cluster -->", "```python", "1 / 0", "```"), "page.md", str)
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (("<!-- not run: -->", "```python", "```"), "line 1: not run, and no reason"),
-        (("<!-- output not shown: -->", "```python", "```"), "line 1: output not shown, and no reason"),
-        (("<!-- check: -->",), "line 1: check, and no reason"),
-        (("<!-- from draws: -->",), "line 1: from draws, and no reason"),
-        (("<!-- from draws: about the same -->",), "line 1: from draws: about the same, which is none"),
-        (("```py", "1 / 0", "```"), "line 1: a block in 'py'"),
-        (("```", "1 / 0", "```"), "line 1: a block in ''"),
-        (("```python", "1 / 0"), "line 1: the block does not end"),
-    ],
-)
-def test_a_block_cannot_escape(lines, message):
-    with pytest.raises(ValueError, match=message):
-        read_blocks(page(*lines))
 
 
 BETWEEN = ("",), ("One paragraph.", "", "<!-- check: True -->", "", "Another one:")
@@ -162,21 +121,6 @@ def shown_from_draws(comment):
     return page("```python", "0", "```", "", f"<!-- from draws: {comment} -->", "", "```text", SHOWN, "```")
 
 
-@pytest.mark.parametrize(
-    ("comment", "printed"),
-    [
-        ("errors 0.01 0 0.02 0", "age 0.975 of 120\ndose 0.32 of 120"),
-        ("errors 0.02", "age 0.84 of 120\ndose 0.5 of 120"),
-        ("words free, errors 0.01 0 0.02 0", "dose 0.975 of 120\nage 0.32 of 120"),
-        ("lines free", "age 3 of 4"),
-    ],
-)
-def test_other_draws_are_the_output_of_a_page(comment, printed):
-    check_page(shown_from_draws(comment), "page.md", lambda: printed)
-    with pytest.raises(AssertionError, match="prints"):
-        check_page(shown_from_draws(comment).replace(f"<!-- from draws: {comment} -->", ""), "page.md", lambda: printed)
-
-
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("comment", "printed"),
@@ -196,45 +140,6 @@ def test_what_no_draws_give_is_seen(comment, printed):
         check_page(shown_from_draws(comment), "page.md", lambda: printed)
 
 
-@pytest.mark.parametrize(
-    ("texts", "comment"),
-    [
-        (["a 0.1", "a 0.1"], None),
-        (["a 0.1 of 7", "a 0.2 of 7", "a 0.3 of 7"], "errors 0.2 0"),
-        (["a 0.1 b 0.2", "a 0.2 b 0.4", "a 0.3 b 0.6"], "errors 0.3"),
-        (["a 0.1 of 7", "b 0.2 of 7", "a 0.3 of 7"], "words free, errors 0.2 0"),
-        (["a", "b"], "words free"),
-        (["a 0.1", "a 0.1\nb 0.2"], "lines free"),
-    ],
-)
-def test_errors_are_those_of_the_seeds(texts, comment):
-    assert comment_on_draws(texts) == comment
-
-
-@pytest.mark.planted
-@pytest.mark.parametrize("line", ["* n numbers.", "1. The mean", "# of rows", "  - 2 if not", "+ 1"])
-@pytest.mark.parametrize("before", ["They take chains", "* an item that goes on with"])
-def test_a_line_that_becomes_an_item_is_noticed(before, line):
-    line = f"  {line}" if before[0] == "*" else line
-    assert accidental_items(page("# Title", "", before, line, "of rows.")) == [line]
-    assert accidental_items(page(before, f"`{line.strip()}`", "of rows.")) == []
-
-
-def test_lists_are_left_alone():
-    lists = page("* one", "  and more", "* two", "", "1. three", "2. four", "")
-    assert accidental_items(page(lists, "```python", "a", "* b", "```", "$$", "- c", "$$")) == []
-
-
-@pytest.mark.planted
-@pytest.mark.parametrize("shown", ["0.93", "[0.07 0.94]", "draw 3 of chain 1: R-hat 1.5", "1e-5"])
-def test_every_number_of_an_output_counts(shown):
-    for digit in re.finditer(r"\d", shown):
-        changed = shown[: digit.start()] + str((int(digit[0]) + 1) % 10) + shown[digit.end() :]
-        text = page("```python", "0", "```", "", "```text", changed, "```")
-        with pytest.raises(AssertionError):
-            check_page(text, "page.md", lambda: shown)
-
-
 def test_output_that_the_page_leaves_out_is_seen():
     text = page("```python", "0", "```", "words", "```python", "1", "```")
     with pytest.raises(AssertionError, match="line 1: the page does not show"):
@@ -243,35 +148,6 @@ def test_output_that_the_page_leaves_out_is_seen():
     check_page(text, "page.md", lambda: "")
     excuse = "<!-- output not shown: it is long -->\n"
     check_page((excuse + text).replace("```python\n1", f"{excuse}```python\n1"), "page.md", lambda: "a 1.0\n")
-
-
-@pytest.mark.parametrize(
-    ("lines", "unchecked"),
-    [
-        (("```text", "1", "```"), [1]),
-        (("<!-- not run: slow -->", "", "```python", "```", "", "```text", "1", "```"), [6]),
-        (("```python", "```", "```text", "1", "```", "and", "```text", "2", "```"), [7]),
-        (("```python", "```", "prints", "```text", "1", "```"), []),
-    ],
-)
-def test_output_of_no_block_is_listed(lines, unchecked):
-    assert unchecked_outputs(page(*lines)) == unchecked
-
-
-def test_sentences_are_checked():
-    text = page("```python", "a = 0.93", "```", "P = .93", "<!-- check: abs(a - 0.93) < 0.005 -->")
-    check_page(text, "page.md", str)
-    with pytest.raises(AssertionError, match=r"line 5: .* is not true"):
-        check_page(text.replace("a = 0.93", "a = 0.91"), "page.md", str)
-
-
-def test_numbers_in_sentences_that_no_block_prints_are_listed():
-    text = page(
-        "It is ill with P = .93, not -1.5, in `x 0.3`.", "", "```text", "[0.07 0.9312]", "```", "| .4 |", "0.07."
-    )
-    assert foreign_numbers(text) == ["-1.5"]
-    assert foreign_numbers(text.replace("0.9312", "0.9112")) == [".93", "-1.5"]
-    assert foreign_numbers(text.replace("It is", "By `benchmarks/x.py` it is")) == []
 
 
 def test_a_warning_of_which_the_page_does_not_speak_is_an_error():
@@ -284,29 +160,3 @@ def test_a_warning_of_which_the_page_does_not_speak_is_an_error():
     check_page(f"{defined}\n{page('```python', 'run()  # warns: few draws', '```')}", "page.md", str)
     with pytest.raises(pt.ConvergenceWarning):
         check_page(f"{defined}\n{page('```python', 'run()', '```')}", "page.md", str)
-
-
-def test_a_block_of_another_kind_is_listed():
-    text = "Run\n\n    python run.py\n\nwhich prints\n\n    0.93\n\n* a list\n\n```text\n    1\n```"
-    assert list(indented_blocks(text)) == [(3, "python run.py"), (7, "0.93")]
-
-
-def test_todays_output_is_written():
-    text = page("```python", "0", "```", "words", "```text", "old", "```", "```python", "1", "```", "end", "")
-    shown = page("", "```text", "a 1.0", "```")
-    new = written(text, [list(run_page(text, "page.md", lambda: "a 1.0\n"))])
-    assert new == text.replace("old", "a 1.0").replace("1\n```", f"1\n```\n{shown}")
-    check_page(new, "page.md", lambda: "a 1.0\n")
-    assert written(new, [list(run_page(new, "page.md", lambda: "a 1.0\n"))]) == new
-
-
-def test_errors_are_written():
-    def write(page, *numbers):
-        return written(page, [list(run_page(page, "page.md", lambda x=x: f"a {x}\n")) for x in numbers])
-
-    text = page("```python", "0", "```", "", "```text", "old", "```", "")
-    new = write(text, 1.0, 2.0, 3.0)
-    assert new == page("```python", "0", "```", "", "<!-- from draws: errors 2 -->", "```text", "a 1.0", "```", "")
-    assert write(new, 1.0, 1.1, 1.2) == new  # within the errors of the page
-    assert write(new, 100.0, 101.0, 102.0) == new.replace("1.0", "100.0")
-    assert write(new, 100.0, 100.0) == text.replace("old", "a 100.0")

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-import exact
 from tests import ROOT
 from verification.imports import (
     ALARM,
@@ -17,7 +16,6 @@ from verification.imports import (
     arrows,
     bundles,
     circles,
-    imported_modules,
     imports_of,
     layer_of,
     modules,
@@ -34,22 +32,6 @@ FACES_OVER_BOTH = [
 MODULES = modules()
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")
 HEAVY += ("xarray", "h5py", "h5netcdf", "tqdm", "dask")
-
-
-@pytest.mark.parametrize(
-    ("source", "package", "expected"),
-    [
-        ("import exact.graph.cells as g", "pactree_mcmc", {"exact.graph.cells"}),
-        ("def f():\n    from exact import solve", "pactree_mcmc", {"exact", "exact.solve"}),
-        ("from ..model import TreeModel", "pactree_mcmc.mcmc", {"pactree_mcmc.model", "pactree_mcmc.model.TreeModel"}),
-        ("from .. import sample", "pactree_mcmc.mcmc", {"pactree_mcmc", "pactree_mcmc.sample"}),
-        ("from .graph import build", "exact", {"exact.graph", "exact.graph.build"}),
-        ("text = 'import exact'", "pactree_mcmc", set()),
-        ("if TYPE_CHECKING:\n    import exact\nelse:\n    import sys", "pactree_mcmc", {"sys"}),
-    ],
-)
-def test_the_scan_itself(source, package, expected):
-    assert imported_modules(source, package) == expected
 
 
 def test_the_sampler_knows_nothing_of_the_exact_engine():
@@ -90,36 +72,11 @@ def test_the_picture_is_up_to_date():
     assert PICTURE.read_text(encoding="utf-8") == drawn, "run python verification/imports.py"
 
 
-def test_no_folder_is_a_drawer():
-    for package in {path.parent for path in MODULES.values()}:
-        files = [path for path in package.glob("*.py") if path.name != "__init__.py"]
-        # one file a move or a leaf, however many there are
-        assert len(files) <= 12 or package.name in ("moves", "leaf"), package
-
-
 def test_the_exact_engine_does_not_reach_the_sampler():
     """Not by names that the package takes from the samplers, nor by way of modules such as `pactree_mcmc.loading`."""
     assert {path: sampling_imports(path) for path in sources("exact") if sampling_imports(path)} == {}
     own = [module for module in MODULES if within(module, "exact") and module not in TABLES_OF_CONTENTS]
     assert {module: sampler_modules(module) for module in own if sampler_modules(module)} == {}
-
-
-def test_exact_loads_one_face_over_both_engines():
-    """Names that `exact` loads on request are its own, except the mixture that lets the caller choose the engine."""
-    foreign = {module for module in exact._LATE.values() if not within(module, "exact")}
-    assert foreign == {"pactree_mcmc.faces.data_dependent"}
-
-
-@pytest.mark.planted
-def test_a_way_to_the_sampler_is_seen(tmp_path):
-    for name, text in {
-        "exact/solving.py": "def f():\n    from pactree_mcmc.loading import load",
-        "pactree_mcmc/loading.py": "from .smc import population",
-        "pactree_mcmc/smc.py": "",
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert sampler_modules("exact.solving", tmp_path) == ["pactree_mcmc.smc"]
 
 
 def sampling_imports(path, root=ROOT):

@@ -24,17 +24,6 @@ def test_the_readme_has_two_commands():
     assert tests.endswith("-m pytest")
 
 
-RANGE = "15 to 60 seconds of one core"
-"""Time of compiling that was measured; `benchmarks/README.md` has the figures."""
-
-
-def test_all_pages_say_the_same_of_compiling():
-    pages = {name: (ROOT / name).read_text() for name in ("README.md", "docs/clusters.md")}
-    for text in pages.values():
-        assert RANGE in " ".join(text.split())
-    assert pages["README.md"].count(RANGE) == 1
-
-
 def shell(command, folder):
     """Run a command as somebody does who has set nothing, and return what it prints."""
     env = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}

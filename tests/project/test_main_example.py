@@ -57,18 +57,6 @@ def test_cart_has_the_least_cross_validated_loss(example, table, monkeypatch):
     np.testing.assert_allclose(p, counted(example, cart, X, y, X, pseudocount))
 
 
-def test_a_class_that_no_tree_votes_for_has_no_infinite_loss(example, table):
-    X, y = table
-    forest, pseudocount = example.tuned_forest(X[::2], y[::2])
-    fractions = forest.predict_proba(X[1::2])
-    assert len(forest.estimators_) == 500
-    assert fractions.min() == 0.0
-    p = example.smooth(fractions, 500, pseudocount)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    assert log_loss(y[1::2], p) < log_loss(y[1::2], fractions)
-    assert np.array_equal(p.argmax(axis=1), fractions.argmax(axis=1))
-
-
 @pytest.mark.filterwarnings("error::pactree_mcmc.ConvergenceWarning")
 def test_it_runs_without_a_warning(example, tmp_path, capsys):
     example.main(tmp_path)

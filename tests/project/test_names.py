@@ -101,8 +101,3 @@ def test_no_name_has_two_meanings():
 )
 def test_a_name_on_the_list_is_noticed(source):
     assert len(objections(source)) == 1
-
-
-def test_names_of_modules_are_found():
-    source = "A = 1\nb: int = 2\n\n\nclass C:\n    d = 3\n\n\ndef e(f):\n    g = 1\n"
-    assert module_names(source) == {"A", "b", "C", "e"}

@@ -81,8 +81,3 @@ def test_docstrings_use_the_words_of_the_field():
     found = {name: list(objections(text or "")) for name, text in public_docstrings()}
     assert len(found) > 300
     assert {name: words for name, words in found.items() if words} == {}
-
-
-def test_a_word_of_the_former_language_is_noticed():
-    (found,) = objections("A node's price, on three\ndegrees of freedom.")
-    assert found.startswith("'price' in") and "write" in found

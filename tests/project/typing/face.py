@@ -1,44 +1,28 @@
-"""A program that uses every public name, and says of what type its results are: ``mypy --strict`` checks it.
+"""A program that says of what type the results of models, runs and posteriors are: ``mypy --strict`` checks it.
 
 Not a test: pytest does not import it. It runs all the same, ``python -m tests.project.typing.face``, on tables of a few
 rows.
 """
 
-import math
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, assert_type
+from typing import assert_type
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc import certificates, moves, plots, testing
 from tests.project.typing.face_exact import (
     LABELS,
     NUMBERS,
     ROWS,
-    AnyPosterior,
     Array,
     TreePrior,
     X,
-    classifiers,
-    comparison,
-    dyadic_trees,
-    global_splitting,
-    local_rules_and_equation_nine,
-    progressive_mixtures,
-    prunings,
-    regressor,
-    sequences_and_streams,
-    sums_over_graph,
     survival,
-    trees_by_bounds,
     use_any_posterior,
     use_exact_posterior,
 )
@@ -79,66 +63,6 @@ def models() -> list[pt.TreeModel]:
         pt.TreeModel(pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 8}), LABELS, nominal=["b"]),
     ]
     return assert_type(found, list[pt.TreeModel])
-
-
-def further_leaves() -> list[pt.TreeModel]:
-    """Those with a y of several columns, a slope, or a score of one's own."""
-    own = pt.CustomLeaf(
-        exponential,
-        stats=lambda y: np.column_stack([np.ones_like(y), y]),
-        predict=lambda stats: (1.0 + stats[:, 1]) / stats[:, 0],
-        params=(),
-        name="exponential",
-    )
-    assert_type(own, pt.CustomLeaf)
-    assert_type(own.check([0.5, 2.0, 1.2], rng=1), None)
-    positive, times = NUMBERS + 0.5, np.column_stack([NUMBERS + 0.5, np.ones(16)])
-    return [
-        pt.TreeModel(X, positive, leaf=own),
-        pt.TreeModel(X, times, leaf=pt.ExponentialGamma(shape=None, rate=None)),
-        pt.TreeModel(X, times, leaf=pt.WeibullGamma(k=2.0)),
-        pt.TreeModel(X, NUMBERS, leaf=pt.NormalLinear(columns=[1])),
-    ]
-
-
-def exponential(s: Any, n: int) -> Any:
-    """Score of a leaf of one's own: the rate is Gamma(1, 1)."""
-    return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
-
-
-def even(cut: pt.Cut) -> float:
-    """Weight of a split of one's own: those that part the rows evenly are likelier."""
-    return cut.left * cut.right
-
-
-def idle(rng: Any, model: Any, state: Any) -> Any:
-    """Step of a move of one's own: the tree stays."""
-    return moves.nothing()
-
-
-def own_parts(model: pt.TreeModel) -> None:
-    """A split prior and a move of one's own, and the checks for what others bring."""
-    splits = pt.CustomSplits(even, of=pt.LocalCuts(min_leaf=2), params=(), over="cell", by_depth=False, name="even")
-    assert_type(splits, pt.CustomSplits)
-    assert_type(splits.check(X, cells=3, rng=1), None)
-    pt.TreeModel(X, LABELS, split_prior=splits)
-    move = assert_type(pt.Move("idle", idle, counts=("idle",), replaces=False, scans=False), pt.Move)
-    assert_type(move.name, str)
-    assert_type(move.counts, tuple[str, ...])
-    pt.sample(model, 5, tune=5, chains=2, rng=1, kernel={"grow-prune": 0.9, move: 0.1}, progress=False)
-    try:
-        balance = assert_type(testing.check_balance("grow-prune", model), testing.BalanceReport)
-        assert_type(balance.n_trees, int)
-        assert_type(balance.imbalance, float)
-        assert_type(balance.transition, Array)
-        assert_type(balance.trees, list[pt.Tree])
-        leaf = assert_type(testing.check_leaf(pt.PoissonGamma(), n_cells=10, rng=1), testing.LeafReport)
-        assert_type(leaf.max_difference, float)
-        cuts = assert_type(testing.check_split_prior(pt.LocalCuts(), max_depth=2), testing.SplitPriorReport)
-        assert_type(cuts.n_cells, int)
-    except (testing.BalanceError, testing.LeafError, testing.SplitPriorError) as error:
-        assert_type(str(error), str)
-        raise
 
 
 def use_model(model: pt.TreeModel) -> None:
@@ -216,10 +140,6 @@ def runs(model: pt.TreeModel, folder: Path) -> pt.SampledPosterior:
     return post
 
 
-def run_of_its_own_length(model: pt.TreeModel) -> pt.SampledPosterior:
-    return pt.sample(model, 20, chains=2, rng=1, steps=40, seconds=10.0, work=1e4, progress=False)
-
-
 def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     use_any_posterior(post)
     assert_type(post.log_evidence, float | None)
@@ -262,116 +182,17 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     assert_type(issubclass(pt.ConvergenceWarning, UserWarning), bool)
 
 
-def bounds_of_posterior(post: AnyPosterior) -> None:
-    found = post.certificate(delta=0.05)
-    assert_type(found.n, int)
-    for number in (found.delta, found.risk, found.tandem_loss, found.kl):
-        assert_type(number, float)
-    for bound in (found.gibbs, found.relaxed, found.factor_two, found.tandem, found.vote):
-        assert_type(bound, certificates.Bound)
-    fresh = post.holdout_certificate(X, LABELS, delta=0.05)
-    assert_type(fresh.errors, int)
-    assert_type(fresh.gibbs, certificates.Bound)
-    assert_type(fresh.vote, certificates.Bound)
-
-
-def bounds(tree: pt.Tree) -> None:
-    given: list[certificates.Bound] = [
-        certificates.pac_bayes_kl(0.1, 2.0, 1000, 0.05),
-        certificates.pac_bayes_lambda(0.1, 2.0, 1000, lam=0.5),
-        certificates.vote_factor_two(0.1, 2.0, 1000),
-        certificates.vote_tandem(0.05, 2.0, 1000),
-        certificates.naive_occam(tree, X, [0, 1] * 8, split_bits=4.0, n_classes=2, delta=0.05),
-        certificates.root_fragment(tree, X, [0, 1] * 8, split_bits=4.0),
-        certificates.compression(3, 2, 1000, 10),
-        certificates.compression_tail(3, 2, 1000, 10),
-        certificates.occam_discrete(3, 2, 5, 1000, 10),
-        certificates.occam_continuous(3, 2, [3], 1000, 10, halvings=0),
-        certificates.dyadic_tree_bound(tree, X, [0, 1] * 8, n_classes=2, cyclic=False),
-        certificates.compression_tree_bound(tree, X, [0, 1] * 8, parents="number", n_classes=2, delta=0.05),
-        certificates.occam_tree_bound(tree, X, [0, 1] * 8, ranges=[[0.0, 9.0]] * 2, halvings="cheapest", shared=True),
-        certificates.holdout(3, 100),
-        certificates.holdout_gibbs(0.1, 100, delta=0.05),
-        exact.vote_excess_bound([0.1], [0.0], [-1.0], n=1000, n_classes=2),
-        exact.oracle_bound(0.0, [0.5, 0.5], n=1000, n_nodes=7, depth=2, n_features=1, n_classes=2),
-    ]
-    for bound in given:
-        assert_type(bound.name, str)
-        for number in (bound.raw, bound.value, bound.delta, float(bound)):
-            assert_type(number, float)
-        assert_type(bound.terms, dict[str, float])
-    coded = certificates.occam_tree_bound(tree, X, [0, 1] * 8, thresholds=[[0.5]] * 2)
-    assert_type(coded, certificates.TreeBound)
-    assert_type(coded.tree, pt.Tree)
-    assert_type(coded.rows, Array)
-    for size in (coded.n, coded.errors):
-        assert_type(size, int)
-    assert_type(certificates.pac_bayes_kl(0.1, 2.0, 1000), certificates.Bound)
-    assert_type(certificates.optimal_lambda(0.1, 2.0, 1000), float)
-    assert_type(certificates.tree_bits(tree, 4.0), Array)
-    fragment = certificates.compute_R(tree, [16, 8, 8], split_bits=4.0)
-    assert_type(fragment, certificates.RootFragment)
-    assert_type(fragment.leaves, Array)
-    assert_type(fragment.penalty, float)
-    assert_type(certificates.dyadic_bits([0, 2], 4), Array)
-    assert_type(certificates.dyadic_penalty([1000], [0], 1000, 2, 0.025), Array)
-    assert_type(certificates.dyadic_length(0.25, 0.5, 0.0, 1.0), int)
-    assert_type(certificates.binomial_tail_inversion(3, 100, -3.0), float)
-    assert_type(certificates.binary_kl(0.1, 0.2), float)
-    assert_type(certificates.binary_kl(np.array([0.1, 0.3]), 0.2), Array)
-    assert_type(certificates.kl_inverse(0.1, 0.05, upper=True), float)
-    assert_type(certificates.kl_inverse([0.1, 0.3], 0.05), Array)
-
-
-def pictures(post: pt.SampledPosterior, truth: exact.ExactPosterior, ax: Axes) -> None:
-    assert_type(plots.plot_tree(post.map_tree(), ax, max_depth=2), Axes)
-    assert_type(plots.plot_tree(truth), Axes)
-    assert_type(plots.plot_partition(post, (0, 1), ax, fill=True), Axes)
-    assert_type(plots.plot_surface(truth, features=("x0", "x1"), spread=True, points=False), Axes)
-    assert_type(plots.plot_partial_dependence(truth, 0, coverage=0.8, n_trees=10, rng=1), Axes)
-    assert_type(plots.plot_n_leaves(post, truth=truth), Axes)
-    assert_type(plots.plot_inclusion(post, max_features=5), Axes)
-    assert_type(plots.plot_posterior(post, truth), Figure)
-    assert_type(plots.plot_split_frequencies(post, truth=truth, min_probability=0.1), Axes)
-    assert_type(plots.plot_forest(truth, n_trees=20, alpha=0.2, rng=1), Axes)
-    assert_type(plots.plot_consensus(post.consensus_tree()), Axes)
-    assert_type(plots.plot_consensus(post, min_support=0.6), Axes)
-    assert_type(plots.plot_leaves(post, tree=post.map_tree(), n_bins=5), Axes)
-    assert_type(plots.plot_partial_dependence(post, 0, X=ROWS, individual=2), Axes)
-    assert_type(plots.plot_survival(survival(), ax), Axes)
-    assert_type(plots.plot_shape(post, ax), Axes)
-    assert_type(plots.plot_partial_dependence(post, (0, "x1")), Axes)
-
-
 def main() -> None:
-    import matplotlib.pyplot as plt
-
     given = models()
-    classes, numbers, frozen, loss = given[1], given[2], given[6], given[7]
+    classes, numbers = given[1], given[2]
     use_model(classes)
     with tempfile.TemporaryDirectory() as name:
         post = runs(classes, Path(name))
         use_draws(post, Path(name))
     truth = use_exact_posterior(classes)
     use_exact_posterior(numbers)
-    run_of_its_own_length(classes)
-    further_leaves()
-    own_parts(pt.TreeModel(X[:4], LABELS[:4], tree_prior=pt.ChipmanPrior(0.5, 1.0, 2)))
     use_tree(truth.map_tree())
-    comparison(truth)
-    sums_over_graph(classes)
-    progressive_mixtures(frozen)
-    sequences_and_streams(loss)
-    local_rules_and_equation_nine()
-    dyadic_trees()
-    trees_by_bounds()
-    prunings(truth.best_tree_of_size(2))
-    global_splitting(pt.kd_tree(X[:6], 1))
-    classifiers()
-    regressor(with_spread=False)
-    bounds_of_posterior(exact.solve(loss))
-    bounds(pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2)))
-    pictures(post, truth, plt.subplots()[1])
+    survival()
 
 
 if __name__ == "__main__":
