@@ -16,8 +16,7 @@ from measures import Check
 from timing import cores
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.advice import SCALARS
-from pactree_mcmc.posterior.convergence import MAX_POINTS, RARE_PROBABILITY, Diagnostics, _compute_diagnostics
+from pactree_mcmc.posterior.convergence import RARE_PROBABILITY, SCALARS, Diagnostics, _compute_diagnostics
 
 ASKED = (*SCALARS, "root features", "predictions")
 HEADER = ("table", "n x p", "limit, s", "median s", "median CPU s", "worst R-hat", "least effective draws", "passed")
@@ -88,7 +87,7 @@ def sampled(model, seed, kernel="default"):
             warned = True
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return Run(post, seconds, cpu, _compute_diagnostics(post, MAX_POINTS), warned)
+    return Run(post, seconds, cpu, _compute_diagnostics(post), warned)
 
 
 def real(options):

@@ -15,7 +15,7 @@ from ..core.warn import warn
 from ..mcmc.sampling import sample
 from ..model import TreeModel
 from ..posterior.base import Posterior
-from ..posterior.convergence import worst_quantity_phrase
+from ..posterior.convergence import caveat_of
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import prior_mass
 from ..posterior.rows.left_out import leave_one_out
@@ -84,7 +84,7 @@ def compare_models(
     Warns
     -----
     ConvergenceWarning
-        One line for each model whose run did not converge.
+        One line for each model whose draws have not converged, which says what can be used.
     UserWarning
         One line for each model without evidence, which says why.
 
@@ -124,7 +124,9 @@ def compare_models(
             if X is not None:
                 part.columns.numbers(X)
             exact_post = solve_if_small(part, int(max_cells))
-            post = _sample_with_warning(name, part, draws, work, source, progress) if exact_post is None else exact_post
+            post = _sample_quietly(part, draws, work, source, progress) if exact_post is None else exact_post
+        if isinstance(post, SampledPosterior) and caveat_of(post):
+            warn(f"model {name!r}: {caveat_of(post)}", ConvergenceWarning)
         rows[name] = _table_row(post, draws, source) | _predictions_by_column(post, X)
         if math.isnan(rows[name]["log_evidence"]):
             warn(f"model {name!r} has no log evidence, so it has no probability: {_evidence_obstacle(post)}.")
@@ -201,17 +203,11 @@ def solve_if_small(model: TreeModel, max_cells: int) -> Any:
         return None
 
 
-def _sample_with_warning(
-    name: str, model: TreeModel, draws: int, work: Any, source: Any, progress: bool
-) -> SampledPosterior:
-    """Sample a model, and warn in one line, with its name, if the run has not converged. ``source`` is its rng."""
+def _sample_quietly(model: TreeModel, draws: int, work: Any, source: Any, progress: bool) -> SampledPosterior:
+    """Sample a model without the warning of a run that has not converged. ``source`` is its rng."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        post = sample(model, draws, work=work, rng=source, progress=progress)
-    reason = worst_quantity_phrase(post)
-    if reason:
-        warn(f"model {name!r}: {reason.rstrip('.')}. Sample it longer, and give its posterior.", ConvergenceWarning)
-    return post
+        return sample(model, draws, work=work, rng=source, progress=progress)
 
 
 def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, Any]:

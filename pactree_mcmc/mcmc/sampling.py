@@ -15,7 +15,8 @@ from ..core.warn import warn
 from ..files.calls import call_record, seed_of
 from ..files.store import AnyPath
 from ..model import TreeModel
-from ..posterior.convergence import warn_if_unconverged
+from ..posterior.convergence import MIN_JUDGED_DRAWS, short_diagnosis
+from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import evidence_difference_lines, join_ladder_reports, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
@@ -28,7 +29,7 @@ from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
 from .run.stop import Stop
 from .run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
 from .run.workers import RunState, fit_steps, make_draws
-from .schedule import MIN_JUDGED_DRAWS, Schedule
+from .schedule import Schedule
 from .state.stored import n_line_sums
 from .whole.evidence import team_evidences
 from .whole.rounds import has_work_to_tune, tune_teams, work_by_default
@@ -233,17 +234,21 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
         post = _join_posterior(run_state, seconds, steps)
     if stop.omissions:
         warn(_early_end_warning(stop, post, run_state.plans[0]))
+    lines: list[str] = []
     try:
         if post.course is not None:
             evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
             post.course = post.course._replace(evidences=evidences)
-        if run_state.is_complete and run_state.checkpoint is not None:
-            post.save(run_state.checkpoint.path)
         # draws that passed are not diagnosed once more, which would take a tenth of a short run
         if not has_passed or evidence_difference_lines(evidences):
-            warn_if_unconverged(post, levels=1 if post.tempering is None else post.tempering.betas.shape[1])
+            lines = short_diagnosis(post)
+        post.caveat = lines[0] if lines else ""
+        if run_state.is_complete and run_state.checkpoint is not None:
+            post.save(run_state.checkpoint.path)
     except KeyboardInterrupt:
         warn("interrupted: all draws are returned, but not checked; post.summary() checks them.")
+    if lines:
+        warn("\n  ".join(lines), ConvergenceWarning)
     return post
 
 

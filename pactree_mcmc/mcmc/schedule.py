@@ -30,7 +30,7 @@ from math import inf
 import numpy as np
 
 from ..core.warn import warn
-from ..posterior.convergence import has_converged, log_posterior_converged
+from ..posterior.convergence import MIN_JUDGED_DRAWS, has_converged, log_posterior_converged
 from ..posterior.evidence import evidence_difference_lines
 from ..posterior.joining import join_chains
 from ..tree.drawn import Course
@@ -39,8 +39,6 @@ from .run.workers import RunState, make_draws
 from .whole.evidence import team_evidences
 from .whole.rounds import add_draws_to_graphs, can_add_draws, drop_draws
 
-MIN_JUDGED_DRAWS = 1000
-"""Smallest number of draws, of all chains together, with which a run waits until the criterion holds."""
 MAX_STRETCHES = 6
 """Largest number of stretches. Later the graphs gain little (benchmarks/README.md, More time)."""
 

@@ -1,4 +1,8 @@
-"""The convergence criteria of chains, and advice if some fail. R-hat and effective sample size come from `ess`."""
+"""The convergence criteria of chains: what fails, what can be used all the same, and one piece of advice.
+
+R-hat and effective sample size come from `ess`. `run_plans` stores the first line of the warning, or "", as
+`DrawnTrees.caveat`, and files keep it. All texts of trees begin with it (`caveat_of`).
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_count
-from ..core.warn import warn
+from ..core.special import stdtrit
 from ..tree.coded import leaves_of_units
-from .advice import MAX_LISTED_PER_KIND, MIN_ESS, SCALARS, advice_lines
 from .ess import (
+    DRAWS_PER_DEGREE,
     MIN_DRAWS_PER_CHAIN,
-    ConvergenceWarning,
+    chains_disagree,
+    ess_of_chains,
     explained_by_chance,
     rhat_and_ess,
     rhat_and_ess_by_tree,
+    split_chains,
 )
 from .evidence import evidence_difference_lines
 from .trees.cells import distinguishable_rows
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 
     from .draws import DrawnTrees
 
+MIN_ESS = 400.0
+"""Smallest effective sample size that passes, from Vehtari et al. (2021)."""
 MAX_RHAT = 1.01
 """Largest R-hat that passes, from Vehtari et al. (2021)."""
 MAX_RHAT_BY_CHANCE = 1.03
@@ -35,23 +42,32 @@ MAX_RHAT_BY_CHANCE = 1.03
 FALSE_ALARM_LEVEL = 0.01
 """Level of the test of all predictions together: about the probability of a false alarm."""
 MAX_POINTS, MIN_POINTS = 500, 50
-"""Default number of training rows whose predictions are checked, and that to which ``MAX_PREDICTIONS`` may lower it."""
+"""Number of training rows whose predictions are checked, and that to which ``MAX_PREDICTIONS`` may lower it."""
 MAX_PREDICTIONS = 20_000_000
 """Number of predictions, rows times classes times distinct trees, beyond which fewer rows are checked: 160 MB."""
 MIN_DRAWS_TO_JUDGE = 100
 """Number of draws of all chains below which the criteria are not evaluated."""
+MIN_JUDGED_DRAWS = 1000
+"""Smallest number of draws, of all chains together, with which a run waits until the criterion holds."""
 MAX_CHECKED_CLASSES = 3
 """Largest number of classes whose probability is checked at a row."""
-PREDICTIONS = "predictions"
-"""Name of the group of quantities that are predictions."""
+SCALARS = ("log posterior", "number of leaves", "depth")
+"""Names of the quantities that are one number of a tree; they come first in every list of quantities."""
+PREDICTIONS, FEATURES = "predictions", "features"
+"""Names of the groups of quantities that are predictions, and indicators that a tree uses a feature."""
+MAX_LISTED_PER_KIND = 3
+"""Largest number of failing quantities of each kind, the worst first, that `check_convergence` lists."""
 MAX_CHECKED_FOCAL_TREES = 12
 """Largest number of trees from which distances are checked."""
 RARE_PROBABILITY = 0.02
 """Smallest probability of an indicator that is checked; the largest one is 1 minus this."""
-WARNING_HEADER = (
-    "the draws may not represent the posterior; "
-    f"wanted: R-hat at most {MAX_RHAT}, effective sample size (ESS) at least {MIN_ESS:.0f}."
-)
+COVERAGE = 0.95
+"""Probability that an answer is within the error that a verdict states."""
+MAX_USABLE_PROBABILITY, MAX_USABLE_SD = 0.2, 0.5
+"""Largest error with which a probability can be used, and a mean, in standard deviations of the predictions between
+rows. Beyond it two probabilities, or two rows, on either side of the middle can no longer be told apart."""
+CRITERIA = f"R-hat at most {MAX_RHAT}, effective sample size (ESS) at least {MIN_ESS:.0f}"
+"""The criteria as a phrase."""
 READ_MORE_LINE = 'All quantities: post.diagnosis. What they mean: the page "When chains disagree" of the documentation.'
 """Last line of a warning."""
 NO_PROOF_REMARK = (
@@ -62,51 +78,51 @@ SINGLE_TEAM_REMARK = (
     "All that is compared tuned together, so that no other chain confirms it independently: give chains=4."
 )
 """Remark on a run whose chains all tuned together, as one team."""
+LENGTH_ARGUMENTS = ("tune", "thin", "proposals")
+"""Arguments of `sample` that fix the length of a run."""
+SMALL_WORK = 1e10
+"""Rows below which ``work=`` makes a run shorter than by default, in every release."""
+LARGE_TABLE_ROWS = 2000
+"""Number of distinct rows from which on the advice is the page on large tables: a table of 2,310 rows (segment) still
+failed with four times the work of a default run, one of 1,600 did not."""
+MAX_TIMES_LONGER = 10.0
+"""Factor by which a run whose chains agree would have to be longer, above which no longer run is advised. The estimate
+takes R-hat - 1 to fall as one over the draws, which is true of a run that has begun to mix."""
+LENGTH_RESERVE = 2.0
+"""Factor of the steps that are advised over the steps estimated, so that a run with them is not advised the same."""
+MIN_CORRELATION = 0.7
+"""Correlation of two columns from which on they are said to measure nearly the same: half of the variance."""
 
 
-def warn_if_unconverged(post: DrawnTrees, *, max_points: int = MAX_POINTS, levels: int = 1) -> None:
-    """Give one ConvergenceWarning with the lines of `short_diagnosis`, if there are any. The arguments are the same."""
-    lines = short_diagnosis(post, max_points, levels=levels)
-    if lines:
-        warn("\n  ".join(lines), ConvergenceWarning)
+def caveat_of(post: DrawnTrees) -> str:
+    """Return the line with which texts about trees begin if the draws of a run failed, "" if not.
+
+    Draws that no run has judged, such as independent ones, have none. Those of older files are judged here.
+    """
+    if post.caveat is None:
+        post.caveat = next(iter(short_diagnosis(post)), "") if post.calls else ""
+    return post.caveat
 
 
-def short_diagnosis(
-    post: DrawnTrees, max_points: int = MAX_POINTS, *, levels: int = 1, diagnostics: Diagnostics | None = None
-) -> list[str]:
-    """Return the criteria of `check_convergence` that fail in at most five lines; an empty list if none fails.
+def short_diagnosis(post: DrawnTrees, diagnostics: Diagnostics | None = None) -> list[str]:
+    """Return the criteria of `check_convergence` that fail in a few lines; an empty list if none fails.
 
-    The lines are the verdict, the worst quantity of each kind, the log evidences of the teams of chains if these
-    differ, the advice for a run of ``levels`` inverse temperatures (1: not tempered), and where to read on; with too
-    few draws one line that says so. If ``diagnostics`` are None they are computed, with predictions at up to
-    ``max_points`` training rows.
+    The lines are what can be used (`_usable_line`), the worst quantity of each kind, what teams of chains lack, one
+    piece of advice, and where to read on; with too few draws one line that says so.
     """
     if _has_too_few_draws(post):
         return [_too_few_draws_line(post)]
-    diagnostics = _compute_diagnostics(post, max_points) if diagnostics is None else diagnostics
-    differences = [f"{line[:1].upper()}{line[1:]}." for line in _evidence_disagreement(post)]
-    if not diagnostics.failed.any():
-        return [WARNING_HEADER, *differences, READ_MORE_LINE] if differences else []
-    worst = [failed[0] for _, failed in diagnostics.failed_by_group()]
-    listed = ", ".join(f"{diagnostics.names[i]} ({', '.join(_failing_value_texts(diagnostics, i))})" for i in worst)
-    head = [f"{WARNING_HEADER} {_failure_count_sentence(diagnostics)}", f"Worst of each kind (R-hat, ESS): {listed}."]
-    return [*head, *differences, " ".join(advice_lines(post, diagnostics, levels)), READ_MORE_LINE]
-
-
-def worst_quantity_phrase(post: DrawnTrees) -> str:
-    """Return a phrase on the worst quantity that fails the criteria, without advice; an empty text if none fails.
-
-    With too few draws the phrase says so. If only the log evidences of chains that tuned apart differ, it is on these.
-    """
-    if _has_too_few_draws(post):
-        return _too_few_draws_line(post).partition(";")[0]
-    diagnostics = _compute_diagnostics(post, MAX_POINTS)
-    if not diagnostics.failed.any():
-        return next(iter(_evidence_disagreement(post)), "")
-    worst = int(np.argmax(diagnostics.times_longer))
-    name, (rhat, ess) = diagnostics.names[worst], _failing_value_texts(diagnostics, worst)
-    count = _failure_count_sentence(diagnostics)
-    return f"{count} Worst: {name}, R-hat {rhat} (at most {MAX_RHAT}), ESS {ess} ({MIN_ESS:.0f})"
+    diagnostics = _compute_diagnostics(post) if diagnostics is None else diagnostics
+    losses = [f"{line[:1].upper()}{line[1:]}." for line in _loss_lines(post)]
+    if not diagnostics.failed.any() and not losses:
+        return []
+    lines = [_usable_line(post, diagnostics)]
+    if diagnostics.failed.any():
+        worst = [failed[0] for _, failed in diagnostics.failed_by_group()]
+        listed = ", ".join(f"{diagnostics.names[i]} ({', '.join(_failing_value_texts(diagnostics, i))})" for i in worst)
+        count = f"{diagnostics.failed.sum()} of {len(diagnostics.names)} quantities fail"
+        lines.append(f"{count} ({CRITERIA}). Worst of each kind (R-hat, ESS): {listed}.")
+    return [*lines, *losses, _advice(post, diagnostics), READ_MORE_LINE]
 
 
 def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
@@ -117,15 +133,15 @@ def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
         table = pd.DataFrame({"kind": [], "rhat": [], "ess": [], "fails": []}, index=pd.Index([], name="quantity"))
         table.attrs["warning"] = _too_few_draws_line(post)
         return table
-    diagnostics = _compute_diagnostics(post, MAX_POINTS)
+    diagnostics = _compute_diagnostics(post)
     columns = {"kind": diagnostics.group, "rhat": diagnostics.rhat, "ess": diagnostics.ess, "fails": diagnostics.failed}
     table = pd.DataFrame(columns, index=pd.Index(diagnostics.names, name="quantity"))
     table = table.iloc[np.lexsort((-diagnostics.times_longer, ~diagnostics.failed))]
-    table.attrs["warning"] = "\n".join(short_diagnosis(post, diagnostics=diagnostics))
+    table.attrs["warning"] = "\n".join(short_diagnosis(post, diagnostics))
     return table
 
 
-def check_convergence(post: DrawnTrees, max_points: int = MAX_POINTS, *, levels: int = 1) -> list[str]:
+def check_convergence(post: DrawnTrees) -> list[str]:
     """Return the convergence criteria that the draws of chains fail, and advice, as the lines of a warning.
 
     These quantities are checked:
@@ -134,8 +150,8 @@ def check_convergence(post: DrawnTrees, max_points: int = MAX_POINTS, *, levels:
     * the indicators of each feature at the root, and of each feature in the tree, unless an indicator is rare or nearly
       always 1 in all chains;
     * the distances from up to 12 trees drawn;
-    * the predictions at up to ``max_points`` distinct training rows, of a classifier the up to 3 probabilities that
-      vary most at the row;
+    * the predictions at up to 500 distinct training rows, of a classifier the up to 3 probabilities that vary most at
+      the row;
     * the log evidences of two teams of chains that tuned separately.
 
     R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
@@ -144,39 +160,21 @@ def check_convergence(post: DrawnTrees, max_points: int = MAX_POINTS, *, levels:
     distinct predictions together (Bonferroni). Predictions that differ by 1e-9 of their range count as equal, because
     such differences are rounding errors. With one chain, R-hat compares its halves.
 
-    The list is empty if no criterion fails. This proves nothing, since chains that are all in the same wrong mode
-    agree. The list has one line if there are fewer than 100 draws in all, or fewer than 4 per chain. ``levels`` is the
-    number of inverse temperatures of the run, for the advice. For 4 x 1000 independent draws a warning has a
-    probability below one in a hundred.
+    The first line says what can be used. The list is empty if no criterion fails. This proves nothing, since chains
+    that are all in the same wrong mode agree. The list has one line if there are fewer than 100 draws in all, or fewer
+    than 4 per chain. For 4 x 1000 independent draws a warning has a probability below one in a hundred.
     """
-    check_count("max_points", max_points)
     if _has_too_few_draws(post):
         return [_too_few_draws_line(post)]
-    diagnostics, differences = _compute_diagnostics(post, max_points), _evidence_disagreement(post)
-    if not diagnostics.failed.any():
-        return [WARNING_HEADER, *differences] if differences else []
+    diagnostics, losses = _compute_diagnostics(post), _loss_lines(post)
+    if not diagnostics.failed.any() and not losses:
+        return []
     return [
-        WARNING_HEADER,
+        _usable_line(post, diagnostics),
         *_failing_quantity_lines(diagnostics),
-        *differences,
-        *advice_lines(post, diagnostics, levels),
+        *losses,
+        _advice(post, diagnostics),
     ]
-
-
-def _evidence_disagreement(post: DrawnTrees) -> list[str]:
-    """Return a list with a line of a warning if teams (chains that tuned together) differ in log evidence, else []."""
-    return evidence_difference_lines(None if post.course is None else post.course.evidences)
-
-
-def _has_too_few_draws(post: DrawnTrees) -> bool:
-    """Return True if there are too few draws to judge convergence, below 100 in all or below 4 per chain."""
-    return post.tree_of_draw.size < MIN_DRAWS_TO_JUDGE or post.n_draws < MIN_DRAWS_PER_CHAIN
-
-
-def _too_few_draws_line(post: DrawnTrees) -> str:
-    """Return a line of a warning that says how many draws there are, and how many to give."""
-    total = post.tree_of_draw.size
-    return f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
 
 
 def verdict(post: DrawnTrees) -> str:
@@ -191,6 +189,160 @@ def verdict(post: DrawnTrees) -> str:
     return f"{agreement} within what is wanted.{remark} {NO_PROOF_REMARK}"
 
 
+def _has_too_few_draws(post: DrawnTrees) -> bool:
+    """Return True if there are too few draws to judge convergence, below 100 in all or below 4 per chain."""
+    return post.tree_of_draw.size < MIN_DRAWS_TO_JUDGE or post.n_draws < MIN_DRAWS_PER_CHAIN
+
+
+def _too_few_draws_line(post: DrawnTrees) -> str:
+    """Return a line of a warning that says how many draws there are, and how many to give."""
+    total = post.tree_of_draw.size
+    return f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
+
+
+def _loss_lines(post: DrawnTrees) -> list[str]:
+    """Return lines on parts of the posterior that some chains lack; [] if nothing shows any."""
+    return evidence_difference_lines(None if post.course is None else post.course.evidences)
+
+
+def _lost_mass(post: DrawnTrees) -> float:
+    """Return the probability of the parts of the posterior of `_loss_lines`, by which any probability may be wrong."""
+    if post.course is None or not _loss_lines(post):
+        return 0.0
+    log_evidences = post.course.evidences[:, 0]
+    return float(-np.expm1(log_evidences.min() - log_evidences.max()))
+
+
+# what can be used
+
+
+def _usable_line(post: DrawnTrees, diagnostics: Diagnostics) -> str:
+    """Return the verdict on draws that fail, in the units of a reader: what is known, and within which error."""
+    parts, lost = [], _lost_mass(post)
+    of_group = diagnostics.group == PREDICTIONS
+    if of_group.any():
+        error = diagnostics.prediction_unit * _errors(diagnostics.by_tree[of_group], post.tree_of_draw).max()
+        if post.model.classes_ is not None:
+            parts.append(f"predictions: {_within(error + lost)}")
+        else:
+            means = diagnostics.prediction_unit * (diagnostics.by_tree[of_group] @ post.weight_of_tree)
+            sd = float(means.std())
+            is_usable = error + lost * sd <= MAX_USABLE_SD * sd
+            text = f"within {_rounded_up(error + lost * sd)} (between rows they have sd {_rounded_up(sd)})"
+            parts.append(f"predictions: {text if is_usable else 'not'}")
+    used = _errors((post.split_counts_of_tree > 0).T, post.tree_of_draw).max(initial=0.0)
+    parts.append(f"probability that a feature is used: {_within(used + lost)}")
+    roots = post.root_feature_of_tree == np.arange(post.model.n_features)[:, None]
+    root = _errors(roots, post.tree_of_draw).max(initial=0.0)
+    fails = (diagnostics.failed & ~np.isin(diagnostics.group, [PREDICTIONS, FEATURES])).any() or lost > 0.0
+    parts.append(f"which tree: {'not' if fails else _within(root)}")
+    return f"not converged; {'; '.join(parts)}."
+
+
+def _errors(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
+    """Return the half width of the interval of level ``COVERAGE`` of the mean of each quantity (m, trees), (m,).
+
+    The effective sample size counts the variance between the halves of chains. The quantile of Student's t has one
+    degree of freedom for every `DRAWS_PER_DEGREE` effective draws, at least those of the chains' means.
+    """
+    out = np.zeros(len(by_tree))
+    for i, values in enumerate(by_tree):
+        halves = split_chains(values[tree_of_draw][None].astype(np.float64))
+        if np.ptp(halves) > 0.0:
+            size = float(ess_of_chains(halves)[0])
+            freedom = max(size / DRAWS_PER_DEGREE, len(tree_of_draw) - 1.0, 1.0)
+            out[i] = halves.std() / math.sqrt(size) * float(stdtrit(freedom, (1.0 + COVERAGE) / 2.0))
+    return out
+
+
+def _within(error: float) -> str:
+    """Return "within" and the error of a probability, or that it cannot be used."""
+    return f"within {_rounded_up(max(error, 0.001))}" if error <= MAX_USABLE_PROBABILITY else "not"
+
+
+def _rounded_up(error: float) -> str:
+    """Return an error with two significant digits, one below .1, rounded up."""
+    if error <= 0.0:
+        return "0"
+    digits = math.floor(math.log10(error)) - (1 if error >= 0.1 else 0)
+    return f"{math.ceil(error / 10.0**digits - 1e-9) * 10.0**digits:.{max(-digits, 0)}f}"
+
+
+# advice
+
+
+def _advice(post: DrawnTrees, diagnostics: Diagnostics) -> str:
+    """Return the one thing to do after a run that fails: a call that is known to help, or that none is known."""
+    arguments = post.calls[0].arguments if post.calls else {}
+    fixed = [name for name in LENGTH_ARGUMENTS if name in arguments]
+    if arguments.get("kernel", repr("default")) != repr("default"):
+        fixed.insert(0, "kernel")
+    if not post.calls:
+        return "Draw trees with pt.sample(model): its chains propose whole trees, and go on until they agree."
+    few = post.tree_of_draw.size < MIN_JUDGED_DRAWS
+    missing = [f"draws={MIN_JUDGED_DRAWS}"] * few + ["chains=4"] * (post.n_chains == 1)
+    if fixed or missing:
+        changes = [f"without {', '.join(f'{name}=' for name in fixed)}"] * bool(fixed)
+        changes += [f"with {' and '.join(missing)}"] * bool(missing)
+        return f"Run again {' and '.join(changes)}: then chains propose whole trees, and go on until they agree."
+    if post.model.units.n_units >= LARGE_TABLE_ROWS:
+        return (
+            f"On {post.model.units.n_units} distinct rows no run is known to agree about trees. For predictions use "
+            f"pt.{'BayesianTreeRegressor' if post.model.classes_ is None else 'BayesianTreeClassifier'}(), with its "
+            'monte_carlo_error_. A smaller question may converge: the page "Large tables" of the documentation.'
+        )
+    if post.tempering is not None:
+        return "Run again without betas=: then chains propose whole trees, and go on until they agree."
+    if float(arguments.get("work", "inf")) < SMALL_WORK:
+        return "Run again without work=: the limit ended the run before the chains could agree."
+    factor = float(diagnostics.times_longer.max())
+    worst = np.argsort(-diagnostics.times_longer, kind="stable")[:MAX_LISTED_PER_KIND]
+    are_apart = chains_disagree(diagnostics.traces(worst, post.tree_of_draw))
+    if post.course is not None and not are_apart and factor <= MAX_TIMES_LONGER:
+        steps = math.ceil(LENGTH_RESERVE * max(factor, 1.0) * post.course.steps)
+        rounding = 10 ** max(len(str(steps)) - 2, 0)
+        return (
+            f"The chains move between the modes, but the run is too short: run again with steps="
+            f"{math.ceil(steps / rounding) * rounding}; it ends when they agree."
+        )
+    if "steps" in arguments:
+        return "Run again without steps= and seconds=: the limit ended the run before the chains could agree."
+    return _no_advice(post, diagnostics)
+
+
+def _no_advice(post: DrawnTrees, diagnostics: Diagnostics) -> str:
+    """Return that no setting is known to help, why, and a smaller question that may converge."""
+    report = "No setting is known with which these chains agree: report what the first line admits, nothing else"
+    alike = _similar_columns(post, diagnostics)
+    if alike:
+        first, second = (repr(post.model.columns.names[k]) for k in alike)
+        return f"{report}; or keep one of columns that measure nearly the same, as {first} and {second} do."
+    leaves = float(post.n_leaves.mean())
+    return (
+        f"{report}; or ask for smaller trees than these of {leaves:.0f} leaves: "
+        "split_prior=pt.LocalCuts(max_cuts=20, min_leaf=20), or a tree prior with more mass on few leaves."
+    )
+
+
+def _similar_columns(post: DrawnTrees, diagnostics: Diagnostics) -> tuple[int, int] | None:
+    """Return the two features that correlate most among those whose indicators fail, None below `MIN_CORRELATION`."""
+    names = post.model.columns.names
+    failing = {name for name, fails in zip(diagnostics.names, diagnostics.failed, strict=True) if fails}
+    features = [k for k, name in enumerate(names) if f"root feature {name!r}" in failing]
+    features = [k for k in features if post.model.columns.categories[k] is None]
+    if len(features) < 2:
+        return None
+    codes = post.model.units.codes[[int(post.model.columns.coordinate(k, True)) for k in features]].astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = np.nan_to_num(np.abs(np.corrcoef(codes)))
+    np.fill_diagonal(correlation, 0.0)
+    i, j = np.unravel_index(np.argmax(correlation), correlation.shape)
+    return None if correlation[i, j] < MIN_CORRELATION else (features[min(i, j)], features[max(i, j)])
+
+
+# the quantities
+
+
 class Quantities(NamedTuple):
     """Some quantities by which convergence is diagnosed, with their values for each distinct tree."""
 
@@ -199,7 +351,9 @@ class Quantities(NamedTuple):
     group: list[str]
     """Kind of each quantity, as a plural noun such as "predictions"."""
     by_tree: np.ndarray
-    """(quantities, n_distinct_trees): value of each quantity for each tree."""
+    """(quantities, n_distinct_trees): value of each quantity for each tree, as a multiple of ``unit``."""
+    unit: float = 1.0
+    """Unit of the values."""
 
 
 class Diagnostics(NamedTuple):
@@ -217,6 +371,8 @@ class Diagnostics(NamedTuple):
     """(quantities,) bulk effective sample size."""
     by_chance: np.ndarray
     """(quantities,) bool: True for predictions whose R-hat exceeds ``MAX_RHAT`` and is explained by chance."""
+    prediction_unit: float
+    """Unit of the predictions in ``by_tree``."""
 
     def traces(self, quantities: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
         """Return the traces (m, chains, draws) of the quantities numbered ``quantities`` (m,).
@@ -247,12 +403,9 @@ class Diagnostics(NamedTuple):
         return np.where(np.isnan(times), np.inf, times)
 
 
-def _compute_diagnostics(post: DrawnTrees, max_points: int) -> Diagnostics:
-    """Compute all quantities, with predictions at up to ``max_points`` rows, their R-hat and effective sample size.
-
-    Predictions whose R-hat is too large are marked if chance explains it.
-    """
-    parts = [*_quantities_of_trees(post), _checked_predictions(post, max_points)]
+def _compute_diagnostics(post: DrawnTrees) -> Diagnostics:
+    """Compute all quantities, their R-hat and effective sample size."""
+    parts = [*_quantities_of_trees(post), _checked_predictions(post)]
     return _join_diagnostics(post, parts, [rhat_and_ess_by_tree(part.by_tree, post.tree_of_draw) for part in parts])
 
 
@@ -277,7 +430,7 @@ def _join_diagnostics(
     by_chance = (groups == PREDICTIONS) & (rhat > MAX_RHAT) & (rhat <= MAX_RHAT_BY_CHANCE) & (ess >= MIN_ESS)
     doubtful = np.flatnonzero(by_chance) - (len(by_tree) - len(parts[-1].by_tree))
     by_chance[by_chance] = explained_by_chance(parts[-1].by_tree, post.tree_of_draw, doubtful, FALSE_ALARM_LEVEL)
-    return Diagnostics(names, groups, by_tree, rhat, ess, by_chance)
+    return Diagnostics(names, groups, by_tree, rhat, ess, by_chance, parts[-1].unit)
 
 
 def _scalars_by_tree(post: DrawnTrees) -> np.ndarray:
@@ -285,13 +438,13 @@ def _scalars_by_tree(post: DrawnTrees) -> np.ndarray:
 
     The log posterior is an integer multiple of the step of `_without_rounding_noise`, not in nats.
     """
-    log_posterior = _without_rounding_noise((post.log_prior_of_tree + post.log_score_of_tree)[None])
+    log_posterior, _ = _without_rounding_noise((post.log_prior_of_tree + post.log_score_of_tree)[None])
     return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
 
 
 def log_posterior_converged(log_posterior: np.ndarray) -> bool:
     """Return True if R-hat and effective sample size of ``log_posterior`` (chains, draws) satisfy the criteria."""
-    rhat, ess = rhat_and_ess(_without_rounding_noise(log_posterior)[None])
+    rhat, ess = rhat_and_ess(_without_rounding_noise(log_posterior)[0][None])
     return bool(rhat[0] <= MAX_RHAT and ess[0] >= MIN_ESS)
 
 
@@ -309,10 +462,10 @@ def has_converged(post: DrawnTrees) -> bool:
             return False
         parts.append(part)
         rhat_and_ess_of_parts.append((rhat, ess))
-    parts.append(_checked_predictions(post, MAX_POINTS))
+    parts.append(_checked_predictions(post))
     rhat_and_ess_of_parts.append(rhat_and_ess_by_tree(parts[-1].by_tree, post.tree_of_draw))
     failed = _join_diagnostics(post, parts, rhat_and_ess_of_parts).failed
-    return not (failed.any() or _evidence_disagreement(post))
+    return not (failed.any() or _loss_lines(post))
 
 
 def feature_indicators(post: DrawnTrees) -> Quantities:
@@ -328,7 +481,7 @@ def feature_indicators(post: DrawnTrees) -> Quantities:
     root = post.root_feature_of_tree == np.arange(p)[:, None]
     for singular, plural, indicator in (
         ("root feature", "root features", root),
-        ("inclusion of feature", "features", (post.split_counts_of_tree > 0).T),
+        ("inclusion of feature", FEATURES, (post.split_counts_of_tree > 0).T),
     ):
         frequency = indicator @ counts / post.n_draws
         highest, lowest = frequency.max(axis=1), frequency.min(axis=1)
@@ -355,18 +508,18 @@ def distance_quantities(post: DrawnTrees) -> Quantities:
     return Quantities(names, ["distances between trees"] * len(names), by_tree[checked])
 
 
-def _without_rounding_noise(values: np.ndarray) -> np.ndarray:
-    """Return ``values`` rounded to multiples of a small step, in units of the step, so that rounding breaks no ties.
+def _without_rounding_noise(values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return ``values`` as multiples of a small step, so that rounding breaks no ties, and the step.
 
     The step is about 1e-9 of the range of all finite values of the array. If all are 0 they are returned unchanged.
     """
     finite = values[np.isfinite(values)]
-    step = 1e-9 * np.ptp(finite) + 1e-14 * np.abs(finite).max() if len(finite) else 0.0
-    return np.round(values / step) if step > 0.0 else values
+    step = float(1e-9 * np.ptp(finite) + 1e-14 * np.abs(finite).max()) if len(finite) else 0.0
+    return (np.round(values / step), step) if step > 0.0 else (values, 1.0)
 
 
-def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
-    """Return the predictions at up to ``max_points`` training rows, in the unit of `_without_rounding_noise`.
+def _checked_predictions(post: DrawnTrees) -> Quantities:
+    """Return the predictions at up to ``MAX_POINTS`` training rows, in the unit of `_without_rounding_noise`.
 
     They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws. There
     are none if the leaf model predicts nothing.
@@ -377,7 +530,7 @@ def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
     n_classes = model.target.n_classes
     n_checked = 1 if model.classes_ is None else min(max(n_classes - 1, 1), MAX_CHECKED_CLASSES)
     max_rows = max(MAX_PREDICTIONS // (n_checked * post.n_distinct_trees), MIN_POINTS)
-    rows, merged_rows = distinguishable_rows(model, min(max_points, max_rows))
+    rows, merged_rows = distinguishable_rows(model, min(MAX_POINTS, max_rows))
     names, values = [], np.empty((len(rows), n_checked, post.n_distinct_trees))
     weight = post.weight_of_tree[:, None]
     for i, (row, value) in enumerate(zip(rows.tolist(), _values_by_tree(post, rows, merged_rows), strict=True)):
@@ -389,8 +542,8 @@ def _checked_predictions(post: DrawnTrees, max_points: int) -> Quantities:
         for k in checked.tolist():
             label = f" P(y = {model.classes_[k]})" if model.classes_ is not None and n_classes > 2 else ""
             names.append(f"prediction{label} at row {row}")
-    by_tree = _without_rounding_noise(values.reshape(-1, post.n_distinct_trees))
-    return Quantities(names, [PREDICTIONS] * len(names), by_tree)
+    by_tree, unit = _without_rounding_noise(values.reshape(-1, post.n_distinct_trees))
+    return Quantities(names, [PREDICTIONS] * len(names), by_tree, unit)
 
 
 def _values_by_tree(post: DrawnTrees, rows: np.ndarray, merged_rows: np.ndarray) -> Iterator[np.ndarray]:
@@ -428,8 +581,3 @@ def _failing_value_texts(diagnostics: Diagnostics, i: int) -> tuple[str, str]:
     rhat, ess = float(diagnostics.rhat[i]), float(diagnostics.ess[i])
     rhat_text = f"{math.ceil(rhat * 1000) / 1000:.3f}" if rhat < 1.1 else f"{rhat:.2f}"
     return rhat_text, f"{ess if math.isnan(ess) else math.floor(ess)}"
-
-
-def _failure_count_sentence(diagnostics: Diagnostics) -> str:
-    """Return a sentence on how many of the quantities fail."""
-    return f"{diagnostics.failed.sum()} of {len(diagnostics.names)} quantities fail."

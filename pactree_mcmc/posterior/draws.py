@@ -51,7 +51,8 @@ class DrawnTrees:
     ``proposed`` and ``accepted`` count proposals by move, and ``course`` is the state from which `resume` continues.
     ``sees_all_rows`` is False for draws of a mixture of posteriors given fewer rows, ``has_model_prior`` is False if
     the prior of the trees is not that of the model. ``log_prior_mass`` is the log of the sum of the prior over all
-    trees, nats, if the exact engine has computed it.
+    trees, nats, if the exact engine has computed it. ``caveat`` is what texts about trees begin with if the draws failed
+    the criteria of convergence, "" if they passed, None if they were not judged.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class DrawnTrees:
         sees_all_rows: bool = True,
         has_model_prior: bool = True,
         log_prior_mass: float | None = None,
+        caveat: str | None = None,
     ) -> None:
         self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
@@ -83,7 +85,7 @@ class DrawnTrees:
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
         self.tempering, self.course, self.calls = tempering, course, calls
         self.sees_all_rows, self.has_model_prior = sees_all_rows, has_model_prior
-        self.log_prior_mass = log_prior_mass
+        self.log_prior_mass, self.caveat = log_prior_mass, caveat
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
@@ -253,6 +255,7 @@ class Draws(NamedTuple):
     sees_all_rows: bool = True
     has_model_prior: bool = True
     log_prior_mass: float | None = None
+    caveat: str | None = None
 
 
 def draws_of(posterior: DrawnTrees) -> Draws:

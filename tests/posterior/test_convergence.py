@@ -1,6 +1,5 @@
 """Runs that have not converged are warned of, others are not, and the advice fits."""
 
-import linecache
 import re
 import warnings
 
@@ -9,20 +8,18 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files.calls import call_record
-from pactree_mcmc.mcmc.kernel import LOCAL_WEIGHTS, read_kernel
+from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.posterior import convergence
-from pactree_mcmc.posterior.convergence import ConvergenceWarning, check_convergence, warn_if_unconverged
-from pactree_mcmc.posterior.ess import rhat, rhat_and_ess
+from pactree_mcmc.posterior.convergence import caveat_of, check_convergence, short_diagnosis
+from pactree_mcmc.posterior.ess import ConvergenceWarning, rhat
 from pactree_mcmc.posterior.trees.cells import distinguishable_rows, training_points
 from pactree_mcmc.tree.drawn import Course
 
 pd = pytest.importorskip("pandas")
 N = 60
 
-STAY = (
-    "The chains are in different modes and stay there: try a run without kernel=, tune=, thin= and proposals=, which "
-    "draws whole trees until the chains agree."
-)
+DRAW_WHOLE_TREES = "Draw trees with pt.sample(model): its chains propose whole trees, and go on until they agree."
+"""Advice on trees that were not drawn by `sample`."""
 
 
 def posterior_of_trees(model, trees, tree_of_draw):
@@ -58,14 +55,15 @@ def independent_draws(n_chains=4, draws=1000, n_trees=6, seed=0):
     return np.random.default_rng(seed).integers(0, n_trees, (n_chains, draws))
 
 
-def warning_of(post, **options):
-    """Return the text of the one warning, or None."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_if_unconverged(post, **options)
-    assert len(caught) <= 1
-    assert all(w.category is ConvergenceWarning for w in caught)
-    return str(caught[0].message) if caught else None
+def warning_of(post):
+    """Return the text of the warning, or None."""
+    return "\n  ".join(short_diagnosis(post)) or None
+
+
+def called(post, **arguments):
+    """Return the posterior as if these arguments of `sample` had made it."""
+    post.calls = (call_record(pt.sample, {"rng": 1, **arguments}),)
+    return post
 
 
 @pytest.mark.planted
@@ -75,7 +73,7 @@ def test_one_shifted_chain_is_seen(kind):
     draws[2] += 3
     post = posterior_of_trees(model_of(kind), TREES, draws)
     header, *lines = check_convergence(post)
-    assert header.startswith("the draws may not represent the posterior; wanted: R-hat at most 1.01")
+    assert re.fullmatch(r"not converged; predictions: not; probability .* used: not; which tree: not\.", header), header
     assert lines[0].startswith("log posterior: R-hat ")
     assert lines[1].startswith("number of leaves: R-hat ")
     names = [line.split(":")[0] for line in lines]
@@ -83,11 +81,11 @@ def test_one_shifted_chain_is_seen(kind):
     name = "prediction P(y = " if kind == "three classes" else "prediction at row "
     assert all(line.startswith(name) for line in lines[-5:-2])
     assert "more of" in lines[-2] and lines[-2].endswith("predictions")
-    assert lines[-1:] == [STAY]
+    assert lines[-1:] == [DRAW_WHOLE_TREES]
     header_of_warning, worst, advice, read_on = warning_of(post).split("\n  ")
-    assert header_of_warning.startswith(header) and header_of_warning.endswith("quantities fail.")
-    assert advice == STAY and read_on.startswith("All quantities: post.diagnosis.")
-    assert worst.startswith("Worst of each kind (R-hat, ESS): ") and worst.count("(") == 1 + 5 + ("P(y" in worst)
+    assert header_of_warning == header
+    assert advice == DRAW_WHOLE_TREES and read_on.startswith("All quantities: post.diagnosis.")
+    assert " Worst of each kind (R-hat, ESS): " in worst and worst.count("(") == 3 + 5 + ("P(y" in worst)
     assert post.diagnosis.attrs["warning"] == warning_of(post).replace("\n  ", "\n")
 
 
@@ -120,53 +118,159 @@ def test_warnings_have_at_most_five_lines(kind, n_chains):
         assert text is None or len(text.splitlines()) <= 5
 
 
-@pytest.mark.parametrize(("least", "is_near"), [(5000.0, True), (9000.0, False)])
-def test_a_run_that_is_nearly_long_enough_is_to_be_resumed(least, is_near, monkeypatch):
-    """Some 4,000 effective draws of 4 x 1,000, when 5,000 or 9,000 are wanted."""
-    monkeypatch.setattr(convergence, "MIN_ESS", least)
-    post = posterior_of_trees(model_of("two classes"), TREES, independent_draws())
-    text = warning_of(post)
-    assert "pt.resume" not in text and "Try about " in text
-    post.course = Course(read_kernel("local"), 1, (), 1000)
-    text = warning_of(post)
-    assert ("Try pt.resume(post, " in text) == is_near
-    if is_near:
-        times = max(least / check for check in post.diagnosis["ess"])
-        n_further = int(re.search(r"pt\.resume\(post, ([0-9]+)\)", text).group(1))
-        assert 0.0 <= n_further - 1000.0 * (times - 1.0) <= 100.0
+# what can be used
 
 
-def values_of_line(line):
-    """Name, R-hat and ESS in a line of a warning."""
-    name, of_chains, size = re.fullmatch(r"(.*): R-hat ([0-9.]+), ESS ([0-9]+)", line).groups()
-    return name, float(of_chains), int(size)
+def test_errors_cover_the_truth():
+    """Of 60 runs of sticky chains nearly all have their mean within the stated error of the truth."""
+    model, inside = model_of("two classes"), []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        sticky = np.array([np.repeat(rng.integers(0, 6, 50), rng.geometric(0.1, 50))[:200] for _ in range(4)])
+        post = posterior_of_trees(model, TREES, sticky)
+        used = convergence._errors((post.split_counts_of_tree > 0).T, post.tree_of_draw)
+        inside.append(abs(post._feature_inclusion() - np.array([4 / 6, 1 / 6])) <= used)
+    assert 0.9 < np.mean(inside) <= 1.0
+
+
+def test_predictions_can_be_usable_while_trees_are_not():
+    """Two columns that say the same: chains differ in the root feature, and predict alike."""
+    x = np.arange(float(N))
+    model = pt.TreeModel(np.column_stack([x, x]), np.where(x < 30, "no", "yes"))
+    post = posterior_of_trees(model, [cut_at(29.5), cut_at(29.5, 1)], np.repeat([[0], [0], [1], [1]], 500, axis=1))
+    (line, *_), saved = short_diagnosis(post), post.caveat
+    assert line == (
+        "not converged; predictions: within 0.001; probability that a feature is used: not; which tree: not."
+    )
+    assert saved is None
+
+
+def test_means_have_the_unit_of_y():
+    """The error of a regression scales with y, and stands beside the spread of the predictions between rows."""
+    x, draws = np.arange(float(N)), independent_draws(n_trees=6, draws=100)
+    sticky = np.repeat(draws, 10, axis=1)
+    for scale in (1.0, 1000.0):
+        post = posterior_of_trees(pt.TreeModel(np.column_stack([x, x % 2]), scale * (x > 30)), TREES, sticky)
+        error, sd = re.search(
+            r"predictions: within ([0-9.]+) \(between rows they have sd ([0-9.]+)", warning_of(post)
+        ).groups()
+        assert 0.02 < float(error) / scale < 0.2 and 0.1 < float(sd) / scale < 0.5
+
+
+def test_texts_about_trees_begin_with_the_first_line(tmp_path):
+    """Also in a loaded posterior. Draws that passed, and draws that no run has judged, have plain texts."""
+    draws = np.repeat([[1], [1], [1], [5]], 500, axis=1)
+    post = called(posterior_of_trees(model_of("two classes"), TREES, draws))
+    line = short_diagnosis(post)[0]
+    pytest.importorskip("xarray")
+    post.save(tmp_path / "run.nc")
+    for one in (post, pt.load(tmp_path / "run.nc")):
+        assert caveat_of(one) == line
+        for text in (str(one.shapes()), str(one.consensus_tree()), repr(one.support(0.2))):
+            assert text.startswith(f"{line}\n")
+    fine = called(posterior_of_trees(model_of("two classes"), TREES, independent_draws()))
+    unknown = posterior_of_trees(model_of("two classes"), TREES, draws)
+    for one in (fine, unknown):
+        assert caveat_of(one) == "" and not str(one.shapes()).startswith("not converged")
+
+
+def test_pictures_of_trees_have_the_first_line_above_them():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from pactree_mcmc import plots
+
+    post = called(posterior_of_trees(model_of("two classes"), TREES, np.repeat([[1], [1], [1], [5]], 500, axis=1)))
+    for draw in (plots.plot_consensus, plots.plot_shape, plots.plot_split_frequencies):
+        assert " ".join(draw(post).get_title().split()).startswith(caveat_of(post)[:80])
+    plt.close("all")
+
+
+# advice
 
 
 @pytest.mark.planted
 def test_chains_that_stand_still_apart_are_seen():
     post = posterior_of_trees(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
     text = warning_of(post)
-    assert "log posterior (inf, " in text
-    assert STAY in text
-    assert "times as many draws" not in text
-    assert "try betas=16." in warning_of(post, levels=8)
+    assert "log posterior (inf, " in text and DRAW_WHOLE_TREES in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        ({}, "stay there: try more chains=, or betas=8."),
-        ({"work": 1e6}, "stay there: try more chains=, or betas=8."),
-        ({"kernel": "local"}, STAY),
-        ({"tune": 100}, STAY),
-        ({"proposals": 10}, STAY),
+        ({}, "No setting is known with which these chains agree"),
+        ({"work": 1e6}, "Run again without work=: the limit ended"),
+        ({"steps": 2000}, "Run again without steps= and seconds=: the limit"),
+        ({"kernel": "local"}, "Run again without kernel=: then chains"),
+        ({"tune": 100, "thin": 2}, "Run again without tune=, thin=: then chains"),
+        ({"proposals": 10}, "Run again without proposals=: then chains"),
     ],
 )
 def test_advice_names_only_arguments_of_the_call(arguments, advice):
-    """A default run uses the kernel "local" if the table is too large."""
     post = posterior_of_trees(model_of("regression"), TREES, np.repeat([[0], [1], [2], [3]], 500, axis=1))
-    post.calls = (call_record(pt.sample, arguments | {"rng": 1}),)
-    assert advice in warning_of(post)
+    assert advice in warning_of(called(post, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("shape", "changes"),
+    [((4, 40), "with draws=1000"), ((1, 1000), "with chains=4"), ((1, 400), "with draws=1000 and chains=4")],
+)
+def test_few_draws_and_one_chain_are_named_first(shape, changes):
+    post = called(posterior_of_trees(model_of("regression"), TREES, np.sort(independent_draws(*shape))))
+    assert f"Run again {changes}: " in warning_of(post)
+
+
+def test_a_large_table_has_a_page_of_its_own():
+    x = np.arange(2500.0)
+    post = posterior_of_trees(pt.TreeModel(x[:, None], x), TREES[:4], np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    text = warning_of(called(post))
+    assert "BayesianTreeRegressor" in text and '"Large tables"' in text
+
+
+@pytest.mark.parametrize("least", [5000.0, 30_000.0])
+def test_a_run_that_mixes_is_advised_twice_the_steps_that_it_seems_to_lack(least, monkeypatch):
+    monkeypatch.setattr(convergence, "MIN_ESS", least)
+    post = called(posterior_of_trees(model_of("two classes"), TREES, independent_draws()))
+    post.course = Course(read_kernel("local"), 1, (), 1000)
+    n_advised = int(re.search(r"run again with steps=([0-9]+);", warning_of(post)).group(1))
+    times = max(least / check for check in post.diagnosis["ess"])
+    assert 1900.0 * times <= n_advised <= 2300.0 * times
+
+
+def test_columns_that_measure_the_same_are_named():
+    x = np.arange(float(N))
+    model = pt.TreeModel(np.column_stack([x, x**2, x % 7]), x > 30)
+    trees = [cut_at(29.5), cut_at(29.5**2, 1), cut_at(3.5, 2)]
+    post = called(posterior_of_trees(model, trees, np.repeat([[0], [1], [2], [2]], 500, axis=1)))
+    assert "keep one of columns that measure nearly the same, as 'x0' and 'x1' do." in warning_of(post)
+
+
+def fails_and_then_passes(model, before, after):
+    """Return the advice on a run with the arguments ``before``; one with ``after`` must pass."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        failed = pt.sample(model, rng=1, progress=False, **before)
+        passed = pt.sample(model, rng=1, progress=False, **after)
+    assert caveat_of(failed) and not caveat_of(passed), caveat_of(passed)
+    return short_diagnosis(failed)[-2]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"kernel": "grow-prune", "tune": 50, "draws": 200}, {"draws": 1000}),
+        ({"chains": 1, "draws": 120}, {"draws": 1000, "chains": 4}),
+        ({"work": 2e5}, {}),
+    ],
+    ids=["fixed length", "one chain", "little work"],
+)
+def test_the_advice_is_followed_to_the_letter_and_the_run_passes(before, after):
+    """The table of the page on chains that disagree: no column alone says anything."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, size=(600, 2))
+    y = (X[:, 0] > 2) ^ (X[:, 1] > 1) ^ (rng.random(600) < 0.05)
+    advice = fails_and_then_passes(pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 1.0)), before, after)
+    assert all(f"{name}=" in advice for name in before if name != "draws")
+    assert all(f"{name}={value}" in advice for name, value in after.items() if value != before.get(name))
 
 
 @pytest.mark.planted
@@ -178,25 +282,7 @@ def test_a_run_too_short_for_its_problem_is_seen():
         post = pt.sample(model, 30, tune=0, rng=1, progress=False)
     lines = check_convergence(post)
     assert any(line.startswith("prediction at row ") for line in lines)
-    assert lines[-1].startswith("With 120 draws in all")
-
-
-@pytest.fixture(scope="module")
-def run_on_too_many_rows():
-    """The default run on a table whose splits cannot be scored often enough for its work."""
-    x = np.random.default_rng(0).uniform(size=(300, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        post = pt.sample(pt.TreeModel(x, np.sin(9.0 * x[:, 0]) + x[:, 1]), 400, rng=1, work=1e6, progress=False)
-    assert post.course.kernel.names == tuple(LOCAL_WEIGHTS)
-    return post
-
-
-def test_a_default_run_is_not_advised_to_become_one(run_on_too_many_rows):
-    """A default run with kernel "local" is advised to make more steps, not draws."""
-    text = warning_of(run_on_too_many_rows)
-    assert "without kernel=" not in text and "raise tune" not in text and " draws (" not in text
-    assert "try more chains=, or betas=8" in text or "as many steps (steps=" in text
+    assert lines[-1].startswith("Run again without tune= and with draws=1000: ")
 
 
 def test_rounding_errors_are_no_difference():
@@ -218,40 +304,7 @@ def test_one_chain():
     model = model_of("two classes")
     assert warning_of(posterior_of_trees(model, TREES, independent_draws(1, 4000))) is None
     sticky = np.repeat(independent_draws(1, 200, seed=3), 10, axis=1)
-    text = failing_lines(posterior_of_trees(model, TREES, sticky))
-    assert "times as many draws (draws=" in text
-    assert text.endswith("give chains=4; here R-hat compares its halves.")
-    assert "different modes" not in text
-    halves = np.concatenate([independent_draws(1, 1000, n_trees=2), independent_draws(1, 1000, n_trees=2) + 3], axis=1)
-    text = warning_of(posterior_of_trees(model, TREES, halves))
-    assert "The second half of the chain differs from the first: raise tune by 2000 or more." in text
-
-
-def test_slow_chains_get_the_factor_by_which_to_lengthen():
-    repeated = np.repeat(independent_draws(4, 100, seed=1), 10, axis=1)
-    post = posterior_of_trees(model_of("regression"), TREES, repeated)
-    lines = check_convergence(post)
-    figures = [values_of_line(line) for line in lines if ": R-hat " in line and not line.startswith("the ")]
-    times = max(max(100.0 * (of_chains - 1.0), 400.0 / size) for _, of_chains, size in figures)
-    n_advised = int(re.fullmatch(r"Try about [0-9.]+ times as many draws \(draws=([0-9]+)\)\.", lines[-1]).group(1))
-    assert 900.0 * times < n_advised < 1100.0 * times
-    longer = posterior_of_trees(post.model, TREES, np.repeat(independent_draws(4, n_advised // 10, seed=2), 10, axis=1))
-    assert rhat_and_ess(longer.n_leaves[None])[1][0] > 300.0
-
-
-def test_a_trend_common_to_all_chains_asks_for_tuning():
-    early, late = independent_draws(n_trees=2, draws=500), independent_draws(n_trees=2, draws=500) + 2
-    text = warning_of(posterior_of_trees(model_of("two classes"), TREES, np.concatenate([early, late], axis=1)))
-    assert "The second halves of the chains differ from the first: raise tune by 1000 or more." in text
-    assert "different modes" not in text
-
-
-def test_the_warning_names_the_line_of_the_caller():
-    post = posterior_of_trees(model_of("regression"), TREES, independent_draws(2, 10))
-    with pytest.warns(ConvergenceWarning) as caught:
-        warn_if_unconverged(post)
-    assert caught[0].filename == __file__
-    assert linecache.getline(__file__, caught[0].lineno).strip() == "warn_if_unconverged(post)"
+    assert failing_lines(called(posterior_of_trees(model, TREES, sticky))).endswith("and go on until they agree.")
 
 
 def tree_with_three_rows(row, cut):
@@ -270,7 +323,7 @@ def test_a_disagreement_about_three_rows_is_seen(n):
         model, [tree_with_three_rows(first, first + 0.5), tree_with_three_rows(first, first + 1.5)], draws.astype(int)
     )
     expected = {f"prediction at row {row}" for row in range(first, first + 3)}
-    diagnostics = convergence._compute_diagnostics(post, convergence.MAX_POINTS)
+    diagnostics = convergence._compute_diagnostics(post)
     names = np.array(diagnostics.names)
     assert (diagnostics.group == "predictions").sum() == n
     assert expected == set(names[diagnostics.failed & (diagnostics.group == "predictions")].tolist())

@@ -1,5 +1,7 @@
 """Evidences of two teams of chains: their mean, its error, and a warning if they differ."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -77,8 +79,8 @@ def test_evidences_that_differ_are_reported():
         "tuned separately: one half has lost part of the posterior"
     )
     lines = check_convergence(post)
-    assert len(lines) == 2 and lines[1] == line
-    assert lines[0].startswith("the draws may not represent the posterior")
+    assert len(lines) == 3 and lines[1] == line
+    assert re.fullmatch(r"not converged; predictions: not; .* used: not; which tree: not\.", lines[0])
     sentence = f"The{line[3:]}."
     assert sentence in verdict(post) and sentence in warning_of(post) and not has_converged(post)
     assert post.log_evidence_se > 0.6
@@ -102,7 +104,7 @@ def test_evidences_that_differ_are_reported():
 def test_evidences_differ_beyond_their_errors(evidences, is_told):
     """A warning needs more than four standard errors and a tenth of a nat, and known errors."""
     post = posterior_of_teams(evidences, teams=(0, 1, 2, 0)[: 1 + len(evidences)])
-    assert len(evidence_difference_lines(post.course.evidences)) == len(check_convergence(post)) / 2.0 == is_told
+    assert len(evidence_difference_lines(post.course.evidences)) == (len(check_convergence(post)) > 0) == is_told
     assert has_converged(post) != is_told
 
 

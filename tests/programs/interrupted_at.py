@@ -57,7 +57,7 @@ def draw(moment, model):
         announce_call(schedule, "judge_draws", waits=True)
         return pt.sample(model, 300, rng=1, progress=False, kernel="local")
     if moment == "warning":
-        announce_call(sampling, "warn_if_unconverged", waits=True)
+        announce_call(sampling, "short_diagnosis", waits=True)
         return pt.sample(model, 30, tune=0, rng=1, progress=False)
     assert moment == "resuming"
     post = pt.sample(model, 30, tune=0, rng=1, progress=False)

@@ -118,6 +118,7 @@ def plot_split_frequencies(
     else:
         _draw_draws_against_exact(ax, support, truth)
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+    style.set_title_below_caveat(ax, ax.get_title(), support.caveat, "medium", resizes=False)
     return ax
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -24,6 +25,8 @@ MAX_CHAINS_IN_LEGEND = len(COLORS)
 """Largest number of chains that have a colour of their own and a line in a legend."""
 ERRORBAR_STYLE: dict[str, Any] = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
 """Arguments of matplotlib's ``errorbar``."""
+CAVEAT_LETTERS, CAVEAT_LINE_HEIGHT = 64, 0.17
+"""Letters in a line of a caveat above a title, and inches of a line."""
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
@@ -46,6 +49,21 @@ def line_style(number: int) -> dict[str, Any]:
 def set_title(ax: Axes, text: str) -> None:
     """Set the title of the axes. Dollar signs in it are not read as mathematics."""
     ax.set_title(text, fontsize="medium", parse_math=False)
+
+
+def set_title_below_caveat(ax: Axes, title: str, caveat: str, size: Any, *, resizes: bool) -> None:
+    """Set the title of the axes, below the lines of a caveat, for which a figure that ``resizes`` becomes higher."""
+    from matplotlib.figure import Figure
+
+    lines = [*textwrap.wrap(caveat, CAVEAT_LETTERS), title]
+    ax.set_title("\n".join(lines), fontsize=size, parse_math=False)
+    figure, before = ax.figure, ax.get_position()
+    if resizes and caveat and isinstance(figure, Figure):
+        width, height = figure.get_size_inches()
+        taller = height + CAVEAT_LINE_HEIGHT * (len(lines) - 1)
+        figure.set_size_inches(width, taller)
+        scale = height / taller
+        ax.set_position((before.x0, before.y0 * scale, before.width, before.height * scale))
 
 
 def is_sampled(posterior: Posterior) -> TypeGuard[SampledPosterior]:

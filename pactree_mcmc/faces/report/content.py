@@ -169,10 +169,8 @@ def _verdict_of_draws(draws: SampledPosterior, truth: Posterior | None) -> dict[
     objections = check_convergence(draws)
     figures = [line for line in objections[1:] if re.search(r": R-hat |^and .* more of ", line)]
     lines = [line for line in objections if line not in figures] or verdict(draws).split("\n  ")
-    head = "Do not rely on these draws yet." if objections else NO_OBJECTION
-    if objections and objections[0].startswith("too few draws"):
-        head = "There are too few draws to judge."
-    lines = [line[:1].upper() + line[1:] for line in lines]
+    head = objections[0] if objections else NO_OBJECTION
+    lines = [line[:1].upper() + line[1:] for line in lines if line != head]
     if truth is not None:
         sampled, exact = _pad_to_one_length(draws.n_leaves_pmf(), truth.n_leaves_pmf())
         distance = 0.5 * np.abs(sampled - exact).sum()

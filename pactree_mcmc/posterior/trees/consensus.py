@@ -21,6 +21,7 @@ from ...model.words import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import iterate_nodes
 from ...tree.export import MAX_SHOWN_CLASSES
+from ..convergence import caveat_of
 from ..draws import has_values_by_leaf
 from .paths import (
     ALL_ROWS,
@@ -72,6 +73,8 @@ class ConsensusTree(NamedTuple):
     """(m,) identifiers of the cells, equal for the same cell in every posterior of the model, as in `Support`."""
     said: list[list[str]]
     """(m,) the prediction of a leaf with these rows as lines of text; no lines if the leaf predicts nothing."""
+    caveat: str = ""
+    """Line with which the text begins: what can be used of draws that have not converged. Empty if they have."""
 
     def children(self, node: int) -> list[int]:
         """Return the children of ``node``."""
@@ -89,7 +92,7 @@ class ConsensusTree(NamedTuple):
         |-- x0 <= 29.5 [28.5, 30.5] (30 rows, support 1.00) False: 0.969, True: 0.031
         `-- x0 > 29.5 [28.5, 30.5] (30 rows, support 1.00) False: 0.031, True: 0.969
         """
-        lines: list[str] = []
+        lines = [self.caveat] * bool(self.caveat)
         todo = [(0, "", "")]
         while todo:
             node, prefix, indent = todo.pop()
@@ -172,6 +175,7 @@ def consensus_of(
         model.classes_,
         [tuple(word) for word in post.cells.key[post.cells.of_node[nodes[order]]].tolist()],
         lines_of_cells(model, stats, MAX_SHOWN_CLASSES),
+        caveat_of(post),
     )
 
 

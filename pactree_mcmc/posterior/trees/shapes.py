@@ -13,6 +13,7 @@ from ...core.names import limited_lines, with_short_repr
 from ...model.words import words_of_cells
 from ...table.words import categories_text, rounded_text, rounded_texts
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
+from ..convergence import caveat_of
 from ..rows.predictive import credible_interval_of_nodes
 from .paths import Condition, beside_all_rows, condition_of, cut_words, interval_of_cut, units_on_side
 
@@ -90,6 +91,8 @@ class Shapes(NamedTuple):
     """Number of different shapes among all draws."""
     coverage: float
     """Posterior probability of each interval of a cut or of a leaf."""
+    caveat: str = ""
+    """Line with which the text begins: what can be used of draws that have not converged. Empty if they have."""
 
     def table(self) -> pd.DataFrame:
         """Return the probabilities as a DataFrame.
@@ -114,7 +117,8 @@ class Shapes(NamedTuple):
         """Return the most probable shape as text, and the probabilities of the others."""
         first, next_shapes = self.shapes[0], self.shapes[1:6]
         coverage = f"{100.0 * self.coverage:g} %"
-        lines = [f"most probable shape: probability {first.probability:.3f}, {coverage} intervals in brackets"]
+        lines = [self.caveat] * bool(self.caveat)
+        lines += [f"most probable shape: probability {first.probability:.3f}, {coverage} intervals in brackets"]
         lines += [first.format()]
         if next_shapes:
             others = ", ".join(f"{shape.probability:.3f}" for shape in next_shapes)
@@ -151,7 +155,7 @@ def shapes_of(post: DrawnTrees, max_shapes: int, coverage: float) -> Shapes:
         trees = np.flatnonzero(numbers.of_tree == number)
         by_chain = (of_draw == i).mean(axis=1)
         shapes.append(_describe_shape(post, numbers, trees, float(probability[number]), by_chain, coverage))
-    return Shapes(shapes, of_draw, len(probability), float(coverage))
+    return Shapes(shapes, of_draw, len(probability), float(coverage), caveat_of(post))
 
 
 def number_shapes(post: DrawnTrees) -> ShapeNumbers:

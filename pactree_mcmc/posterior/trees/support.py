@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import check_number, check_type
+from ..convergence import caveat_of
 from ..ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
 from .paths import condition_of, conditions_in_words, path_to
 
@@ -52,10 +53,13 @@ class Support(NamedTuple):
     """Number of distinct training rows that were used to decide if two cells are equal."""
     all_rows: int
     """Number of distinct rows of the model."""
+    caveat: str = ""
+    """Line with which the text begins: what can be used of draws that have not converged. Empty if they have."""
 
     def __repr__(self) -> str:
         n_cells = int((self.kind == CELL).sum())
-        head = f"Support({n_cells} cells, {len(self.kind) - n_cells} splits; .table() has all)"
+        head = f"{self.caveat}\n" if self.caveat else ""
+        head += f"Support({n_cells} cells, {len(self.kind) - n_cells} splits; .table() has all)"
         lines = self.table().sort_values("probability", ascending=False, kind="stable").head(MAX_PRINTED)
         return f"{head}\n{lines[['kind', 'words', 'rows', 'probability', 'mcse']].to_string(max_colwidth=60)}"
 
@@ -157,6 +161,7 @@ def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
         has_it,
         cells.n_rows,
         cells.all_rows,
+        caveat_of(post),
     )
 
 
