@@ -30,7 +30,7 @@ from math import inf
 import numpy as np
 
 from ..core.warn import warn
-from ..posterior.convergence import MIN_JUDGED_DRAWS, has_converged, log_posterior_converged
+from ..posterior.convergence import has_converged, log_posterior_converged
 from ..posterior.evidence import evidence_difference_lines
 from ..posterior.joining import join_chains
 from ..tree.drawn import Course

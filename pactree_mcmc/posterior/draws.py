@@ -51,8 +51,8 @@ class DrawnTrees:
     ``proposed`` and ``accepted`` count proposals by move, and ``course`` is the state from which `resume` continues.
     ``sees_all_rows`` is False for draws of a mixture of posteriors given fewer rows, ``has_model_prior`` is False if
     the prior of the trees is not that of the model. ``log_prior_mass`` is the log of the sum of the prior over all
-    trees, nats, if the exact engine has computed it. ``caveat`` is what texts about trees begin with if the draws failed
-    the criteria of convergence, "" if they passed, None if they were not judged.
+    trees, nats, if the exact engine has computed it. ``caveat`` is the line with which texts about trees begin if the
+    draws failed the criteria of convergence, "" if they passed, None if they were not judged.
     """
 
     def __init__(

@@ -58,6 +58,9 @@ class SampledPosterior(AnswersAboutChains, Posterior):
     calls : tuple of Call
         The calls of `sample` and `resume` that made the draws, with seed and versions: ``post.calls[0].line`` makes
         them again. Empty for independent draws, and for files of earlier releases.
+    caveat : str or None
+        First line of the warning of a run that has not converged, with which texts about trees begin; "" if the run
+        passed, None for draws that no run has judged.
     """
 
     @property
