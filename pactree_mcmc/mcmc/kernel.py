@@ -16,6 +16,7 @@ from .moves import (
     change,
     collapsed,
     grow_prune,
+    informed_change,
     learned,
     regrow,
     regrow_line,
@@ -49,6 +50,7 @@ LIBRARY_MOVES = {
         regrow_line.MOVE,
         learned.MOVE,
         subgraph.MOVE,
+        informed_change.MOVE,
     )
 }
 """Moves of the library by name."""

@@ -48,6 +48,7 @@ KERNELS = {
 """Modules of the steps that reach every tree by themselves."""
 MOVES = {
     "change": "mcmc.moves.change",
+    "informed-change": "mcmc.moves.informed_change",
     "shift": "mcmc.moves.change",
     "swap": "mcmc.moves.swap",
     "rotate": "mcmc.moves.rotate",

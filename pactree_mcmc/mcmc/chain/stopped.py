@@ -41,7 +41,11 @@ def _error_of_chain(model: TreeModel, chain: Any) -> NotFinite | None:
     here = state.node[node]
     if not np.isfinite(here.score + here.guess):
         return not_finite(model, _splits_above(state, node), "a cell", here.rows, state.stats[node], here.score)
-    scan = state.scratch.scan
+    scan, informed = state.scratch.scan, state.scratch.informed
+    if is_side and not np.isfinite(informed.score).all():
+        i, what = int(np.argmin(np.isfinite(informed.score))), "a leaf below another split of a node"
+        rows, stats, score = int(informed.failed_rows[0]), informed.sums[i], float(informed.score[i])
+        return not_finite(model, _splits_above(state, node), what, rows, stats, score)
     if is_side and np.isnan(scan.gain).any():
         split = int(np.argmax(np.isnan(scan.gain)))
         scores = [float(leaf_score(chain.lowered.proposal_leaf, side, split)) for side in (scan.left, scan.right)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from .records import BRANCH, DRAWN_SPLIT, GAP, N_CELL_TERMS, N_SPLIT_TERMS, NOTE, PENDING_UNION
 
-SCRATCH_NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph")
+SCRATCH_NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph", "informed")
 """Names of the groups of arrays that a chain has only if some of its moves need them."""
 MAX_PARTITIONED_CATEGORIES = 8
 """Largest number of categories in a cell for which `split_sums` evaluates all partitions into two sets."""
@@ -19,6 +19,8 @@ MAX_PARTITIONS = 1 << (MAX_PARTITIONED_CATEGORIES - 1)
 """Bound on the number of partitions of `MAX_PARTITIONED_CATEGORIES` categories into two sets."""
 MAX_RESTRUCTURED_LEAVES = 32
 """Largest number of leaves of a subtree that is restructured."""
+MAX_INFORMED_LEAVES = 256
+"""Largest number of leaves below each child of a node whose split an informed change draws."""
 MAX_RESHAPED_PIECES = 24
 """Largest number of subtrees (pieces) below a block of nodes that is reshaped."""
 MAX_SAMPLED_SPLITS = 2048
@@ -154,6 +156,53 @@ class Subgraph(NamedTuple):
     """Sum over the cells of the number of units times features."""
 
 
+class Informed(NamedTuple):
+    """Candidate splits of a node, and the rows that leaves below get (`informed_change`). Subtrees 0 and 1 are those
+    of the two children, and side 1 is for candidates that exchange them.
+    """
+
+    n_leaves: Annotated[np.ndarray, np.int64, 2]
+    """Number of leaves of each subtree."""
+    unit: Annotated[np.ndarray, np.int32, 2, "units"]
+    """Units of the node by the leaf that they reach in each subtree."""
+    leaf_start: Annotated[np.ndarray, np.int64, 2, MAX_INFORMED_LEAVES + 2]
+    """Place of the first unit of each leaf of each subtree, and the end."""
+    place: Annotated[np.ndarray, np.int32, 2, "units"]
+    """Bin of each of these units."""
+    bin_of_code: Annotated[np.ndarray, np.int64, "all_codes"]
+    """Bin of each code of one feature that the node has."""
+    code_of_bin: Annotated[np.ndarray, np.int64, "codes"]
+    """Code of each bin."""
+    mean: Annotated[np.ndarray, np.float64, "codes"]
+    """Mean of each category."""
+    weight: Annotated[np.ndarray, np.float64, "codes"]
+    """Weight of each category."""
+    rows: Annotated[np.ndarray, np.int64, "codes"]
+    """Number of rows of one leaf by bin. All are 0 between uses."""
+    stats: Annotated[np.ndarray, np.float64, "codes", "stats"]
+    """Statistics of one leaf by bin. All are 0 between uses."""
+    fewest: Annotated[np.ndarray, np.int64, 2]
+    """Smallest number of first bins with which each leaf of a subtree has enough rows."""
+    most: Annotated[np.ndarray, np.int64, 2]
+    """Largest number of first bins without which each leaf of a subtree has enough rows."""
+    first: Annotated[np.ndarray, np.int64, 2]
+    """First candidate of each side."""
+    last: Annotated[np.ndarray, np.int64, 2]
+    """Last candidate of each side."""
+    since: Annotated[np.ndarray, np.int64, "splits"]
+    """First candidate for which one leaf has the statistics ``sums``."""
+    sums: Annotated[np.ndarray, np.float64, "splits", "stats"]
+    """Statistics of one leaf under the candidates, without repetitions."""
+    score: Annotated[np.ndarray, np.float64, "splits"]
+    """Scores of ``sums``."""
+    failed_rows: Annotated[np.ndarray, np.int64, 1]
+    """Number of rows of a leaf whose score is not finite."""
+    log_weight: Annotated[np.ndarray, np.float64, 2, "splits"]
+    """Log weight of each candidate of each side on one feature."""
+    log_part: Annotated[np.ndarray, np.float64, "2 * features"]
+    """Log sum of the weights of the candidates on each feature, first those of side 0."""
+
+
 class Scratch(NamedTuple):
     """Scratch arrays of a chain. Groups that `SCRATCH_NAMES` does not contain are for every chain."""
 
@@ -176,3 +225,4 @@ class Scratch(NamedTuple):
     line: LineWork
     density: Density
     subgraph: Subgraph
+    informed: Informed

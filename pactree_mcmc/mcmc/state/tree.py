@@ -84,6 +84,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
         "units": model.units.n_units,
         "rows + 2": _n_rows(model) + 2,
         "features": p,
+        "2 * features": 2 * p,
         "boxes": p if call_uncompiled(has_box, rule) else 0,
         "stats": leaf.n_stats,
         "counts": n_counts,

@@ -22,8 +22,8 @@ from tests.mcmc.planting import (
 )
 from tests.mcmc.transitions import KERNELS, STEPS
 
-GROW_PRUNE, BLANCHARD, COLLAPSED, CHANGE, SWAP = (
-    f"mcmc.moves.{name}" for name in ("grow_prune", "blanchard", "collapsed", "change", "swap")
+GROW_PRUNE, BLANCHARD, COLLAPSED, CHANGE, INFORMED, SWAP = (
+    f"mcmc.moves.{name}" for name in ("grow_prune", "blanchard", "collapsed", "change", "informed_change", "swap")
 )
 ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
     f"mcmc.moves.{name}" for name in ("rotate", "regrow", "restructure", "reshape", "regrow_line")
@@ -38,6 +38,10 @@ REGROW_LITTLE = ((REGROW, "MAX_DRAWN_INTERNAL", 1),)
 
 def module(name):
     return plain_package().module(name)
+
+
+def one(right, *args):
+    return 1
 
 
 def in_growth(error):
@@ -196,6 +200,38 @@ SHIFT_BUGS = {
 }
 
 
+def splits_of_the_root(right, model, state, node, k):
+    """The splits of a feature are counted in the root."""
+    return right(model, state, 0, k)
+
+
+def without_first_cut(right, model, state, node, k, side, j, *rest):
+    """The lowest cut of a feature is no candidate."""
+    return -inf if j == 1 else right(model, state, node, k, side, j, *rest)
+
+
+def one_of_alike(right, *args):
+    """Cuts that divide the rows alike weigh as much as one."""
+    return min(right(*args), 0.0)
+
+
+def without_rule_of_split(right, state, node):
+    return right(state, node) - state.node[node].log_rule
+
+
+NO_FORMS = ((INFORMED, "make_plan_raw", zero), (INFORMED, "log_raw_forms_below", zero))
+INFORMED_BUGS = {
+    "R of another cell": Bug("informed-change", "ties", ((INFORMED, "split_mass", splits_of_the_root),)),
+    "R dropped": Bug("informed-change", "ties", ((INFORMED, "log_omega", without_rule_of_split),)),
+    "scores dropped": Bug("informed-change", "ties", ((INFORMED, "subtree_log_score", zero),)),
+    "masses dropped": Bug("informed-change", "ties", ((INFORMED, "split_mass", one),)),
+    "a cut dropped": Bug("informed-change", "ties", ((INFORMED, "log_weight_of_alike", without_first_cut),)),
+    "freedom dropped": Bug("informed-change", "ties", NO_FORMS),
+    "cuts in a gap": Bug("informed-change", "grid_line", ((INFORMED, "log_weight_of_alike", one_of_alike),)),
+    "candidates": Bug("informed-change", "four_letters", ((INFORMED, "separates_prefix", always),)),
+}
+
+
 def other_child_ignored(right, state, a, b):
     """A child with the same split as the parent is not noticed."""
     return a != 0 and right(state, a, b)
@@ -311,10 +347,6 @@ def level_above(right, state, i, j, d):
     return right(state, i, j, max(d - 1, 0))
 
 
-def one(right, *args):
-    return 1
-
-
 def node_itself(right, model, state, node):
     """The line begins at the node picked."""
     return node if right(model, state, node) >= 0 else -1
@@ -337,6 +369,7 @@ BUGS = [
         COLLAPSED_BUGS,
         CHANGE_BUGS,
         SHIFT_BUGS,
+        INFORMED_BUGS,
         SWAP_BUGS,
         ROTATE_BUGS,
         REGROW_1_BUGS,

@@ -37,6 +37,7 @@ OFF = {
         *("min_leaf_mixed", "trivial_pair", "dyadic", "cyclic", "fixed", "gaps_grid", "gaps_dyadic", "gaps_cyclic"),
         *LATE,
     },
+    "informed-change": {"fixed"} | LATE,
     "swap": {
         *("depth_1", "trivial_diagonal", "feature_without_weight", "grid_line", "cyclic", "fixed", "min_leaf_uneven"),
         *("gaps_min_leaf", "gaps_grid_line", "gaps_cyclic"),
@@ -163,6 +164,16 @@ def in_turn():
         "shift-own_few_rows-stopped-laplace",
         "shift-own_deep_letters-penalty-dirichlet",
         "shift-own_grid-conditioned-loss",
+        "informed-change-ties-penalty_empty_cheap-laplace",
+        "informed-change-three_categories-stopped_by_depth-loss",
+        "informed-change-min_leaf_mixed-penalty-dirichlet",
+        "informed-change-trivial_line-stopped-laplace",
+        "informed-change-grid_box-conditioned_by_depth-poisson",
+        "informed-change-dyadic-chipman-dirichlet",
+        "informed-change-gaps_min_leaf-chipman-known",
+        "informed-change-gaps_grid-penalty-dirichlet",
+        "informed-change-own_deep-stopped_with_zero-poisson",
+        "informed-change-own_grid-conditioned-loss",
         "swap-ties-chipman-loss",
         "swap-three_categories-stopped_with_zero-nig",
         "swap-min_leaf_2-conditioned-dirichlet",
@@ -280,7 +291,13 @@ TEMPERED += [(step, "own_wide", 0.4) for step in ("collapsed", "regrow-1", "rota
 
 
 @pytest.mark.more(
-    everyday=["collapsed-ties-0.4", "learned-min_leaf_mixed-0.0", "change-grid_box-0.4", "rotate-own_wide-0.4"]
+    everyday=[
+        "collapsed-ties-0.4",
+        "learned-min_leaf_mixed-0.0",
+        "change-grid_box-0.4",
+        "informed-change-ties-0.4",
+        "rotate-own_wide-0.4",
+    ]
 )
 @pytest.mark.parametrize(("step", "case", "beta"), TEMPERED)
 def test_balance_when_tempered(step, case, beta):
@@ -313,6 +330,21 @@ def test_balance_with_few_candidates(step, case, monkeypatch):
     monkeypatch.setattr(module, "is_candidate", is_candidate)
     check_balance(case_problem(case, "chipman", "nig"), step, walker="grow-prune")
     assert answers == {True, False}
+
+
+@pytest.mark.parametrize("case", ["ties", "min_leaf_mixed", "trivial_pair", "grid_line"])
+def test_informed_changes_can_all_be_built(case, monkeypatch):
+    """No candidate leaves too few rows in a leaf below, or a cut below outside of its box."""
+    move, answers = plain_package().module(STEPS["informed-change"]), set()
+    right = move.build
+
+    def build(*args):
+        answers.add(right(*args))
+        return right(*args)
+
+    monkeypatch.setattr(move, "build", build)
+    explore(build_model(plain_package().package, case_problem(case, "chipman", "nig")), "informed-change")
+    assert answers == {True}
 
 
 BOUNDS = {
