@@ -43,13 +43,6 @@ def test_independent_draws(truth):
     check(truth, [truth.sample(1000, rng=seed) for seed in range(60)])
 
 
-@pytest.mark.more
-def test_many_short_runs(truth):
-    """Quantities that mix faster than the number of leaves have smaller z, since its effective size bounds theirs."""
-    more = {"chains": 4, "progress": False, "kernel": "cgm"}
-    check(truth, [pt.sample(truth.model, 250, tune=200, rng=seed, **more) for seed in range(150)], least=0.5)
-
-
 def test_an_event_that_is_never_seen_has_the_exact_variance(truth):
     run = truth.sample(1000, rng=1)
     rows = exact.compare(truth, run).rows

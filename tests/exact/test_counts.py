@@ -52,17 +52,6 @@ def test_pieces_and_workers_equal_the_batch_exactly(name, monkeypatch):
         assert np.array_equal(truth.cell_probabilities().leaf, batch.cell_probabilities().leaf)
 
 
-def test_estimation_rows_stay_apart():
-    rng = np.random.default_rng(2)
-    X, y, mask = rng.random((200, 2)), rng.integers(0, 2, 200), rng.random(200) < 0.4
-    batch = exact.solve(
-        pt.TreeModel(X, y, split_prior=DESIGNS["free"], tree_prior=PRIOR, leaf=pt.FrozenLaplace(), estimation=mask)
-    )
-    counts = _fed(DESIGNS["free"], _pieces(X, y, [70, 90], estimation=mask))
-    assert counts.n_cells <= 4 * 16
-    assert counts.solve(tree_prior=PRIOR, leaf=pt.FrozenLaplace()).log_evidence == batch.log_evidence
-
-
 @pytest.mark.more(everyday=["None"])
 @pytest.mark.parametrize("leaf", [None, pt.NormalKnownVariance(1.0, 0.0, 0.5)])
 def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
@@ -75,22 +64,6 @@ def test_numbers_and_weights_equal_the_batch_up_to_rounding(leaf, monkeypatch):
     assert counts.n_cells <= 2 * 64
     assert truth.log_evidence == pytest.approx(batch.log_evidence, rel=1e-12)
     assert truth.predict(X) == pytest.approx(batch.predict(X), rel=1e-12)
-
-
-def test_all_rows_in_one_cell():
-    counts = exact.DesignCounts(DESIGNS["grid"]).update([[0.1, 0.1]], [1]).update([[0.2, 0.2]], [1])
-    assert counts.n_cells == 1
-    batch = pt.TreeModel([[0.1, 0.1], [0.2, 0.2]], [1, 1], split_prior=DESIGNS["grid"], tree_prior=PRIOR)
-    assert counts.solve(tree_prior=PRIOR).log_evidence == exact.solve(batch).log_evidence
-
-
-def test_a_buffer_may_be_filled_anew():
-    X, y = np.array([[0.1, 0.2], [0.8, 0.9]]), np.array([0, 1])
-    counts = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
-    expected = counts.solve(tree_prior=PRIOR).log_evidence
-    unchanged = exact.DesignCounts(DESIGNS["tree"]).update(X, y)
-    X[:], y[:] = 0.0, 1
-    assert unchanged.solve(tree_prior=PRIOR).log_evidence == expected
 
 
 @pytest.mark.parametrize("kind", [object, "category", pd.CategoricalDtype(["red", "blue"], ordered=True)])
@@ -151,20 +124,3 @@ def test_rows_do_not_travel():
     assert there.n_rows == here.n_rows == 10_000
     assert there.solve().log_evidence == here.solve().log_evidence
     assert pickle.loads(pickle.dumps(exact.DesignCounts(DESIGNS["free"]))).n_rows == 0
-
-
-def test_columns_of_a_piece_are_found_by_name():
-    table = pd.DataFrame(np.random.default_rng(0).random((60, 2)), columns=["a", "b"])
-    y, design = (table["a"] > 0.5).astype(int), pt.DyadicCuts(2, cyclic=True, bounds=[[0, 1], [0, 1]])
-    parts = {"tree_prior": pt.BranchingProcess(0.5, 4), "leaf": pt.DirichletMultinomial()}
-    expected = exact.DesignCounts(design).update(table, y).solve(**parts)
-    first, turned = exact.DesignCounts(design).update(table[:30], y[:30]), table[["b", "a"]]
-    second = exact.DesignCounts(design).update(turned[30:], y[30:])
-    for counts in (first + second, first.update(turned[30:], y[30:])):
-        post = counts.solve(**parts)
-        assert post.log_evidence == pytest.approx(expected.log_evidence)
-        assert np.allclose(post.predict_proba(turned), expected.predict_proba(table))
-    with pytest.raises(ValueError, match=r"X has the columns \['a', 'c'\]; the pieces before have \['a', 'b'\]"):
-        first.update(table.rename(columns={"b": "c"}), y)
-    with pytest.raises(ValueError, match=r"y has shape \(60, 2\)"):
-        exact.DesignCounts(design).update(table, table)

@@ -11,7 +11,6 @@ import pactree_mcmc as pt
 from exact import limits
 from exact.graph import building, progress, size
 from exact.graph.arrays import distinct_points
-from tests.problems.drawn import random_problem
 
 
 def table(n, p, values=None, seed=0):
@@ -51,24 +50,6 @@ def test_never_more_cells_are_foreseen_than_there_are(name):
     assert 1 <= least <= graph.n_cells
     if name == "one column":
         assert least > 0.4 * graph.n_cells
-
-
-def test_never_more_cells_are_foreseen_than_random_problems_have():
-    rng = np.random.default_rng(4)
-    for _ in range(25):
-        model = random_problem(rng, split_prior="local", max_trees=500, gaps=bool(rng.random() < 0.3))[1]
-        points = distinct_points(model)
-        assert size.least_row_sets(model, points.codes, points.rows) <= exact.build_graph(model).n_cells
-
-
-@pytest.mark.planted
-def test_a_bound_that_forgets_the_smallest_leaf_is_seen(monkeypatch):
-    model = pt.TreeModel(*table(40, 2), split_prior=pt.LocalCuts(min_leaf=15))
-    points, right = distinct_points(model), size._Core.sides
-    n_cells = exact.build_graph(model).n_cells
-    assert size.least_row_sets(model, points.codes, points.rows) <= n_cells
-    monkeypatch.setattr(size._Core, "sides", lambda self, *of, least=1: right(self, *of[:3], least))
-    assert size.least_row_sets(model, points.codes, points.rows) > n_cells
 
 
 LARGE = {
@@ -138,20 +119,6 @@ def test_too_much_memory_is_refused(monkeypatch):
     monkeypatch.setattr(limits, "memory_bytes", lambda: 100_000)
     with pytest.raises(exact.Intractable, match="values of cells at every depth"):
         exact.solve(pt.TreeModel(*table(30, 2, 8)))
-
-
-def test_a_bar_is_shown_if_it_takes_long(monkeypatch, capsys):
-    model = pt.TreeModel(*table(60, 3, 5))
-    exact.solve(model)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "DELAY", 1e-9)
-    exact.solve(model)
-    err = capsys.readouterr().err
-    assert "building" in err and "summing" in err
-    exact.solve(model, progress=False)
-    assert capsys.readouterr().err == ""
-    with pytest.raises(ValueError, match="progress"):
-        exact.solve(model, progress="yes")
 
 
 class Stopping:

@@ -93,34 +93,6 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
     assert expected.sum(axis=1) == pytest.approx(1.0)
 
 
-def test_which_rows_have_certain_cells():
-    def has_certain_cells(name):
-        truth = solved(name)
-        return truth._code_rows(truth.model.columns.numbers(new_rows(name))).has_certain_cells
-
-    assert has_certain_cells("local")[:40].all() and not has_certain_cells("local").all()
-    assert has_certain_cells("one column").all() and has_certain_cells("one column asked").all()
-    assert has_certain_cells("grid").all() and has_certain_cells("dyadic").all()
-    assert not has_certain_cells("nominal, grid")[::7].any() and has_certain_cells("nominal, grid")[1:7].all()
-
-
-def test_training_rows_take_one_pass(monkeypatch):
-    truth, passes = solved("local"), []
-    right = predicting.rows_of_cells
-    monkeypatch.setattr(predicting, "mean_leaf_values", lambda *_: pytest.fail("rows are sent down the graph"))
-    monkeypatch.setattr(predicting, "rows_of_cells", lambda *how: passes.append(how) or right(*how))
-    assert truth.predict_proba(np.repeat(X, 50, axis=0)).shape == (2000, 2)
-    assert len(passes) == 1
-
-
-@pytest.mark.planted
-def test_rows_that_are_no_training_rows_follow_the_splits(monkeypatch):
-    truth, rows = solved("local"), new_rows("local")[::3]
-    right, expected = truth._code_rows, by_hand(truth, rows)
-    monkeypatch.setattr(truth, "_code_rows", lambda x: right(x)._replace(has_certain_cells=np.ones(len(x), dtype=bool)))
-    assert np.abs(truth.predict_proba(rows) - expected).max() > 1e-3
-
-
 @pytest.mark.more(everyday=["local-524288"])
 @pytest.mark.parametrize("block", [1 << 19, 50])
 @pytest.mark.parametrize("name", ["local", "grid", "missing, grid"])
@@ -139,15 +111,6 @@ def test_leaves_that_look_at_the_row():
     truth, rows = solved("local", X[:, 0] + X[:, 2], leaf=leaf), new_rows("local")
     single = np.array([truth.predict(rows[i : i + 1])[0] for i in range(0, 90, 6)])
     assert truth.predict(rows)[::6] == pytest.approx(single, rel=1e-9)
-
-
-def test_rows_in_small_blocks_if_memory_is_short(monkeypatch):
-    from exact.recursion import new_rows as flow
-
-    truth, rows = solved("local"), new_rows("local")
-    expected = truth.predict_proba(rows)
-    monkeypatch.setattr(flow, "memory_bytes", lambda: 1)
-    assert truth.predict_proba(rows) == pytest.approx(expected, rel=1e-13)
 
 
 def test_no_rows_and_no_splits():

@@ -11,7 +11,6 @@ from scipy import stats
 
 import exact
 import pactree_mcmc as pt
-from exact.posterior import ExactPosterior
 from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 from tests.problems.drawn import random_problem
 from tests.reference.enumeration import Reference, enumerate_trees, leaf_of
@@ -128,15 +127,6 @@ def regression(n=24):
     return pt.TreeModel(X, X[:, 0] + rng.normal(size=n), tree_prior=pt.ChipmanPrior(0.9, 0.5, max_depth=3)), X
 
 
-def test_draws_repeat_with_the_seed_and_have_labels():
-    X = np.arange(20.0)[:, None]
-    truth = exact.solve(pt.TreeModel(X, np.where(X[:, 0] > 9, "b", "a")))
-    first = truth.sample_predictive(X, 300, rng=3)
-    assert np.array_equal(first, truth.sample_predictive(X, 300, rng=3)) and set(np.unique(first)) == {"a", "b"}
-    p = truth.predict_proba(X)[:, 1]
-    assert np.all(np.abs((first == "b").mean(axis=0) - p) < 5.0 * np.sqrt(p * (1.0 - p) / 300) + 1e-9)
-
-
 def test_refused():
     model, X = regression()
     truth = exact.solve(model)
@@ -155,70 +145,3 @@ def test_refused():
     loss = exact.solve(pt.TreeModel(X, X[:, 0] > 2, leaf=pt.PacBayesLoss(1.0)))
     with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
         loss.sample_predictive(X)
-
-
-@pytest.mark.more
-def test_progressive_mixture():
-    model, X = regression()
-    mixture = exact.progressive_mixture(model)
-    for ask in (mixture.predict_interval, mixture.predict_std_new_y, mixture.sample_predictive):
-        with pytest.raises(ValueError, match=r"of a cell differs between stages.*pt\.progressive_mixture\(model\)"):
-            ask(X)
-    sampled = pt.progressive_mixture(model, particles=20, draws=10, chains=2, rng=1)
-    assert sampled.predict_interval(X).shape == (24, 2)
-    mask = np.arange(24) % 2 == 0
-    frozen = pt.TreeModel(X, X[:, 0] > 2, leaf=pt.FrozenLaplace(), estimation=mask)
-    mixture = exact.progressive_mixture(frozen)
-    p = mixture.predict_proba(X)[:, 1]
-    means = (mixture.sample_predictive(X, 4000, rng=1)).mean(axis=0)
-    assert np.all(np.abs(means - p) < 5.0 * np.sqrt(p * (1.0 - p) / 4000))
-    with pytest.raises(ValueError, match="of a cell differs between stages"):
-        exact.progressive_mixture(frozen, orders=2, resplit=True, rng=1).sample_predictive(X)
-
-
-@pytest.mark.planted
-class TestPlanted:
-    @pytest.mark.more
-    def test_split_cells_counted_as_leaves(self, monkeypatch):
-        """Every cell a row may pass weighs alike."""
-        right = ExactPosterior._mixtures
-
-        def wrong(self, X):
-            for rows, mix in right(self, X):
-                yield rows, mix._replace(weight=1.0 / np.repeat(np.diff(mix.first), np.diff(mix.first)))
-
-        monkeypatch.setattr(ExactPosterior, "_mixtures", wrong)
-        with pytest.raises(AssertionError):
-            check(*problem_of("local", "nig", 0))
-
-    @pytest.mark.more(everyday=["nig"])
-    @pytest.mark.parametrize("leaf", LEAVES)
-    def test_parameters_as_if_known(self, monkeypatch, leaf):
-        """The distribution given the posterior mean of a leaf, without what is not known of it."""
-        kind = {"nig": pt.NormalInverseGamma, "known": pt.NormalKnownVariance, "poisson": pt.PoissonGamma}[leaf]
-        right = kind.predictive
-
-        def wrong(self, stats, tree, target):
-            distribution = right(self, stats, tree, target)
-            if leaf == "poisson":
-                return type(distribution)(*(1e6 * part for part in distribution.parameters))
-            df, location, scale = distribution.parameters
-            return type(distribution)(
-                np.full_like(df, np.inf), location, scale / np.sqrt(1.0 + 1.0 / (1.0 + stats[:, 0]))
-            )
-
-        monkeypatch.setattr(kind, "predictive", wrong)
-        with pytest.raises(AssertionError):
-            check(*problem_of("local", leaf, 0))
-
-    @pytest.mark.more
-    def test_one_tree_for_all_draws(self, monkeypatch):
-        right = ExactPosterior._drawn_trees
-
-        def wrong(self, n, rng):
-            draws, trees = right(self, n, rng)
-            return draws, np.full_like(trees, trees[0])
-
-        monkeypatch.setattr(ExactPosterior, "_drawn_trees", wrong)
-        with pytest.raises(AssertionError):
-            check_draws(*problem_of("grid", "poisson", 0))

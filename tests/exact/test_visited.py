@@ -155,15 +155,3 @@ def test_what_a_posterior_of_pieces_answers():
     assert exact.VisitedPosterior(model, posterior.graph, truth.log_evidence).coverage == pytest.approx(math.exp(-gap))
     assert posterior.kl_to_prior() > 0.0
     assert "VisitedPosterior(log_evidence>=" in repr(posterior)
-
-
-def test_bad_input_is_refused():
-    post = exact.solve(pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 0])).sample(5, rng=1)
-    with pytest.raises(TypeError, match="post"):
-        exact.visited("draws")
-    with pytest.raises(ValueError, match=r"grow=3 is out of range; give an integer 0\.\.2"):
-        exact.visited(post, 3)
-    shared = pt.TreeModel([[0.0], [1.0], [2.0]], [0.5, 1.0, 0.1], leaf=pt.NormalSharedVariance())
-    with_shared_variance = pt.sample(shared, 10, tune=10, chains=1, rng=1, kernel="grow-prune", progress=False)
-    with pytest.raises(ValueError, match="NormalSharedVariance is not a sum over leaves"):
-        exact.visited(with_shared_variance)

@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
@@ -44,22 +43,6 @@ def test_as_the_function_says():
     assert np.array_equal(reloaded.predict_proba(X), fitted.predict_proba(X))
     search = GridSearchCV(exact.DyadicTreeClassifier(levels=3), {"strength": [0.01, 0.1]}, cv=3).fit(X, y)
     assert search.best_score_ > 0.9
-
-
-@pytest.mark.more
-def test_coordinates_in_turn_where_there_are_many():
-    rng = np.random.default_rng(0)
-    X = rng.random((200, 40))
-    y = X[:, 3] > 0.5
-    fitted = exact.DyadicTreeClassifier().fit(X, y)
-    assert fitted.cyclic_ and fitted.tree_ == exact.minimise_risk(X, y, strength=0.1, cyclic=True).tree
-    assert not exact.DyadicTreeClassifier().fit(X[:, :5], y).cyclic_
-    with pytest.raises(exact.Intractable, match="cells"):
-        exact.DyadicTreeClassifier(cyclic=False).fit(X, y)
-    with pytest.raises(ValueError, match="cyclic='always' is unknown; give one of"):
-        exact.DyadicTreeClassifier(cyclic="always").fit(X, y)
-    with pytest.raises(ValueError, match=r"levels=2\.5 is out of range"):
-        exact.DyadicTreeClassifier(levels=2.5).fit(X, y)
 
 
 def test_bounds_on_the_risk():
@@ -106,28 +89,3 @@ def test_weights_are_repetitions(classifier):
     assert np.array_equal(weighted, repeated)
     assert not np.array_equal(classifier.fit(X, y).predict_proba(X), repeated)
     assert np.array_equal(classifier.fit(X, y, np.ones(len(X))).predict_proba(X), classifier.fit(X, y).predict_proba(X))
-
-
-@each_classifier
-def test_other_weights_are_refused(classifier):
-    X, y, weight = weighted_table()
-    with pytest.raises(ValueError, match=r"sample_weight is 0\.5 in row 7; .* give whole numbers >= 0, how often"):
-        classifier.fit(X, y, np.where(np.arange(len(X)) == 7, 0.5, weight))
-    with pytest.raises(ValueError, match=r"sample_weight is -1\.0 in row 2"):
-        classifier.fit(X, y, np.where(np.arange(len(X)) == 2, -1, weight))
-    with pytest.raises(ValueError, match=r"0 in every row|at least one non-zero"):
-        classifier.fit(X, y, np.zeros(len(X)))
-    with pytest.raises(ValueError, match="NaN"):
-        classifier.fit(X, y, np.full(len(X), np.nan))
-    with pytest.raises(exact.Intractable, match="rows repeated as often as sample_weight says"):
-        classifier.fit(X, y, np.full(len(X), 1e15))
-
-
-@pytest.mark.parametrize("column", [["u", "v"], pd.to_datetime(["2024-01-01", "2024-01-02"])], ids=["text", "dates"])
-def test_columns_of_text_and_dates_are_named(column):
-    X, y = pd.DataFrame({"a": [0.0, 1.0], "kind": [0.0, 1.0]}), [0, 1]
-    message = "column 'kind' holds text or dates; .* or take BayesianTreeClassifier"
-    with pytest.raises(ValueError, match=message):
-        exact.DyadicTreeClassifier().fit(X.assign(kind=column), y)
-    with pytest.raises(ValueError, match=message):
-        exact.DyadicTreeClassifier().fit(X, y).predict(X.assign(kind=column))

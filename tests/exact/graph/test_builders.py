@@ -5,7 +5,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact import limits
 from tests.reference.naive_dyadic import dyadic_answers
 
 
@@ -41,14 +40,6 @@ def test_equals_the_recursion_over_boxes(cyclic, seed):
     assert np.sort(leaf_probabilities) == pytest.approx(np.sort(list(leaf.values())), rel=1e-9, abs=1e-12)
 
 
-def test_cells_of_one_row_set_are_counted_by_vectors_of_levels():
-    """Distinct points far apart: (L + 1)^p vectors, each with as many cells as it tells points apart."""
-    X, y = np.array([[0.0, 0.0], [1.0, 1.0]]), [0, 1]
-    graph = exact.solve(pt.TreeModel(X, y, split_prior=pt.DyadicCuts(3), tree_prior=pt.ChipmanPrior())).graph
-    assert int((graph.rows > 0).sum()) == 1 + 2 * (4 * 4 - 1)
-    assert int((graph.rows == 0).sum()) <= 4 * 4
-
-
 def test_a_path_longer_than_a_word():
     """Ten features of seven levels: 70 bits, more than the units are sorted by."""
     rng = np.random.default_rng(3)
@@ -62,16 +53,6 @@ def test_a_path_longer_than_a_word():
     assert a.graph.depth.max() == 70
     assert a.log_evidence == pytest.approx(b.log_evidence, rel=1e-12)
     assert a.cell_probabilities().leaf[a.graph.rows > 0].sum() < 60
-
-
-def test_the_finest_levels_there_are():
-    model = pt.TreeModel([[0.0], [1e-9], [1.0]], [0, 1, 1], split_prior=pt.DyadicCuts(31, bounds=[[0.0, 1.0]]))
-    truth = exact.solve(model)
-    truth.graph.check()
-    assert truth.graph.rows.max() == 3
-    assert sorted(truth.graph.rows[truth.graph.depth == 31]) == [0, 1, 1, 1]
-    with pytest.raises(ValueError, match="levels=32: codes would overflow; give at most 31"):
-        pt.DyadicCuts(32)
 
 
 @pytest.mark.parametrize("split_prior", [pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), "tree"])
@@ -95,23 +76,6 @@ def test_statistics_of_every_cell_add_up(split_prior, leaf):
     assert graph.score[0] == pytest.approx(model.log_score(pt.Tree([-1], [0], [0], [0])), rel=1e-12)
 
 
-def test_two_rows_of_equal_values():
-    for split_prior in (pt.DyadicCuts(2), pt.DyadicCuts(2, cyclic=True), pt.FixedTree(pt.Tree([-1], [0], [0], [0]))):
-        model = pt.TreeModel([[1.0], [1.0]], [0, 1], split_prior=split_prior, tree_prior=pt.BranchingProcess(0.5, 2))
-        assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
-
-
-@pytest.mark.more(everyday=["False"])
-@pytest.mark.parametrize("cyclic", [False, True])
-def test_dyadic_trees_of_depth_zero(cyclic):
-    split_prior, prior = pt.DyadicCuts(2, cyclic=cyclic), pt.ChipmanPrior(0.5, 1.0, max_depth=0)
-    model = pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], split_prior=split_prior, tree_prior=prior)
-    assert exact.solve(model).n_trees == 1
-    assert exact.solve(model).log_evidence == pytest.approx(np.log(1 / 6), rel=1e-12)
-    rows, y = [[0.0], [1.0]] * 2, [0, 1] * 2
-    assert exact.minimise_root_fragment(rows, y, split_prior=pt.DyadicCuts(2), max_depth=0).tree.n_leaves == 1
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [1e308, -1e308, 1.7976931348623157e308])
 def test_dyadic_cuts_of_a_constant_column_of_the_largest_numbers(value):
@@ -119,27 +83,6 @@ def test_dyadic_cuts_of_a_constant_column_of_the_largest_numbers(value):
     tree = exact.solve(model).map_tree()
     assert np.isfinite(tree.threshold).all()
     assert np.isfinite(exact.solve(model).log_evidence)
-
-
-def test_a_tree_that_does_not_fit_the_columns():
-    design = pt.FixedTree(pt.Tree([3, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0]))
-    with pytest.raises(ValueError, match="splits on feature 3; there are 2 features"):
-        pt.TreeModel([[0.0, 1.0], [1.0, 0.0]], [0, 1], split_prior=design)
-
-
-def test_hopeless_problems_are_refused_at_once(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.random((2000, 12)), rng.integers(0, 2, 2000)
-    many = pt.TreeModel(X, y, split_prior=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
-    with pytest.raises(exact.Intractable) as caught:
-        exact.solve(many, max_cells=10**12)
-    assert caught.value.allowed < 10**12
-    few = pt.TreeModel(X[:, :4], y, split_prior=pt.DyadicCuts(4), tree_prior=pt.ChipmanPrior())
-    with pytest.raises(exact.Intractable, match=r"the 1,000 cells allowed\. Lower levels of DyadicCuts or max_depth"):
-        exact.solve(few, max_cells=1000)
-    monkeypatch.setattr(limits, "memory_bytes", lambda: 1 << 20)
-    with pytest.raises(exact.Intractable, match=r"needs more than the 524,288 bytes .* allowed\. Lower levels"):
-        exact.solve(few)
 
 
 def _graph():

@@ -1,6 +1,5 @@
 """Joint nodes, m-ary splits and context trees: the exact engine, the model and plain enumeration agree."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -50,29 +49,6 @@ def test_joint_nodes_equal_enumeration(prior, seed):
     draws = truth.sample(20, rng=seed)
     for t in range(draws.n_distinct_trees):
         assert model.log_prior(draws.distinct_tree(t)) == pytest.approx(draws.log_prior_of_tree[t], **TOLERANCE)
-
-
-def test_a_joint_node_is_never_a_leaf_and_adds_no_depth():
-    design = pt.context_tree(1, 3)
-    X, y = np.array([[0], [1], [2], [2]]), [0, 1, 1, 0]
-    model = pt.TreeModel(X, y, split_prior=design, tree_prior=pt.BranchingProcess(0.3, max_depth=1))
-    two = pt.Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    assert model.log_prior(two) == -math.inf
-    assert model.log_prior(design.tree) == pytest.approx(math.log(0.3))
-    assert model.natural_depth == 1
-    assert set(np.flatnonzero(exact.solve(model).n_leaves_pmf())) == {1, 3}
-
-
-def test_rho_by_node_skips_joint_nodes():
-    design = pt.context_tree(1, 3)
-    X, y = np.array([[0], [1], [2], [2]]), [0, 1, 1, 0]
-    evidence = [
-        exact.solve(
-            pt.TreeModel(X, y, split_prior=design, tree_prior=pt.BranchingProcess([0.3, 0.0, joint_rho, 0.0, 0.0], 5))
-        ).log_evidence
-        for joint_rho in (0.1, 0.9)
-    ]
-    assert evidence[0] == evidence[1]
 
 
 def test_chains_refuse_joint_nodes():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import exact
 from exact.answers import hull_by_size, most_leaves
 from exact.recursion.trees import grow_chosen_trees
 from tests.exact.recursion.test_semirings import random_terms
@@ -49,23 +48,3 @@ def test_corners_of_all_trees(kind, seed):
     assert trees.log_prior + trees.log_score == pytest.approx([w for _, w in expected], abs=1e-9)
     assert most_leaves(graph)[0] >= max(best)
     assert most_leaves(truth.graph)[0] == max(best_by_leaves(truth.graph))
-
-
-def test_the_largest_price_and_none():
-    """At price 0 the best tree of all, at a large one the smallest."""
-    truth = solved("local", 0)[2]
-    hull = hull_by_size(truth.graph)
-    first, last = int(hull.start[0]), int(hull.start[0] + hull.length[0]) - 1
-    assert hull.leaves[first] == 1.0
-    assert hull.weight[last] == pytest.approx(exact.best_log_weight(truth.graph))
-
-
-@pytest.mark.planted
-def test_a_planted_bug_is_caught():
-    """Corners kept without dropping those below a line are not the hull."""
-    differs = 0
-    for kind in GRAPHS:
-        best = best_by_leaves(random_terms(solved(kind, 0)[2].graph, np.random.default_rng(9)))
-        rising = [(k, w) for k, w in sorted(best.items()) if w >= max(v for j, v in best.items() if j <= k)]
-        differs += rising != upper_hull(best)
-    assert differs >= 1

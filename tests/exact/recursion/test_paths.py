@@ -40,15 +40,6 @@ def test_paths_equal_the_flow(kind, seed):
     assert predictions.sum(axis=1) == pytest.approx(1.0)
 
 
-def test_long_paths():
-    rng = np.random.default_rng(2)
-    X, y = rng.random((300, 2)), rng.integers(0, 2, 300)
-    model = pt.TreeModel(X, y, split_prior=pt.DyadicCuts(12, cyclic=True), tree_prior=pt.BranchingProcess(0.9, 24))
-    truth = exact.solve(model)
-    new = np.concatenate([X, rng.random((300, 2))])
-    assert truth.predict_proba(new) == pytest.approx(_by_flow(truth, new), rel=1e-12)
-
-
 def test_unseen_categories_follow_the_larger_branch():
     tree = pt.Tree([0, 1, -1, -1, -1], [0, 0.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [1, -1, -1, -1, -1])
     X = np.array([["a", 0.0], ["a", 1.0], ["a", 1.0], ["b", 0.0]], dtype=object)

@@ -6,15 +6,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
-from exact.graph.cells import pack_graph
-from exact.recursion.inside_outside import grow_trees
-from exact.recursion.semirings import (
-    BestBySize,
-    exp_down,
-)
 from exact.recursion.terms import likely_part
-from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.pack import pack
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations, log_sum
 from tests.reference.enumeration import LEAF, count_leaves, leaf_of
@@ -166,39 +158,6 @@ def test_other_terms_on_the_same_graph(kind, seed):
     assert variance == pytest.approx(fraction @ (value - fraction @ value) ** 2, **TOLERANCE)
 
 
-@each_seed
-@each_graph
-def test_sizes_with_counts(kind, seed):
-    """Every leaf may take one of two options, as a label that makes false alarms or one that misses."""
-    rng = np.random.default_rng([seed, 7])
-    graph, model = random_terms(solved(kind, seed)[2].graph, rng), solved(kind, seed)[1]
-    counts, gain = rng.integers(0, 3, size=(graph.n_slots, 2)), rng.normal(size=(graph.n_slots, 2))
-    best = {}
-    for weight, leaves, _ in derivations(graph):
-        options = {0: weight}
-        for _, slot in leaves:
-            longer = {}
-            for t, so_far in options.items():
-                for j in range(2):
-                    key, total = t + int(counts[slot, j]), so_far + gain[slot, j]
-                    longer[key] = max(longer.get(key, -np.inf), total)
-            options = longer
-        for t, total in options.items():
-            best[len(leaves), t] = max(best.get((len(leaves), t), -np.inf), total)
-    most_leaves, most_count = 4, 5
-    sizes = exact.best_by_size(graph, most_leaves, counts=counts, gain=gain, max_count=most_count)
-    assert isinstance(sizes, BestBySize)
-    n_sizes, n_counts = int(sizes.n_sizes[0]), int(sizes.n_counts[0])
-    table = sizes.value[: n_sizes * n_counts].reshape(n_counts, n_sizes)
-    for (m, t), value in best.items():
-        if m <= most_leaves and t <= most_count:
-            assert table[t, m - 1] == pytest.approx(value, **TOLERANCE)
-    assert np.isfinite(table).sum() == sum(m <= most_leaves and t <= most_count for m, t in best)
-    tree_numbers = np.flatnonzero(np.isfinite(table.ravel()))
-    trees = grow_trees(np.random.default_rng(0), pack_graph(graph), sizes, tree_numbers, pack(model.lowered))
-    assert (np.diff(trees.offset) + 1) // 2 == pytest.approx(tree_numbers % n_sizes + 1)
-
-
 @each_graph
 def test_outside_is_the_derivative_of_the_log_sum(kind):
     graph, h = solved(kind, 1)[2].graph, 1e-4
@@ -217,21 +176,6 @@ def test_outside_is_the_derivative_of_the_log_sum(kind):
         assert slope(log_stop=(graph.log_stop, slot)) == pytest.approx(leaf[slot], abs=1e-7)
     for e in range(min(graph.n_edges, 150)):
         assert slope(log_rule=(graph.log_rule, e)) == pytest.approx(split_occurrences[e], abs=1e-7)
-
-
-def test_distribution_of_depths_beyond_the_first_ones():
-    """A chain of rows with a prior that never stops: trees as deep as the rows allow; draws have the same
-    distribution.
-    """
-    x = np.arange(24.0)
-    model = pt.TreeModel(x[:, None], x, tree_prior=pt.ChipmanPrior(0.999, 0.0), split_prior=pt.LocalCuts(min_leaf=1))
-    truth = exact.solve(model)
-    distribution = truth.depth_pmf()
-    assert 16 < len(distribution) <= 24
-    assert distribution.sum() == pytest.approx(1.0, abs=1e-12)
-    sampled = truth.sample(4000, rng=1).depth_pmf()
-    assert distribution[16:].min() > 0.0
-    assert 0.5 * np.abs(np.pad(sampled, (0, len(distribution) - len(sampled))) - distribution).sum() < 0.05
 
 
 def steps(n):
@@ -321,20 +265,3 @@ def test_bad_input():
     counts, gain = np.full((graph.n_slots, 1), 1 << 24), np.zeros((graph.n_slots, 1))
     with pytest.raises(exact.Intractable, match="max_leaves"):
         exact.best_by_size(graph, 20, counts=counts, gain=gain)
-
-
-def test_exp_of_what_is_not_positive():
-    """Within two units in the last place of the library's, and 0 where there is nothing."""
-    rng = np.random.default_rng(0)
-    x = np.concatenate([-700 * rng.random(20_000), -(10.0 ** rng.uniform(-17, 2, 20_000)), [0.0, -0.0, 1e-13]])
-    ours, theirs = _exp_each(x), np.exp(x.astype(np.longdouble))
-    assert float(np.max(np.abs(ours / theirs - 1))) < 2 * np.finfo(float).eps
-    assert _exp_each(np.array([-np.inf, np.nan, -800.0])).tolist() == [0.0, 0.0, 0.0]
-
-
-@jit
-def _exp_each(x):
-    out = np.empty_like(x)
-    for i in range(len(x)):
-        out[i] = exp_down(x[i])
-    return out

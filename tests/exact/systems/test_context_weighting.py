@@ -46,28 +46,6 @@ def test_equals_the_plain_recursion_and_enumeration(depth, m):
     assert best.probability.sum(axis=1) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("m", [2, 3, 4])
-def test_predictions_are_ratios_of_evidences(m):
-    rng = np.random.default_rng(m)
-    contexts, symbols = random_pairs(rng, 20, 2, m)
-    ctw = fed(2, m, contexts[:15], symbols[:15])
-    before = ctw.log_evidence
-    predicted = ctw.predict_proba(contexts[15:16])[0]
-    assert predicted.sum() == pytest.approx(1.0, abs=1e-14)
-    for a in range(m):
-        longer = fed(2, m, np.vstack([contexts[:15], contexts[15:16]]), np.append(symbols[:15], a))
-        assert math.log(predicted[a]) == pytest.approx(longer.log_evidence - before, abs=1e-12)
-    assert ctw.add(contexts[15:16], symbols[15:16])[0] == pytest.approx(math.log(predicted[symbols[15]]), abs=1e-14)
-
-
-def test_never_seen_contexts_predict_uniformly():
-    ctw = exact.ContextTreeWeighting(3, 4)
-    assert ctw.predict_proba([[0, 1, 2]]) == pytest.approx(np.full((1, 4), 0.25))
-    assert ctw.log_evidence == 0.0
-    assert ctw.depth_pmf() == pytest.approx([0.5, 0.5**5, 0, 0], abs=0.5)
-    assert ctw.best_source().contexts == [()]
-
-
 def test_any_order_and_the_batch_evidence():
     sequence = np.random.default_rng(0).integers(0, 2, 5_000)
     ctw = exact.context_tree_weighting(sequence, 6, 2)
@@ -102,31 +80,6 @@ def test_equals_the_exact_engine_on_a_context_tree(m):
     assert ctw.predict_proba(X[:9]) == pytest.approx(truth.predict_proba(X[:9]), abs=1e-12)
     assert ctw.best_source().log_probability == pytest.approx(truth.map_log_joint - truth.log_evidence, abs=1e-9)
     ctw.graph()[0].check()
-
-
-def test_pieces_of_a_sequence_are_one_sequence():
-    sequence = np.random.default_rng(0).integers(3, size=50)
-    undivided = exact.context_tree_weighting(sequence, 4, 3)
-    pieces = exact.ContextTreeWeighting(4, 3)
-    log_probabilities = [pieces.update(part) for part in np.split(sequence, [2, 3, 20])]
-    assert [len(f) for f in log_probabilities] == [0, 0, 16, 30]
-    assert (
-        pieces.log_evidence
-        == undivided.log_evidence
-        == pytest.approx(np.concatenate(log_probabilities).sum(), abs=1e-12)
-    )
-    assert pieces.context.tolist() == sequence[::-1][:4].tolist()
-    assert pieces.predict_proba(pieces.context[None]) == pytest.approx(undivided.predict_proba(undivided.context[None]))
-
-
-def test_a_large_alphabet_and_no_depth():
-    text = np.frombuffer(b"the cat sat on the mat, the rat sat on the cat. " * 50, dtype=np.uint8)
-    ctw = exact.context_tree_weighting(text, 3, 256)
-    flat = exact.context_tree_weighting(text, 0, 256)
-    assert ctw.code_length < 0.7 * flat.code_length
-    assert ctw.graph()[0].n_cells < 10_000
-    assert exact.log_sum(ctw.graph()[0]) == pytest.approx(ctw.log_evidence, rel=0, abs=1e-9)
-    assert flat.depth_pmf().tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

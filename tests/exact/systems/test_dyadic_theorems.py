@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import exact
-from exact.systems import dyadic_trees as penalties
-from exact.systems import neyman_pearson
 from tests.exact.systems.test_risk_minimisation import boxes, fitted, random_problem
 from tests.reference.dyadic_trees import counts_of, depth_of, halves, rows_in
 
@@ -86,16 +84,6 @@ def test_the_best_tree_and_root_fragment(seed):
     assert bound.raw == pytest.approx(result.risk + bound.terms["penalty"])
 
 
-@pytest.mark.planted
-def test_a_code_without_the_tree_below_is_noticed(monkeypatch):
-    monkeypatch.setattr(penalties, "labelled_tree_bits", lambda leaves, sample: 0.0 * np.asarray(leaves))
-    codes, y, k, levels, cyclic, _ = random_problem(1)
-    everything = all_with_fragments(codes, y, k, levels, cyclic, end_of(codes, k, levels, cyclic, 0.1))
-    best = min(e / len(y) + 0.05 * phi for e, _, phi in everything)
-    result = fitted(codes, y, levels, cyclic, penalty=exact.RootFragments(0.1), strength=0.05)[1]
-    assert abs(result.objective - best) > 1e-6
-
-
 def smallest(fails, low, high):
     """Least integer at which a decreasing condition holds."""
     while low < high:
@@ -169,16 +157,6 @@ def test_the_adaptive_neyman_pearson_tree_is_the_best_on_the_hull(seed):
     assert result.limit == 1.0 or max(below) > -2e-2
 
 
-@pytest.mark.planted
-def test_a_search_that_stops_at_once_is_noticed(monkeypatch):
-    monkeypatch.setattr(neyman_pearson, "MAX_MULTIPLIERS", 0)
-    codes, y, _, levels, cyclic, trees = random_problem(2, n_classes=2)
-    points = all_labellings(codes, y, levels, cyclic, trees, 0.0, 0.005)
-    X, how = (codes + 0.5) / (1 << levels), {"alpha": 0.5, "method": "adaptive", "tolerance": 0.0, "strength": 0.005}
-    best = exact.neyman_pearson_tree(X, y, levels=levels, cyclic=cyclic, bounds=[[0, 1]] * codes.shape[1], **how)
-    assert best.objective > points[points[:, 0] <= 0.5][:, 1].min() + 1e-6
-
-
 def by_definition(f, g, most):
     """Definition 1, all triples."""
     k = np.arange(1.0, most + 1)
@@ -206,15 +184,6 @@ PENALTIES = {
 def test_dominance_by_definition(first, second):
     f, g = PENALTIES[first], PENALTIES[second]
     assert exact.dominates(f, g, 12) is by_definition(f, g, 12)
-
-
-def test_propositions_nine_and_ten():
-    """Corollary 4, k^sigma over k^tau; and both composed with one increasing function."""
-    for sigma, tau in ((2.0, 1.5), (1.0, 0.3), (0.7, 0.7)):
-        f, g = (lambda k, s=sigma: k**s), (lambda k, t=tau: k**t)
-        assert exact.dominates(f, g, 200)
-        for h in (np.sqrt, np.exp, lambda x: x + np.sin(x) / 2):
-            assert exact.dominates(lambda k, f=f, h=h: f(h(k / 10) + 1), lambda k, g=g, h=h: g(h(k / 10) + 1), 50)
 
 
 def test_bad_input():

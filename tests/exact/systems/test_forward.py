@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import exact
@@ -72,32 +71,6 @@ def test_the_path_is_that_of_a_plain_search(criterion, seed):
     assert result.bound.raw <= result.path.min() + 1e-12
 
 
-def test_lists_and_ranges():
-    X, y = problem(0, n=400, noise=0.05)
-    lists = [np.arange(0.05, 1.0, 0.1)] * 2
-    listed = exact.forward_tree(X, y, thresholds=lists)
-    inner = listed.tree.feature >= 0
-    assert listed.tree.n_leaves >= 3 and set(listed.tree.threshold[inner]) <= set(lists[0])
-    coded = exact.forward_tree(X, y, ranges=[[-1.0, 3.0]] * 2, criterion="bound")
-    assert coded.tree.n_leaves >= 3
-    assert (
-        coded.bound.raw <= exact.forward_tree(X, y, ranges=[[-1.0, 3.0]] * 2, criterion="bound", max_rounds=0).bound.raw
-    )
-    assert np.all(coded.bound.errors == np.sum(coded.tree.predict(X) != y))
-    first = exact.forward_tree(X, y, ranges=[[-1.0, 3.0]] * 2, criterion="bound", max_rounds=0)
-    assert first.bound.raw <= first.path.min() + 1e-12
-
-
-def test_relearning_with_halved_ranges_pays():
-    """The thresholds lie about the middle of ranges whose ends the rows reach, so rows alone ask for no halving."""
-    rng = np.random.default_rng(0)
-    X = np.append(rng.normal(scale=0.02, size=298), [-100.0, 100.0])[:, None]
-    y = (X[:, 0] > -0.0123).astype(int)
-    one_round, many_rounds = (exact.forward_tree(X, y, ranges=[[-100.0, 100.0]], max_rounds=r) for r in (0, 16))
-    assert many_rounds.rounds > 0
-    assert many_rounds.bound.raw <= one_round.bound.raw
-
-
 def failures(samples, delta, **how):
     rng, failed = np.random.default_rng(2), 0
     for _ in range(samples):
@@ -140,17 +113,3 @@ X, Y = problem(0)
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_the_tree_of_a_frame_knows_its_columns():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.random((200, 2)), columns=["a", "b"])
-    y = np.where(X["b"] > 0.4, "yes", "no")
-    for how in ({}, {"ranges": [[0.0, 1.0]] * 2, "max_rounds": 1}, {"thresholds": [[0.5], [0.4]]}):
-        result = exact.forward_tree(X, y, **how)
-        assert result.tree.predict(X[["b", "a"]]).tolist() == result.tree.predict(X).tolist()
-        assert np.mean(result.tree.predict(X) == y) > 0.98
-        bound = pc.compression_tree_bound(result.tree, X[["b", "a"]], y)
-        assert bound.errors <= result.bound.errors
-    with pytest.raises(ValueError, match="nominal columns"):
-        exact.forward_tree(X.assign(a=pd.Categorical(np.arange(200) % 2)), y)

@@ -133,13 +133,6 @@ def test_one_dimension_in_closed_form(n, m):
         assert exact.count_global_splittings(X, structure) == math.comb(n + m, m)
 
 
-def test_a_structure_of_two_features():
-    """Root on the first, left child on the second: sum over the cuts of the ways to part what is left of them."""
-    X = np.array([[0.0, 3.0], [1.0, 3.0], [2.0, 1.0], [3.0, 0.0]])
-    n_divisions = [1, 2, 2, 3, 4]
-    assert exact.count_global_splittings(X, chain([0, 1], [True, True])) == sum(n_divisions)
-
-
 def test_too_much_is_refused():
     X = np.random.default_rng(0).random((12, 3))
     model = pt.TreeModel(

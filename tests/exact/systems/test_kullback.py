@@ -7,7 +7,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.progressive import kl_bounds
 
 STUMP = pt.Tree([-1], [0], [0], [0])
 TRUTH = pt.Tree([0, -1, 1, -1, -1], [0.5, 0, 0.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
@@ -84,21 +83,6 @@ def test_models_outside_the_theorem_are_refused(parts, message):
         exact.kl_bound(dyadic_model(np.random.default_rng(0), **parts), STUMP)
 
 
-def test_other_bad_input():
-    rng = np.random.default_rng(0)
-    model = dyadic_model(rng)
-    with pytest.raises(ValueError, match="prior is 0"):
-        exact.kl_bound(model, pt.Tree([0, -1, -1], [0.3, 0, 0], [1, 0, 0], [2, 0, 0]))
-    with pytest.raises(TypeError, match="a str; give a Tree"):
-        exact.kl_bound(model, "tree")
-    X = rng.random((6, 2))
-    penalised = pt.TreeModel(
-        X, [0, 1] * 3, tree_prior=pt.LeafPenalty(), leaf=pt.FrozenLaplace(), split_prior=pt.GridCuts(2), estimation=0.5
-    )
-    with pytest.raises(ValueError, match="not normalised"):
-        exact.kl_bound(penalised, STUMP)
-
-
 def local_model(splits, n=12, depth=3):
     rng = np.random.default_rng(6)
     X = rng.random((n, 2))
@@ -120,47 +104,9 @@ def test_theorem_three_with_the_number_of_splittings():
     assert counted.prior + counted.splits == pytest.approx(-model.log_prior(TRUTH) / 7)
 
 
-def test_own_splits_pay_what_they_weigh():
-    model = local_model(pt.CustomSplits(lambda cut: 1.0 / cut.left))
-    bound = exact.kl_bound(model, TRUTH, splits="counted")
-    assert bound.prior + bound.splits == pytest.approx(-model.log_prior(TRUTH) / 7)
-    assert bound.prior == pytest.approx(-math.log(0.4**2 * 0.6**3) / 7)
-    with pytest.raises(ValueError, match="splits='counted'"):
-        exact.kl_bound(model, TRUTH)
-    with pytest.raises(ValueError, match="trivial"):
-        exact.kl_bound(model, TRUTH, splits="global")
-
-
 def divisions(points, splits):
     """Number of distinct divisions of points by functions."""
     return len({tuple(bool(split(x)) for x in points) for split in splits})
-
-
-def test_classes_of_finite_dimension_by_counting():
-    """Cuts (D = 1) and intervals (D = 2) reach Sauer's number, half-planes (D = 3) stay below it."""
-    rng = np.random.default_rng(0)
-    x, plane = np.sort(rng.random(7)), rng.random((7, 2))
-    ends = np.concatenate([[-1.0], x, [2.0]])
-    cuts = [lambda v, a=a: v <= a for a in ends]
-    intervals = [lambda v, a=a, b=b: a < v <= b for a in ends for b in ends]
-    angles = rng.uniform(0, 2 * math.pi, 4000)
-    halves = [
-        lambda v, t=t, c=c: v @ [math.cos(t), math.sin(t)] <= c
-        for t in angles
-        for c in plane @ [math.cos(t), math.sin(t)]
-    ]
-
-    def sauer(d):
-        return math.exp(exact.vc_kl_bound(2, n_rows=6, n_frozen=0, vc_dimension=d).splits * 7)
-
-    assert sauer(1) == pytest.approx(divisions(x, cuts)) == pytest.approx(8)
-    assert sauer(2) == pytest.approx(divisions(x, intervals)) == pytest.approx(29)
-    assert 29 < divisions(plane, halves) <= sauer(3) + 1e-9
-    model = local_model(pt.LocalCuts(trivial=True))
-    bound = exact.kl_bound(model, TRUTH)
-    by_numbers = exact.vc_kl_bound(3, n_rows=12, n_frozen=6, log_prior=-7 * bound.prior, n_classes=2)
-    assert (by_numbers.prior, by_numbers.leaves) == pytest.approx((bound.prior, bound.leaves))
-    assert by_numbers.splits == pytest.approx(2 * math.log(14) / 7)
 
 
 def test_the_lower_bound_of_theorem_four():
@@ -242,36 +188,3 @@ def test_no_tree_has_a_smaller_one(name):
     infimum = exact.kl_infimum(model, truth, splits=kind)
     assert infimum.divergence == pytest.approx(divergence(infimum.tree, X, truth), abs=1e-12)
     assert infimum.total == pytest.approx(smallest(name), abs=1e-12)
-
-
-@pytest.mark.more
-@pytest.mark.planted
-@pytest.mark.parametrize("name", ["local", "trivial"])
-def test_the_pass_without_the_corollary_is_noticed(name, monkeypatch):
-    """With the cost of a leaf left out of the pass it takes a tree of too many leaves."""
-    model, _, truth, kind = problem(name)
-    monkeypatch.setattr(
-        kl_bounds, "_with_corollary_terms", lambda model, graph: graph._replace(log_stop=graph.log_stop + 8.0)
-    )
-    assert exact.kl_infimum(model, truth, splits=kind).total > smallest(name) + 1e-6
-
-
-def test_bad_input_of_the_infimum():
-    model, _, truth, _ = problem("local")
-    with pytest.raises(ValueError, match="truth has shape"):
-        exact.kl_infimum(model, truth[:3])
-    with pytest.raises(ValueError, match="not probabilities"):
-        exact.kl_infimum(model, 2.0 * truth)
-    with pytest.raises(ValueError, match="splits='none' is unknown"):
-        exact.kl_infimum(model, truth, splits="none")
-    nominal = pt.TreeModel(
-        [[0], [1], [2]],
-        [0, 1, 0],
-        nominal=[0],
-        leaf=pt.FrozenLaplace(),
-        estimation=0.5,
-        tree_prior=pt.BranchingProcess(0.4, 2),
-    )
-    with pytest.raises(ValueError, match="nominal"):
-        exact.kl_infimum(nominal, np.full((3, 2), 0.5))
-    assert exact.kl_infimum(nominal, np.full((3, 2), 0.5), splits="counted").tree.n_leaves == 1

@@ -77,17 +77,6 @@ def test_theorem_five_all_orders_have_one_product(rule, agree):
     assert log_probability == pytest.approx(log_product(rule, TREE, sorted(TREE, key=lambda p: (len(p), p))))
 
 
-def test_the_splits_of_all_trees_of_a_shape_sum_to_one():
-    shape = ["", "0", "1"]
-    total = sum(
-        math.exp(exact.local_rule_log_probability(unlike_the_sibling, dict(zip(shape, (a, b, c), strict=True))))
-        for a in range(3)
-        for b in range(3)
-        for c in range(3)
-    )
-    assert total == pytest.approx(1.0)
-
-
 X = np.array([[0.1, 0.5], [0.4, 0.2], [0.6, 0.9], [0.9, 0.3]])
 
 

@@ -7,9 +7,8 @@ import pytest
 
 import exact
 import exact.systems.neyman_pearson as module
-from exact.systems.dyadic_bounds import log_class_size
 from tests.exact.systems.test_risk_minimisation import random_problem
-from tests.reference.dyadic_trees import catalan, erm_tolerance, labelled, srm_tolerance
+from tests.reference.dyadic_trees import erm_tolerance, labelled, srm_tolerance
 
 
 def brute_force(codes, y, levels, trees, limit, penalty):
@@ -93,28 +92,6 @@ def test_the_best_within_the_limit(seed, method, monkeypatch):
     assert result.guarantee.false_alarm.terms["alpha + tolerance"] == pytest.approx(alpha + e0)
     assert result.guarantee.miss.raw == pytest.approx(result.miss + e1 / 2)
     assert result.guarantee.excess[leaves - 1] == pytest.approx(e1)
-
-
-@pytest.mark.planted
-def test_a_planted_bug_is_caught(monkeypatch):
-    """A floor on the misses that forgets what the allowed alarms cost leaves out sizes that win."""
-    right = module._min_misses
-    monkeypatch.setattr(module, "FIRST_SIZES", 1)
-    monkeypatch.setattr(module, "_min_misses", lambda graph, counts, alarms: right(graph, counts, 0 * alarms))
-    caught = 0
-    for seed in range(30):
-        codes, y, _, levels, cyclic, trees = random_problem(seed, n_classes=2)
-        X, bounds = (codes + 0.5) / (1 << levels), np.array([[0.0, 1.0]] * codes.shape[1])
-        how = {"alpha": 0.4, "tolerance": 0.0, "strength": 0.0, "levels": levels, "cyclic": cyclic, "bounds": bounds}
-        best, _ = brute_force(codes, y, levels, trees, lambda k: 0.4, lambda k: 0.0)
-        caught += exact.neyman_pearson_tree(X, y, **how).objective > best + 1e-9
-    assert caught > 5
-
-
-def test_size_of_the_classes():
-    for k in range(1, 12):
-        assert log_class_size(k, 3) == pytest.approx(math.log(catalan(k - 1) * 2**k * 3 ** (k - 1)))
-        assert log_class_size(k, 3, cyclic=True) == pytest.approx(math.log(catalan(k - 1) * 2**k))
 
 
 @pytest.mark.more

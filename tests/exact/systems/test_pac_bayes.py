@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import check_estimator
 
 import exact
 import pactree_mcmc as pt
@@ -213,19 +212,6 @@ def test_search_is_two_fold_cross_validation(base):
     assert given_lambda1.lambda2_ == pytest.approx(lambda2) and list(given_lambda1.cv_errors_) == ["lambda2"]
 
 
-def test_prices_without_limit_and_rows_far_away():
-    """Weights far below the smallest float still vote: a dummy's row is told by the heaviest node on its way."""
-    rng = np.random.default_rng(3)
-    X, y = rng.random((500, 2)), rng.integers(0, 3, size=500)
-    for base in GROW:
-        for lambdas in ((1e6, 1e6), (1e6, 0.0), (0.0, 1e6), (0.0, 0.0)):
-            fitted = PACBayesTreeClassifier(base, lambda1=lambdas[0], lambda2=lambdas[1]).fit(X, y)
-            proba = fitted.predict_proba([[-1e9, 1e9], [0.5, 0.5], [1e300, -1e300]])
-            assert np.all(np.isfinite(proba)) and proba.sum(axis=1) == pytest.approx(np.ones(3))
-    same = PACBayesTreeClassifier(lambda1=1.0, lambda2=0.0).fit(X, np.zeros(500))
-    assert same.weights_.tolist() == [1.0] and same.predict(X[:2]).tolist() == [0.0, 0.0]
-
-
 def test_oracle_bound_is_the_formula():
     n, n_nodes, depth, d, classes, lam, delta = 500, 31, 6, 4, 3, 0.7, 0.1
     mass = np.array([0.5, 0.3, 0.195, 0.005, 0.0])
@@ -261,24 +247,3 @@ REFUSED = [
 def test_bad_input_is_refused(rule, message):
     with pytest.raises(ValueError, match=message):
         rule.fit(np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2])
-
-
-def test_too_few_rows_for_a_search():
-    with pytest.raises(
-        ValueError,
-        match=r"n_samples=3 is too few for 2-fold cross-validation; give 4 rows, or \['lambda1', 'lambda2'\]",
-    ):
-        PACBayesTreeClassifier(lambda2=1.0).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-
-
-@pytest.mark.more(everyday=["search"])
-@pytest.mark.parametrize(
-    "rule",
-    [
-        PACBayesTreeClassifier(),
-        PACBayesTreeClassifier("kd", lambda1=1.0, lambda2=0.1),
-    ],
-    ids=["search", "kd"],
-)
-def test_is_an_estimator(rule):
-    check_estimator(rule, on_skip=None)

@@ -1,7 +1,5 @@
 """The exact progressive mixture equals brute force over all trees and stages."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -82,18 +80,6 @@ def test_equals_brute_force_over_trees_and_stages(split_prior, tree_prior, seed)
     raise AssertionError("no problem had two stages")
 
 
-def test_the_order_matters_and_the_last_stage_does_not_depend_on_it():
-    model = frozen_model()
-    mixtures = [exact.progressive_mixture(model, orders=2, rng=seed) for seed in (1, 2)]
-    first, second = (m.predict_proba([[0.3, 0.8]]) for m in mixtures)
-    assert abs(first - second).max() > 1e-6
-    truth = exact.solve(model).log_evidence
-    for m in mixtures:
-        assert m.stage_log_evidence[:, -1] == pytest.approx(truth, abs=1e-10)
-        assert m.stage_log_evidence[:, 0] == pytest.approx(0.0, abs=1e-10)
-        assert m.log_evidence == pytest.approx(truth, abs=1e-10)
-
-
 def test_orders_are_averaged():
     problem_rng = np.random.default_rng(8)
     while True:
@@ -108,31 +94,6 @@ def test_orders_are_averaged():
     row = problem.X[0]
     expected = mean_rows([mean_rows([s.predict(row) for s in distribution]) for distribution in distributions])
     assert mixture.predict_proba(_as_table(model, [row]))[0] == pytest.approx(expected, **TIGHT)
-
-
-def test_resplit_parts_the_sample_anew():
-    model = frozen_model()
-    mixture = exact.progressive_mixture(model, orders=4, resplit=True, rng=0)
-    masks = [order.estimation for order in mixture._orders]
-    assert all(mask.sum() == 30 for mask in masks) and len({mask.tobytes() for mask in masks}) == 4
-    assert mixture.log_evidence is None
-    parts = [
-        exact.progressive_mixture(_with_mask(model, order.estimation)).stage_log_evidence[0, -1]
-        for order in mixture._orders
-    ]
-    assert mixture.stage_log_evidence[:, -1] == pytest.approx(parts, abs=1e-9)
-
-
-def _with_mask(model, mask):
-    X = np.random.default_rng(0).random((model.n_rows, 2))
-    return pt.TreeModel(
-        X,
-        model.classes_[model.target.values],
-        tree_prior=model.tree_prior,
-        split_prior=model.split_prior,
-        leaf=pt.FrozenLaplace(),
-        estimation=mask,
-    )
 
 
 def test_draws_follow_the_mean_distribution():
@@ -151,16 +112,6 @@ def test_draws_follow_the_mean_distribution():
     assert mixture.map_tree().n_leaves == exact.solve(model).map_tree().n_leaves
 
 
-def test_reading_interface():
-    mixture = exact.progressive_mixture(frozen_model())
-    assert isinstance(mixture, pt.Posterior)
-    assert "31 stages" in repr(mixture)
-    assert mixture.predict([[0.1, 0.1]]).shape == (1,)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert mixture.to_arviz(draws=20, rng=0) is not None
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -173,21 +124,6 @@ def test_reading_interface():
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         exact.progressive_mixture(frozen_model(), **arguments)
-
-
-def test_bad_samples():
-    X, y = np.random.default_rng(0).random((6, 2)), [0, 1, 0, 1, 0, 1]
-    everything = pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.ones(6, dtype=bool))
-    with pytest.raises(ValueError, match="S is empty"):
-        exact.progressive_mixture(everything)
-    with pytest.raises(ValueError, match="no E"):
-        exact.progressive_mixture(pt.TreeModel(X, y), resplit=True)
-    with pytest.raises(ValueError, match="not a sum over leaves"):
-        exact.progressive_mixture(pt.TreeModel(X, np.arange(6.0), leaf=pt.NormalSharedVariance()))
-    with pytest.raises(TypeError, match="TreeModel"):
-        exact.progressive_mixture(X)
-    with pytest.raises(ValueError, match="selects no row"):
-        pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.zeros(6, dtype=bool))
 
 
 def ordered_features(rng, n, p):

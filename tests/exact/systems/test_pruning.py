@@ -163,32 +163,6 @@ def test_of_several_prunings_at_one_price_the_smallest_is_next():
     assert family.threshold == pytest.approx([0.0, 0.125, 0.25])
 
 
-def test_trees_of_the_library_and_other_rows():
-    rng = np.random.default_rng(1)
-    X = rng.random((200, 2))
-    y = np.where((X[:, 0] > 0.5) ^ (rng.random(200) < 0.1), "b", "a")
-    design = pt.kd_tree(X, 4)
-    prunings = Prunings(design, X, y)
-    assert prunings.tree.n_leaves == 16
-    assert Prunings(design.tree, X, y).minimum_cost.tolist() == prunings.minimum_cost.tolist()
-    assert prunings.best(lambda k: 0.02 * k).tree.predict([[0.9, 0.5]]).tolist() == ["b"]
-    # rows that leave nodes empty: sizes still range over all prunings
-    few = Prunings(design, X[:3], ["a", "b", "a"])
-    assert len(few.minimum_cost) == 17
-    assert few.minimum_cost[16] == 0.0
-
-
-def test_nominal_splits():
-    pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame({"a": pandas.Categorical(list("uvwuvwuv")), "b": np.arange(8.0)})
-    y = np.array([0, 1, 1, 0, 1, 1, 0, 1])
-    tree = pt.Tree([0, -1, 1, -1, -1], [0, 0, 3.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0], [1, -1, -1, -1, -1])
-    best = Prunings(tree, X, y).best(lambda k: 0.01 * k)
-    assert best.tree.n_leaves == 2
-    assert best.cost == 0.0
-    assert best.tree.predict(X).tolist() == y.tolist()
-
-
 def test_bad_input():
     X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 1, 0, 1, 1, 1])
     prunings = Prunings(DecisionTreeClassifier().fit(X, y), X, y)
@@ -213,25 +187,3 @@ def test_bad_input():
     design_with_joint_nodes = pt.context_tree(1, 3)
     with pytest.raises(ValueError, match="joint"):
         Prunings(design_with_joint_nodes, np.array([[0], [1], [2]]), [0, 1, 1])
-
-
-def test_of_prunings_on_one_line_the_ends_are_members():
-    """Thresholds that are equal but for rounding belong to one step, whatever the family was taken from."""
-    cost = np.array([0.375, 0.3125, 0.2625, 0.25, 0.2375, 0.225])  # 3 to 5 leaves lie on the line from 3 to 6
-    members, threshold = follow_hull(cost, np.arange(1.0, 7.0))
-    assert members.tolist() == [5, 2, 1, 0]
-    assert threshold == pytest.approx([0.0, 0.0125, 0.05, 0.0625])
-    members, _ = follow_hull(np.array([1.0, 0.3, 0.3 - 1e-17, 0.1 + 0.2]), np.arange(1.0, 5.0))
-    assert members.tolist() == [1, 0]
-
-
-def test_the_family_is_the_same_by_way_of_another_penalty():
-    """Integer errors on few rows make many ties."""
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        X = rng.random((40, 2))
-        y = (X[:, 0] > 0.5) ^ (rng.random(40) < 0.3)
-        prunings = Prunings(DecisionTreeClassifier(max_leaf_nodes=9, random_state=0).fit(X, y), X, y)
-        own, through = (prunings.family(lambda k: k, dominated_by=other) for other in (None, np.square))
-        assert own.n_leaves.tolist() == through.n_leaves.tolist()
-        assert own.threshold == pytest.approx(through.threshold)

@@ -8,16 +8,6 @@ import pytest
 import exact
 
 
-def test_theorem_one_is_proposition_two_for_subtrees():
-    """The same bound where the deviation and the prior are those of a subtree."""
-    one = exact.oracle_bound(0.02, [0.3, 0.7], n=5000, n_nodes=7, depth=3, n_features=2, n_classes=3, lam=0.7)
-    terms = one.terms
-    log_prior = -0.7 * 5000 * terms["3 D0 leaves / (lambda n)"]
-    two = exact.vote_excess_bound([0.02], [terms["Delta(T)"]], [log_prior], n=5000, n_classes=3, lam=0.7)
-    assert two.raw == pytest.approx(one.raw)
-    assert two.delta == one.delta
-
-
 def test_terms_of_corollary_one():
     rate = exact.adaptive_rate(10_000, smoothness=0.5, holder=2.0, n_features=2, n_classes=3, lam=0.5)
     leaves = max((2 * math.sqrt(2)) ** 2 * rate.radius**-2, 1.0)
@@ -46,12 +36,6 @@ def test_the_rate(alpha, d):
     assert slope == pytest.approx(alpha / (2 * alpha + d), abs=0.01)
 
 
-def test_the_intrinsic_dimension_counts():
-    how = {"smoothness": 1.0, "holder": 1.0, "n_features": 10}
-    assert exact.adaptive_rate(10**8, dimension=1.0, packing=4.0, **how).value < 1.0
-    assert exact.adaptive_rate(10**8, **how).value > 1.0
-
-
 def excess_by_hand(n=5000, delta=0.05):
     """Proposition 2 written out for one classifier with excess .02, deviation .1 and P = 1/2."""
     confidence = (math.log(2 * math.sqrt(n) / delta) + math.sqrt(2 * n * math.log(1 / delta))) / n
@@ -75,10 +59,3 @@ def test_bad_input():
         exact.adaptive_rate(100, smoothness=1.0, holder=1.0, n_features=3, dimension=1.0)
     with pytest.raises(ValueError, match="smoothness"):
         exact.adaptive_rate(100, smoothness=2.0, holder=1.0, n_features=3)
-
-
-@pytest.mark.parametrize("n_features", [100, 1000])
-def test_cubes_of_many_features_are_too_many(n_features):
-    with pytest.raises(ValueError, match="give dimension and packing"):
-        exact.adaptive_rate(10**8, smoothness=1.0, holder=1.0, n_features=n_features)
-    assert exact.adaptive_rate(10**8, smoothness=1.0, holder=1.0, n_features=n_features, dimension=1.0, packing=2.0)

@@ -1,15 +1,10 @@
 """The best dyadic tree equals the best of all dyadic trees, for every kind of penalty."""
 
-import pickle
-from functools import partial
-
 import numpy as np
 import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.dyadic_trees import default_levels
-from exact.systems.pruning import is_concave
 from pactree_mcmc.certificates import dyadic_tree_bound
 from tests.reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 
@@ -86,23 +81,6 @@ def boxes(tree, p):
     return out
 
 
-@pytest.mark.planted
-def test_a_planted_bug_is_caught():
-    """A penalty that counts the root's depth as 1 moves the minimum of every problem."""
-    for seed in range(10):
-        codes, y, k, levels, cyclic, trees = random_problem(seed)
-        rows, (n, p) = codes.tolist(), codes.shape
-        deeper = partial(shifted_penalty, n=n, p=p, n_classes=k, cyclic=cyclic)
-        result = fitted(codes, y, levels, cyclic, penalty=exact.AdditivePenalty(deeper), strength=0.1)[1]
-        pays = [0.1 * adaptive_penalty(rows, y, k, levels, tree, 0.1, cyclic) for tree in trees]
-        best = min(n_errors(rows, y, k, levels, tree) / n + paid for tree, paid in zip(trees, pays))
-        assert abs(result.objective - best) > 1e-6
-
-
-def shifted_penalty(rows, depth, n, p, n_classes, cyclic):
-    return pt.certificates.dyadic_penalty(rows, depth + 1, n, p, 0.1, n_classes=n_classes, cyclic=cyclic)
-
-
 def test_theorem_2_as_numbers():
     """The bound of the fitted tree is its risk plus the full penalty of its leaves, whatever its strength was."""
     codes, y, _, levels, cyclic, _ = random_problem(3, n_classes=2)
@@ -119,31 +97,6 @@ def test_square_root_penalty_is_the_naive_occam_bound():
     p = codes.shape[1]
     bound = pt.certificates.naive_occam(best.tree, X, y, split_bits=np.log2(p), delta=0.05)
     assert bound.raw == pytest.approx(best.objective)
-
-
-def test_cells_without_rows_predict_as_the_cell_above():
-    X, y = np.array([[0.1], [0.2], [0.6], [0.65]]), np.array([1, 1, 0, 2])
-    tree = exact.minimise_risk(X, y, penalty=1e-6, levels=4, bounds=[[0, 1]]).tree
-    assert tree.predict([[0.4]]).tolist() == [1]
-    assert tree.predict(X).tolist() == y.tolist()
-
-
-def test_default_levels():
-    assert default_levels(2, 1) == 1
-    assert default_levels(10**6, 1) == 17
-    assert default_levels(1_000, 30) == 1
-    best = exact.minimise_risk([[0.0], [1.0], [2.0]], ["a", "b", "b"], penalty=0.1)
-    assert best.levels == default_levels(3, 1)
-    assert best.tree.classes.tolist() == ["a", "b"]
-
-
-def test_concave_penalties_are_told_from_others():
-    k = np.arange(1.0, 1000.0)
-    assert is_concave(np.sqrt(k))
-    assert is_concave(k)
-    assert is_concave(np.log1p(k))
-    assert not is_concave(k**1.01)
-    assert is_concave(np.array([1.0]))
 
 
 def test_bad_input():
@@ -171,24 +124,6 @@ def test_bad_input():
     wide = np.random.default_rng(0).random((50, 40))
     with pytest.raises(exact.Intractable, match="or cyclic=True"):
         exact.minimise_risk(wide, wide[:, 0] > 0.5)
-
-
-def test_too_many_cells_in_the_words_of_the_call():
-    """The settings that the error names are arguments of the function."""
-    rng = np.random.default_rng(0)
-    X, y = rng.random((200, 3)), rng.integers(0, 2, 200)
-    calls = [
-        partial(exact.minimise_risk, X, y),
-        partial(exact.neyman_pearson_tree, X, y, alpha=0.3, method="adaptive"),
-        partial(exact.dyadic_oracle, X, np.full((200, 2), 0.5), n=100, bounds=[[0, 1]] * 3),
-    ]
-    for call in calls:
-        with pytest.raises(exact.Intractable, match=r"Lower levels or give fewer columns, or cyclic=True") as refusal:
-            call(levels=6, max_cells=3000)
-        assert pickle.loads(pickle.dumps(refusal.value)).args == refusal.value.args
-    least = partial(exact.minimise_root_fragment, X, y, split_prior=pt.DyadicCuts(6))
-    with pytest.raises(exact.Intractable, match="Lower max_depth or the splits of split_prior"):
-        least(max_cells=3000)
 
 
 def test_one_class_seen_is_charged_as_two():

@@ -11,7 +11,6 @@ import exact
 import pactree_mcmc as pt
 from exact.systems import root_fragments
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.tree.arrays import LEAF
 
 CUTS = [np.array([0.5, 1.5, 2.5]), np.array([0.5])]
 
@@ -79,28 +78,6 @@ def test_no_tree_and_fragment_is_better(seed):
     assert result.objective * n == pytest.approx(objective)
 
 
-def test_fragments_of_several_sizes_are_best():
-    sizes = set()
-    for seed in range(30):
-        code = root_fragments._Code(30.0, 2.0, 0.01, 0.02)
-        result, (objective, size) = result_and_least(seed, code, 5000, depth=2)
-        assert result.objective * 5000 == pytest.approx(objective)
-        assert len(result.fragment) == size
-        sizes.add(size)
-    assert {1, 2, 3} <= sizes
-
-
-@pytest.mark.planted
-def test_the_depth_of_a_path_taken_for_the_least_of_its_cell_is_caught(monkeypatch):
-    """Cells of a grid are reached by paths of different lengths."""
-    monkeypatch.setattr(exact.CellGraph, "slot_depth", lambda graph: exact.by_slot(graph, graph.depth))
-    code, differ = root_fragments._Code(300.0, 2.0, 5.0, 0.02), 0
-    for seed in range(30):
-        result, (objective, _) = result_and_least(seed, code, 5000, depth=3)
-        differ += abs(result.objective * 5000 - objective) > 1e-6
-    assert differ > 0
-
-
 @pytest.mark.parametrize(
     "split_prior",
     [
@@ -123,22 +100,6 @@ def test_the_bound_is_that_of_the_certificate(split_prior):
     assert weaker.bound.raw >= best.bound.raw - 1e-12
     bound_of_weaker = pc.root_fragment(weaker.tree, X, y, split_bits=best.split_bits, delta=0.1)
     assert weaker.bound.raw == pytest.approx(bound_of_weaker.raw)
-
-
-def test_prunings_of_a_tree():
-    rng = np.random.default_rng(0)
-    X, y = problem(1, 4000)
-    tree = exact.minimise_root_fragment(X, y, split_prior=pt.GridCuts(CUTS), strength=0.0).tree
-    assert tree.n_leaves > 3
-    rows = rng.permutation(4000)[:2000]
-    for strength in (0.0, 0.05, 1.0):
-        pruning = exact.minimise_root_fragment(X[rows], y[rows], split_prior=pt.FixedTree(tree), strength=strength)
-        assert pruning.split_bits == 0.0
-        assert pruning.tree.n_leaves <= tree.n_leaves
-        inner = pruning.tree.feature != LEAF
-        assert set(zip(pruning.tree.feature[inner], pruning.tree.threshold[inner])) <= set(
-            zip(tree.feature, tree.threshold)
-        )
 
 
 @pytest.mark.parametrize(
