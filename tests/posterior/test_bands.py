@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.rows import predictive
-from tests.posterior.test_credible import LEAVES, PRIOR, X, custom_leaf
+from tests.posterior.test_credible import LEAVES, PRIOR, X
 
 N = len(X)
 
@@ -51,14 +51,6 @@ def test_the_band_of_partial_dependence_covers(name):
     assert abs(np.mean(is_covered) - 0.9) < 0.02 + 3.0 * np.std(is_covered) / np.sqrt(25), np.mean(is_covered)
 
 
-@pytest.mark.planted
-def test_bands_over_trees_alone_are_too_narrow(monkeypatch):
-    """Planted: leaf values as predicted, so that the uncertainty of the mean of a leaf is missing."""
-    monkeypatch.setattr(pt.NormalInverseGamma, "has_expectation", False)
-    fractions = [coverage_of_partial_dependence(*table) for table in tables("normal", 12, 1)]
-    assert np.mean(fractions) < 0.8
-
-
 @pytest.mark.more(everyday=["normal"])
 @pytest.mark.parametrize("name", ["normal", "classes", "regression", "times"])
 def test_the_same_draws_by_node_and_by_row(name):
@@ -69,31 +61,6 @@ def test_the_same_draws_by_node_and_by_row(name):
     by_node = predictive.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
     ends = post.credible_interval(X[:3], 0.8).reshape(3, -1, 2)
     assert np.allclose((by_node[..., None] > ends).mean(axis=0), [0.9, 0.1], atol=0.03)
-
-
-def test_draws_are_taken_evenly():
-    post = exact.solve(pt.TreeModel(X, LEAVES["classes"][1], **PRIOR)).sample(50, rng=1)
-    assert predictive.trees_of_spaced_draws(post, 50).tolist() == post.tree_of_draw.ravel().tolist()
-    assert predictive.trees_of_spaced_draws(post, 100).tolist() == np.repeat(post.tree_of_draw.ravel(), 2).tolist()
-
-
-BY_ROW = pt.CustomLeaf(
-    lambda s, n: -0.5 * s[1],
-    stats=lambda y, x: np.column_stack([np.ones_like(y), y * y]),
-    predict=lambda stats, x: x[:, 0],
-    x_columns=[1],
-)
-
-
-@pytest.mark.parametrize("leaf", [pt.PacBayesLoss(1.0), custom_leaf(), BY_ROW])
-def test_leaves_without_expectation_keep_their_predictions(leaf):
-    y = LEAVES["classes"][1] if isinstance(leaf, pt.PacBayesLoss) else np.linspace(-1.0, 1.0, N)
-    post = exact.solve(pt.TreeModel(X, y, leaf=leaf, **PRIOR)).sample(40, rng=1)
-    predictions = predictive.draw_predictions(post, post.tree_of_draw[0], X[:5], np.random.default_rng(0))
-    np.testing.assert_allclose(predictions, post.values_by_draw(X[:5])[0])
-    band = pt.plots.plot_partial_dependence(post, 0, X=X[:5], n_trees=40).patches[0].get_data()
-    assert np.all(np.asarray(band.baseline) <= band.values)
-    plt.close("all")
 
 
 @pytest.mark.parametrize("X1", [np.ones((6, 1)), np.array([[np.nan]] * 3 + [[1.0]] * 3)])

@@ -5,7 +5,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees import consensus as module
 
 from .spaces import MODELS, all_trees, independent_draws, probabilities_of_cells_and_splits
 
@@ -114,24 +113,6 @@ def test_a_node_may_have_three_children():
     assert "(4 rows, support 1.00) False: 0.833, True: 0.167" in consensus.format()
 
 
-def words_of_children(order):
-    """Lowest thresholds of the pieces of x0 that most trees have, each tree with another split at its root."""
-    x = np.arange(40.0)
-    model = pt.TreeModel(np.column_stack([x, x % 2]), (x > 9) & (x < 30))
-    left_deep = pt.Tree([0, 0, -1, -1, -1], [29.5, 9.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
-    right_deep = pt.Tree([0, -1, 0, -1, -1], [9.5, 0, 29.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
-    trees = [left_deep, right_deep]
-    tree = pt.posterior_from_trees(model, [trees[i] for i in order]).consensus_tree()
-    return [tree.words[i] for i in tree.children(0)]
-
-
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_three_children_are_in_the_order_of_their_thresholds(order):
-    words = words_of_children(order)
-    assert len(words) == 3
-    assert words[0] == "x0 <= 9.5" and words[2] == "x0 > 29.5"
-
-
 def test_rows_in_no_child_are_told():
     x = np.arange(12.0)
     model = pt.TreeModel(x[:, None], x > 5)
@@ -148,31 +129,6 @@ def test_rows_in_no_child_are_told():
     assert str(tree).splitlines()[0] == "all rows (12 rows, 9 rows in no child) False: 0.500, True: 0.500"
 
 
-@pytest.mark.planted
-def test_a_wrong_parent_would_be_seen(monkeypatch):
-    x = np.arange(12.0)
-    model = pt.TreeModel(x[:, None], x > 5)
-    trees = [pt.Tree([0, 0, -1, -1, -1], [5.5, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])]
-    post = pt.posterior_from_trees(model, trees)
-    check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, [1.0]))
-    monkeypatch.setattr(module, "_parents_of_groups", lambda is_above: np.array([-1] + [0] * (len(is_above) - 1)))
-    with pytest.raises(AssertionError):
-        check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, [1.0]))
-
-
-def test_at_one_only_what_all_trees_have_remains():
-    truth = exact.solve(MODELS["dyadic"])
-    assert truth.consensus_tree(1.0).words == ["all rows"]
-
-
-def test_leaves_that_predict_nothing_or_by_row():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 2))
-    model = pt.TreeModel(X, X[:, 0], leaf=pt.NormalLinear([1]), tree_prior=pt.ChipmanPrior(max_depth=2))
-    tree = exact.solve(model).consensus_tree()
-    assert tree.value is None and tree.format().startswith("all rows (30 rows")
-
-
 def stumps(cuts):
     """A posterior of one tree for each cut of x0, and none of its cells in a majority."""
     x = np.arange(40.0)
@@ -186,24 +142,6 @@ def test_neighbouring_cuts_are_joined():
     tree = post.consensus_tree()
     assert tree.words == ["all rows", "x0 <= 19.5 [17.5, 20.5]", "x0 > 19.5 [17.5, 20.5]"]
     assert tree.support.tolist() == [1.0, 1.0, 1.0] and tree.rows.tolist() == [40.0, 20.0, 20.0]
-
-
-def test_cells_are_joined_whatever_the_order_of_the_splits():
-    """Half of the trees split on x0 first, the others on x1; all have the four cells, with different cuts."""
-    rng = np.random.default_rng(1)
-    X = rng.integers(0, 10, size=(80, 2)).astype(float)
-    model = pt.TreeModel(X, (X[:, 0] > 4) ^ (X[:, 1] > 4))
-
-    def tree(first, a, b):
-        second = 1 - first
-        return pt.Tree(
-            [first, second, -1, -1, second, -1, -1], [a, b, 0, 0, b, 0, 0], [1, 2, 0, 0, 5, 0, 0], [4, 3, 0, 0, 6, 0, 0]
-        )
-
-    post = pt.posterior_from_trees(model, [tree(0, 4.5, 4.5), tree(0, 3.5, 4.5), tree(1, 4.5, 5.5), tree(1, 3.5, 4.5)])
-    words = post.consensus_tree().words
-    assert len(words) == 5 and all("x0" in text and "x1" in text for text in words[1:])
-    assert post.consensus_tree().support.tolist() == [1.0] * 5
 
 
 def test_a_cell_reached_by_several_paths_is_listed_once():
@@ -232,19 +170,3 @@ def test_a_cell_reached_by_several_paths_is_listed_once():
     assert [(round(float(found.support[i]), 9), found.children(i)) for i in nodes] == [(0.75, []), (0.95, [])], (
         found.format()
     )
-
-
-@pytest.mark.planted
-def test_cells_that_no_cut_distinguishes_are_joined_once(monkeypatch):
-    """Planted: exact cells are listed beside the group that contains them."""
-    post = stumps([19.5, 19.5, 19.5, 18.5])
-    assert len(post.consensus_tree().words) == 3
-    join = module.join_cells
-
-    def with_exact_cells(post, probability, least):
-        groups = join(post, probability, least)
-        return groups._replace(probability=np.append(probability, groups.probability[len(probability) :]))
-
-    monkeypatch.setattr(module, "join_cells", with_exact_cells)
-    with pytest.raises((AssertionError, IndexError)):
-        assert len(post.consensus_tree().words) == 3

@@ -71,18 +71,6 @@ def test_coverage(name):
     assert abs(fraction - 0.9) < 0.02 + 3.0 * error, (fraction, error)
 
 
-@pytest.mark.more
-@pytest.mark.planted
-def test_intervals_over_trees_alone_are_too_narrow(monkeypatch):
-    """Planted: the interval of the leaf means, without the posterior of the mean of a leaf."""
-    leaf = pt.NormalInverseGamma
-    monkeypatch.setattr(leaf, "expectation", lambda self, stats, tree, target: [Point(self.value(stats, target)[:, 0])])
-    from pactree_mcmc.model.leaf.distributions import Constant as Point
-
-    fraction, error = coverage_of("normal", 15, 1)
-    assert fraction < 0.8 - 3.0 * error
-
-
 @pytest.mark.more(everyday=["normal", "Weibull times"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_draws_have_the_same_distribution(name):
@@ -95,28 +83,11 @@ def test_draws_have_the_same_distribution(name):
     assert np.allclose(fraction_below[..., 1], 0.1, atol=0.03)
 
 
-def test_draws_with_a_variance_that_leaves_share():
-    leaf = pt.NormalSharedVariance(m0=0.0, k0=0.5, a0=3.0, b0=2.0)
-    post = pt.sample(pt.TreeModel(X, RNG.normal(size=N), leaf=leaf, **PRIOR), 100, tune=20, chains=2, rng=1)
-    draws, ends = post.draw_expectations(X[:3], 4000, rng=1), post.credible_interval(X[:3], 0.8)
-    assert np.allclose((draws < ends[:, 0]).mean(axis=0), 0.1, atol=0.03)
-    assert np.allclose((draws > ends[:, 1]).mean(axis=0), 0.1, atol=0.03)
-
-
 def test_exact_and_sampled_intervals_agree():
     leaf, y = LEAVES["classes"]
     model = pt.TreeModel(X, y, leaf=leaf, **PRIOR)
     sampled = pt.sample(model, 2000, tune=200, chains=2, rng=1, kernel="local", progress=False)
     assert np.abs(exact.solve(model).credible_interval(X) - sampled.credible_interval(X)).max() < 0.02
-
-
-def test_class_probabilities_that_are_frozen_vary_with_the_tree_alone():
-    mask = np.arange(N) % 2 == 0
-    model = pt.TreeModel(X, LEAVES["classes"][1], leaf=pt.FrozenLaplace(), estimation=mask, **PRIOR)
-    truth = exact.solve(model)
-    ends, mean = truth.credible_interval(X), truth.predict_proba(X)
-    assert ends.shape == (N, 3, 2)
-    assert np.all((ends[..., 0] <= mean + 0.2) & (mean - 0.2 <= ends[..., 1]))
 
 
 def custom_leaf(**functions):

@@ -57,17 +57,6 @@ def test_trees_that_were_never_drawn_have_a_level():
     assert (stump in credible) == (level < 0.95)
 
 
-def test_fitted_scikit_learn_trees_are_taken():
-    sklearn = pytest.importorskip("sklearn.tree")
-    X, y = table(60)
-    post = exact.solve(pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(max_depth=2)))
-    likely = post.credible_set(0.95)
-    fitted = sklearn.DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
-    assert likely.level(fitted) == likely.level(pt.Tree.from_sklearn(fitted)) == likely.level(fitted.tree_)
-    deep = sklearn.DecisionTreeClassifier(random_state=0).fit(X, y)
-    assert likely.level(deep) == 1.0 and deep not in likely
-
-
 def test_trees_that_the_model_cannot_have():
     X, y = table(30)
     stump = pt.Tree([0, -1, -1], [1.7, 0, 0], [1, 0, 0], [2, 0, 0])

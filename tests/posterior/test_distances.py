@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import exact
-import pactree_mcmc as pt
 
 from .spaces import MODELS, cells_and_splits, independent_draws
 
@@ -48,23 +47,3 @@ def test_each_by_its_definition(post):
             assert distances["partitions"].matrix[i, j] == pytest.approx(information, abs=1e-12)
             square = ((value[i] - value[j]) ** 2).sum(axis=1) @ weight / weight.sum()
             assert distances["predictions"].matrix[i, j] == pytest.approx(np.sqrt(square), abs=1e-7)
-
-
-def test_where_they_come_from(post):
-    distances = post.tree_distances([29, 3, 15, 3])
-    assert distances.chain.tolist() == [1, 0, 1, 0] and distances.draw.tolist() == [14, 3, 0, 3]
-    assert distances.tree.tolist() == post.tree_of_draw.ravel()[[29, 3, 15, 3]].tolist()
-    assert distances.matrix[1, 3] == 0.0 and distances.kind == "cells"
-    assert np.array_equal(distances.matrix, distances.matrix.T)
-    assert np.array_equal(distances.matrix, post.tree_distances().matrix[np.ix_([29, 3, 15, 3], [29, 3, 15, 3])])
-
-
-def test_leaves_that_look_at_the_row():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 2))
-    model = pt.TreeModel(X, X[:, 0] + X[:, 1], leaf=pt.NormalLinear([1]), tree_prior=pt.ChipmanPrior(max_depth=2))
-    trees = [pt.simulate(model, seed)[0] for seed in range(6)]
-    post = pt.posterior_from_trees(model, trees)
-    values = post.values_by_draw(X)[0, :, :, 0]
-    expected = np.sqrt(((values[:, None] - values) ** 2).mean(axis=2))
-    assert post.tree_distances(kind="predictions").matrix == pytest.approx(expected, abs=1e-6)

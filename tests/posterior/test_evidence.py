@@ -97,12 +97,6 @@ def test_two_errors_hold_where_stumps_tell_the_mass():
     assert stated == 1.0
 
 
-def test_no_evidence_where_the_ladder_ends_early_or_the_stump_is_not_met():
-    short = ladder(np.random.default_rng(4), 50)._replace(betas=np.array([1.0, 0.5, 0.2, 0.1]))
-    assert join_ladder_reports([short], ONE).log_evidence is None
-    assert join_ladder_reports([ladder(np.random.default_rng(4), 50)], UNKNOWN_MASS).log_evidence is None
-
-
 def with_stumps(n_stumps):
     tempering = ladder(np.random.default_rng(4), 500)
     return tempering._replace(is_stump=np.arange(500) * n_stumps % 500 < n_stumps)
@@ -187,14 +181,6 @@ def test_the_mass_of_a_prior(prior, split_prior):
     assert (mass.log_mass is not None) == ((prior, split_prior) in WITH_KNOWN_MASS)
     fraction = float(truth.n_leaves_pmf()[1])
     assert mass.log_mass_from(fraction) == pytest.approx(truth.log_evidence, abs=1e-12)
-
-
-def test_the_mass_with_missing_values():
-    """The two coordinates of a feature with missing values share its halves: nothing is claimed."""
-    prior = pt.BranchingProcess(0.45, 2, conditioned=True)
-    X = [[0.0, 0.0], [1.0, np.nan], [np.nan, 1.0], [2.0, 1.0]]
-    model = pt.TreeModel(X, [0, 1, 1, 0], tree_prior=prior, split_prior=pt.DyadicCuts(1), missing="branch")
-    assert prior_mass(model).log_mass is None
 
 
 SAMPLED = [("conditioned", "local"), ("conditioned, flat", "min_leaf"), ("conditioned, no limit", "grid")]

@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import inference_data
 from pactree_mcmc.posterior.ess import ess, rhat
-from pactree_mcmc.posterior.inference_data import load_arviz, summary_table, to_arviz, unique_labels
+from pactree_mcmc.posterior.inference_data import summary_table, to_arviz
 
 pd = pytest.importorskip("pandas")
 SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
@@ -83,49 +83,10 @@ def test_variables_dims_and_dtypes(data):
             assert data[group][name].dtype.kind == kind
 
 
-def test_coords(sampled, data):
-    assert data["posterior"]["chain"].values.tolist() == [0, 1, 2]
-    assert data["posterior"]["draw"].values.tolist() == list(range(25))
-    assert data["posterior"]["feature"].values.tolist() == ["size", "weight of it", "colour"]
-    assert data["sample_stats"]["move"].values.tolist() == list(sampled.moves)
-    for group in ("observed_data", "constant_data"):
-        assert data[group]["row"].values.tolist() == list(range(40))
-    counted = np.flatnonzero(sampled.model.target.weight)
-    assert data["log_likelihood"]["row"].values.tolist() == counted.tolist()
-
-
 def test_posterior_values(sampled, data):
     for name in (*SCALARS, "split_counts"):
         np.testing.assert_array_equal(data["posterior"][name].values, getattr(sampled, name))
     np.testing.assert_array_equal(data["sample_stats"]["lp"].values, sampled.log_prior + sampled.log_score)
-
-
-def test_independent_draws_know_no_moves():
-    model = pt.TreeModel(table(), labels(table()))
-    data = to_arviz(posterior_of_trees(model, prior_trees(model), [[0, 1, 2, 3, 4, 5]]))
-    assert set(data["sample_stats"].data_vars) == {"lp"}
-    assert group_names(data) == {"posterior", "sample_stats", "observed_data"}
-
-
-def test_regression_and_constant_data():
-    X, y = table(), np.random.default_rng(0).normal(size=40)
-    model = pt.TreeModel(X, y)
-    data = to_arviz(posterior_of_trees(model, prior_trees(model), [[0, 1]]))
-    np.testing.assert_array_equal(data["observed_data"]["y"].values, y)
-    assert "constant_data" not in group_names(data)
-    mask = np.arange(40) % 3 == 0
-    model = pt.TreeModel(X, labels(X), leaf=pt.FrozenLaplace(), estimation=mask)
-    data = to_arviz(posterior_of_trees(model, prior_trees(model), [[0, 1]]))
-    assert set(data["constant_data"].data_vars) == {"estimation"}
-    np.testing.assert_array_equal(data["constant_data"]["estimation"].values, mask)
-
-
-def test_attributes(sampled, data):
-    for attrs in (data.attrs, data["posterior"].attrs, data["log_likelihood"].attrs):
-        assert attrs["inference_library"] == "pactree_mcmc"
-        assert attrs["inference_library_version"][0].isdigit()
-        assert attrs["sampling_time"] == sampled.seconds
-        assert attrs["model"] == repr(sampled.model)
 
 
 def replicates_of(post, **more):
@@ -173,29 +134,6 @@ def test_posterior_predictive_of_other_rows(monkeypatch):
         check_replicates(post, 3600)
 
 
-def test_posterior_predictive_has_the_exposure_of_the_rows():
-    exposure = np.array([1.0, 100.0])
-    leaf = pt.PoissonGamma(1.0, 1.0, exposure=exposure)
-    model = pt.TreeModel([[0.0], [0.0]], [2, 200], leaf=leaf)
-    _, replicates, _ = replicates_of(
-        posterior_of_trees(model, [pt.Tree([-1], [0], [0], [0])], np.zeros((1, 4000), dtype=int))
-    )
-    mean = replicates.values.mean(axis=(0, 1))
-    assert mean == pytest.approx(exposure * 203.0 / 102.0, rel=0.05)
-
-
-def test_posterior_predictive_repeats_with_the_seed_and_draws_by_draw():
-    X = table()
-    model = pt.TreeModel(X, 1000.0 * (X["size"].values > 2), leaf=pt.NormalKnownVariance(1e-4))
-    post = posterior_of_trees(
-        model, [pt.Tree([-1], [0], [0], [0]), pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])], [[0, 1]]
-    )
-    first, repeated, other = (replicates_of(post, rng=seed)[1].values for seed in (0, 0, 1))
-    assert np.array_equal(first, repeated) and not np.array_equal(first, other)
-    # the first tree has one leaf; leaf means are shrunk to the mean of y, 700
-    assert np.ptp(first[0, 0]) < 1.0 and np.abs(first[0, 1] - model.target.values).max() < 20.0
-
-
 @pytest.mark.more(everyday=["int"])
 @pytest.mark.parametrize("kind", ["int", "bool", "str", "object"])
 def test_observed_and_replicated_labels(kind):
@@ -238,14 +176,6 @@ def test_a_loss_has_no_log_likelihood():
     assert "log_likelihood" not in group_names(to_arviz(post))
 
 
-def test_arviz_reads_it(data):
-    az = load_arviz()
-    rows = az.summary(data, var_names=SCALARS)
-    assert list(rows.index) == SCALARS
-    assert len(az.summary(data)) == len(SCALARS) + 3 + data["posterior"]["cell"].size + data["posterior"]["focal"].size
-    assert np.isfinite(az.ess(data, var_names=["n_leaves"])["n_leaves"])
-
-
 def test_summary(sampled):
     frame = summary_table(sampled)
     assert list(frame.index)[:5] == [*SCALARS, "lp"]
@@ -273,14 +203,6 @@ def test_summary(sampled):
     assert frame.attrs["acceptance"] == pytest.approx(dict(zip(sampled.moves, fractions, strict=True)))
 
 
-def test_summary_of_one_draw_and_of_no_moves():
-    model = pt.TreeModel(table(), labels(table()))
-    frame = summary_table(posterior_of_trees(model, prior_trees(model), [[1]]))
-    assert frame["mean"].notna().all()
-    assert frame[["sd", "ess_bulk", "rhat"]].isna().all(axis=None)
-    assert frame.attrs["acceptance"] == {}
-
-
 class TestExpectation:
     def test_training_rows_and_classes(self, sampled):
         """Its quantiles are those of the closed form, and the other variables do not change."""
@@ -294,21 +216,6 @@ class TestExpectation:
         np.testing.assert_allclose(below, [[0.1, 0.9]] * expectation.shape[3], atol=0.03)
         plain = to_arviz(sampled, rng=1)["posterior"]
         assert set(data.data_vars) - set(plain.data_vars) == {"expectation"}
-
-    def test_rows_that_are_given(self, sampled):
-        expectation = to_arviz(sampled, expectation=table().iloc[:2], rng=1)["posterior"]["expectation"]
-        assert expectation.dims == ("chain", "draw", "new_row", "class") and expectation.shape[:3] == (3, 25, 2)
-        with pytest.raises(ValueError, match="column"):
-            to_arviz(sampled, expectation=table()[["size"]])
-
-    def test_numbers_and_a_loss(self):
-        X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
-        number = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0]), stump, [[0] * 500]).to_arviz(expectation=X[:1])
-        assert number["posterior"]["expectation"].shape == (1, 500, 1)
-        assert float(number["posterior"]["expectation"].mean()) == pytest.approx(5.0, abs=0.5)
-        loss = pt.posterior_from_trees(pt.TreeModel(X, X[:, 0] > 9, leaf=pt.PacBayesLoss(1.0)), stump)
-        with pytest.raises(ValueError, match="is a loss"):
-            loss.to_arviz(expectation=True)
 
 
 @pytest.mark.parametrize("leaf", [pt.ExponentialGamma, lambda: pt.WeibullGamma(2.0)])
@@ -324,17 +231,3 @@ def test_times_stand_beside_their_flags(leaf, names):
     assert np.array_equal(observed["y"].values, y[:, 0]) and np.array_equal(observed["event"].values, y[:, 1] == 1)
     # a plot of both would compare censored times with uncensored ones
     assert set(drawn.data_vars) == {"uncensored_y"} and drawn["uncensored_y"].dims == ("chain", "draw", "row")
-
-
-def test_times_without_censoring_have_replicates():
-    X, stump = np.arange(20.0)[:, None], [pt.Tree([0, -1, -1], [9.5, 0, 0], [1, 0, 0], [2, 0, 0])]
-    y = np.column_stack([X[:, 0] + 1.0, np.ones(20)])
-    post = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.ExponentialGamma()), stump, [[0] * 5])
-    data = post.to_arviz(posterior_predictive=True)
-    assert data["observed_data"]["y"].shape == (20,) and data["posterior_predictive"]["y"].shape == (1, 5, 20)
-
-
-def test_labels_become_unique_beside_labels_that_look_so():
-    assert unique_labels(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
-    assert unique_labels(["a", "a", "a (2)"]) == ["a", "a (3)", "a (2)"]
-    assert unique_labels(["a (2)", "a", "a", "a (2)"]) == ["a (2)", "a", "a (3)", "a (2) (2)"]

@@ -131,14 +131,6 @@ def exact_leave_one_out(X, y, **parts):
     return truth, float(np.sum(gains))
 
 
-def elpd_by_arviz(az, data):
-    """Expected log predictive density by ``az.loo``, whichever its major."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pareto shapes, and overflow where ArviZ fits a tail of few values
-        loo = az.loo(data)
-    return float(loo.elpd if hasattr(loo, "elpd") else loo.elpd_loo)
-
-
 @pytest.fixture(scope="module")
 def two_models():
     """Small and large trees on noisy labels: exact leave-one-out, and independent draws."""
@@ -148,13 +140,6 @@ def two_models():
         truth, elpd = exact_leave_one_out(X, y, tree_prior=prior, split_prior=pt.GridCuts(7))
         out[name] = elpd, truth.sample(4000, rng=1)
     return out
-
-
-@pytest.mark.more
-def test_loo_agrees_with_refits(two_models):
-    az = load_arviz()
-    for elpd, post in two_models.values():
-        assert elpd_by_arviz(az, to_arviz(post, log_likelihood=True)) == pytest.approx(elpd, abs=0.25)
 
 
 def test_compare_agrees_with_refits_in_order_and_size(two_models):
@@ -169,37 +154,10 @@ def test_compare_agrees_with_refits_in_order_and_size(two_models):
     assert abs(float(table.loc["large", column])) == pytest.approx(elpd["small"] - elpd["large"], abs=0.3)
 
 
-@pytest.mark.planted
-def test_the_row_itself_in_its_leaf_is_seen(two_models, monkeypatch):
-    """With the statistics of all rows the estimates are too good, those of large trees most."""
-    others = left_out.stats_of_others
-    monkeypatch.setattr(left_out, "stats_of_others", lambda own, *rest: others(own, *rest) + own)
-    az = load_arviz()
-    too_good = {
-        name: elpd_by_arviz(az, to_arviz(post, log_likelihood=True)) - elpd for name, (elpd, post) in two_models.items()
-    }
-    assert too_good["large"] > too_good["small"] > 0.25 and too_good["large"] > 2.0
-
-
-def test_draws_of_many_stages_have_no_leave_one_out():
-    model = pt.TreeModel(table(), PROBLEMS["dirichlet"][0], tree_prior=PRIOR)
-    mixture = pt.progressive_mixture(model, particles=10, draws=10, chains=2, kernel="grow-prune", rng=1)
-    with pytest.raises(ValueError, match="of many stages, not of the posterior given all rows"):
-        mixture.to_arviz(log_likelihood=True)
-    assert mixture.to_arviz()["posterior"]["n_leaves"].shape == mixture.stage.shape
-
-
 def pareto_shapes_of(data):
     """Pareto shapes of the rows by ``az.loo``, whichever its major, without warnings if all are good."""
     loo = load_arviz().loo(data, pointwise=True)
     return np.asarray(loo.pareto_k)
-
-
-def effective_sizes(post):
-    """Effective sample sizes of the importance weights of the rows."""
-    weight = -left_out.log_densities(post)[0].reshape(post.tree_of_draw.size, -1)
-    weight = np.exp(weight - weight.max(axis=0))
-    return weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
 
 
 CLEAN = {
@@ -218,18 +176,6 @@ def clean_table(name, seed):
     return X, y, leaf
 
 
-@pytest.mark.more(everyday=["gaussian"])
-@pytest.mark.parametrize("name", CLEAN)
-def test_rows_with_even_weights_are_not_called_influential(name):
-    """Ties among the weights of trees once gave shapes above 0.7 to a quarter of the rows."""
-    X, y, leaf = clean_table(name, 3)
-    post = pt.sample(pt.TreeModel(X, y, leaf=leaf), 500, tune=500, chains=4, rng=1, progress=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        bad = ~(pareto_shapes_of(to_arviz(post, log_likelihood=True)) <= 0.7)
-    assert bad.sum() <= 8 and np.all(effective_sizes(post)[bad] < 0.6 * post.tree_of_draw.size)
-
-
 def test_a_row_that_makes_its_own_leaf_is_called_influential():
     X, y, _ = clean_table("gaussian", 3)
     y[7] += 12.0
@@ -238,21 +184,6 @@ def test_a_row_that_makes_its_own_leaf_is_called_influential():
     with pytest.warns(UserWarning, match="Pareto"):
         pareto_shapes = pareto_shapes_of(data)
     assert pareto_shapes[7] > 0.7
-
-
-def test_smoothing_keeps_the_mean_of_the_weights_and_parts_ties():
-    X, y, leaf = clean_table("gaussian", 4)
-    post = pt.sample(pt.TreeModel(X, y, leaf=leaf), 300, tune=200, chains=2, rng=1, kernel="grow-prune", progress=False)
-    smooth, plain = (to_arviz(post, log_likelihood=how)["log_likelihood"]["y"].values for how in (True, "exact"))
-    for rows in (smooth, plain):
-        assert rows.shape == (2, 300, 200)
-    log_sum = np.logaddexp.reduce(-plain.reshape(600, -1), axis=0)
-    assert np.logaddexp.reduce(-smooth.reshape(600, -1), axis=0) == pytest.approx(log_sum, abs=1e-9)
-    assert all(len(np.unique(row)) == 600 for row in smooth.reshape(600, -1).T)
-    repeated = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
-    assert np.array_equal(smooth, repeated)
-    with pytest.raises(ValueError, match="log_likelihood='plain' is unknown"):
-        to_arviz(post, log_likelihood="plain")
 
 
 def test_influence_is_that_of_the_leaf_parameters():

@@ -6,7 +6,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots.style import shortened_names
 
 RNG = np.random.default_rng(0)
 
@@ -22,19 +21,3 @@ def test_groups_by_mean_time_have_different_names(scale, gap):
     assert len(names) >= 3 and len(set(names)) == len(names)
     ends = [[float(text) for text in name.removeprefix("mean time ").split(" to ")] for name in names]
     assert all(one[-1] < other[0] for one, other in zip(ends[:-1], ends[1:], strict=True))
-
-
-def test_equal_predictions_are_in_one_group():
-    # z and g never matter, so that the predictions of all rows are the same number up to rounding
-    X = pd.DataFrame({"g": np.repeat(["a", "b"], 30), "z": RNG.integers(0, 3, 60)})
-    y = pd.DataFrame({"time": np.full(60, 0.7), "event": True})
-    model = pt.TreeModel(X, y, leaf=pt.ExponentialGamma(), split_prior=pt.LocalCuts(min_leaf=30))
-    names = exact.solve(model, progress=False).survival_calibration(X, y, 4).names
-    assert len(set(names)) == len(names)
-
-
-def test_shortened_names_stay_different():
-    names = [f"a long name of a feature that ends in {k} and goes on for a while" for k in range(12)]
-    texts = shortened_names(names, 20)
-    assert len(set(texts)) == 12 and shortened_names(["short", "other"], 20) == ["short", "other"]
-    assert shortened_names([names[0]] * 2 + [names[1]], 10)[0] != shortened_names([names[0]] * 2 + [names[1]], 10)[2]

@@ -44,11 +44,6 @@ def test_trees_that_a_set_lists_are_in_it_or_the_set_is_refused(globally):
             post.credible_set()
 
 
-def test_the_same_trees_under_the_local_prior_have_a_set(globally):
-    listed = exact.solve(globally.model, progress=False).credible_set(0.9)
-    assert all(tree in listed for tree in listed)
-
-
 def test_means_over_stages_have_no_credible_set_and_neither_have_their_draws(mixture, staged):
     for post in (mixture, mixture.sample(50, rng=1), staged):
         with pytest.raises(ValueError, match="of many stages"):
@@ -125,11 +120,3 @@ def test_both_engines_divide_the_prior_by_its_mass(prior, cuts, strength, tmp_pa
     assert strength > 0.0 or truth.kl_to_prior() == pytest.approx(0.0, abs=1e-9)
     draws.save(tmp_path / "draws.nc")
     assert pt.load(tmp_path / "draws.nc").kl_to_prior() == draws.kl_to_prior()
-
-
-@pytest.mark.parametrize("prior", ["conditioned", "penalty"])
-def test_chains_do_not_know_the_mass_of_the_prior(prior):
-    model = pt.TreeModel(X, Y, tree_prior=PRIORS[prior], split_prior=pt.LocalCuts())
-    trees = exact.solve(model, progress=False).draw_trees(5, 1)
-    with pytest.raises(ValueError, match="draws do not determine"):
-        pt.posterior_from_trees(model, trees).kl_to_prior()

@@ -1,15 +1,12 @@
 """Leaves that use columns of the row see the row's own numbers, also if many values of a column have one code."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots.effects import partial_dependence
 from pactree_mcmc.faces.plots.style import rows_to_average
-from pactree_mcmc.faces.plots.surfaces import feature_axis
-from pactree_mcmc.posterior.inference_data import datasets
 from pactree_mcmc.tree.arrays import leaves_reached
 
 RNG = np.random.default_rng(3)
@@ -44,13 +41,6 @@ def test_row_numbers_reach_the_leaves_of_the_rows_with_their_own_regressors(case
     assert np.array_equal(leaves_reached(trees, numbers), leaves_reached(trees, model.columns.numbers(table))[rows])
 
 
-def test_expectations_of_training_rows_are_those_of_the_table(case):
-    truth, table = case
-    post = truth.sample(30, rng=1)
-    own, given = (datasets(post, expectation=rows, rng=2)["posterior"].expectation for rows in (True, table))
-    assert np.array_equal(own.values, given.values)
-
-
 def test_partial_dependence_averages_over_the_rows_of_the_table(case):
     truth, table = case
     own, given = (
@@ -59,12 +49,6 @@ def test_partial_dependence_averages_over_the_rows_of_the_table(case):
     )
     assert np.array_equal(own.by_row, given.by_row)
     assert np.array_equal(own.lower, given.lower)
-
-
-def test_the_axis_of_a_regressor_has_the_range_of_the_rows(case):
-    truth, table = case
-    edges = feature_axis(truth.model, 0, [truth.map_tree()], 20).edges
-    assert edges[0] < table[:, 0].min() and edges[-1] > table[:, 0].max()
 
 
 def test_engines_are_compared_at_rows_of_the_table(case):
@@ -89,13 +73,3 @@ def leaf_values(post, t):
     """Predictions of one tree at the rows of the table."""
     model, reached = post.model, post.distinct_tree(t).routes().leaves(X) + post.coded_trees.offset[t]
     return model.leaf.value(post.node_stats[reached], model.target, X[:, [0]])[:, 0]
-
-
-def test_a_typical_row_of_a_report_has_medians_of_all_rows():
-    from pactree_mcmc.faces.report.trees import _typical_row
-
-    # nearly all rows lie above the last cut
-    table = pd.DataFrame({"a": np.append(np.arange(3.0), np.full(37, 9.0)), "b": np.arange(40.0)})
-    model = pt.TreeModel(table, np.arange(40.0), split_prior=pt.GridCuts([[0.5, 1.5], [30.5]]))
-    row = _typical_row(pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])]), np.array([0, 1]))
-    assert row[0] > 1.5 and row[1] <= 30.5

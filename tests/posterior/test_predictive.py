@@ -5,13 +5,11 @@ draws.
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats as distributions
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf.distributions import NegativeBinomial, StudentT
-from pactree_mcmc.model.leaf.normal import NormalLeaf
 from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 
 LEAVES = [
@@ -99,27 +97,6 @@ def test_quantiles_invert_the_distribution(leaf):
         assert np.allclose(MixtureOverTrees(post).cdf(X, quantiles[:, j]), fraction, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.more
-def test_quantiles_of_counts_are_the_least_that_suffice():
-    post, X = sampled(COUNTS)
-    for q in (1e-6, 0.05, 0.3, 0.5, 0.95, 1.0 - 1e-9):
-        quantiles = post.predict_quantiles(X, q)
-        at, before = (sum(w * each.cdf(quantiles - k) for w, each in by_tree(post, X)) for k in (0, 1))
-        assert np.array_equal(quantiles, np.floor(quantiles)) and np.all(quantiles >= 0.0)
-        assert np.all(at >= q) and np.all(before < q)
-
-
-def test_far_modes():
-    """Two leaves far apart leave a gap in which the distribution is flat."""
-    x = np.arange(80.0)
-    model = pt.TreeModel(x[:, None], np.where(x % 2 == 0, 0.0, 1000.0) + 0.01 * np.sin(x), leaf=LEAVES[2])
-    post = pt.sample(model, 30, tune=0, chains=2, rng=0, start="prior", **QUICK)
-    q = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-    quantiles = post.predict_quantiles(x[:, None], q)
-    for j, fraction in enumerate(q):
-        assert np.allclose(MixtureOverTrees(post).cdf(x[:, None], quantiles[:, j]), fraction, atol=1e-7)
-
-
 def test_large_counts():
     """Rates of 1e9 and of 1e-9, and a tail that leaves the whole numbers of float64."""
     x = np.repeat([0.0, 1.0], 20)
@@ -200,39 +177,3 @@ class TestHostile:
             loss.sample_predictive(x)
         with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a model of y"):
             loss.to_arviz(posterior_predictive=True)
-
-    def test_frame(self):
-        rng = np.random.default_rng(0)
-        table = pd.DataFrame({"n": rng.integers(0, 9, 50), "kind": rng.choice(["p", "q"], 50)})
-        model = pt.TreeModel(table, table["n"] + 5.0 * (table["kind"] == "p") + rng.normal(size=50))
-        post = pt.sample(model, 20, tune=20, chains=2, rng=1, **QUICK)
-        turned = table[["kind", "n"]].assign(more=1)
-        assert np.array_equal(post.predict_interval(turned), post.predict_interval(table))
-        unseen = pd.DataFrame({"n": [3], "kind": ["other"]})
-        assert post.sample_predictive(unseen, 4, rng=0).shape == (4, 1)
-
-
-@pytest.mark.planted
-class TestPlanted:
-    @pytest.mark.more
-    def test_leaf_parameters_not_drawn(self, monkeypatch):
-        """Draws given the posterior mean of a leaf instead of a drawn one are too narrow."""
-        monkeypatch.setattr(NormalLeaf, "draw_parameters", planted_plug_in)
-        with pytest.raises(AssertionError):
-            TestDraws().test_rows_of_a_draw_have_their_joint_distribution()
-
-    def test_equal_weights(self, monkeypatch):
-        """Every distribution of a row alike, whatever the fraction of its trees."""
-        merged = MixtureOverTrees._merge_equal
-
-        def plant(self, mix):
-            mixture = merged(self, mix)
-            return mixture._replace(weight=1.0 / np.repeat(np.diff(mixture.first), np.diff(mixture.first)))
-
-        monkeypatch.setattr(MixtureOverTrees, "_merge_equal", plant)
-        with pytest.raises(AssertionError):
-            test_quantiles_invert_the_distribution(LEAVES[0])
-
-
-def planted_plug_in(leaf, rng, stats, target):
-    return leaf.value(stats, target)[:, 0], np.sqrt(leaf.draw_variance(rng, stats, target))

@@ -8,7 +8,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees.paths import Condition, cut_text, interval_of_cut
 
 
 def satisfies(words, X):
@@ -91,20 +90,6 @@ def test_rows_of_a_consensus_tree_are_those_of_its_rules(cases):
     assert some_joined >= 3
 
 
-def test_predictions_of_a_consensus_tree_are_those_of_its_rows(cases):
-    X, _, post = cases[0]
-    tree, y = post.consensus_tree(), post.model.target.values
-    for i in range(1, len(tree.words)):
-        path, node = [], i
-        while node > 0:
-            path.append(tree.words[node])
-            node = tree.parent[node]
-        hit = np.logical_and.reduce([satisfies(words, X) for words in path])
-        leaf = post.model.leaf
-        mean = (leaf.k0 * leaf.m0 + y[hit].sum()) / (leaf.k0 + hit.sum())
-        assert tree.value[i, 0] == pytest.approx(mean)
-
-
 def test_rows_of_the_leaves_of_a_shape_are_those_of_its_rules(cases):
     for X, weight, post in cases:
         weights = np.ones(len(X)) if weight is None else weight
@@ -135,20 +120,6 @@ def test_a_cut_and_the_ends_of_its_interval_separate_the_data(cases):
             assert numbers[0] > 1e4 and numbers[2] < X["a"].max()
             seen += 1
     assert seen > 0
-
-
-@pytest.mark.parametrize("threshold", [0.5, 2000.0055, 1e-9, 123456.75, -0.001])
-def test_cuts_of_a_grid_are_printed_in_full(threshold):
-    cuts = [threshold, threshold + 1.0]
-    model = pt.TreeModel(np.arange(6.0)[:, None], np.arange(6.0), split_prior=pt.GridCuts([cuts]))
-    assert [float(text) for text in interval_of_cut(model, 0, *cuts)] == cuts
-    assert float(cut_text(model.columns, Condition(0, threshold, -1, False, True))) == threshold
-
-
-def test_short_cuts_stay_short():
-    model = pt.TreeModel(np.arange(100.0)[:, None] / 3.0, np.arange(100.0))
-    low, high = interval_of_cut(model, 0, *(model.scales[0].cuts[[3, 50]]))
-    assert (low, high) == ("1.167", "16.83")
 
 
 @pytest.mark.parametrize("excluded", [["u"], ["u", "v"]])

@@ -52,35 +52,6 @@ def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
     assert (visited.prior_inclusion(draws=200) - truth).abs().max() < 0.15
 
 
-@pytest.mark.planted
-def test_scores_left_in_the_sum_are_noticed(monkeypatch):
-    """Planted: the graph of the prior has the scores of the leaves, so that the posterior is returned."""
-    monkeypatch.setattr(exact.ExactPosterior, "prior_graph", property(lambda self: self.graph))
-    with pytest.raises(AssertionError):
-        test_the_exact_prior_is_the_sum_over_all_trees(None)
-
-
-def test_series_have_names_and_are_sorted():
-    for post in (exact.solve(model_of()), exact.solve(model_of()).sample(200, rng=1)):
-        inclusion = post.feature_inclusion()
-        assert inclusion.index[0] == "size" and inclusion.is_monotonic_decreasing
-        both = pd.DataFrame({"posterior": inclusion, "prior": post.prior_inclusion(draws=10)})
-        assert list(both.index) == list(inclusion.index)
-        assert inclusion.reindex(TABLE.columns).to_numpy() == pytest.approx(post._feature_inclusion())
-        pmf = post.root_split_pmf()
-        assert pmf.sum() == pytest.approx(1.0) and pmf.is_monotonic_decreasing
-        assert pmf.index[0] == "size <= 1" or pmf.index[0].startswith("size <= 1.5")
-        assert sorted(pmf) == pytest.approx(sorted(post._root_split_pmf().values()))
-    assert {"none", "colour = green"} & set(exact.solve(model_of()).root_split_pmf().index)
-
-
-def test_missing_values():
-    holes = TABLE.assign(size=TABLE["size"].where(np.arange(N) % 5 > 0))
-    model = model_of(table=holes, missing="branch")
-    simulated = exact.solve(model).sample(20, rng=1).prior_inclusion(draws=200)
-    assert (simulated - exact.solve(model).prior_inclusion()).abs().max() < 0.15
-
-
 def test_bad_input_is_refused():
     post = exact.solve(model_of()).sample(20, rng=1)
     with pytest.raises(ValueError, match="draws=0 is out of range"):

@@ -60,13 +60,6 @@ def test_a_nominal_split_turned_round_has_the_same_shape():
     assert shapes.shapes[0].splits["words"].tolist() == ["x0 in {0}", "x0 in {1}"]
 
 
-def test_a_root_alone():
-    model = pt.TreeModel([[0.0], [1.0]], [0.5, 1.0])
-    shapes = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])]).shapes()
-    assert list(shapes.shapes[0].leaves) == ["node", "rows", "mean", "lower", "upper"]
-    assert len(shapes.shapes[0].splits) == 0 and "2 rows" in str(shapes)
-
-
 @pytest.mark.parametrize("wrong", [{"most": 0}, {"coverage": 1.0}, {"coverage": "all"}])
 def test_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -114,15 +107,6 @@ def test_intervals_of_leaves_are_those_of_the_expectation(leaf, y):
     assert (np.abs(intervals - expected) <= 0.15 * width[..., None]).all()
 
 
-def test_leaves_of_a_regression_show_that_of_the_most_probable_tree():
-    X = np.column_stack([np.arange(20.0), np.arange(20) > 9])
-    model = pt.TreeModel(X, X[:, 0] * np.where(X[:, 1], 2.0, 1.0), leaf=pt.NormalLinear([0]))
-    post = pt.posterior_from_trees(model, [pt.Tree([1, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0])])
-    shape = post.shapes().shapes[0]
-    assert shape.leaves["words"].tolist() == [shape.tree.words[1], shape.tree.words[2]]
-    assert f"leaf {shape.tree.words[1]} (10 rows)" in shape.format()
-
-
 @pytest.mark.parametrize(
     "x",
     [
@@ -139,19 +123,6 @@ def test_a_certain_cut_is_written_as_in_a_tree(x):
     shape = exact.solve(model, progress=False).shapes(coverage=0.5).shapes[0]
     assert shape.splits["words"].tolist() == [shape.tree.split(0)]
     assert shape.format().startswith(shape.tree.split(0))
-
-
-def test_uncertain_cuts_of_durations_are_short_and_of_truth_values_are_words():
-    hours = np.arange(48) // 8
-    table = pd.DataFrame({"a": pd.to_timedelta(hours, unit="h"), "b": hours > 2})
-    model = pt.TreeModel(table, hours, split_prior=pt.GridCuts([[2.5 / 24, 3.5 / 24], [0.25, 0.75]]))
-    for k, cuts, words in (
-        (0, (2.5 / 24, 3.5 / 24), "a <= 02:30:00 [02:30:00, 03:30:00]"),
-        (1, (0.25, 0.75), "b = no"),
-    ):
-        trees = [pt.Tree([k, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for cut in cuts]
-        post = pt.posterior_from_trees(model, trees, [[0, 1]])
-        assert post.shapes().shapes[0].splits["words"].tolist() == [words]
 
 
 def tree_at(threshold, missing_left):
@@ -178,22 +149,6 @@ def test_sides_of_missing_values_are_not_mixed(model_with_missing_values):
     for join_cuts in (False, True):
         words = str(post.consensus_tree(join_cuts=join_cuts))
         assert "x0 is missing (10 rows, support 1.00)" in words and "x0 is known (20 rows, support 1.00)" in words
-
-
-@pytest.mark.parametrize(
-    ("trees", "words", "missing_left"),
-    [
-        ([(9.0, True)], "x0 <= 9.5 or missing", 1.0),
-        ([(9.0, False)], "x0 <= 9.5", 0.0),
-        ([(9.0, True), (9.0, False), (9.0, True), (9.0, False)], "x0 <= 9.5 or missing (0.50)", 0.5),
-    ],
-)
-def test_where_missing_values_go_is_said(model_with_missing_values, trees, words, missing_left):
-    post = pt.posterior_from_trees(model_with_missing_values, [tree_at(*each) for each in trees])
-    (shape,) = post.shapes().shapes
-    assert shape.splits["missing_left"].tolist() == [missing_left]
-    assert shape.splits["words"].tolist() == [words]
-    assert words in str(post.shapes())
 
 
 def test_cells_below_missing_values_are_joined_whichever_side_these_are_on(model_with_missing_values):

@@ -5,9 +5,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.exploring import ExploresGraph
 from pactree_mcmc.posterior.ess import rhat_and_ess
-from pactree_mcmc.posterior.trees.cells import Cells, number_cells
+from pactree_mcmc.posterior.trees.cells import Cells
 from tests.problems.trees import mask_of
 
 from .spaces import (
@@ -43,24 +42,6 @@ def test_exact_support_is_that_of_all_trees_listed(name):
     assert disagreement(MODELS[name]) < 1e-9
 
 
-@pytest.mark.more
-@pytest.mark.planted
-def test_adding_up_boxes_that_hold_the_same_rows_would_be_seen(monkeypatch):
-    """A tree with two nodes of the same rows has the cell once."""
-    right = ExploresGraph._row_set_probabilities.func
-
-    def wrong(self):
-        sets = self._row_sets
-        occurs = self._occurrences.slot
-        by_cell = np.add.reduceat(occurs, self.graph.first_slot[:-1])
-        has_cell = sets.of_cell >= 0
-        return right(self)._replace(of_cell=np.bincount(sets.of_cell[has_cell], weights=by_cell[has_cell]))
-
-    monkeypatch.setattr(ExploresGraph, "_row_set_probabilities", property(wrong))
-    assert disagreement(MODELS["local, nominal"]) < 1e-9
-    assert disagreement(MODELS["grid, empty cells"]) > 1e-3
-
-
 @pytest.mark.more(everyday=["local, nominal"])
 @pytest.mark.parametrize("name", MODELS)
 def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
@@ -83,27 +64,6 @@ def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
         assert np.all(np.diff(p[support.kind == kind]) <= 0.0)
 
 
-@pytest.mark.planted
-@pytest.mark.parametrize("bug", ["sides in order", "nodes count"])
-def test_wrong_numbers_of_cells_would_be_seen(monkeypatch, bug):
-    """A split numbered by its left and right side; a cell counted as often as the tree has nodes of it."""
-    right = number_cells
-
-    def wrong(post):
-        cells = right(post.model, post.coded_trees)
-        if bug == "nodes count":
-            has_cell = cells.of_node >= 0
-            ends = np.cumsum(np.bincount(cells.tree_of_node[has_cell], minlength=post.n_distinct_trees))
-            return cells._replace(offset=np.concatenate([[0], ends]), member=cells.of_node[has_cell])
-        sides = cells.split_of_node * 2 + (cells.tree_of_node % 2)
-        number = np.unique(np.where(cells.split_of_node < 0, -1, sides), return_inverse=True)[1] - 1
-        return cells._replace(split_of_node=number, sides=np.repeat(cells.sides, 2, axis=0)[: number.max() + 1])
-
-    monkeypatch.setattr(pt.SampledPosterior, "cells", property(wrong))
-    with pytest.raises((AssertionError, IndexError)):
-        test_support_of_draws_is_that_of_trees_counted_by_hand("grid, empty cells")
-
-
 def test_the_same_partition_is_the_same_split():
     """Exchanged categories, another threshold between the same rows, another feature that separates them equally."""
     X = np.array([[0, 0, 5.0], [1, 0, 6.0], [0, 1, 9.0], [1, 1, 8.0]])
@@ -117,30 +77,6 @@ def test_the_same_partition_is_the_same_split():
     cells = pt.posterior_from_trees(model, trees).cells
     assert cells.split_of_node[::3].tolist() == [0, 0, 1, 1]  # thresholds between the same rows are one tree
     assert cells.of_node.reshape(4, 3)[:2].tolist() == [[0, 1, 2], [0, 2, 1]]
-
-
-def test_a_split_below_another_cell_is_another_split():
-    """Both separate the rows of the right side at 2.5, but not the same cell."""
-    X = np.arange(6.0)[:, None]
-    model = pt.TreeModel(X, X[:, 0] > 2)
-    trees = [stump(2.5), pt.Tree([0, -1, 0, -1, -1], [0.5, 0, 2.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])]
-    post = pt.posterior_from_trees(model, trees)
-    assert post.cells.n_splits == 3
-    assert sorted(post.support(0.0).words[-3:]) == sorted(
-        ["all rows: x0 <= 0.5", "all rows: x0 <= 2.5", "x0 > 0.5: x0 <= 2.5"]
-    )
-
-
-def test_of_many_rows_some_are_looked_at():
-    x = np.arange(5000.0)
-    model = pt.TreeModel(x[:, None], x > 2000)
-    post = pt.posterior_from_trees(model, [stump(2000.5), stump(2001.5), stump(3000.5)])
-    support = post.support(0.0)
-    assert (support.n_rows, support.all_rows) == (2000, 5000)
-    assert "2000 of 5000" in support.table().attrs["rows"]
-    few = number_cells(post.model, post.coded_trees, max_rows=5)
-    assert (few.n_rows, few.n_splits, few.n_cells) == (5, 2, 5)
-    assert number_cells(post.model, post.coded_trees, max_rows=5000).n_splits == 3
 
 
 def test_words_say_each_feature_once():
@@ -167,18 +103,6 @@ def test_words_say_each_feature_once():
         *("size > 1.5", "size > 1.5, colour not in {blue}", "size > 1.5, colour in {blue}"),
     }
     assert "size > 0.5, size <= 1.5: gap <= 0.5 or missing" in words
-
-
-def test_table_beside_another():
-    truth = exact.solve(MODELS["grid, nominal"])
-    post = independent_draws(truth)
-    table = post.support().table(beside=truth.support(0.0))
-    assert list(table.columns[:7]) == ["kind", "words", "rows", "probability", "mcse", "ess", "rhat"]
-    assert list(table.columns[7:]) == ["chain 0", "chain 1", "chain 2", "chain 3", "beside", "z"]
-    assert table["beside"].notna().all() and table["z"].abs().max() < 4.5
-    assert np.isnan(post.support(0.0).table(beside=truth.support(0.99))["beside"]).any()
-    with pytest.raises(TypeError, match="beside"):
-        post.support().table(beside=3)
 
 
 def test_the_expected_difference_counts_effective_draws():

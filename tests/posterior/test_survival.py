@@ -7,7 +7,6 @@ from scipy import integrate, stats
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf.distributions import Constant
 from pactree_mcmc.posterior.rows.survival import kaplan_meier
 
 N = 60
@@ -61,16 +60,6 @@ def test_bands_cover_the_truth(name):
     assert np.all(np.abs(fraction - 0.9) < 0.02 + 3.0 * error), (fraction, error)
 
 
-@pytest.mark.more
-@pytest.mark.planted
-def test_bands_over_trees_alone_are_too_narrow(monkeypatch):
-    """Planted: the rate of a leaf is its posterior mean."""
-    leaf = type(LEAVES["exponential"])
-    monkeypatch.setattr(leaf, "rates", lambda self, stats: Constant(np.divide(*self._posterior(stats))))
-    fraction, error = coverage_of(LEAVES["exponential"], 12)
-    assert np.all(fraction < 0.8 - 3.0 * error)
-
-
 @pytest.mark.parametrize("name", LEAVES)
 def test_one_leaf_in_closed_form(name):
     leaf = LEAVES[name]
@@ -106,15 +95,6 @@ def test_exact_sampled_and_drawn_times_agree():
     assert len(survival.table()) == 20
 
 
-def test_far_times_and_missing_values_and_text():
-    table = pd.DataFrame({"a": np.where(X[:, 0] > 3, np.nan, X[:, 0]), "b": np.where(X[:, 1] > 1, "u", "v"), "c": 1.0})
-    post = exact.solve(pt.TreeModel(table, Y, leaf=pt.WeibullGamma(3.0), missing="branch", **PRIOR))
-    survival = post.survival(table.head(1), [0.0, 1e-200, 1e200])
-    assert survival.mean.tolist() == [[1.0, 1.0, 0.0]] == survival.upper.tolist()
-    check = post.survival_calibration(table, Y, post.map_tree())
-    assert check.table()["rows"].iloc[::3].sum() == N
-
-
 @pytest.mark.filterwarnings("ignore:The confidence interval is undefined")
 def test_kaplan_meier_is_that_of_scipy():
     rng = np.random.default_rng(2)
@@ -146,28 +126,6 @@ def test_calibration_of_data_from_the_model():
         ).tolist()
     assert counts[0] == pytest.approx(counts[1], rel=0.08)
     assert 0.75 < np.mean(is_covered) < 0.95
-
-
-def test_groups():
-    post = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
-    check = post.survival_calibration(X, Y, 4)
-    assert len(check.names) <= 4
-    assert all(name.startswith("mean time") for name in check.names)
-    means = [post.predict(X)[check.group == g] for g in range(len(check.names))]
-    assert all(a.max() < b.min() for a, b in zip(means, means[1:], strict=False))
-    stump = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    assert post.survival_calibration(X, Y, stump).names == ["x0 <= 2.5", "x0 > 2.5"]
-    one = post.survival_calibration(X[:1], Y[:1], 4)
-    assert one.table()["rows"].tolist() == [1]
-
-
-def test_new_y_is_matched_by_name():
-    named = pd.DataFrame({"dead": Y[:, 1] == 1.0, "days": Y[:, 0]})
-    post = exact.solve(pt.TreeModel(X, named, leaf=pt.ExponentialGamma(), **PRIOR))
-    unclear = pd.DataFrame({"dead": [1.0], "days": [1.0]})
-    assert post.survival_calibration(X[:1], unclear, 1).time[0] == 1.0
-    with pytest.raises(ValueError, match="y lacks"):
-        post.survival_calibration(X, named.rename(columns={"days": "weeks"}), 4)
 
 
 def test_forms_of_y_are_the_same():

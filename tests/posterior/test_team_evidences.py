@@ -48,24 +48,9 @@ def test_the_error_covers_a_difference(difference):
         assert se == pytest.approx(difference / 2.0, rel=0.1)
 
 
-def test_one_team_has_its_own_evidence():
-    assert combined_evidence(np.array([[-10.0, 0.1]])) == (-10.0, 0.1)
-    assert combined_evidence(np.array([[-10.0, 0.0]])) == (-10.0, 0.0)
-    assert combined_evidence(np.array([[-10.0, np.nan]])) == (-10.0, None)
-
-
 @pytest.mark.parametrize("errors", [(0.1, np.nan), (np.nan, 0.1), (np.nan, np.nan)])
 def test_an_unknown_error_leaves_the_plain_mean(errors):
     assert combined_evidence(np.column_stack([[-10.0, -11.0], errors])) == (-10.5, None)
-
-
-@pytest.mark.parametrize("errors", [(0.0, 0.0), (0.0, 0.1), (1e-17, 1e-17), (6e-17, 2e-3)])
-@pytest.mark.parametrize("difference", [0.0, 1e-14, 0.006, 1.0])
-def test_an_error_of_zero_is_known(errors, difference):
-    """As on a table whose graph contains every tree, so that all weights are equal."""
-    value, se = combined_evidence(np.column_stack([[-10.0, -10.0 - difference], errors]))
-    assert value == pytest.approx(-10.0 - difference / 2.0, abs=difference / 2.0 + 1e-9)
-    assert se is not None and 0.0 <= se <= max(*errors, 1e-6) + difference
 
 
 # the warning

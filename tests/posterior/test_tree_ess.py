@@ -95,28 +95,6 @@ def test_stuck_chains_of_the_same_posterior_are_found():
     assert mixed.tree_ess().frechet == pytest.approx(4000, rel=0.1)
 
 
-@pytest.mark.planted
-def test_without_the_variance_between_chains_they_would_be_missed(monkeypatch):
-    post, right = stuck_in_two_modes(), module.ess_from_autocovariances
-    monkeypatch.setattr(module, "ess_from_autocovariances", lambda c, between, chains: right(c, 0.0 * between, chains))
-    assert module.frechet_ess(post) > 1000
-
-
-def test_trees_that_are_all_the_same():
-    x = np.arange(10.0)
-    post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 50] * 2)
-    ess = post.tree_ess()
-    assert (ess.frechet, ess.pseudo_min, ess.rhat, ess.mean_distance) == (100.0, 100.0, 1.0, 0.0)
-    assert not any("distance" in line for line in check_convergence(post))
-
-
-def test_the_mean_distance_is_that_of_two_draws():
-    post = independent_draws(exact.solve(MODELS["grid, empty cells"]), draws=25)
-    matrix = post.tree_distances(np.arange(100)).matrix
-    assert post.tree_ess().mean_distance == pytest.approx(matrix.mean())
-    assert post.tree_ess().sd_distance == pytest.approx(matrix.std(), rel=0.2)
-
-
 def test_too_few_draws():
     post = independent_draws(exact.solve(MODELS["dyadic"]), draws=3)
     ess = post.tree_ess()

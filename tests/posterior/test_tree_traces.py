@@ -1,13 +1,12 @@
 """Traces of cells and of distances between trees, where ArviZ and the convergence check read them."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.convergence import distance_quantities
-from pactree_mcmc.posterior.inference_data import load_arviz, tree_traces
+from pactree_mcmc.posterior.inference_data import tree_traces
 
 from .spaces import MODELS, cells_and_splits, independent_draws
 
@@ -40,30 +39,6 @@ def test_traces_are_of_distances_from_trees_drawn(post):
         for c, t in ((0, 0), (1, 17), (2, 39)):
             other = cells_and_splits(post.model, post.distinct_tree(int(post.tree_of_draw[c, t])))[0]
             assert traces["tree_distance"][c, t, j] == len(focal ^ other)
-
-
-@pytest.mark.more
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_arviz_reads_and_draws_them(post, tmp_path):
-    az = load_arviz()
-    data = post.to_arviz()
-    cells = tree_traces(post)[1]["cell"]
-    rows = az.summary(data, var_names=["support", "tree_distance"])
-    assert f"support[{cells[0]}]" in rows.index
-    assert f"tree_distance[{tree_traces(post)[1]['focal'][0]}]" in rows.index
-    az.plot_trace(data, var_names=["support"], coords={"cell": cells[:2]})
-    plt.close("all")
-    post.save(tmp_path / "run.nc")
-    loaded = pt.load(tmp_path / "run.nc")
-    assert np.array_equal(loaded.to_arviz()["posterior"]["support"], data["posterior"]["support"])
-
-
-def test_one_tree_has_no_uncertain_cells():
-    x = np.arange(10.0)
-    post = pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 4), [pt.Tree([-1], [0], [0], [0])], [[0] * 50] * 2)
-    assert list(tree_traces(post)[0]) == ["tree_distance"]
-    assert "support" not in post.to_arviz()["posterior"]
-    assert distance_quantities(post).names == []
 
 
 def test_what_is_nearly_always_as_far_is_not_judged():
