@@ -7,7 +7,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces import model_choice
 
 N = 24
 RNG = np.random.default_rng(1)
@@ -63,18 +62,6 @@ def test_the_prior_of_a_penalty_is_normalised():
         assert table.loc[cost, "log_evidence"] == pytest.approx(evidence, abs=1e-9)
 
 
-@pytest.mark.more
-def test_a_sampled_model_agrees_with_the_exact_sum():
-    models = {"small": model_of(), "large": model_of(LARGE)}
-    summed, sampled = compared(models, X[:2]), compared(models, X[:2], max_cells=0, draws=300, work=3e6)
-    sampled = sampled.loc[summed.index]
-    assert set(sampled["engine"]) == {"sampled"}
-    off = (sampled["log_evidence"] - summed["log_evidence"]).abs()
-    assert (off <= 4.0 * sampled["log_evidence_se"] + 1e-9).all() and (off < 0.1).all()
-    for name in ("elpd_loo", "n_leaves", "P(y = yes) at row 0", "P(y = no) at row 1"):
-        assert np.allclose(sampled[name], summed[name], atol=0.3 if name == "elpd_loo" else 0.1), name
-
-
 def test_predictions_side_by_side():
     models = {"small": model_of(), "large": model_of(LARGE)}
     table = compared(models, X[:3])
@@ -99,26 +86,6 @@ def test_posteriors_are_used_as_they_are():
     assert np.isnan(table.loc["draws", "log_evidence"]) and np.isnan(table.loc["draws", "probability"])
     assert table.loc["exact", "probability"] == 1.0
     assert np.isfinite(table["elpd_loo"]).all()
-
-
-def test_missing_values_a_constant_column_and_one_row():
-    holes = np.column_stack([np.where(np.arange(N) % 5 == 0, np.nan, X[:, 0]), np.ones(N)])
-    some = pt.TreeModel(holes, LABELS, tree_prior=SMALL, leaf=LEAF, missing="branch")
-    assert np.isfinite(compared({"holes": some, "other": model_of()})["elpd_loo"]).all()
-    two = compared({"one leaf": pt.TreeModel([[0.0], [0.0]], ["a", "b"], tree_prior=SMALL, leaf=LEAF)}).loc["one leaf"]
-    assert two["log_evidence"] == pytest.approx(np.log(1.0 / 2.0 * 1.0 / 3.0))
-    assert two["elpd_loo"] == pytest.approx(2.0 * np.log(1.0 / 3.0)) and two["elpd_loo_se"] == pytest.approx(0.0)
-
-
-@pytest.mark.planted
-def test_leave_one_out_is_not_the_density_of_rows_seen(monkeypatch):
-    """Planted: leaves that contain the row make the estimate too large by more than the tolerance of the refits."""
-    from pactree_mcmc.posterior.rows import left_out
-
-    honest = compared({"m": model_of()}).loc["m", "elpd_loo"]
-    real = left_out.stats_of_others
-    monkeypatch.setattr(left_out, "stats_of_others", lambda own, node, n: real(own, node, n) + own)
-    assert compared({"m": model_of()}).loc["m", "elpd_loo"] > honest + 0.3
 
 
 def test_a_run_that_did_not_converge_warns_in_one_line():
@@ -146,8 +113,3 @@ def test_bad_input_is_refused():
         compared({"a": good}, max_cells=-1)
     with pytest.raises(ValueError, match=r"columns|features"):
         compared({"a": good}, X[:, :1])
-
-
-def test_large_sums_are_sampled():
-    assert model_choice.solve_if_small(model_of(), 2) is None
-    assert model_choice.solve_if_small(model_of(leaf=pt.NormalSharedVariance(), y=X[:, 0] + 0.5), 10_000) is None

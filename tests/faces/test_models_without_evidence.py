@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import exact
 import pactree_mcmc as pt
 
 RNG = np.random.default_rng(7)
@@ -41,10 +40,3 @@ def test_the_reason_is_that_of_the_model():
     assert table.probability.isna().all()
     assert any("'penalty'" in line and "LeafPenalty" in line for line in lines)
     assert any("'short'" in line and "did not estimate it" in line for line in lines)
-
-
-def test_draws_of_stages_are_not_compared():
-    mixture = exact.progressive_mixture(pt.TreeModel(X, Y, tree_prior=SHALLOW, split_prior=pt.GridCuts(2)))
-    draws = mixture.sample(50, rng=1)
-    with pytest.raises(ValueError, match="many stages"):
-        pt.compare_models({"a": draws}, progress=False)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import to_rgba
 
 import exact
 import pactree_mcmc as pt
@@ -18,7 +17,6 @@ from tests.faces.plots.posteriors import problem, some, stump, twice
 plots = pt.plots
 LONG = "a $ name that goes on and on, beyond what anybody would call a column, \\frac{1}{2} and more of it " * 2
 OF_DRAWS = ("plot_split_frequencies",)
-OVER_TWO = ("plot_surface", "plot_partition")
 NAMES = [name for name in plots.__all__ if name not in ("plot_posterior", "plot_survival")]
 
 
@@ -79,36 +77,10 @@ def test_every_kind_is_drawn_on_the_axes_of_the_caller(name, kind):
 
 
 @pytest.mark.more(everyday=["plot_consensus", "plot_forest"])
-@pytest.mark.parametrize("name", NAMES)
-def test_everything_is_inside_a_figure_of_its_own(name):
-    ax = draw(name, KINDS["12 chains, long names"]())
-    figure = ax.get_figure()
-    figure.draw_without_rendering()
-    page = figure.bbox
-    for part in [*ax.texts, ax.title, ax.xaxis.label, *([ax.get_legend()] if ax.get_legend() else [])]:
-        box = part.get_window_extent()
-        if box.width and part.get_visible() and (ax.axison or part is not ax.xaxis.label):
-            assert box.x0 >= -1 and box.x1 <= page.x1 + 1 and box.y0 >= -1 and box.y1 <= page.y1 + 1, part
-
-
-@pytest.mark.more(everyday=["plot_consensus", "plot_forest"])
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(OF_DRAWS)))
 def test_exact_posteriors_are_drawn(name):
     X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
     draw(name, exact.solve(pt.TreeModel(X, X[:, 0] > 1))).get_figure().draw_without_rendering()
-
-
-@pytest.mark.parametrize("name", ["plot_tree", "plot_leaves", "plot_consensus"])
-def test_formulas_of_leaves_are_written(name):
-    linear = linear_leaves()
-    text = " ".join(text.get_text().replace("\n", " ") for text in draw(name, linear).texts)
-    assert linear.map_tree().words[1] in text
-
-
-def test_partial_dependence_of_a_regression_in_the_leaf_is_a_line():
-    steps = plot_partial_dependence(linear_leaves(), 1, n_trees=10).patches[-1].get_data()
-    assert len(steps.values) > 100
-    assert np.ptp(np.diff(steps.values)) < 1e-9
 
 
 WRONG = [
@@ -127,34 +99,6 @@ def test_wrong_arguments_are_refused(name, options, error, message):
     with pytest.raises(error, match=message):
         draw(name, some(), **options)
     assert plt.get_fignums() == []
-
-
-def test_what_is_not_a_posterior_is_refused():
-    truth = exact.solve(pt.TreeModel([[0.0], [1.0]], [0, 1]))
-    for name in (*OF_DRAWS, "plot_posterior"):
-        with pytest.raises(TypeError, match="posterior is a ExactPosterior, without draws; give a SampledPosterior"):
-            getattr(plots, name)(truth)
-    for name in (
-        "plot_leaves",
-        "plot_forest",
-        "plot_partial_dependence",
-        *OVER_TWO,
-    ):
-        with pytest.raises(TypeError, match="posterior is"):
-            draw(name, some().model)
-    with pytest.raises(TypeError, match="tree is"):
-        plots.plot_consensus(3)
-    assert plt.get_fignums() == []
-
-
-def test_colours_of_chains_are_told_apart():
-    """Any two differ in what the cones for middle and short waves see."""
-    lms = np.array([[0.3811, 0.5783, 0.0402], [0.1967, 0.7244, 0.0782], [0.0241, 0.1288, 0.8444]])
-    perceived = (np.array([to_rgba(c)[:3] for c in style.COLORS]) ** 2.2) @ lms.T
-    # without the cones for long waves
-    perceived[:, 0] = 0.0
-    distance = np.sqrt(((perceived[:, None] - perceived) ** 2).sum(axis=2)) + np.eye(len(perceived))
-    assert distance.min() > 0.05
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -177,15 +121,6 @@ class TestIndividual:
                 assert value == pytest.approx(post.predict(new_rows)[0])
         mean = ax.patches[1].get_data().values
         np.testing.assert_allclose(mean, np.mean([c.values for c in curves], axis=0))
-
-    def test_one_row_has_its_own_band(self):
-        """The interval of the mean of y at each value, over trees and leaf parameters, in closed form."""
-        post = some(True)
-        row = pd.DataFrame({"f0": [1.0], "f1": [5.0]})
-        band = plot_partial_dependence(post, "f0", X=row, n_trees=2000, coverage=0.5).patches[0].get_data()
-        middles = (band.edges[1:] + band.edges[:-1]) / 2.0
-        ends = post.credible_interval(pd.DataFrame({"f0": middles, "f1": 5.0}), 0.5)
-        np.testing.assert_allclose(np.column_stack([band.baseline, band.values]), ends, atol=0.06)
 
     def test_equal_rows_count_as_often_as_they_are(self):
         """Partial dependence is a mean over rows, not over distinct ones."""
@@ -212,16 +147,3 @@ class TestPairs:
             new_rows[:, :2] = x[j], y[i]
             assert values[i, j] == pytest.approx(post._values(new_rows)[:, -1].mean())
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("f0", "f1")
-
-    @pytest.mark.parametrize(
-        ("features", "options", "message"),
-        [
-            (("f0", "f0"), {}, "both are 'f0'"),
-            (("f0", "f1", "f0"), {}, "give two names or indices"),
-            ((0, 1), {"individual": 3}, "curves are of one feature"),
-            (("f0", "f9"), {}, "feature: 'f9' is not a column"),
-        ],
-    )
-    def test_wrong_pairs(self, features, options, message):
-        with pytest.raises(ValueError, match=message):
-            plot_partial_dependence(some(), features, **options)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
@@ -13,7 +12,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import plot_leaves, plot_tree
 from pactree_mcmc.faces.plots.style import COLORS
 from pactree_mcmc.table.columns import Columns
-from tests.faces.plots.posteriors import LEAF, some, stump, twice
+from tests.faces.plots.posteriors import some, stump, twice
 
 LONG = (
     "radius",
@@ -92,55 +91,6 @@ def test_trees_of_every_size_are_legible(n_leaves, n_values):
         assert split in drawn_words
 
 
-def test_yes_is_left():
-    tree = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0], value=[[0.0], [1.0], [2.0]])
-    place = {text.get_text().strip(): text.get_position()[0] for text in plot_tree(tree).texts}
-    assert place["1"] < place["x0 ≤ 2.5"] < place["2"]
-    assert place["yes"] <= place["no"]
-
-
-def test_a_long_name_keeps_its_ends_and_its_threshold():
-    columns = Columns(("the first of " + "very " * 20 + "many words at the end",), True, (None,))
-    tree = pt.Tree([0, -1, -1], [-1.23456e-07, 0, 0], [1, 0, 0], [2, 0, 0], columns=columns)
-    text = words(plot_tree(tree))[0].replace("\n", " ")
-    assert text.startswith("the first of")
-    assert "…" in text
-    assert text.endswith("the end ≤ -1.23456e-07")
-
-
-def test_classes_are_drawn_as_bars_with_the_best_named():
-    value = [[0.5, 0.3, 0.2], [0.1, 0.7, 0.2], [0.0, 0.25, 0.75]]
-    tree = pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], value=value, classes=np.array(["a", "b", "c"]))
-    ax = plot_tree(tree)
-    assert {"b\n0.70", "c\n0.75", "a", "b", "c"} <= set(words(ax))
-    frame = max(bar.get_height() for bar in ax.patches if bar.get_facecolor()[3] == 0.0)
-    colored = [bar for bar in ax.patches if bar.get_facecolor()[:3] in {to_rgba(color)[:3] for color in COLORS[:3]}]
-    heights = np.array([bar.get_height() for bar in colored[:6]]).reshape(3, 2).T / frame
-    np.testing.assert_allclose(heights, value[1:], atol=1e-12)
-
-
-def test_more_classes_than_colours_have_no_legend():
-    ax = plot_tree(random_tree(4, 40, classes=np.arange(40)))
-    check_legible(ax)
-    assert len(words(ax)) == 3 * 3 + 4
-
-
-def test_tree_without_values_and_tree_without_labels():
-    assert words(plot_tree(pt.Tree([-1], [0], [0], [0]))) == ["leaf"]
-    assert words(plot_tree(pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]])))[0] == "y0 = 0.25\ny1 = 0.75"
-
-
-def test_a_drawing_is_scaled_down_to_given_axes():
-    figure, axes = plt.subplots(1, 2, figsize=(12, 5))
-    assert plot_tree(random_tree(12, 3, classes=TEN[:3]), axes[0]) is axes[0]
-    check_legible(axes[0], smallest=1.0)
-    window = axes[0].get_window_extent()
-    for text in axes[0].texts:
-        box = text.get_window_extent()
-        assert window.x0 - 1 <= box.x0 <= box.x1 <= window.x1 + 1
-    assert len(figure.axes) == 2
-
-
 def test_a_posterior_is_drawn_by_its_most_probable_tree():
     post = some()
     axes = plot_tree(post)
@@ -198,34 +148,3 @@ class TestLeaves:
         expected = np.array([np.histogram(y[leaf == node], 7, (y.min(), y.max()))[0] for node in (1, 2)])
         np.testing.assert_allclose(np.reshape(bars, (2, 7)) / max(bars), expected / expected.max(), atol=1e-9)
         assert any(text.get_text() == f"longest bar: {expected.max()} rows" for text in ax.texts)
-
-    def test_numbers_at_an_edge_are_in_the_upper_bin(self):
-        X = np.arange(8.0)[:, None]
-        model = pt.TreeModel(X, np.array([0.0, 1, 1, 1, 2, 2, 4, 4]), tree_prior=pt.ChipmanPrior(0.95, 0.5))
-        ax = plot_leaves(pt.posterior_from_trees(model, [LEAF]), n_bins=4)
-        bars = [p.get_width() for p in ax.patches if p.get_facecolor() == to_rgba(COLORS[0])]
-        np.testing.assert_allclose(np.array(bars) / max(bars), [1 / 3, 1.0, 2 / 3, 2 / 3])
-
-    def test_a_tree_of_scikit_learn(self):
-        sklearn_tree = pytest.importorskip("sklearn.tree")
-        post = some()
-        X, y = post.model.row_numbers(np.arange(60)), post.model.target.values
-        fitted = sklearn_tree.DecisionTreeClassifier(max_depth=2).fit(X, y)
-        plot_leaves(post, tree=pt.Tree.from_sklearn(fitted))
-        with pytest.raises(ValueError, match="splits on feature 5"):
-            plot_leaves(post, tree=stump(5, 1.0))
-
-
-def test_histograms_of_times_show_the_censored_ones_apart():
-    X = np.random.default_rng(0).random((60, 1))
-    event = np.arange(60) % 4 == 0
-    y = np.column_stack([1.0 + np.arange(60), event])
-    post = pt.posterior_from_trees(pt.TreeModel(X, y, leaf=pt.ExponentialGamma()), [stump(0, 0.5)])
-    ax = plot_leaves(post)
-    assert any("light: censored" in text for text in words(ax))
-    light = [bar for bar in ax.patches if bar.get_alpha() == 0.35 and bar.get_width() > 0.0]
-    full = [
-        bar for bar in ax.patches if bar.get_linewidth() == 0.0 and bar.get_alpha() is None and bar.get_width() > 0.0
-    ]
-    total = sum(bar.get_width() for bar in light) / sum(bar.get_width() for bar in [*light, *full])
-    assert total == pytest.approx(np.mean(~event))

@@ -8,10 +8,9 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.plots import (
     plot_inclusion,
     plot_n_leaves,
-    plot_posterior,
 )
 from pactree_mcmc.posterior.inference_data import ess
-from tests.faces.plots.posteriors import LEAF, problem, some, stump
+from tests.faces.plots.posteriors import LEAF, problem, stump
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +57,3 @@ def test_inclusion_is_sorted_with_names_errors_and_exact_values(both):
     np.testing.assert_allclose(ends[0][:, 0], [p - error, p + error])
     few = plot_inclusion(pt.posterior_from_trees(problem(p=30), [stump(k, 2.5) for k in range(30)]), max_features=7)
     assert "7 of 30" in few.get_xlabel() and len(few.get_yticklabels()) == 7
-
-
-def test_four_plots_in_a_figure(both):
-    truth, post = both
-    figure = plot_posterior(post, truth=truth)
-    figure.draw_without_rendering()
-    assert len(figure.axes) == 4
-    first, _, second, _ = plot_posterior(some(chains=3)).axes
-    post = some(chains=3)
-    np.testing.assert_array_equal([line.get_ydata() for line in first.lines], post.log_prior + post.log_score)
-    np.testing.assert_array_equal([line.get_ydata() for line in second.lines], post.n_leaves)
-    assert "R-hat" in first.get_title()

@@ -1,9 +1,7 @@
 """Plots of many trees: what is drawn are the numbers that the posterior answers."""
 
 import numpy as np
-import pytest
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgba
 
 import exact
 import pactree_mcmc as pt
@@ -11,9 +9,8 @@ from pactree_mcmc.faces.plots import (
     plot_consensus,
     plot_forest,
     plot_split_frequencies,
-    style,
 )
-from tests.faces.plots.posteriors import LEAF, problem, some, stump, twice
+from tests.faces.plots.posteriors import problem, some, stump, twice
 
 
 class TestSplitFrequencies:
@@ -27,16 +24,6 @@ class TestSplitFrequencies:
             np.testing.assert_allclose(line.get_ydata(), actual.by_chain[here, c])
             np.testing.assert_allclose(line.get_xdata(), np.delete(actual.by_chain[here], c, axis=1).mean(axis=1))
         assert f"{post.asdsf().asdsf:.3f}" in ax.get_title()
-
-    def test_one_chain_half_with_half(self):
-        post = some(chains=1)
-        ax = plot_split_frequencies(post)
-        halves = pt.posterior_from_trees(
-            post.model, [post.distinct_tree(t) for t in range(4)], post.tree_of_draw.reshape(2, 15)
-        )
-        actual = halves.support(0.05)
-        line = next(line for line in ax.lines if line.get_label() == "first half")
-        np.testing.assert_allclose(np.sort(line.get_ydata()), np.sort(actual.by_chain[actual.kind == "cell", 0]))
 
     def test_against_the_exact_probabilities(self):
         X = np.array([[i % 4, i // 4] for i in range(16)], dtype=float)
@@ -70,24 +57,6 @@ class TestForest:
             below = segments[(segments[:, 0] == parent).all(axis=1), 1, 0]
             assert below.min() < parent[0] < below.max()
 
-    def test_an_edge_is_as_dark_as_its_draws(self):
-        model = problem()
-        post = pt.posterior_from_trees(model, [stump(0, 2.5), stump(1, 1.5)], [[0] * 9 + [1]])
-        ax = plot_forest(post, alpha=0.1)
-        (collection,) = (c for c in ax.collections if isinstance(c, LineCollection))
-        alphas = {tuple(np.round(c[:3], 6)): c[3] for c in collection.get_colors()}
-        first, second = (tuple(np.round(to_rgba(style.COLORS[i])[:3], 6)) for i in (0, 1))
-        assert alphas[first] == pytest.approx(1.0 - 0.9**9)
-        assert alphas[second] == pytest.approx(0.1)
-        names = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert names == ["f0", "f1", "most probable tree"]
-
-    def test_rare_features_are_one_colour(self):
-        trees = [stump(k, 2.5) for k in range(12)]
-        ax = plot_forest(pt.posterior_from_trees(problem(p=12), trees))
-        names = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert names[-2] == "6 other features"
-
 
 class TestConsensus:
     def test_boxes_say_words_support_and_rows(self):
@@ -103,22 +72,3 @@ class TestConsensus:
         widths = {round(line.get_linewidth(), 6) for line in ax.lines}
         scale = min(widths) / (0.6 + 3.4 * 0.2)
         assert widths == {round(scale * (0.6 + 3.4 * w), 6) for w in (0.2, 0.6)}
-
-    def test_three_children_and_rows_in_none(self):
-        parent = np.array([-1, 0, 0, 0, 3])
-        tree = pt.posterior_from_trees(problem(), [LEAF]).consensus_tree()._replace(
-            words=["all rows", "a", "b", "c", "d"], support=np.array([1.0, 0.9, 0.8, 0.7, 0.6]),
-            rows=np.array([60.0, 10.0, 20.0, 25.0, 5.0]), rest=np.array([5.0, 0, 0, 20.0, 0]), parent=parent,
-            depth=np.array([0, 1, 1, 1, 2]), value=None, said=[[]] * 5,
-        )  # fmt: skip
-        ax = plot_consensus(tree)
-        texts = [text.get_text() for text in ax.texts]
-        assert [text for text in texts if "no child" in text] == ["5 rows\nin no child", "20 rows\nin no child"]
-        assert len(ax.lines) == 6
-        assert sum(line.get_linestyle() == "--" for line in ax.lines) == 2
-        by_row = {}
-        for box in ax.patches:
-            by_row.setdefault(round(box.get_y() + box.get_height(), 6), []).append((box.get_x(), box.get_width()))
-        for row in by_row.values():
-            ends = sorted((x, x + width) for x, width in row)
-            assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:]))

@@ -2,7 +2,6 @@
 
 import functools
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,18 +39,6 @@ posterior_of = pt.posterior_from_trees
 def some(regression=False):
     draws = np.random.default_rng(1).integers(0, 3, (2, 30))
     return posterior_of(problem(regression), list(TREES.values()), draws)
-
-
-@functools.cache
-def staircase(n_leaves):
-    """A tree that cuts off one value of the first feature after another, and a model that admits it."""
-    x = np.arange(200.0)
-    model = pt.TreeModel(np.column_stack([x, x % 3]), np.where(x % 2 > 0, "odd", "even"))
-    inner, m = n_leaves - 1, 2 * n_leaves - 1
-    feature, threshold, left, right = np.full(m, -1), np.zeros(m), np.zeros(m, int), np.zeros(m, int)
-    at = 2 * np.arange(inner)
-    feature[at], threshold[at], left[at], right[at] = 0, np.arange(inner) + 0.5, at + 1, at + 2
-    return model, pt.Tree(feature, threshold, left, right)
 
 
 def mesh_of(ax):
@@ -100,37 +87,6 @@ class TestSurface:
         bar = ax.get_figure().axes[-1].get_ylabel()
         assert bar == ("sd of " if spread else "") + ("mean" if regression else "P(yes)")
 
-    def test_rows_are_drawn_where_they_are(self):
-        model, tree = staircase(5)
-        ax = plot_surface(posterior_of(model, [tree], [[0, 0]]))
-        place = ax.collections[1].get_offsets()
-        assert sorted(map(tuple, place.tolist())) == [(float(i), float(i % 3)) for i in range(200)]
-        assert len(plot_surface(some()).collections) == 1
-
-    def test_too_many_thresholds_become_a_regular_grid(self):
-        model, tree = staircase(200)
-        x, y, _ = cells(plot_surface(posterior_of(model, [tree], [[0]])))
-        assert len(x) == 151
-        assert len(y) == 2
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"features": ("a", "c")}, "feature: 'c' is not a column; X has 3: .*'a', 'b', 'kind'"),
-            ({"features": (0, 3)}, "feature: 3 is not a column; X has 3"),
-            ({"features": (1, "b")}, "both are 'b'; give two"),
-            ({"features": "ab"}, "give two names or indices"),
-            ({"label": "maybe"}, "label='maybe' is not a class"),
-            ({"at": {"a": 1.0}}, "at holds 'a', which varies"),
-            ({"at": {"kind": "z"}}, "is 'z', no category"),
-        ],
-    )
-    def test_bad_arguments(self, options, message):
-        for picture in (plot_surface, plot_partition):
-            with pytest.raises(ValueError, match=message):
-                picture(some(), **options)
-        assert not plt.get_fignums()
-
 
 class TestPartition:
     def test_the_leaves_of_a_tree(self):
@@ -148,19 +104,6 @@ class TestPartition:
             ((round(x[0], 9), 0.25), (2.5, 0.25))
         }
 
-    def test_rows_have_the_colours_of_their_y(self):
-        X = np.random.default_rng(2).random((30, 2))
-        ax = plot_surface(posterior_of(pt.TreeModel(X, 10.0 + X[:, 1]), [TREES["leaf"]]))
-        assert ax.collections[-1].get_array().tolist() == (10.0 + X[:, 1]).tolist()
-
-    def test_borders_only(self):
-        ax = plot_surface(some())
-        before = len(ax.collections)
-        assert plot_partition(some(), ax=ax, tree=TREES["ordered"], fill=False) is ax
-        assert len(ax.collections) == before + 1
-        with pytest.raises(ValueError, match="carries no values"):
-            plot_partition(some(), tree=TREES["ordered"])
-
 
 class TestPartialDependence:
     @pytest.mark.parametrize("regression", [False, True])
@@ -176,17 +119,3 @@ class TestPartialDependence:
             rows[:, 0] = edge
             assert value == pytest.approx(post._values(rows)[:, -1].mean())
         assert ax.get_ylabel() == ("mean" if regression else "P(yes)")
-
-    def test_of_a_nominal_feature(self):
-        ax = plot_partial_dependence(some(), "kind", label="no")
-        points = ax.lines[0]
-        assert points.get_xdata().tolist() == [0.0, 1.0, 2.0]
-        assert [label.get_text() for label in ax.get_xticklabels()] == ["p", "q", "r"]
-
-    def test_bad_arguments(self):
-        with pytest.raises(ValueError, match=r"coverage=1\.0 is out of range"):
-            plot_partial_dependence(some(), 0, coverage=1.0)
-        with pytest.raises(ValueError, match="n_trees=0 is out of range"):
-            plot_partial_dependence(some(), 0, n_trees=0)
-        with pytest.raises(ValueError, match="the model is a regression"):
-            plot_partial_dependence(some(True), 0, label="yes")

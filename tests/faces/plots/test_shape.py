@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import exact
 import pactree_mcmc as pt
 
 RNG = np.random.default_rng(5)
@@ -52,13 +51,6 @@ def is_bar(line):
 
 def is_mark(line):
     return line.get_marker() == "|"
-
-
-def test_a_posterior_and_a_root_alone():
-    ax = pt.plots.plot_shape(exact.solve(MODELS["two classes"]()))
-    assert "most probable shape" in ax.get_title()
-    root = pt.posterior_from_trees(pt.TreeModel([[0.0], [1.0]], ["a", "b"]), [pt.Tree([-1], [0], [0], [0])])
-    assert [text.get_text()[:3] for text in pt.plots.plot_shape(root).texts] == ["2 r", "b 0"]
 
 
 def test_refused():

@@ -62,12 +62,3 @@ def test_ticks_are_in_words(column, picture):
     else:
         assert all(pd.Timedelta("-2 days") < pd.Timedelta(text) < pd.Timedelta("3 days") for text in found)
     plt.close("all")
-
-
-def test_many_levels_are_named_at_some_ticks():
-    many = [f"level {i}" for i in range(40)]
-    X = pd.DataFrame({"f": pd.Categorical.from_codes(RNG.integers(0, 40, 300), many, ordered=True)})
-    post = pt.posterior_from_trees(pt.TreeModel(X, RNG.random(300)), [pt.Tree([-1], [0], [0], [0])])
-    found = labels(pt.plots.plot_partial_dependence(post, 0).xaxis)
-    assert 2 <= len(found) <= 12 and set(found) <= set(many) and len(set(found)) == len(found)
-    plt.close("all")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.faces.report.effects import curves_in_boxes, direction_of, feature_effects
+from pactree_mcmc.faces.report.effects import curves_in_boxes, feature_effects
 from tests.faces.report.pages import ParsedPage, write_page
 
 RNG = np.random.default_rng(0)
@@ -55,30 +55,3 @@ def test_classes_keep_their_order_and_names(tmp_path):
     model = pt.TreeModel(X, pd.Series(MEAN, name="sugar"))
     words = ParsedPage(write_page(pt.posterior_from_trees(model, [split_on(0, 2.5)]), tmp_path)).words
     assert "mean sugar" in words
-
-
-def test_direction_of_a_curve():
-    assert direction_of(np.array([0.0, 1.0, 5.0]), 5.0) == "increasing"
-    assert direction_of(np.array([0.0, -1.0, -5.0]), 5.0) == "decreasing"
-    assert direction_of(np.array([0.0, 1.0, 0.0]), 5.0) == "not monotone"
-    assert direction_of(np.array([0.0, 1e-9]), 5.0) == direction_of(np.zeros(3), 0.0) == "flat"
-
-
-@pytest.mark.planted
-def test_curves_of_other_values_have_another_direction(numbers, monkeypatch):
-    """Planted: the curve read from right to left."""
-    from pactree_mcmc.faces.report import effects
-
-    original = effects.partial_dependence
-    reverse = lambda result: result._replace(by_row=result.by_row[::-1])  # noqa: E731
-    monkeypatch.setattr(effects, "partial_dependence", lambda *args: reverse(original(*args)))
-    assert feature_effects(numbers, [0], [0])[0].directions != ["increasing"]
-
-
-def test_leaves_that_use_columns_have_curves():
-    model = pt.TreeModel(X[["up", "down"]], MEAN.to_numpy(), leaf=pt.NormalLinear(["up"]))
-    post = pt.posterior_from_trees(model, [split_on(1, 2.5)])
-    (effect,) = feature_effects(post, [0], [0])
-    assert effect.directions == ["increasing"]
-    constant = pt.posterior_from_trees(pt.TreeModel(np.ones((2, 1)), [0.0, 1.0]), [pt.Tree([-1], [0], [0], [0])])
-    assert feature_effects(constant, [0], [0])[0].directions == ["flat"]

@@ -3,15 +3,9 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import exact
-import pactree_mcmc as pt
-from pactree_mcmc.faces.report.page import environment
-from pactree_mcmc.faces.report.trees import common_paths
 from tests.faces.report.pages import HOSTILE, ParsedPage, posterior, write_page
-from tests.posterior.spaces import MODELS
 
 
 def check_no_markup(text):
@@ -43,14 +37,6 @@ class TestPage:
         assert "<script" not in small
         assert "<b>&" not in small
 
-    @pytest.mark.planted
-    def test_unescaped_names_are_noticed(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(environment(), "autoescape", False)
-        environment().cache.clear()
-        with pytest.raises(AssertionError):
-            check_no_markup(write_page(posterior(columns=HOSTILE[:3]), tmp_path))
-        environment().cache.clear()
-
     def test_it_loads_nothing(self, page):
         without_data = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)
         links = re.findall(r"""(?:src|href)\s*=\s*["']?([^"'\s>]+)""", without_data)
@@ -69,19 +55,6 @@ class TestPage:
         other.seconds = 12.5
         assert write_page(other, tmp_path) == data
 
-    def test_whole_without_the_script(self, tmp_path):
-        post = posterior(n_trees=3, depth=2)
-        parsed = ParsedPage(write_page(post, tmp_path))
-        tags = [tag for tag, _ in parsed.elements]
-        assert tags.count("svg") >= 4
-        assert tags.count("h1") == 1
-        for line in post.map_tree().format().splitlines():
-            assert " ".join(line.split()) in parsed.words
-        for words in [*post.consensus_tree().words, *post.shapes().shapes[0].splits["words"]]:
-            assert words.replace("<=", "≤") in parsed.words
-        assert len([a for _, a in parsed.elements if a.get("class") == "box"]) == len(common_paths(post, True).parent)
-        assert "noscript" in tags or "needs JavaScript" in parsed.words
-
     def test_headings_regions_and_labels(self, page):
         parsed = ParsedPage(page)
         ids = [a["id"] for _, a in parsed.elements if "id" in a]
@@ -93,28 +66,6 @@ class TestPage:
         for tag, a in parsed.elements:
             if tag == "svg":
                 assert a.get("aria-label") or a.get("aria-hidden") == "true"
-
-    @pytest.mark.more
-    def test_names_of_any_length_stay_small(self, tmp_path):
-        """Features, classes and categories have names of thousands of characters."""
-        names = [f"{i}" + "feature " * 700 for i in range(3)]
-        labels = np.array([f"{i}" + "class " * 900 for i in range(3)], dtype=object)
-        post = posterior(lambda rng, n: labels[rng.integers(3, size=n)], columns=names, n_trees=40)
-        page = write_page(post, tmp_path, title="t" * 9000)
-        assert len(page) < 300_000
-        assert len(post._repr_html_()) < 10_000
-        table = pd.DataFrame({"c": labels[np.arange(30) % 3], "x": np.arange(30.0)})
-        model = pt.TreeModel(table, np.arange(30) % 3 == 1, nominal=["c"])
-        nominal = pt.sample(model, 50, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
-        assert len(write_page(nominal, tmp_path)) < 200_000
-
-    @pytest.mark.more
-    @pytest.mark.parametrize("n_trees", [15, 700])
-    def test_large_trees_and_many_classes_stay_small(self, tmp_path, n_trees):
-        rest = {"n": 120, "draws": (4, 1000), "depth": 6, "p": 5, "seed": 3}
-        post = posterior(lambda rng, n: np.arange(n) % 20, n_trees=n_trees, **rest)
-        size = post.report(tmp_path / "page.html").stat().st_size
-        assert size < 500_000
 
     @pytest.mark.more(everyday=["{'p': 1}"])
     @pytest.mark.parametrize(
@@ -136,19 +87,6 @@ class TestPage:
         assert (tmp_path / "page.html").stat().st_size < 500_000
         assert ParsedPage(f"<div>{post._repr_html_()}</div>").open == []
 
-    @pytest.mark.more(everyday=["PoissonGamma"])
-    @pytest.mark.parametrize(
-        "leaf",
-        [pt.PoissonGamma(), pt.NormalSharedVariance(), pt.NormalLinear(["x0"])],
-        ids=lambda leaf: type(leaf).__name__,
-    )
-    def test_other_leaves(self, tmp_path, leaf):
-        columns = ["x0", "x1", "x2"]
-        post = posterior(lambda rng, n: rng.poisson(3, n).astype(float), leaf=leaf, columns=columns)
-        parsed = ParsedPage(write_page(post, tmp_path))
-        assert parsed.open == []
-        assert (parsed.data["trees"]["leaves"]["values"] is None) == (type(leaf) is pt.NormalLinear)
-
 
 class TestErrors:
     def test_paths(self, tmp_path):
@@ -159,15 +97,3 @@ class TestErrors:
             post.report(tmp_path / "none" / "page.html")
         with pytest.raises(ValueError, match="give the path of a file"):
             post.report(3)
-
-    def test_truth(self, tmp_path):
-        post = posterior()
-        with pytest.raises(TypeError, match=r"truth is .*; give an exact posterior"):
-            post.report(tmp_path / "page.html", truth=3)
-        with pytest.raises(TypeError, match="draws too"):
-            post.report(tmp_path / "page.html", truth=post)
-        with pytest.raises(ValueError, match="truth is of another model"):
-            post.report(tmp_path / "page.html", truth=exact.solve(MODELS["local, nominal"]))
-        with pytest.raises(TypeError, match="title is 3; give a text"):
-            post.report(tmp_path / "page.html", title=3)
-        assert not (tmp_path / "page.html").exists()

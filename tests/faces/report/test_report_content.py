@@ -13,8 +13,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.report.content import icicle_ends, report_content
-from pactree_mcmc.faces.report.sentences import first_cuts_sentence
+from pactree_mcmc.faces.report.content import report_content
 from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.tree.drawn import Course
@@ -48,12 +47,6 @@ def all_trees_of(name):
     return all_trees(MODELS[name])
 
 
-@functools.cache
-def most_probable_posterior(name):
-    """A posterior of the most probable trees, each drawn once."""
-    return pt.posterior_from_trees(MODELS[name], all_trees_of(name)[1][:80])
-
-
 class TestWhatItSays:
     @pytest.mark.more(everyday=["local, nominal"])
     @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "local, trivial", "grid, nominal", "dyadic"])
@@ -69,53 +62,6 @@ class TestWhatItSays:
         assert len(actual) > 3
         assert np.all(actual >= paths.probability - 1e-9)
         assert np.all(actual <= paths.probability + rest + 1e-9)
-
-    @pytest.mark.planted
-    def test_a_path_of_other_cells_has_another_probability(self):
-        model = MODELS["local, nominal"]
-        truth, trees, probability = all_trees_of("local, nominal")
-        post = pt.posterior_from_trees(model, trees)
-        post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability)
-        paths = common_paths(post)
-        swapped = paths.cell.copy()
-        swapped[1], swapped[3] = swapped[3], swapped[1]
-        actual = truth.path_probabilities(post, swapped, paths.parent)
-        assert np.abs(actual - paths.probability).max() > 0.01
-
-    @pytest.mark.parametrize("join_cuts", [False, True])
-    def test_boxes_lie_in_their_parents_and_do_not_overlap(self, join_cuts):
-        paths = common_paths(posterior(n_trees=20, depth=4), join_cuts)
-        top, bottom = icicle_ends(paths)
-        for i in range(1, len(top)):
-            above = paths.parent[i]
-            assert top[above] - 1e-9 <= top[i] <= bottom[i] <= bottom[above] + 1e-9
-            for j in range(i):
-                if paths.parent[j] == above:
-                    assert bottom[j] <= top[i] + 1e-9 or bottom[i] <= top[j] + 1e-9
-        assert (bottom - top) == pytest.approx(paths.width)
-
-    def test_neighbouring_cuts_are_one_box_with_an_interval(self):
-        trees = [stump(0, cut) for cut in (3.5, 4.5, 5.5, 6.5)] + [stump(1, 4.5)]
-        x = np.arange(10.0)
-        model = pt.TreeModel(pd.DataFrame({"a": x, "b": x[::-1]}), x > 5)
-        post = pt.posterior_from_trees(model, trees, [[0, 1, 1, 2, 3, 4, 1, 1, 1, 1]])
-        paths = common_paths(post, join_cuts=True)
-        assert paths.probability == pytest.approx([1.0, 0.9, 0.9, 0.1, 0.1])
-        assert paths.cut[1].tolist() == [4.5, 3.5, 6.5] == paths.cut[2].tolist()
-        # rows on the left of the cuts, each as often as it was drawn, in nine trees of ten rows
-        assert paths.rows[1] == pytest.approx((4 + 6 * 5 + 6 + 7) / 90)
-        content = report_content(post, None)
-        assert [path["condition"] for path in content["paths"][1:3]] == ["a ≤ 4.5 [3.5, 6.5]", "a > 4.5 [3.5, 6.5]"]
-        assert content["joined"] and len(common_paths(post).parent) > 5
-        assert "a at 4.5, uncertain between 3.5 and 6.5" in content["messages"][1]
-
-    def test_paths_of_the_trees_are_those_of_their_nodes(self):
-        post = posterior(n_trees=15, depth=4)
-        paths, data = common_paths(post), in_page(post)
-        fractions = np.zeros(len(paths.parent))
-        for tree in data["trees"]:
-            fractions[sorted({path for path in tree["paths"] if path >= 0})] += tree["fraction"]
-        assert fractions == pytest.approx(paths.probability, abs=1e-5)
 
     @pytest.mark.more
     def test_some_of_many_trees_are_a_fair_sample(self):
@@ -161,22 +107,6 @@ class TestWhatItSays:
             assert abs(line["exact"] - line["probability"]) < max(5.0 * line["mcse"], 0.01)
         sizes = {line["leaves"]: line["exact"] for line in content["sizes"]}
         assert all(truth.n_leaves_pmf()[m] == p for m, p in sizes.items())
-
-    def test_an_exact_posterior_is_its_own_truth(self, tmp_path):
-        truth = exact.solve(MODELS["local, nominal"])
-        parsed = ParsedPage(write_page(truth, tmp_path))
-        assert "Nothing here depends on a chain." in parsed.words
-        assert any(a.get("class") == "tick" for tag, a in parsed.elements if tag == "path")
-
-
-def test_names_of_columns_stay_as_they_are(tmp_path):
-    frame = pd.DataFrame({"customer_id": np.arange(40.0)})
-    stump = pt.Tree([0, -1, -1], [19.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    trees = [stump, pt.Tree([-1], [0], [0], [0])]
-    post = pt.posterior_from_trees(pt.TreeModel(frame, np.arange(40) % 2), trees, [[0, 1] * 50, [1, 1, 0, 0] * 25])
-    words = ParsedPage(write_page(post, tmp_path)).words
-    assert "inclusion of feature 'customer_id'" in words
-    assert "customer id" not in words
 
 
 def test_the_script_asks_for_all_that_a_tree_has():
@@ -239,12 +169,6 @@ def conditions_in_node(post):
 
 @needs_node
 class TestWords:
-    def test_thresholds_are_those_of_the_text(self):
-        t = np.repeat(1.7e9 + np.arange(8.0), 5)
-        tree = pt.Tree([0, -1, -1], [1.7e9 + 3.5, 0, 0], [1, 0, 0], [2, 0, 0])
-        post = pt.posterior_from_trees(pt.TreeModel(t[:, None], t > 1.7e9 + 3.0), [tree])
-        assert conditions_in_node(post) == [["x0 ≤ 1700000003", "x0 > 1700000003"]]
-
     def test_nested_nominal_splits_name_the_categories_that_are_left(self):
         frame = pd.DataFrame({"g": pd.Categorical(list("abcd") * 10)})
         tree = pt.Tree(
@@ -280,35 +204,6 @@ class TestScript:
         assert [line["sd"] for line in actual] == pytest.approx(post.predict_std_over_trees(X), abs=1e-4)
         np.testing.assert_allclose([line["credible"] for line in actual], post.credible_interval(X, 0.9), atol=2e-3)
 
-    @pytest.mark.planted
-    def test_a_page_with_another_threshold_predicts_otherwise(self, monkeypatch):
-        """Planted: the first split of the page is at another place."""
-        from tests.faces.report import test_report_content as here
-
-        original = in_page
-
-        def with_other_threshold(post):
-            data = original(post)
-            data["splits"][0][1] = -data["splits"][0][1] - 1.0
-            return data
-
-        post, X = posterior(), np.random.default_rng(1).normal(size=(20, 3))
-        monkeypatch.setattr(here, "in_page", with_other_threshold)
-        _, actual = page_predictions(post, X)
-        assert np.abs(np.array([line["mean"] for line in actual]) - post.predict_proba(X)).max() > 1e-3
-
-    @pytest.mark.planted
-    def test_intervals_over_trees_alone_are_noticed(self, monkeypatch):
-        """Planted: class probabilities that the page takes as fixed given the tree."""
-        from pactree_mcmc.faces.report import trees
-
-        fixed = lambda post: ("beta", np.full((len(post.node_stats), 1), np.inf))  # noqa: E731
-        monkeypatch.setattr(trees, "_expectations", fixed)
-        post, X = posterior(lambda rng, n: rng.integers(0, 2, n)), np.random.default_rng(1).normal(size=(4, 3))
-        _, actual = page_predictions(post, X)
-        wrong = np.array([line["credible"] for line in actual])
-        assert np.abs(wrong - post.credible_interval(X, 0.9)).max() > 0.05
-
     @pytest.mark.more(everyday=["WeibullGamma--"])
     @pytest.mark.parametrize(
         ("leaf", "y", "tolerance"),
@@ -328,13 +223,6 @@ class TestScript:
         ends = post.credible_interval(X, 0.9).reshape(4, -1, 2)
         np.testing.assert_allclose([line["credible"] for line in actual], ends, rtol=1e-3, atol=tolerance)
 
-    def test_probabilities_that_are_fixed_given_the_tree(self):
-        leaf, mask = pt.FrozenLaplace(), np.arange(40) % 2 == 0
-        post = posterior(lambda rng, n: rng.integers(0, 2, n), leaf=leaf, estimation=mask)
-        X = np.random.default_rng(1).normal(size=(5, 3))
-        _, actual = page_predictions(post, X)
-        np.testing.assert_allclose([line["credible"] for line in actual], post.credible_interval(X, 0.9), atol=1e-3)
-
     @pytest.mark.more(everyday=["NormalInverseGamma"])
     @pytest.mark.parametrize(
         "leaf",
@@ -351,16 +239,6 @@ class TestScript:
         )
         credible = [line["credible"][0] for line in actual]
         np.testing.assert_allclose(credible, post.credible_interval(X, 0.9), rtol=2e-3, atol=2e-3)
-
-    @pytest.mark.more(everyday=["local, nominal"])
-    @pytest.mark.parametrize("name", ["local, nominal", "local, missing", "grid, missing"])
-    def test_nominal_and_missing_values(self, name):
-        model, post = MODELS[name], most_probable_posterior(name)
-        X = np.random.default_rng(1).integers(0, 5, (20, model.n_features)).astype(float)
-        if "missing" in name:
-            X[::3, 1] = np.nan
-        _, actual = page_predictions(post, X)
-        assert [line["mean"] for line in actual] == pytest.approx(post.predict_proba(X), abs=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -382,11 +260,3 @@ def test_a_prediction_has_the_name_of_what_is_predicted(leaf, y, name, tmp_path)
     if isinstance(leaf, pt.NormalLinear):
         assert content["shape_tree"]["children"][0]["words"].startswith("price = ")
         assert "price = " in page
-
-
-def test_cuts_in_words_leave_out_missing_values():
-    x = np.repeat([1.0, 2.0, 3.0, np.nan], 20)
-    model = pt.TreeModel({"x": x}, np.where(x > 2, "b", "a"), missing="branch")
-    shape = exact.solve(model, progress=False).shapes().shapes[0]
-    assert shape.splits["words"].tolist() == ["x <= 2.5 or missing"]
-    assert first_cuts_sentence(shape).endswith("the cut is: x at 2.5.")

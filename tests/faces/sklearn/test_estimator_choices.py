@@ -4,12 +4,8 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 import exact
 import pactree_mcmc as pt
@@ -129,21 +125,6 @@ def test_leaves_that_the_estimators_cannot_have_are_refused():
         pt.BayesianTreeClassifier(leaf=pt.FrozenLaplace()).fit(X, X[:, 0] > 3)
 
 
-@pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
-@pytest.mark.parametrize(("n", "words"), [(0, "X has no rows; a tree needs at least 2"), (1, "X has one row; a tree")])
-def test_frames_of_too_few_rows_are_refused(kind, n, words):
-    with pytest.raises(ValueError, match=words):
-        kind().fit(pd.DataFrame({"a": [1.0, 2.0]})[:n], [0.0, 1.0][:n])
-
-
-def test_a_y_that_is_no_column_of_numbers_is_refused():
-    X = pd.DataFrame({"a": np.arange(4.0)})
-    with pytest.raises(ValueError, match=r"y is not numeric .*'no'.*or take BayesianTreeClassifier"):
-        pt.BayesianTreeRegressor().fit(X, ["no", "yes", "no", "yes"])
-    with pytest.raises(ValueError, match="y is inf in row 2; give finite numbers, or drop the row"):
-        pt.BayesianTreeRegressor().fit(X, [1.0, 2.0, np.inf, 3.0])
-
-
 def test_parameters_that_contradict_one_another():
     tree = pt.Tree([0, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])
     for kind in KINDS:
@@ -158,15 +139,6 @@ def test_parameters_that_contradict_one_another():
     refuse(KINDS[0], r"alpha has shape \(3,\); y has 2 classes", leaf=pt.DirichletMultinomial([1.0, 2.0, 3.0]))
     refuse(KINDS[0], r"power='auto' needs .*PacBayesLoss is a loss", leaf=pt.PacBayesLoss(1.0), power="auto")
     refuse(KINDS[1], r"power='auto' needs .*one variance", leaf=pt.NormalSharedVariance(), power="auto")
-
-
-def test_numpy_integers_and_the_edges_of_ranges_are_taken():
-    X, y = table(KINDS[0])
-    edges = {"max_depth": np.int64(0), "min_samples_leaf": np.int32(1), "n_estimators": np.int64(1), "chains": 1}
-    edges |= {"work": 1, "power": np.float32(0.5), "n_jobs": -1, "random_state": np.random.RandomState(0)}
-    fitted = pt.BayesianTreeClassifier(**edges, verbose=False).fit(X, y)
-    assert np.allclose(answers(fitted, X), answers(fitted, X)[0])
-    assert fitted.prior_.power == 0.5 and fitted.posterior_.map_tree().n_leaves == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -201,43 +173,6 @@ def test_nested_parameters(kind):
     with pytest.raises(ValueError, match=r"Invalid parameter 'seconds'"):
         plain.set_params(seconds=3.0)
     assert plain.get_params() == result
-
-
-LEAF_PARAMETERS = {
-    pt.BayesianTreeClassifier: ({"alpha": 0.3}, pt.DirichletMultinomial),
-    pt.BayesianTreeRegressor: ({"k0": 0.1, "a0": 4.0}, pt.NormalInverseGamma),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_default_leaf_has_nested_parameters(kind):
-    """They start from the leaf of the estimator; the parameters left out are set from the data as always."""
-    X, y = table(kind)
-    parameters, leaf = LEAF_PARAMETERS[kind]
-    nested = kind(**SMALL, prior="stated").set_params(**{f"leaf__{name}": value for name, value in parameters.items()})
-    assert repr(nested.leaf) == repr(leaf(**parameters))
-    assert {name: nested.get_params()[f"leaf__{name}"] for name in parameters} == parameters
-    complete = kind(**SMALL, prior="stated", leaf=leaf(**parameters))
-    assert np.array_equal(answers(nested.fit(X, y), X), answers(complete.fit(X, y), X))
-    assert not np.allclose(answers(nested, X), answers(kind(**SMALL, prior="stated").fit(X, y), X), atol=1e-4)
-    # with a leaf that is given the tree prior alone is chosen
-    kept_prior = clone(nested).set_params(prior="auto").fit(X, y).prior_
-    assert repr(kept_prior.leaf) == repr(leaf(**parameters))
-    with pytest.raises(ValueError, match=r"is out of range|must be positive|> 0"):
-        kind().set_params(**{f"leaf__{name}": -1.0 for name in parameters})
-
-
-def test_search_over_a_parameter_of_each_part():
-    """The parameters of parts that docs/howto_estimators.md names can be searched in a pipeline."""
-    X, y = table(KINDS[0])
-    tree = pt.BayesianTreeClassifier(**SMALL, leaf=pt.DirichletMultinomial())
-    grid = {"leaf__alpha": [0.01, 0.3], "tree_prior__alpha": [0.05, 0.9], "split_prior__max_cuts": [2]}
-    line = Pipeline([("scale", StandardScaler()), ("tree", tree)])
-    search = GridSearchCV(line, {f"tree__{name}": grid[name] for name in grid}, cv=2, scoring="neg_log_loss").fit(X, y)
-    best, best_params = search.best_estimator_["tree"].posterior_.model, search.best_params_
-    assert best.tree_prior.alpha == best_params["tree__tree_prior__alpha"]
-    assert best.leaf.alpha == best_params["tree__leaf__alpha"] and best.split_prior.max_cuts == 2
-    assert len(set(search.cv_results_["mean_test_score"])) > 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -283,18 +218,6 @@ def large(n=4200):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (n, 2)).astype(float)
     return X, (X[:, 0] > 0).astype(int), rng.poisson(1.0 + X[:, 1]).astype(float)
-
-
-def test_a_class_that_the_search_does_not_see():
-    """The stated leaf has the pseudo counts of all classes, a vector of them is taken, wherever the rare row is."""
-    X, y, _ = large()
-    for row in range(0, len(y), 1800):
-        rare = y.copy()
-        rare[row] = 2
-        fitted = pt.BayesianTreeClassifier(**SMALL, prior="stated").fit(X, rare)
-        assert fitted.prior_.leaf.alpha == 0.5 / 3.0
-        vector = pt.BayesianTreeClassifier(**SMALL, leaf=pt.DirichletMultinomial([0.1, 0.2, 0.3])).fit(X, rare)
-        assert vector.classes_.tolist() == [0, 1, 2]
 
 
 def test_exposures_follow_their_rows():

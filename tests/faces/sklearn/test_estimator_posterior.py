@@ -1,7 +1,5 @@
 """The posterior of the estimators: that of the stated model, of the power, of the chosen prior, whatever the table."""
 
-import math
-import warnings
 from itertools import product
 
 import numpy as np
@@ -17,12 +15,6 @@ KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
 CLASSIFIER, REGRESSOR = KINDS
 KIND = {"classifier": CLASSIFIER, "regressor": REGRESSOR}
 SMALL = {"n_estimators": 200, "work": 1e6, "random_state": 0}
-
-
-def quiet_fit(estimator, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pt.ConvergenceWarning)
-        return estimator.fit(X, y, **more)
 
 
 def answers(fitted, X):
@@ -84,21 +76,6 @@ def test_the_stated_model(engine, kind, name, monkeypatch):
     assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.95, 0.5))
     off, error = np.abs(answers(fitted, X) - truth).max(), fitted.monte_carlo_error_
     assert off < (1e-9 if is_exact else 0.03) and error < (1e-300 if is_exact else 0.05)
-
-
-@pytest.mark.more(everyday=["BayesianTreeClassifier-0.25"])
-@pytest.mark.parametrize("power", [0.25, 0.5, 2.0])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_power_is_a_weight_of_all_rows(kind, power):
-    X, y, _ = PROBLEMS["few bits"]
-    weight = np.random.default_rng(3).integers(1, 4, len(y)).astype(float)
-    for sample_weight in (None, weight):
-        fitted = kind(**SMALL, prior="stated", power=power).fit(X, y, sample_weight=sample_weight)
-        as_weight = power * (np.ones(len(y)) if sample_weight is None else sample_weight)
-        assert np.allclose(answers(fitted, X), predicted_by(stated(kind, X, y, as_weight), kind, X))
-        other = kind(**SMALL, prior="stated").fit(X, y, sample_weight=as_weight)
-        assert np.allclose(answers(fitted, X), answers(other, X))
-        assert not np.allclose(answers(fitted, X), predicted_by(stated(kind, X, y, sample_weight), kind, X), atol=1e-3)
 
 
 # rows left out, against refits without the row
@@ -193,15 +170,6 @@ def test_the_choice_raises_the_evidence(kind, case):
     assert evidence > max(log_evidence(X, y, other, leaf, **parts) for other in _parts.chipman_grid()) - 1.0
 
 
-def test_the_tree_prior_counts_leaves_that_could_split():
-    """Two bits of exclusive or: every tree of four leaves is whole, so the prior that splits most is the likeliest."""
-    X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 10, axis=0)
-    y = (X[:, 0] != X[:, 1]).astype(int)
-    for weight in (None, np.full(40, 0.5), np.full(40, 4.0)):
-        fitted = CLASSIFIER(**SMALL).fit(X, y, sample_weight=weight)
-        assert repr(fitted.prior_.tree_prior) == repr(pt.ChipmanPrior(0.99, 0.0))
-
-
 @pytest.mark.more(everyday=["plain"])
 @pytest.mark.parametrize(
     "parts",
@@ -230,19 +198,6 @@ def test_leaves_that_could_split_are_those_of_the_model(parts):
     assert np.array_equal(actual, want) and 0 < want.sum() < (post.distinct_trees.feature < 0).sum()
 
 
-@pytest.mark.more
-def test_no_noise_below_that_of_rounding():
-    """Numbers in steps of one are known to no better than a twelfth of a squared step, however alike the leaves."""
-    X = np.repeat(np.arange(8.0), 10)[:, None]
-    rounded = np.round(3.0 * X[:, 0])
-    fitted = REGRESSOR(**SMALL).fit(X, rounded)
-    gap = np.diff(np.unique(rounded)).min()
-    assert fitted.prior_.leaf.k0 * rounded.var() >= gap**2 / 12.0
-    assert fitted.prior_.leaf.b0 / fitted.prior_.leaf.a0 >= gap**2 / 12.0 * (1.0 - 1e-12)
-    fine = REGRESSOR(**SMALL).fit(X, rounded + 1e-3 * np.random.default_rng(0).normal(size=len(rounded)))
-    assert fine.prior_.leaf.b0 / fine.prior_.leaf.a0 < 0.5 * gap**2 / 12.0
-
-
 # tables at the edge
 
 
@@ -256,22 +211,6 @@ def test_constant_y():
     assert widths[0] == pytest.approx(widths[1], rel=1e-4)
     one_class = CLASSIFIER(**SMALL).fit(X, np.full(24, "same"))
     assert one_class.predict_proba(X).tolist() == [[1.0]] * 24 and set(one_class.predict(X)) == {"same"}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_columns_and_rows_that_say_little(kind):
-    y = np.arange(24) % 2
-    for X in (np.ones((24, 2)), np.column_stack([np.ones(24), np.arange(24) // 12])):
-        fitted = kind(**SMALL).fit(X, y)
-        assert np.allclose(answers(fitted, X), 0.5) and fitted.feature_importances_[0] < 1e-12
-    with pytest.raises(ValueError, match=r"1 sample.*minimum of 2"):
-        kind().fit([[1.0, 2.0]], [1])
-    with pytest.raises(ValueError, match=r"one row; a tree needs at least 2"):
-        kind().fit(np.eye(3), [0, 1, 1], sample_weight=[0.0, 1.0, 0.0])
-    pair = kind(**SMALL).fit([[0.0], [1.0]], [0, 1])
-    assert answers(pair, [[0.0]]).shape == ((1, 2) if kind is CLASSIFIER else (1,))
-    first, second = pair.predict([[0.0], [1.0]])
-    assert first + second == pytest.approx(1.0) and pair.predict([[0.0]])[0] == first
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -304,26 +243,3 @@ def test_numbers_of_any_size(scale, shift, most):
     assert np.abs((other.predict(X) - shift) / scale - plain.predict(X)).max() < most
     assert repr(other.prior_.tree_prior) == repr(plain.prior_.tree_prior)
     assert other.prior_.leaf.k0 == plain.prior_.leaf.k0
-
-
-@pytest.mark.more
-@pytest.mark.parametrize("kind", KIND)
-def test_the_same_seed_gives_the_same_draws_whatever_the_jobs(kind, monkeypatch):
-    kind = KIND[kind]
-    monkeypatch.setattr(_estimator_base, "exact_posterior", lambda *_: None)
-    X, y = noisy(kind)
-    first, other = (quiet_fit(kind(**SMALL, n_jobs=jobs, power="auto"), X, y) for jobs in (None, 2))
-    assert first.prior_[2] == other.prior_[2] and repr(first.prior_) == repr(other.prior_)
-    assert np.array_equal(first.posterior_.tree_of_draw, other.posterior_.tree_of_draw)
-    assert np.array_equal(answers(first, X), answers(other, X))
-    assert first.posterior_.tree_of_draw.shape == (4, 50) and math.isfinite(first.monte_carlo_error_)
-    unlike = quiet_fit(kind(**{**SMALL, "random_state": 1}, power="auto"), X, y)
-    assert not np.array_equal(answers(first, X), answers(unlike, X))
-
-
-@pytest.mark.parametrize(("size", "match"), [(1e200, "too large"), (1e-160, "too small")])
-def test_numbers_too_large_or_too_small(size, match):
-    X, y = noisy_bits()
-    for prior in ("auto", "stated"):
-        with pytest.raises(ValueError, match=match):
-            REGRESSOR(**SMALL, prior=prior).fit(X, size * y)

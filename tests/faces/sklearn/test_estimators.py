@@ -6,14 +6,12 @@ from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
-import exact
 import pactree_mcmc as pt
 
 SHORT = {"n_estimators": 100, "work": 1e6, "random_state": 0}
@@ -63,12 +61,6 @@ def test_contract(name):
     assert keeps_the_contract(name, LEFT_TO_SLOW_TESTS.get(name, ())) > 15
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("name", LEFT_TO_SLOW_TESTS)
-def test_the_whole_contract(name):
-    assert keeps_the_contract(name) > 45
-
-
 def frame(n=120, seed=0):
     """A text column that decides, a number beside it."""
     rng = np.random.default_rng(seed)
@@ -82,31 +74,6 @@ def frame(n=120, seed=0):
 def plain():
     """The classifier fitted to the frame."""
     return pt.BayesianTreeClassifier(**SHORT).fit(*frame(60))
-
-
-@pytest.mark.more
-def test_text_columns_are_nominal(plain):
-    X, y = frame(60)
-    assert plain.posterior_.model.columns.is_nominal.tolist() == [True, False]
-    assert plain.score(X, y) > 0.95
-    assert plain.feature_names_in_.tolist() == ["colour", "size"] and plain.n_features_in_ == 2
-    result = plain.predict_proba(X)
-    as_stated = pt.BayesianTreeClassifier(**STATED).fit(X, y).predict_proba(X)
-    kinds = {
-        "object": X.astype({"colour": object}),
-        "category": X.astype({"colour": "category"}),
-        "string": X.astype({"colour": "string"}),
-        "polars": pl.DataFrame({name: X[name].tolist() for name in X}),
-    }
-    for kind, table in kinds.items():
-        fitted = pt.BayesianTreeClassifier(**STATED).fit(table, y)
-        assert np.array_equal(fitted.predict_proba(table), as_stated), kind
-        assert np.array_equal(plain.predict_proba(table), result), kind
-    array = X.to_numpy(dtype=object)
-    named = pt.BayesianTreeClassifier(**STATED, nominal=[0]).fit(array, y)
-    assert np.array_equal(named.predict_proba(array), as_stated)
-    unseen = pd.DataFrame({"colour": ["violet"], "size": [0.1]})
-    assert plain.predict_proba(unseen).sum() == pytest.approx(1.0)
 
 
 def test_missing_values_are_refused_by_name(plain):
@@ -143,22 +110,6 @@ def test_weights_are_repetitions(kind):
         kind().fit(X, y, sample_weight=np.zeros(40))
 
 
-def test_importances_are_fractions_of_the_splits():
-    X, y = frame(60)
-    X = X.assign(constant=1.0)
-    fitted = pt.BayesianTreeClassifier(**STATED).fit(X, y)
-    size = fitted.posterior_.split_counts.sum(axis=(0, 1))
-    assert np.allclose(fitted.feature_importances_, size / size.sum())
-    assert fitted.feature_importances_[2] == 0.0
-    before = fitted.feature_importances_
-    fitted.fit(X.iloc[:, [1, 0, 2]], y)
-    assert np.allclose(fitted.feature_importances_, before[[1, 0, 2]], atol=0.05)
-    draws = fitted.posterior_.split_counts
-    assert np.allclose(fitted.split_counts_, draws.mean(axis=(0, 1)))
-    lone = pt.BayesianTreeClassifier(**STATED).fit([[0.0], [0.0]], [0, 1])
-    assert lone.feature_importances_.tolist() == [0.0]
-
-
 def test_warns_if_chains_disagree_and_once_in_a_search():
     rng = np.random.default_rng(0)
     X = rng.random((200, 20))
@@ -173,17 +124,6 @@ def test_warns_if_chains_disagree_and_once_in_a_search():
         warnings.simplefilter("always")
         GridSearchCV(few, {"max_depth": [4, 8]}, cv=2).fit(X, y)
     assert sum(one.category is pt.ConvergenceWarning for one in caught) == 1
-
-
-@pytest.mark.more
-def test_does_not_warn_if_chains_agree():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        table, labels = frame()
-        draws = pt.BayesianTreeClassifier(**STATED).fit(table, labels)
-        summed = pt.BayesianTreeClassifier(**SHORT, max_depth=1).fit(table, labels)
-    assert isinstance(draws.posterior_, pt.SampledPosterior) and 0.0 < draws.monte_carlo_error_ < 0.05
-    assert isinstance(summed.posterior_, exact.ExactPosterior) and summed.monte_carlo_error_ == 0.0
 
 
 def test_credible_intervals_are_those_of_the_posterior(plain):
@@ -223,20 +163,3 @@ def test_intervals():
     nominal = pt.BayesianTreeRegressor(**STATED).fit(table, table["size"] + (table["colour"] == "red"))
     assert nominal.predict_interval(table.head(3)).shape == (3, 2)
     assert np.allclose(nominal.predict(table, return_std=True)[0], nominal.predict(table))
-
-
-def test_the_error_of_many_classes_is_that_of_the_worst():
-    """A mean over ten classes hides one whose probability is not known: nine in ten are near zero at a row."""
-    rng = np.random.default_rng(0)
-    X = rng.random((120, 6))
-    y = (10 * np.abs(np.sin(7.0 * X[:, 0]) * X[:, 1])).astype(int) % 10
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pt.ConvergenceWarning)
-        fitted = pt.BayesianTreeClassifier(n_estimators=20, work=1e5, random_state=0).fit(X, y)
-    by_chain = fitted.posterior_.values_by_draw(X).mean(axis=1)
-    error = by_chain.std(axis=0, ddof=1) / np.sqrt(4)
-    of_row = error.max(axis=1)
-    actual = fitted.monte_carlo_error_
-    assert actual == pytest.approx(np.quantile(of_row, 0.9), rel=1e-6)
-    assert (of_row > actual * (1.0 + 1e-9)).mean() <= 0.1
-    assert np.sqrt(np.mean(error**2)) < 0.6 * actual  # what was reported before

@@ -10,7 +10,6 @@ import pytest
 from sklearn.inspection import partial_dependence, permutation_importance
 
 import pactree_mcmc as pt
-from pactree_mcmc.table import columns as _columns
 
 SHORT = {"n_estimators": 40, "work": 1e6, "random_state": 0}
 
@@ -51,12 +50,6 @@ def check_dependence(fitted, table, name, **more):
     return values, average
 
 
-def test_of_integers_cast_to_numbers_with_fractions(fitted, table):
-    values, average = check_dependence(fitted[0], cast(table), "age")
-    assert np.any(values != np.floor(values)) and np.ptp(average) > 0.1
-    check_dependence(fitted[0], cast(table), "some")
-
-
 def test_of_columns_without_order(fitted, table):
     for name in ("kind", "group", "flag", "rooms"):
         values, average = check_dependence(fitted[0], table, name, categorical_features=[name])
@@ -72,12 +65,3 @@ def test_a_cast_table_predicts_the_same(fitted, table):
 def test_permutation_importance(fitted, table):
     actual = permutation_importance(fitted[0], table, fitted[1], n_repeats=3, random_state=0).importances_mean
     assert set(np.argsort(-actual)[:3]) == {0, 1, 2} and np.all(np.abs(actual[4:]) < 0.05)
-
-
-@pytest.mark.planted
-def test_categories_told_apart_by_their_text(fitted, table, monkeypatch):
-    """1 and 1.0 as two categories: a cast column is then unseen throughout."""
-    right = _columns.category_codes
-    monkeypatch.setattr(_columns, "category_codes", lambda raw, known: right(raw.astype(str), known.astype(str)))
-    with pytest.raises(AssertionError):
-        test_a_cast_table_predicts_the_same(fitted, table)
