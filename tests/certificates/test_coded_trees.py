@@ -8,7 +8,7 @@ import pytest
 
 from pactree_mcmc import certificates as pc
 from pactree_mcmc.certificates import coded_trees
-from pactree_mcmc.certificates.coded_trees import MAX_HALVINGS, compression_nats, halvings_of_rows
+from pactree_mcmc.certificates.coded_trees import compression_nats
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
@@ -95,19 +95,6 @@ def test_the_message_and_the_rows_are_the_tree(seed):
     assert gained == pytest.approx(k * math.log((k + 1) / k))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_rows_are_nearly_as_few_as_can_be(seed):
-    tree, X, y = fitted(seed, n=25)
-    bound, m = pc.compression_tree_bound(tree, X, y), tree.n_leaves - 1
-    low, high = coded_trees._threshold_intervals(tree.feature, tree.threshold, tree.left, tree.right, X)
-    inner = np.flatnonzero(tree.feature != LEAF)
-    holds = (low[inner] <= X[:, tree.feature[inner]]) & (X[:, tree.feature[inner]] < high[inner])
-    fewest = next(
-        d for d in range(m + 1) for rows in itertools.combinations(range(25), d) if holds[list(rows)].any(0).all()
-    )
-    assert fewest <= len(bound.rows) <= fewest * (1 + math.log(max(m, 1)))
-
-
 def test_priors_sum_to_at_most_one():
     """Over the trees of all sizes without a compression set; over the thresholds of given rows."""
 
@@ -123,35 +110,6 @@ def test_priors_sum_to_at_most_one():
             for m in range(d, 3000)
         )
         assert 0.99 < places <= 1.0
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_lists(seed):
-    tree, X, y = fitted(seed)
-    lists = [np.arange(0.25, 3.0, 0.25)] * 3
-    bound = pc.occam_tree_bound(tree, X, y, thresholds=lists)
-    assert np.array_equal(bound.tree.predict(X), tree.predict(X))
-    inner = tree.feature != LEAF
-    assert set(bound.tree.threshold[inner]) <= set(lists[0])
-    k, m, n = tree.n_nodes, tree.n_leaves - 1, len(y)
-    nats = k * math.log(6 * (k + 1)) + m * math.log(len(lists[0]))
-    errors = int(np.sum(tree.predict(X) != y))
-    assert bound.raw == pytest.approx(pc.binomial_tail_inversion(errors, n, math.log(0.05) - nats))
-
-
-def test_halvings_are_the_largest_that_hold_the_rows():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        ranges = np.sort(rng.normal(size=(3, 2)) * 100.0, axis=1)
-        X = ranges[:, 0] + (0.5 + (rng.random((5, 3)) - 0.5) * 10.0 ** -rng.uniform(0, 4)) * (
-            ranges[:, 1] - ranges[:, 0]
-        )
-        kappa = halvings_of_rows(X, ranges)
-        middle, half = ranges.mean(axis=1), np.diff(ranges)[:, 0] / 2
-        for distance, result in ((middle - X.min(0), kappa[0]), (X.max(0) - middle, kappa[1])):
-            for k in range(3):
-                fits = [a for a in range(MAX_HALVINGS + 1) if half[k] * 2.0**-a >= distance[k]]
-                assert result[k] == (max(fits) if distance[k] > 0 else 0)
 
 
 def cheapest(low, high, ends, most=6):
@@ -189,17 +147,6 @@ def test_coded_thresholds_are_the_cheapest(seed):
         assert bound.raw >= (shared.raw if is_shared else own.raw) - 1e-12
 
 
-def test_shared_halvings_are_those_of_features_with_rows_on_that_side():
-    """The rows of the second feature lie above its middle, so that only the first limits kappa."""
-    X = np.column_stack([np.linspace(0.45, 0.55, 40), np.linspace(0.6, 0.9, 40)])
-    tree = Tree([0, -1, -1], [0.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.arange(2))
-    bound = pc.occam_tree_bound(tree, X, X[:, 0] > 0.5, ranges=[[0.0, 1.0]] * 2, shared=True)
-    # .5 - .45 <= 2^-3 / 2, and .9 - .5 <= 2^-0 / 2
-    assert bound.terms["halvings, nats"] == pytest.approx(-math.log(zeta(3) * zeta(0)))
-    above = pc.occam_tree_bound(tree, X, X[:, 0] > 0.5, ranges=[[-1.0, 1.0]] * 2, shared=True)
-    assert above.terms["halvings, nats"] == pytest.approx(-2.0 * math.log(zeta(0)))
-
-
 def best_stumps(samples, n=40, seed=1):
     """Two uniform features, labels that are noise, and the tree of one split with the fewest errors."""
     rng = np.random.default_rng(seed)
@@ -230,15 +177,6 @@ def test_the_bounds_cover():
     assert np.all(failures(100, 0.3) <= 0.3)
 
 
-@pytest.mark.planted
-def test_bounds_that_pay_for_nothing_are_caught(monkeypatch):
-    real = coded_trees.tail_bound
-    monkeypatch.setattr(
-        coded_trees, "tail_bound", lambda name, nats, *rest: real(name, dict.fromkeys(nats, 0.0), *rest)
-    )
-    assert np.all(failures(60, 0.3) > 0.5)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -257,14 +195,3 @@ def test_bounds_that_pay_for_nothing_are_caught(monkeypatch):
 def test_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(*fitted(0))
-
-
-def test_labels_that_cannot_be_those_of_the_tree():
-    tree = Tree(
-        [0, -1, -1], [1.5, 0, 0], [1, 0, 0], [2, 0, 0], value=np.eye(2)[[0, 0, 1]], classes=np.array(["a", "b"])
-    )
-    X = np.arange(4.0)[:, None]
-    with pytest.raises(ValueError, match="none of the classes of the tree"):
-        pc.compression_tree_bound(tree, X, [0, 0, 1, 1])
-    with pytest.raises(ValueError, match="row 1"):
-        pc.compression_tree_bound(tree, X, np.array(["a", None, "b", "b"], dtype=object))

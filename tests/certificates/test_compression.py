@@ -3,7 +3,6 @@
 import importlib.util
 import math
 
-import numpy as np
 import pytest
 from scipy.special import comb
 from scipy.stats import beta
@@ -33,26 +32,6 @@ def test_written_out():
     bound = pc.occam_continuous(k, p, [2, 3], m, e, delta, halvings=[[0, 0], [1, 0]])
     assert bound.raw == pytest.approx(beta.isf(coded * delta, e + 1, m - e))
     assert set(bound.terms) == {"empirical risk", "features, nats", "structure, nats", "thresholds, nats"}
-
-
-def test_messages_sum_to_less_than_one_over_trees_of_all_sizes():
-    def shapes(k):
-        return 1 if k == 1 else 4.0**k
-
-    assert sum(shapes(k) * (2.0 * (k + 1.0)) ** -k for k in range(1, 100)) < 1.0
-
-
-@pytest.mark.parametrize("seed", range(50))
-def test_dyadic_length_is_the_fewest_bits(seed):
-    rng = np.random.default_rng(seed)
-    lower, upper = -1.0, float(rng.uniform(0.5, 3.0))
-    low, high = np.sort(rng.uniform(lower, upper, 2))
-    fewest = next(
-        bits
-        for bits in range(40)
-        if any(low <= lower + (2 * j - 1) / 2 ** (bits + 1) * (upper - lower) <= high for j in range(1, 2**bits + 1))
-    )
-    assert pc.dyadic_length(low, high, lower, upper) == fewest
 
 
 def benchmark():

@@ -100,19 +100,6 @@ def test_pac_bayes(world, price):
     assert np.all(failed <= DELTA * SAMPLES), failed
 
 
-def test_a_bound_without_its_price_is_caught():
-    """All labellings of eight points whose labels are noise: the best of them looks better than it is."""
-    labels = np.array(list(np.ndindex(*(2,) * 8)))
-    wrong = (labels[:, :, None] != np.arange(2)).astype(float)
-    distribution = np.full((8, 2), 1.0 / 16.0)
-    counts = np.random.default_rng(1).multinomial(N, distribution.ravel(), size=SAMPLES).reshape(SAMPLES, 8, 2)
-    (risk, _), (true_risk, _), _, kl = _posteriors((None, np.full(256, 1 / 256), wrong, distribution, counts), 3.0)
-    unpaid = pc.kl_inverse(risk, np.full(SAMPLES, math.log(1.0 / DELTA) / N))
-    paid = [pc.pac_bayes_kl(r, float(k), N, DELTA).raw for r, k in zip(risk, kl)]
-    assert np.mean(true_risk > unpaid) > 2.0 * DELTA
-    assert np.mean(true_risk > paid) <= DELTA
-
-
 @pytest.mark.more
 def test_one_tree(world):
     """The worst tree of each sample, in the eyes of the bound."""

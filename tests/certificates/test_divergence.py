@@ -9,7 +9,6 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import answers
-from pactree_mcmc.posterior.trees.cells import checked_divergence, label_equal_trees
 from pactree_mcmc.tree.arrays import LEAF
 
 FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}
@@ -122,61 +121,6 @@ def test_divergence_is_that_of_the_merged_distribution(kind, split_prior, tmp_pa
         assert n_different == post.n_distinct_trees
 
 
-def rewritten(model, tree, rng):
-    """A tree that has the same splits with other thresholds, masks and sides, where these do not count."""
-    nodes = {number: (cell, split) for number, cell, split in model.visit(tree)}
-    out = []
-
-    def add(i):
-        here, k = len(out), int(tree.feature[i])
-        out.append([k, 0.0, 0, 0, -1, bool(tree.default_left[i])])
-        if k == LEAF:
-            return
-        (cell, split), sides = nodes[i], [int(tree.left[i]), int(tree.right[i])]
-        if split.categories >= 0:
-            all_categories = (1 << int(model.n_codes[k])) - 1
-            there = (
-                sum(1 << c for c in set(cell.codes(k).tolist()))
-                if model.split_prior.kind in (0, 1)
-                else int(cell.low[k])
-            )
-            mask = split.categories & there
-            if 0 < mask < there and rng.random() < 0.5:
-                mask, sides = there & ~mask, sides[::-1]
-            out[here][4] = mask | (int(rng.integers(all_categories + 1)) & ~there)
-        else:
-            out[here][1] = float(tree.threshold[i])
-            left = cell.goes_left(split)
-            if model.split_prior.kind == 0 and len(cell.index) and np.isfinite(model.scales[split.feature].low).all():
-                scale, codes = model.scales[split.feature], cell.codes(split.feature)
-                low, high = scale.high[codes[left].max()], scale.low[codes[~left].min()]
-                out[here][1] = float(rng.choice([low, low + 0.3 * (high - low), np.nextafter(high, low)]))
-        out[here][2] = len(out)
-        add(sides[0])
-        out[here][3] = len(out)
-        add(sides[1])
-
-    add(0)
-    return pt.Tree(*zip(*out, strict=True))
-
-
-@pytest.mark.more(everyday=["local"])
-@pytest.mark.parametrize("split_prior", ["local", "grid"])
-def test_trees_written_in_other_ways_are_the_same(split_prior):
-    model = SPLIT_PRIORS[split_prior]()
-    post, rng = exact.solve(model).sample(150, rng=2), np.random.default_rng(3)
-    trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
-    rewritten_trees = [rewritten(model, tree, rng) for tree in trees]
-    assert sum(a != b for a, b in zip(trees, rewritten_trees)) > 0.3 * len(trees)
-    for a, b in zip(trees, rewritten_trees):
-        assert model.log_prior(a) == pytest.approx(model.log_prior(b), abs=1e-12)
-    draws = np.concatenate([post.tree_of_draw, post.tree_of_draw + post.n_distinct_trees], axis=1)
-    both = pt.posterior_from_trees(model, trees + rewritten_trees, draws)
-    labels = label_equal_trees(model, both.coded_trees).tolist()
-    assert len(set(labels)) == len(trees) < len(labels)
-    assert both.kl_to_prior() == pytest.approx(post.kl_to_prior(), rel=1e-12)
-
-
 def test_the_certificate_of_a_progressive_mixture():
     """Each of many stages has its own leaves under a leaf that learns, and other counts of S under a frozen one."""
     rng = np.random.default_rng(0)
@@ -193,14 +137,6 @@ def test_the_certificate_of_a_progressive_mixture():
     assert weight @ (np.log(weight) - post.log_prior_of_tree) < 0.0  # as if a tree were another one at each stage
     assert post.certificate().kl == pytest.approx(expected, rel=1e-12)
     assert expected > 0.0
-
-
-@pytest.mark.parametrize("found", [-1e-6, -1.0, math.nan, -math.inf])
-def test_a_negative_divergence_is_an_error(found):
-    with pytest.raises(RuntimeError, match="divergences are not negative"):
-        checked_divergence(found, 1.0)
-    assert checked_divergence(-1e-13, 1.0) == checked_divergence(-1e-6, 1e4) == 0.0
-    assert checked_divergence(2.5, 1.0) == 2.5
 
 
 def test_no_posterior_hides_a_negative_divergence(monkeypatch):

@@ -153,14 +153,6 @@ def test_code_lengths_satisfy_kraft():
         assert 0.7 < sum(mass(m, n_classes) for m in range(200)) < 1.0
 
 
-def test_dyadic_codes_satisfy_kraft():
-    for p, cyclic in [(1, False), (3, False), (3, True)]:
-        depth = np.arange(200.0)
-        cells = 2.0**depth * (1.0 if cyclic else p**depth)
-        mass = (cells * 2.0 ** -pc.dyadic_bits(depth, p, cyclic=cyclic)).sum()
-        assert mass == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize("cyclic", [False, True])
 def test_dyadic_tree(cyclic):
     tree = Tree(
@@ -177,21 +169,6 @@ def test_dyadic_tree(cyclic):
         fraction = 4.0 * max(is_in_cell.mean(), (nats + math.log(1 / small)) / n)
         expected += math.sqrt(2.0 * fraction * (nats + math.log(2 / small)) / n)
     assert pc.dyadic_tree_bound(tree, X, y, delta=0.04, cyclic=cyclic).raw == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("n_classes", [2, 5])
-@pytest.mark.parametrize("cyclic", [False, True])
-def test_dyadic_penalty_of_large_and_of_nearly_empty_cells(n_classes, cyclic):
-    """In equation 2.9 the fraction of a cell is never less than its code length with 1/delta; K/delta stands
-    outside.
-    """
-    n, p, delta = 1_000, 3, 0.01
-    for rows, depth in [(0, 3), (5, 2), (30, 4), (400, 1)]:
-        nats = (2 * (depth + 1) + (0 if cyclic else depth * math.log2(p))) * math.log(2.0)
-        fraction = 4.0 * max(rows / n, (nats + math.log(1 / delta)) / n)
-        expected = math.sqrt(2.0 * fraction * (nats + math.log(n_classes / delta)) / n)
-        result = pc.dyadic_penalty([rows], [depth], n, p, delta, n_classes=n_classes, cyclic=cyclic)
-        assert result[0] == pytest.approx(expected)
 
 
 def slack(level, path, below, n):

@@ -95,16 +95,6 @@ def test_draws_are_a_finite_posterior(solved):
     assert result.tandem == pytest.approx(((1.0 - p) ** 2).mean())
 
 
-def test_parts_of_a_certificate(solved):
-    c = solved.certificate(0.1)
-    assert c.gibbs.raw == pc.pac_bayes_kl(c.risk, c.kl, c.n, 0.05).raw <= c.relaxed.raw
-    assert c.factor_two.raw == 2.0 * c.gibbs.raw
-    assert c.tandem.raw == pc.vote_tandem(c.tandem_loss, c.kl, c.n, 0.05).raw
-    assert c.vote.raw == min(c.factor_two.raw, c.tandem.raw)
-    assert "KL" in str(c) and "0.9:" in str(c)
-    assert solved.certificate(0.01).vote.raw > c.vote.raw
-
-
 @pytest.mark.more(everyday=["laplace"])
 @pytest.mark.parametrize(
     "changes",
@@ -124,31 +114,6 @@ def test_allowed(changes):
     p = post.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]
     assert certificate.risk == pytest.approx((1.0 - p).mean())
     assert certificate.tandem_loss == pytest.approx(((1.0 - p) ** 2).mean())
-
-
-def test_power():
-    """A weight that all counted rows share makes the posterior of that power: of PacBayesLoss, another lambda."""
-    E = steps()[2]
-    half, full = (exact.solve(step_model(sample_weight=np.where(E, 1.0, w))).certificate() for w in (0.5, 1.0))
-    assert half.n == full.n == (~E).sum() and half.kl < full.kl and half.risk > full.risk
-    leaf = step_model().leaf
-    lower = step_model(leaf=pt.PacBayesLoss(0.5 * leaf.lambda1, leaf.lambda2 * np.sqrt(0.5)))
-    same = exact.solve(lower).certificate()
-    assert [half.risk, half.kl, half.tandem_loss] == pytest.approx([same.risk, same.kl, same.tandem_loss])
-
-
-def test_nominal_features_and_cuts_of_another_table():
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame({"u": rng.random(300), "c": pd.Categorical(rng.choice(list("pqr"), 300))})
-    y = (frame["c"] == "q").to_numpy() ^ (rng.random(300) < 0.1)
-    E = np.arange(300) % 2 == 0
-    cuts = pt.GridCuts.from_table(frame[E], 4)
-    assert cuts.cuts[1] is None
-    assert np.array_equal(cuts.cuts[0], pt.TreeModel(frame[E], y[E], split_prior=pt.GridCuts(4)).scales[0].cuts)
-    post = exact.solve(pt.TreeModel(frame, y, split_prior=cuts, leaf=pt.PacBayesLoss(1.0), estimation=E))
-    assert post.certificate().gibbs.value < 0.3
-    p = post.predict_proba(frame[~E])[np.arange(150), y[~E].astype(int)]
-    assert empirical_losses(post).risk == pytest.approx((1.0 - p).mean())
 
 
 @pytest.mark.parametrize(
@@ -279,39 +244,6 @@ def test_without_obstacle_prior_and_leaves_are_functions_of_E(split_prior, leaf)
     else:
         assert 2 <= objected <= 10
         assert all(summaries == result[0] for summaries in result)
-
-
-def test_obstacles_are_known_before_anything_is_sampled():
-    X, y, E = steps()
-    assert step_model().certificate_obstacle() is None
-    assert step_model().certificate_obstacle(sampled=True) is None
-    penalised = pt.TreeModel(
-        X, y, tree_prior=pt.LeafPenalty(1.0, max_depth=2), split_prior=CUTS, leaf=pt.PacBayesLoss(1.0), estimation=E
-    )
-    assert penalised.certificate_obstacle() is None
-    assert "draws do not determine its constant" in penalised.certificate_obstacle(sampled=True)
-    with pytest.raises(ValueError, match="sampled=1 is not a boolean"):
-        penalised.certificate_obstacle(sampled=1)
-    gap = X.copy()
-    gap[np.flatnonzero(~E)[0], 1] = np.nan
-    options = {"split_prior": CUTS, "leaf": pt.PacBayesLoss(1.0), "estimation": E, "missing": "branch"}
-    assert "column 'x1' lacks values only in counted rows" in pt.TreeModel(gap, y, **options).certificate_obstacle()
-    gap[np.flatnonzero(E)[0], 1] = np.nan
-    assert pt.TreeModel(gap, y, **options).certificate_obstacle() is None
-
-
-def test_regressions_and_levels_are_refused(solved):
-    X, _, _ = steps()
-    post = exact.solve(pt.TreeModel(X, X[:, 0], split_prior=CUTS, tree_prior=pt.ChipmanPrior(0.8, 1.0, max_depth=2)))
-    with pytest.raises(ValueError, match="is a regression, and the bounds are for losses"):
-        post.certificate()
-    with pytest.raises(ValueError, match="is a regression; certificates are for losses"):
-        post.holdout_certificate(X, X[:, 0])
-    for delta in (0.0, 1.0, -0.1, math.nan):
-        with pytest.raises(ValueError, match=f"delta={delta} is out of range"):
-            solved.certificate(delta)
-        with pytest.raises(ValueError, match=f"delta={delta} is out of range"):
-            solved.holdout_certificate(X, steps()[1], delta)
 
 
 def test_penalty_is_normalised_where_it_can_be():

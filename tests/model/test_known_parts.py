@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-import exact
 import pactree_mcmc as pt
 from pactree_mcmc.model import Leaf, SplitPrior
-from pactree_mcmc.model.leaf.codes import LeafRule
-from pactree_mcmc.model.leaf.compiled import leaf_score
 from pactree_mcmc.model.obstacles import COMPILED_LEAVES, COMPILED_SPLIT_PRIORS, COMPILED_TREE_PRIORS
 from pactree_mcmc.model.tree_prior import TreePrior
 
@@ -114,50 +111,9 @@ def test_a_model_of_strange_parts_is_refused(case):
         pt.TreeModel(X, y, **parts)
 
 
-CALLS = {
-    "sample": lambda model: pt.sample(model, 2, tune=0, chains=1, rng=1, progress=False),
-    "solve": exact.solve,
-    "progressive_mixture": lambda model: pt.progressive_mixture(model, particles=2, draws=1, chains=2, rng=1),
-    "exact.progressive_mixture": exact.progressive_mixture,
-    "lowered": lambda model: model.lowered,
-}
-
-
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("part", ["leaf", "split_prior", "tree_prior"])
-def test_a_part_put_into_a_model_later_is_refused(call, part):
-    model = pt.TreeModel(X, Y)
-    setattr(model, part, {"leaf": Exponential(), "split_prior": Middle(), "tree_prior": Duck()}[part])
-    with pytest.raises(TypeError, match="which has no compiled form"):
-        CALLS[call](model)
-
-
-def test_what_has_no_compiled_form_may_be_changed():
-    class Mine(pt.DirichletMultinomial):
-        """Another name, another prediction."""
-
-        def __repr__(self):
-            return "Mine()"
-
-        def value(self, stats, target):
-            return np.full((len(stats), target.n_classes), 1.0 / target.n_classes)
-
-    class Deep(pt.ChipmanPrior):
-        pass
-
-    model = pt.TreeModel(X, Y, leaf=Mine(), tree_prior=Deep(0.9))
-    assert exact.solve(model).predict_proba(X[:1])[0] == pytest.approx([0.5, 0.5])
-
-
 def test_every_part_that_is_exported_is_known():
     exported = [getattr(pt, name) for name in pt.__all__]
     classes = [thing for thing in exported if isinstance(thing, type)]
     assert {cls for cls in classes if issubclass(cls, Leaf)} == set(COMPILED_LEAVES)
     assert {cls for cls in classes if issubclass(cls, SplitPrior)} == set(COMPILED_SPLIT_PRIORS)
     assert {cls for cls in classes if hasattr(cls, "log_stop")} == set(COMPILED_TREE_PRIORS)
-
-
-def test_compiled_code_scores_no_unknown_kind():
-    """Not as a loss, which is what the last branch of the dispatch was."""
-    rule = LeafRule(17, np.array([1.0, 0.0, 2.0]), 2, np.zeros((1, 1)))
-    assert np.isnan(leaf_score(rule, np.array([[3.0, 4.0]]), 0))

@@ -120,68 +120,12 @@ def test_thresholds_that_part_the_rows_alike_are_one_split():
     assert model.log_prior(cut(4.0)) == -math.inf
 
 
-def test_a_part_and_its_complement_are_one_split():
-    labels = [["a"], ["b"], ["c"], ["c"]]
-    for split_prior in (pt.LocalCuts(), pt.GridCuts([None])):
-        model = pt.TreeModel(labels, [0, 1, 1, 0], split_prior=split_prior, nominal=0)
-        assert model.log_prior(part(0b011)) == model.log_prior(part(0b100)) > -math.inf
-        assert model.log_prior(part(0b111)) == model.log_prior(part(0b000)) == -math.inf
-        assert model.log_prior(cut(1.0)) == -math.inf
-
-
-def test_absent_categories_do_not_matter_locally():
-    """In the cell of a and c, where b goes makes no difference; for a grid it does not either."""
-    table = [["a"], ["b"], ["c"], ["d"]]
-    for split_prior in (pt.LocalCuts(), pt.GridCuts([None])):
-        model = pt.TreeModel(table, [0, 1, 1, 0], split_prior=split_prior, nominal=0)
-        trees = [
-            pt.Tree([0, 0, -1, -1, -1], [0] * 5, [1, 2, 0, 0, 0], [4, 3, 0, 0, 0], [0b0101, below, -1, -1, -1])
-            for below in (0b0001, 0b0011, 0b1011)
-        ]
-        assert len({model.log_prior(tree) for tree in trees}) == 1
-        assert model.log_prior(trees[0]) > -math.inf
-
-
-@pytest.mark.parametrize("rho", [0.1, 0.5])
-def test_conditioned_process_without_limit(rho):
-    """``pi(T) = (rho (1 - rho))^leaves / rho``, whether a leaf can be split or not (formulas, section 1)."""
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.BranchingProcess(rho, None, conditioned=True))
-    for tree, R in ((STUMP, 1.0), (cut(0.5), 1 / 6), (cut_twice(1.5, 0.5), 1 / 6 * 1 / 2)):
-        expected = tree.n_leaves * math.log(rho * (1 - rho)) - math.log(rho) + math.log(R)
-        assert model.log_prior(tree) == pytest.approx(expected)
-
-
-def test_a_forced_leaf_is_free_in_a_stopped_process_only():
-    """The right child of x0 <= 2.5 holds one row."""
-    tree = cut(2.5)
-    stopped_model = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.BranchingProcess(0.3, 5))
-    chipman = pt.TreeModel(ROWS, [0, 1, 1, 0], tree_prior=pt.ChipmanPrior(0.9, 1.0))
-    assert stopped_model.log_prior(tree) == pytest.approx(math.log(0.3 / 6 * 0.7))
-    assert chipman.log_prior(tree) == pytest.approx(math.log(0.9 / 6 * 0.55))
-
-
 def test_scores_of_splits_the_model_cannot_ask():
     """A cut between the model's own cuts would part rows that share a code."""
     model = pt.TreeModel(ROWS, [0, 1, 1, 0], split_prior=pt.GridCuts([[1.5], []]))
     assert model.log_prior(cut(0.5)) == -math.inf
     with pytest.raises(ValueError, match=r"node 0, x0 <= 0\.5: the model has no cut there to part its rows"):
         model.log_score(cut(0.5))
-
-
-@pytest.mark.parametrize("method", ["log_prior", "log_score", "log_posterior"])
-def test_a_feature_the_table_lacks(method):
-    model = pt.TreeModel(ROWS, [0, 1, 1, 0])
-    with pytest.raises(ValueError, match="node 0: splits on feature 2; there are 2 features"):
-        getattr(model, method)(cut(0.5, feature=2))
-
-
-def test_thinned_cuts_keep_the_bins_apart():
-    """With two cuts for nine rows, local ways are those between the bins."""
-    X = np.arange(9.0)[:, None]
-    model = pt.TreeModel(X, [0, 1, 1] * 3, split_prior=pt.LocalCuts(max_cuts=2), tree_prior=pt.ChipmanPrior(0.9, 0.0))
-    assert model.log_prior(cut(2.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
-    assert model.log_prior(cut(5.5)) == pytest.approx(math.log(0.9 / 2 * 0.1))
-    assert model.log_prior(cut(3.5)) == -math.inf
 
 
 def test_thresholds_among_the_values_of_a_code_that_the_cell_lacks():

@@ -15,7 +15,6 @@ WEIGHTS = {
     "zeros": [1.0, 0.0, 0.0, 0.0, 0.0, 1.0],
     "negligible": [1e-300] * 6,
 }
-ENDS_TWICE = np.repeat(np.arange(6), [2, 1, 1, 1, 1, 2])
 
 
 def model(weight=None, rows=slice(None), leaf=None):
@@ -40,13 +39,6 @@ def test_min_leaf_counts_rows_in_the_plain_functions(weight):
     assert m.log_prior(cut(1.5)) == model().log_prior(cut(1.5))
 
 
-def test_a_row_given_twice_is_two_rows():
-    m = model(rows=ENDS_TWICE)
-    assert m.rules.count_splits(m.root_cell(), 0) == 3
-    assert all(np.isfinite(m.log_prior(cut(t))) for t in (0.5, 1.5, 2.5))
-    assert m.log_score(cut(1.5)) == pytest.approx(model(WEIGHTS["ends twice"]).log_score(cut(1.5)), abs=1e-12)
-
-
 @pytest.mark.more(everyday=["ends twice-None"])
 @pytest.mark.parametrize("leaf", [None, pt.NormalInverseGamma(0.3, 0.5, 2.0, 1.0)])
 @pytest.mark.parametrize("weight", [w for w in WEIGHTS if w != "none"])
@@ -61,11 +53,3 @@ def test_both_engines_count_rows(weight, leaf):
     sample = post._root_split_pmf()
     assert set(sample) == set(distribution)
     assert sample[None] == pytest.approx(distribution[None], abs=0.06)
-
-
-@pytest.mark.parametrize("split_prior", [pt.LocalCuts(max_cuts=1), pt.GridCuts(1)])
-def test_quantiles_are_those_of_rows(split_prior):
-    """One cut halves the rows, wherever the weight lies."""
-    heavy = [1.0, 1.0, 1.0, 1.0, 1.0, 50.0]
-    m = pt.TreeModel(X, Y, split_prior=split_prior, sample_weight=heavy)
-    assert set(exact.solve(m)._root_split_pmf()) == {None, (0, 1.5)}

@@ -140,12 +140,6 @@ def test_other_names_are_refused(call):
     assert str(refusal.value).count("[") == 2
 
 
-def test_without_names_columns_are_taken_by_position():
-    unnamed = replace(TREE, columns=None)
-    assert model(PERMUTED).log_prior(unnamed) != model(X).log_prior(unnamed) == model(X.to_numpy()).log_prior(TREE)
-    assert pt.kd_tree(X.to_numpy(), 2).tree.columns is None and pt.kd_tree(X, 2).tree.columns.names == ("a", "b", "c")
-
-
 @pytest.mark.parametrize("kind", ["categories", "levels", "numbers and dates"])
 def test_other_codes_of_values_are_refused(kind):
     """A tree stores indices of categories and levels, which mean other values over other categories and levels."""
@@ -162,9 +156,3 @@ def test_other_codes_of_values_are_refused(kind):
     assert mine.log_prior(tree) > -np.inf
     with pytest.raises(ValueError, match=r"the tree has .* column 'v', and the model .*; give a tree over the same"):
         theirs.log_prior(tree)
-
-
-def test_equal_splits_of_other_columns_are_not_equal():
-    stump = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    one, two = (replace(stump, columns=model(table).columns) for table in (X, PERMUTED))
-    assert one == stump == two and one != two and one == replace(stump, columns=model(X).columns)

@@ -3,10 +3,7 @@
 import copy
 import math
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
-import numba
 import numpy as np
 import pytest
 from scipy import special
@@ -16,7 +13,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.core.compile import address
 from pactree_mcmc.core.compile.cache import watch_compilation
 from pactree_mcmc.model.leaf import base
-from tests.problems.leaves import classes_score, own_classes, own_poisson, poisson_score
+from tests.problems.leaves import own_classes, own_poisson
 
 RNG = np.random.default_rng(1)
 N = 40
@@ -53,26 +50,10 @@ def test_draws_agree_to_the_last_bit(sampled):
     assert np.array_equal(own.sample_predictive(X, 20, rng=3), theirs.sample_predictive(X, 20, rng=3))
 
 
-def test_likelihoods_and_simulations_agree(sampled):
-    own, theirs = (post.to_arviz(log_likelihood=True, posterior_predictive=True, rng=2) for post in sampled)
-    assert own.log_likelihood["y"].values == pytest.approx(theirs.log_likelihood["y"].values, abs=1e-10)
-    assert np.array_equal(own.posterior_predictive["y"].values, theirs.posterior_predictive["y"].values)
-    assert np.array_equal(*(pt.simulate(post.model, rng=5)[1] for post in sampled))
-
-
 def test_progressive_mixture_is_that_of_the_same_formula():
     own, theirs = (exact.progressive_mixture(model) for model in both())
     assert own.stage_log_evidence == pytest.approx(theirs.stage_log_evidence, abs=1e-10)
     assert own.predict(X) == pytest.approx(theirs.predict(X), abs=1e-10)
-
-
-def test_classes_agree():
-    own = exact.solve(pt.TreeModel(X, LABELS, leaf=own_classes()))
-    theirs = exact.solve(pt.TreeModel(X, LABELS, leaf=pt.DirichletMultinomial(1.0)))
-    assert own.log_evidence == pytest.approx(theirs.log_evidence, abs=1e-10)
-    assert own.predict_proba(X) == pytest.approx(theirs.predict_proba(X), abs=1e-10)
-    assert np.array_equal(own.predict(X), theirs.predict(X))
-    own_classes().check(LABELS)
 
 
 def test_a_second_leaf_compiles_nothing_of_the_library():
@@ -87,14 +68,6 @@ def test_a_second_leaf_compiles_nothing_of_the_library():
         pt.sample(pt.TreeModel(X, COUNTS, leaf=leaf), kernel="grow-prune", **RUN)
     assert compiled == []
     assert first.n_draws == RUN["draws"]
-
-
-def test_functions_of_numba_are_taken():
-    compiled_score = numba.cfunc("float64(CPointer(float64), int64)")(classes_score)
-    leaf = pt.CustomLeaf(compiled_score, classes=True)
-    assert leaf.name == "classes_score"
-    leaf.check(LABELS)
-    pt.CustomLeaf(numba.njit(classes_score), classes=True).check(LABELS)
 
 
 class TestFiles:
@@ -126,28 +99,6 @@ class TestFiles:
         with pytest.raises(ValueError, match=message):
             pt.load(path, leaf=leaf)
 
-    def test_another_score_or_statistic_is_refused(self, tmp_path):
-        def leaf(factor, power=1.0):
-            return pt.CustomLeaf(eval(f"lambda s, n: -{factor} * s[0]"), stats=lambda y: y[:, None] ** power, name="x")
-
-        path = tmp_path / "model.nc"
-        pt.TreeModel(X, COUNTS, leaf=leaf(0.5)).save(path)
-        assert pt.load(path, leaf=leaf(0.5)).leaf.name == "x"
-        with pytest.raises(ValueError, match="its scores of the file's data"):
-            pt.load(path, leaf=leaf(0.6))
-        with pytest.raises(ValueError, match="its stats of the file's data"):
-            pt.load(path, leaf=leaf(0.5, 2.0))
-
-    @pytest.mark.more
-    def test_a_leaf_is_not_wanted_where_the_file_says_all(self, sampled, tmp_path):
-        path = tmp_path / "run.nc"
-        sampled[1].save(path)
-        with pytest.raises(ValueError, match="leave leaf= out"):
-            pt.load(path, leaf=OWN)
-        sampled[0].save(path)
-        with pytest.raises(TypeError, match="leaf is"):
-            pt.load(path, leaf=THEIRS)
-
 
 class TestElsewhere:
     def test_a_pickled_model_has_no_address(self):
@@ -160,12 +111,6 @@ class TestElsewhere:
         assert copy.deepcopy(model.leaf) is model.leaf
         twice = pickle.dumps(model.leaf)
         assert pickle.loads(twice) is pickle.loads(twice)
-
-    @pytest.mark.more
-    def test_workers_compile_it_themselves(self, sampled):
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            post = pt.sample(both()[0], kernel="grow-prune", executor=pool, **RUN)
-        assert np.array_equal(post.log_score, sampled[0].log_score)
 
 
 @pytest.fixture(scope="module")
@@ -292,16 +237,6 @@ class TestCheck:
         with pytest.raises(ValueError, match="both must be the same function"):
             pt.TreeModel(X, COUNTS, leaf=OWN)
 
-    def test_an_exception_within_is_no_score(self):
-        def raising(s, n):
-            if s[0] > 4.0:
-                raise ValueError("too much")
-            return -s[0]
-
-        leaf = leaf_of(raising, log_score=lambda s: -s[0])
-        with pytest.raises(ValueError, match="may raise no exception"):
-            leaf.check(COUNTS)
-
 
 @pytest.mark.parametrize(
     ("call", "message"),
@@ -330,12 +265,3 @@ class TestCheck:
 def test_what_cannot_be_used_is_refused(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-def test_scores_without_weight_are_not_asked_for():
-    assert math.isfinite(poisson_score(np.zeros(3), 3, OWN.score_params(None)))
-    weight = (X[:, 0] > 2).astype(float)
-    model = pt.TreeModel(
-        X, COUNTS, leaf=leaf_of(lambda s, n: -1.0 / s[0] if s[0] != 0.0 else 0.0), sample_weight=weight
-    )
-    assert math.isfinite(exact.solve(model).log_evidence)

@@ -4,18 +4,15 @@ import importlib
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import integrate, stats
 
-import exact
 import pactree_mcmc as pt
 from tests import ROOT
 
 N = 24
 RNG = np.random.default_rng(8)
 X = np.column_stack([np.arange(N) % 4, np.arange(N) % 3]).astype(float)
-PRIOR = {"tree_prior": pt.ChipmanPrior(0.9, 1.0, max_depth=2)}
 ORDER = ["low", "mid", "high", "top"]
 AMOUNTS, COUNTS = RNG.exponential(2.0, N) + 0.05, RNG.poisson(3.0, N).astype(float)
 GRADES = np.array(ORDER)[np.clip((X[:, 0] + RNG.normal(size=N)).round().astype(int), 0, 3)]
@@ -102,11 +99,3 @@ def test_draws_have_the_mean_that_is_predicted(examples, name):
     y = leaf.draw(rng, sums, np.arange(20_000), target)
     y = np.eye(4)[y] if leaf.is_classifier else y.reshape(20_000, -1)[:, :1]
     assert y.mean(axis=0) == pytest.approx(value, abs=0.1)
-
-
-def test_both_engines_take_them(examples):
-    leaf = leaf_of(examples, "ordered_classes")
-    truth = exact.solve(pt.TreeModel(X, pd.Series(GRADES), leaf=leaf, **PRIOR))
-    assert truth.sample(2000, rng=1).predict_proba(X) == pytest.approx(truth.predict_proba(X), abs=0.05)
-    model = pt.TreeModel(X, LEAVES["successes"][1], leaf=leaf_of(examples, "successes"))
-    assert pt.simulate(model, rng=1)[1].shape == (N, 2)

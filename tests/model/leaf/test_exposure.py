@@ -68,15 +68,6 @@ def test_the_evidence_is_the_sum_over_all_trees(name):
     assert truth.log_evidence == pytest.approx(special.logsumexp([model.log_posterior(tree) for tree in best.trees]))
 
 
-@pytest.mark.planted
-def test_an_exposure_that_is_forgotten_in_the_score_is_seen(monkeypatch):
-    """Planted: statistics without exposures."""
-    leaf = type(LEAVES["exponential"][0])
-    monkeypatch.setattr(leaf, "exposures", lambda self, target: np.ones(len(target.values)))
-    with pytest.raises(AssertionError):
-        test_the_score_is_the_integral_of_the_likelihood("exponential")
-
-
 @pytest.mark.more(everyday=["exponential"])
 @pytest.mark.parametrize("name", LEAVES)
 def test_predictions_at_an_exposure_are_the_means_of_draws(name):
@@ -91,17 +82,6 @@ def test_predictions_at_an_exposure_are_the_means_of_draws(name):
     rate = np.repeat(leaf.draw_parameters(rng, zeros, model.target)[0], N)
     sample = [leaf.draw_given(rng, [rate], model.target, np.arange(N)) for _ in range(20_000)]
     assert np.mean(sample, axis=0) == pytest.approx(leaf.expectation_given([rate])[:, 0] * E**power, rel=0.08)
-
-
-def test_exposures_from_the_data_and_a_constant_one():
-    """The rate of all rows is per exposure; equal exposures of 1 change nothing."""
-    leaf = pt.TreeModel(X, TIMES, leaf=pt.ExponentialGamma(exposure=E)).leaf
-    assert leaf.rate == pytest.approx(2.0 * (E @ TIMES[:, 0]) / TIMES[:, 1].sum())
-    for make, y in ((pt.WeibullGamma, TIMES), (pt.PoissonGamma, COUNTS)):
-        one = exact.solve(pt.TreeModel(X, y, leaf=make(exposure=np.ones(N)), **PRIOR), progress=False)
-        none = exact.solve(pt.TreeModel(X, y, leaf=make(), **PRIOR), progress=False)
-        assert one.log_evidence == pytest.approx(none.log_evidence, abs=1e-10)
-        assert one.predict(X) == pytest.approx(none.predict(X))
 
 
 def test_refused():

@@ -121,30 +121,6 @@ def test_poisson_by_quadrature(name, weight):
     assert total == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("rows", [[], [4], ROWS], ids=len)
-@pytest.mark.parametrize("name", LEAVES)
-def test_predictives_sum_to_one(name, rows):
-    model = model_of(name)
-    if name in ("loss", "loss with E"):
-        with pytest.raises(ValueError, match="PacBayesLoss is a loss, not a likelihood"):
-            density(model, rows, 0, 0)
-        return
-    value = model.leaf.value(stats_of(model, rows)[None], model.target)[0]
-    if name in CLASSES:
-        total, mean = sum(density(model, rows, 0, c) for c in range(3)), value
-        assert [density(model, rows, 0, c) for c in range(3)] == pytest.approx(value)
-    elif name in COUNTS:
-        terms = [density(model, rows, 3, c) for c in range(400)]
-        exposure = 1.0 if model.leaf.exposure is None else model.leaf.exposure[3]
-        total, mean = sum(terms), [sum(c * d for c, d in enumerate(terms)) / exposure]
-    else:
-        line = {"a": -np.inf, "b": np.inf, "limit": 300}
-        total, _ = integrate.quad(lambda y: density(model, rows, 0, y), **line)
-        mean = [integrate.quad(lambda y: y * density(model, rows, 0, y), **line)[0]]
-    assert total == pytest.approx(1.0, abs=1e-6)
-    assert mean == pytest.approx(value, abs=1e-3)
-
-
 def resolved(y, leaf, **more):
     return pt.TreeModel(np.arange(float(len(y)))[:, None], y, leaf=leaf, **more).leaf
 
@@ -161,24 +137,6 @@ class TestDefaults:
         assert leaf.b0 == pytest.approx(1.5 * np.var(self.Y) / 4)
         assert resolved(self.Y, pt.NormalInverseGamma(a0=6.0)).b0 == pytest.approx(6.0 * np.var(self.Y) / 4)
 
-    def test_known_variance(self):
-        leaf = resolved(self.Y, pt.NormalKnownVariance())
-        assert (leaf.m0, leaf.k0) == (4.0, 0.25)
-        assert leaf.sigma2 == pytest.approx(np.var(self.Y) / 4)
-
-    def test_poisson(self):
-        leaf = resolved(self.Y, pt.PoissonGamma())
-        assert (leaf.shape, leaf.rate) == (1.0, 1 / 4)
-        assert resolved(self.Y, pt.PoissonGamma(shape=3.0)).rate == 3 / 4
-        assert resolved(self.Y, pt.PoissonGamma(exposure=[1, 2, 3, 10])).rate == 1.0
-        assert resolved([0, 0, 0], pt.PoissonGamma(shape=2.0)).rate == 2.0
-
-    def test_weights_count(self):
-        assert resolved(self.Y, pt.NormalInverseGamma(), sample_weight=self.WEIGHT).m0 == 4.5
-        leaf = resolved(self.Y, pt.NormalKnownVariance(), sample_weight=self.WEIGHT)
-        assert leaf.sigma2 == pytest.approx((3.5**2 + 2 * 0.5**2 + 4.5**2) / 4 / 4)
-        assert resolved(self.Y, pt.PoissonGamma(), sample_weight=self.WEIGHT).rate == pytest.approx(1 / 4.5)
-
     @pytest.mark.parametrize("n", [2, 10, 49])
     @pytest.mark.parametrize("value", [0.1, 2.5, 1e9 + 0.1])
     def test_constant_y_has_variance_one(self, n, value):
@@ -188,15 +146,6 @@ class TestDefaults:
         assert resolved(y[:n], pt.NormalInverseGamma()).b0 == 1.5 / 4
         assert resolved(y, pt.NormalInverseGamma(), sample_weight=weight).b0 == 1.5 / 4
         assert resolved(y, pt.NormalInverseGamma(), sample_weight=weight).m0 == value
-
-    @pytest.mark.parametrize("leaf", [REALS["normal"], REALS["known variance"], COUNTS["poisson"]])
-    def test_what_is_given_stays(self, leaf):
-        assert vars(resolved(self.Y, leaf)) == vars(leaf)
-
-    def test_the_leaf_handed_in_is_not_changed(self):
-        leaf = pt.NormalInverseGamma()
-        resolved(self.Y, leaf)
-        assert leaf.m0 is None
 
 
 def test_a_score_without_address_is_not_called_by_one():

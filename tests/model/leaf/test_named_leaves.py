@@ -9,7 +9,6 @@ from scipy import integrate, stats
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf.compiled import leaf_score
 
 N = 9
 RNG = np.random.default_rng(5)
@@ -85,42 +84,6 @@ def test_the_score_is_the_integral_of_the_likelihood(name):
     for rows in ([0], [1, 2, 3], list(range(6))):
         result = model.leaf.log_score(own[rows].sum(axis=0), model.target)
         assert result == pytest.approx(math.log(posterior_mean(name, lambda p: 1.0, rows)), abs=1e-7)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", ["linear", "linear, from the data"])
-def test_compiled_score_is_the_plain_one(name, weighted):
-    """`pt.testing.check_leaf` takes no leaves that use columns of X."""
-    rng = np.random.default_rng(7)
-    model = model_of(name, rng.choice([0.0, 0.3, 1.0, 2.5], N) if weighted else None)
-    rule = model.leaf.rule(model.target)
-    for stats_ in cells(model, rng):
-        assert leaf_score(rule, stats_[None], 0) == pytest.approx(model.leaf.log_score(stats_, model.target), abs=1e-10)
-    assert leaf_score(rule, np.zeros((1, rule.n_stats)), 0) == 0.0
-
-
-@pytest.mark.more
-@pytest.mark.parametrize("name", ["exponential", "weibull"])
-def test_the_distribution_of_a_new_y_is_the_mean_over_the_parameter(name):
-    model, rows = model_of(name), [1, 2, 3, 5]
-    stats_ = model.leaf.row_stats(model.target)[rows].sum(axis=0)[None]
-    distribution, normaliser = (
-        model.leaf.predictive(stats_, np.zeros(1, dtype=int), model.target),
-        posterior_mean(name, lambda p: 1, rows),
-    )
-    y_given_p = {
-        "exponential": lambda p: stats.expon(scale=1.0 / p),
-        "weibull": lambda p: stats.weibull_min(1.6, scale=p ** (-1.0 / 1.6)),
-    }[name]
-    for y in (0.0, 1.0, 2.5, 4.0):
-        expected = posterior_mean(name, lambda p, y=y: y_given_p(p).cdf(y), rows) / normaliser
-        assert distribution.below(np.array([y]))[0] == pytest.approx(expected, abs=1e-8)
-    mean, variance = (result[0] for result in distribution.mean_and_variance())
-    assert model.leaf.value(stats_, model.target)[0, 0] == pytest.approx(mean, rel=1e-12)
-    first = posterior_mean(name, lambda p: y_given_p(p).mean(), rows) / normaliser
-    assert mean == pytest.approx(first, rel=1e-6)
-    square = posterior_mean(name, lambda p: y_given_p(p).var() + y_given_p(p).mean() ** 2, rows) / normaliser
-    assert variance == pytest.approx(square - first**2, rel=1e-5)
 
 
 def linear_distribution(leaf, F, r):
@@ -236,12 +199,6 @@ class TestRegressors:
         post = exact.solve(model)
         with pytest.raises(ValueError, match="row 0 lacks a value"):
             post.predict([[0.0, np.nan]])
-
-    def test_what_needs_one_value_a_leaf_is_refused(self):
-        post = exact.solve(model_of("linear")).sample(20, rng=1)
-        assert post.map_tree().value is None
-        with pytest.raises(ValueError, match="looks at columns of X"):
-            exact.progressive_mixture(model_of("linear"))
 
     def test_columns_by_name(self):
         import pandas as pd

@@ -230,15 +230,3 @@ def test_evidence(case):
             exact.solve(model)
     else:
         assert_digits(exact.solve(model).log_evidence, log(true_evidence(model, 0, 5)))
-
-
-def test_evidence_at_depth_60():
-    """Two rows that only the sixtieth midpoint parts."""
-    split_prior = pt.DyadicCuts(30, cyclic=True, bounds=[(0.0, 1.0)] * 2)
-    prior = pt.BranchingProcess(0.5, 60)
-    model = pt.TreeModel([[0.0, 0.0], [0.0, 2.0**-29]], [0, 1], tree_prior=prior, split_prior=split_prior)
-    p_separate, p_joined = mpf(1) / 4, mpf(1) / 6
-    true = p_separate
-    for _ in range(60):
-        true = (p_joined + true) / 2
-    assert_digits(exact.solve(model).log_evidence, log(true))

@@ -1,18 +1,12 @@
 """Split priors of one's own: both engines agree on them, they travel and are saved, and wrong ones are refused."""
 
-import copy
 import math
-import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.compile.cache import watch_compilation
-from pactree_mcmc.model.split_prior import weights as _weights
 from tests.problems.own_splits import WEIGHED, deep, even, late, near, own_splits, wide
 
 RNG = np.random.default_rng(3)
@@ -46,47 +40,11 @@ def test_both_forms_are_one_prior(name, of):
     assert pt.testing.check_split_prior(own_splits(of, WEIGHED[name])).max_difference < 1e-12
 
 
-def test_the_default_kernel_is_the_local_one():
-    local = pt.sample(model_of(NEAR), 50, tune=20, chains=1, rng=1, progress=False, kernel="local")
-    default = pt.sample(model_of(NEAR), 50, tune=20, chains=1, rng=1, progress=False)
-    assert default.moves == local.moves
-    assert np.array_equal(default.predict_proba(X), local.predict_proba(X))
-    line = pt.TreeModel(X[:, :1], Y, split_prior=NEAR)
-    assert "regrow-line" not in pt.sample(line, 50, tune=20, chains=1, rng=1, progress=False).moves
-
-
 def test_a_weight_of_one_is_the_prior_that_is_weighed():
     for of in (pt.LocalCuts(min_leaf=2, feature_weights=[1.0, 2.0, 3.0]), GRID):
         one = model_of(pt.CustomSplits(lambda cut: 1.0, of))
         truth, other = exact.solve(model_of(of)), exact.solve(one)
         assert other.log_evidence == pytest.approx(truth.log_evidence, abs=1e-10)
-
-
-@pytest.mark.more
-def test_prior_draws_follow_the_weights():
-    """The first split of trees from the prior, by plain draws and by the sampler's, beside R of the root cell."""
-    model = model_of(SPLITS["deep"])
-    cell, rng = model.root_cell(), np.random.default_rng(2)
-    plain = [model.rules.draw(rng, cell) for _ in range(4000)]
-    for split in set(plain):
-        p = math.exp(model.rules.log_probability(cell, split))
-        assert plain.count(split) / 4000 == pytest.approx(p, abs=5.0 * math.sqrt(p / 4000))
-    trees = [pt.simulate(model, rng=i)[0] for i in range(600)]
-    root_features = np.array([tree.feature[0] for tree in trees if tree.feature[0] >= 0])
-    weight = model.rules.admissible(cell)
-    for k, p in enumerate(weight / weight.sum()):
-        assert (root_features == k).mean() == pytest.approx(p, abs=0.09)
-
-
-def test_nothing_of_the_library_is_compiled_for_it():
-    pt.sample(model_of(NEAR), 20, tune=10, chains=1, rng=1, progress=False)
-    exact.solve(model_of(NEAR))
-    compiled = []
-    with watch_compilation(compiled.append):
-        other = pt.CustomSplits(lambda cut: 1.0 + cut.number)
-        pt.sample(model_of(other), 20, tune=10, chains=1, rng=1, progress=False)
-        exact.solve(model_of(other))
-    assert compiled == []
 
 
 class TestFiles:
@@ -121,53 +79,6 @@ class TestFiles:
         model_of(NEAR).save(tmp_path / "model.nc")
         with pytest.raises(ValueError, match=f"another split prior.*{said}"):
             pt.load(tmp_path / "model.nc", split_prior=other)
-
-    def test_weights_are_compared_where_few_cuts_leave_enough_rows_and_below_the_root(self, tmp_path):
-        def first(cut):
-            return 1.0 + cut.depth + cut.number
-
-        def other(cut):
-            return 1.0 + 2.0 * cut.depth + cut.number
-
-        of = pt.LocalCuts(min_leaf=19)
-        model_of(pt.CustomSplits(first, of, by_depth=True, name="mine")).save(tmp_path / "model.nc")
-        with pytest.raises(ValueError, match=r"another split prior.*its weights"):
-            pt.load(tmp_path / "model.nc", split_prior=pt.CustomSplits(other, of, by_depth=True, name="mine"))
-        pt.load(tmp_path / "model.nc", split_prior=pt.CustomSplits(first, of, by_depth=True, name="mine"))
-
-    def test_one_that_is_not_wanted_is_refused(self, tmp_path):
-        model_of(None).save(tmp_path / "model.nc")
-        with pytest.raises(ValueError, match="leave split_prior= out"):
-            pt.load(tmp_path / "model.nc", split_prior=NEAR)
-        model_of(NEAR).save(tmp_path / "model.nc")
-        with pytest.raises(TypeError, match="split_prior"):
-            pt.load(tmp_path / "model.nc", split_prior=pt.LocalCuts())
-
-
-@pytest.mark.more
-def test_it_travels_to_other_processes():
-    model = model_of(pt.CustomSplits(lambda cut: cut.left * cut.right, name="even"))
-    here = pt.sample(model, 30, tune=10, chains=2, rng=1, progress=False)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        there = pt.sample(model, 30, tune=10, chains=2, rng=1, progress=False, executor=pool)
-    assert np.array_equal(here.predict_proba(X), there.predict_proba(X))
-
-
-def test_copies_are_the_same_prior():
-    unpickled = pickle.loads(pickle.dumps(NEAR))
-    assert unpickled.params.tolist() == NEAR.params.tolist()
-    assert copy.deepcopy(NEAR) is NEAR
-    assert pickle.loads(pickle.dumps(NEAR)) is unpickled
-    assert (
-        exact.solve(pickle.loads(pickle.dumps(model_of(NEAR)))).log_evidence == exact.solve(model_of(NEAR)).log_evidence
-    )
-    assert NEAR.with_min_leaf(3).of.min_leaf == 3
-
-
-@pytest.mark.filterwarnings("ignore::pactree_mcmc.ConvergenceWarning")
-def test_estimators_take_it():
-    fitted = pt.BayesianTreeClassifier(split_prior=NEAR, n_estimators=20, work=2e5, prior="stated", random_state=0)
-    assert fitted.fit(X, Y).predict_proba(X).shape == (40, 2)
 
 
 def counted(cut):
@@ -229,48 +140,3 @@ class TestWhatIsWrong:
             splits.check(X)
         with pytest.raises(ValueError, match="both must be the same function"):
             model_of(splits)
-
-    @pytest.mark.planted
-    def test_the_weight_of_another_address_is_seen(self, monkeypatch):
-        right = _weights.address_of
-
-        def wrong(function, with_params):
-            return right(_weights._weight_of_fields(wide, False), False)
-
-        monkeypatch.setattr(_weights, "address_of", wrong)
-        with pytest.raises(ValueError, match="both must be the same function"):
-            model_of(pt.CustomSplits(even))
-
-    @pytest.mark.planted
-    def test_a_plain_form_without_weights_is_seen(self, monkeypatch):
-        """R of the plain form, by which trees are scored, without the weight of the split."""
-        rules = type(model_of(NEAR).rules)
-        monkeypatch.setattr(rules, "_weight_of_split", lambda self, cell, split: 1.0)
-        with pytest.raises(pt.testing.SplitPriorError):
-            pt.testing.check_split_prior(NEAR)
-
-
-@pytest.mark.more
-def test_empty_boxes_of_equal_widths_are_not_alike():
-    """One of the empty boxes with one cut cannot be split, since the cut at 2 has weight 0."""
-    splits = pt.CustomSplits(lambda cut: cut.at != 2.0, pt.GridCuts([[1.0, 2.0, 3.0, 5.0, 7.0]]))
-    prior = pt.LeafPenalty(0.5, max_depth=4)
-    model = pt.TreeModel([[0.0], [0.0], [9.0]], [0, 0, 1], split_prior=splits, tree_prior=prior)
-    trees = pt.testing.check_balance("grow-prune", model).trees
-    log_weight = np.array([model.log_posterior(tree) for tree in trees])
-    weight = np.exp(log_weight - log_weight.max())
-    right = np.bincount([tree.n_leaves for tree in trees], weights=weight / weight.sum())
-    truth = exact.solve(model)
-    assert truth.n_leaves_pmf() == pytest.approx(right, abs=1e-12)
-    assert truth.sample(300, rng=1).n_leaves_pmf()[-1] == pytest.approx(right[-1], abs=0.15)
-
-
-def test_a_root_without_a_split_of_positive_weight_is_warned_of():
-    gap = pt.CustomSplits(lambda cut: cut.above - cut.below, GRID)
-    with pytest.warns(UserWarning, match="every split of the root weighs 0") as caught:
-        pt.TreeModel(X[:, :2], Y, split_prior=pt.CustomSplits(lambda cut: 0.0))
-    assert caught[0].filename == __file__
-    # a nominal feature can be split on all the same
-    model_of(gap)
-    with pytest.warns(UserWarning, match="cut.below and cut.above are the threshold"):
-        pt.TreeModel(X[:, :2], Y, split_prior=pt.CustomSplits(gap.weight, pt.GridCuts(3)))

@@ -59,15 +59,6 @@ def test_kd_tree_follows_its_rules(rule, coordinate, seed):
             assert tree.threshold[i] == pytest.approx((cell[:, k].min() + cell[:, k].max()) / 2)
 
 
-def test_kd_tree_takes_frames_and_long_ties():
-    frame = pd.DataFrame({"a": [1] * 50 + [2], "b": range(51)})
-    tree = pt.kd_tree(frame, 1).tree
-    assert (tree.feature[0], tree.threshold[0]) == (0, 1.5)
-    assert pt.kd_tree([[1.0], [1.0]], 3).tree.n_nodes == 1
-    a, b = 1.0, np.nextafter(1.0, 2.0)
-    assert pt.kd_tree([[a], [b]], 3).tree.threshold[0] == a
-
-
 def test_kd_tree_refuses():
     X = [[0.0], [1.0]]
     for depth in (0, 1.5, True, 5000):
@@ -101,21 +92,6 @@ def test_a_context_tree_has_a_leaf_for_each_context(depth, m):
     assert int((design.tree.feature != LEAF).sum() - design.joint.sum()) == (m**depth - 1) // (m - 1)
 
 
-def test_contexts_refuse():
-    with pytest.raises(ValueError, match=r"symbols\[1\] is 2, outside the alphabet 0\.\.1"):
-        pt.contexts([0, 2, 1, 1], 1, 2)
-    with pytest.raises(ValueError, match=r"symbols\[0\] is -1"):
-        pt.contexts([-1, 0, 1, 1], 1, 2)
-    with pytest.raises(ValueError, match="holds 3 symbols; depth=2 needs at least 4"):
-        pt.contexts([0, 1, 1], 2, 2)
-    with pytest.raises(ValueError, match="symbols has dtype float64"):
-        pt.contexts([0.0, 1.0, 1.0], 1, 2)
-    with pytest.raises(ValueError, match="n_symbols=1 is out of range"):
-        pt.context_tree(2, 1)
-    with pytest.raises(ValueError, match="give a smaller depth"):
-        pt.context_tree(40, 2)
-
-
 @pytest.mark.parametrize("labelled", [True, False])
 @pytest.mark.parametrize("seed", range(20))
 def test_trees_are_those_grown_plainly(seed, labelled):
@@ -130,33 +106,6 @@ def test_trees_are_those_grown_plainly(seed, labelled):
         assert tree.threshold == pytest.approx([node.cut for node in nodes])
 
 
-def test_a_dyadic_tree_has_the_cells_of_dyadic_cuts():
-    """Rows in different cells of the deepest level lie in different leaves, and thresholds agree to the last bit."""
-    rng = np.random.default_rng(2)
-    X, bounds = rng.random((200, 2)) * 1e3, [[0.0, 1e3], [-7.0, 1003.0]]
-    tree = pt.dyadic_tree(X, 8, bounds=bounds).tree
-    model = pt.TreeModel(X, rng.integers(0, 2, size=200), split_prior=pt.DyadicCuts(4, cyclic=True, bounds=bounds))
-    leaf = tree.apply(X)
-    for k in np.unique(leaf):
-        codes_in_leaf = np.unique(model.units.codes[:, model.unit_of_row][:, leaf == k], axis=1)
-        assert np.sum(leaf == k) == 1 or codes_in_leaf.shape[1] == 1
-    for k, scale in enumerate(model.scales):
-        assert all(scale.cut_of(float(t)) is not None for t in tree.threshold[tree.feature == k])
-
-
-def test_values_outside_the_bounds_lie_in_the_outermost_cells():
-    tree = pt.dyadic_tree([[-5.0], [0.1], [0.9], [7.0]], 1, bounds=[[0.0, 1.0]]).tree
-    assert tree.threshold[0] == 0.5
-    assert tree.apply([[-9.0], [0.5], [0.51], [99.0]]).tolist() == [1, 1, 2, 2]
-
-
-def test_constant_columns_and_deep_trees():
-    tree = pt.dyadic_tree(np.column_stack([np.full(4, 3.0), [0.0, 1.0, 2.0, 3.0]]), 62).tree
-    assert tree.n_leaves >= 4 and np.all(np.isfinite(tree.threshold))
-    with pytest.raises(ValueError, match="levels=32: codes would overflow"):
-        pt.dyadic_tree([[0.0], [1.0]], 32)
-
-
 @pytest.mark.parametrize("design", [pt.dyadic_tree, pt.kd_tree])
 def test_bad_input_is_refused(design):
     X = np.arange(6.0)[:, None]
@@ -166,13 +115,6 @@ def test_bad_input_is_refused(design):
         design(X, 2, y=np.zeros(5))
     with pytest.raises(ValueError, match="contains NaN"):
         design(X * np.nan, 2)
-
-
-def test_bounds_are_checked():
-    with pytest.raises(ValueError, match="bounds has 2 rows; X has 1 columns"):
-        pt.dyadic_tree([[0.0], [1.0]], 2, bounds=[[0, 1], [0, 1]])
-    with pytest.raises(ValueError, match="give lower < upper"):
-        pt.dyadic_tree([[0.0], [1.0]], 2, bounds=[[1, 1]])
 
 
 def fitted(seed, n=60):
@@ -195,12 +137,6 @@ def test_split_probabilities_are_those_of_local_cuts(seed):
         if visit.split is None
     )
     assert np.isclose(np.log(splits).sum() + leaves, local.log_prior(design.tree), rtol=0.0, atol=1e-9)
-
-
-def test_nominal_features_count_their_parts():
-    X = np.array([["a", 0.0], ["b", 1.0], ["c", 0.0], ["d", 1.0]], dtype=object)
-    tree = pt.Tree([0, -1, -1], [0.0, 0.0, 0.0], [1, 0, 0], [2, 0, 0], categories=[3, -1, -1])
-    assert pt.FixedTree(tree).split_probabilities(X, 0.7).tolist() == [0.7 / (2 * 7), 0.0, 0.0]
 
 
 @pytest.mark.parametrize("rho", [-0.1, 1.0, float("nan")])
