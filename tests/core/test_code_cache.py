@@ -1,9 +1,6 @@
 """Compiled code on disk: forgotten when a source changes; a folder that is damaged, full or missing only costs time."""
 
-import ast
-import os
 import pickle
-import shutil
 import warnings
 
 import numba
@@ -12,9 +9,7 @@ import pytest
 from pactree_mcmc.core.compile import cache as _code_cache
 from pactree_mcmc.core.compile import folders as _folders
 from pactree_mcmc.core.compile import sources as _sources
-from pactree_mcmc.core.compile.cache import CodeCache
 from pactree_mcmc.core.compile.jit import jit
-from tests import ROOT
 from tests.code_folders import write_code_to
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -59,20 +54,6 @@ def test_kept_and_found(folder):
     assert len(files(folder, "nbi")) == 1
 
 
-def test_functions_of_users_are_not_kept(folder, monkeypatch):
-    monkeypatch.undo()
-    write_code_to(folder, monkeypatch)
-    assert (hits(), hits()) == (0, 0)
-    assert files(folder, "nbi") == []
-
-
-def test_any_source_counts(monkeypatch):
-    hits()
-    monkeypatch.setattr(_code_cache, "sources_hash", lambda package: "another library")
-    assert hits() == 0
-    assert hits() == 1
-
-
 @pytest.fixture
 def library(tmp_path, monkeypatch):
     """Write sources; ``stamp(package, **texts)`` is their hash, after the files of ``texts`` were changed."""
@@ -108,33 +89,6 @@ def test_what_compiled_code_reaches_counts(library, changed):
         assert library("pactree_mcmc.deep", **{f"pactree_mcmc__deep__{changed}": "x = 1\n"}) != before
 
 
-def test_what_it_does_not_reach_does_not(library):
-    before = library("pactree_mcmc.deep")
-    assert library("pactree_mcmc.deep", pactree_mcmc__plain="x = 1\n", exact__plain="x = 1\n") == before
-    assert library("pactree_mcmc.deep", pactree_mcmc__far="x = 1\n") != before
-
-
-def test_everything_counts_for_others(library):
-    before = library("my_package")
-    assert library("my_package", exact__plain="x = 1\n") != before
-
-
-@pytest.mark.more
-def test_imports_are_those_of_the_parser():
-    texts = _sources._source_texts()
-    packages = {name for name in texts if any(other.startswith(f"{name}.") for other in texts)}
-    for name, text in texts.items():
-        imported = set()
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.ImportFrom):
-                above = name.split(".")[: len(name.split(".")) - node.level + (name in packages)] if node.level else []
-                base = ".".join([*above, *([node.module] if node.module else [])])
-                imported |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-            elif isinstance(node, ast.Import):
-                imported |= {alias.name for alias in node.names}
-        assert imported & set(texts) <= set(_sources._imported_names(name)), name
-
-
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("content", [b"", b"\x80\x05damaged", "half", "one byte", pickle.dumps("no such version")])
 def test_damaged(folder, ending, content):
@@ -144,15 +98,6 @@ def test_damaged(folder, ending, content):
     middle = len(file_bytes) // 2
     one_byte = file_bytes[:middle] + bytes([file_bytes[middle] ^ 1]) + file_bytes[middle + 1 :]
     path.write_bytes({"half": file_bytes[:middle], "one byte": one_byte}.get(content, content))
-    assert hits() == 0
-    assert hits() == 1
-
-
-def test_class_that_is_gone(folder):
-    """The index of an older library may name what no longer exists."""
-    hits()
-    (path,) = files(folder, "nbi")
-    path.write_bytes(pickle.dumps("older") + b"cpactree_mcmc.posterior\nNoSuchStruct\n.")
     assert hits() == 0
     assert hits() == 1
 
@@ -169,16 +114,6 @@ def test_a_file_under_the_name_of_another_key(folder):
 
 
 # folders
-
-
-def test_no_code_beside_the_sources(monkeypatch, tmp_path):
-    """Pip would leave it there when it uninstalls the library."""
-    write_code_to("", monkeypatch)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    for function in (twice, _folders.environment_id, jit(twice).py_func):
-        folder = CodeCache(function).cache_path
-        assert not folder.startswith(str(ROOT))
-        assert "pactree-mcmc" in folder
 
 
 def moved_user(folder, to):
@@ -226,24 +161,6 @@ def test_a_user_who_cannot_write_reads_the_archive(user, name, monkeypatch):
         assert hits() == 1
 
 
-def thrice(x):
-    return 3 * x
-
-
-@pytest.mark.parametrize("name", ["file", None])
-def test_a_user_who_cannot_write_is_told_once(user, name, monkeypatch):
-    no_folder(monkeypatch, name and user.with_name(name))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert hits() == 0
-        assert jit(thrice)(3) == 9
-    (one,) = caught
-    assert issubclass(one.category, RuntimeWarning)
-    text = str(one.message)
-    assert "NUMBA_CACHE_DIR" in text
-    assert "pt.warm_up()" in text
-
-
 def test_full_disk(monkeypatch):
     def fail(*args):
         raise OSError(28, "No space left on device")
@@ -251,19 +168,3 @@ def test_full_disk(monkeypatch):
     monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", fail)
     with pytest.warns(RuntimeWarning, match="No space left on device.*NUMBA_CACHE_DIR"):
         hits()
-
-
-def test_the_oldest_versions_are_removed(folder, monkeypatch):
-    monkeypatch.setattr(_folders, "MAX_VERSIONS", 4)
-    part = folder / __package__
-    for number in range(6):
-        (part / f"version{number}").mkdir(parents=True)
-        os.utime(part / f"version{number}", (1e9 + number, 1e9 + number))
-    assert (hits(), hits()) == (0, 1)
-    assert sorted(path.name for path in part.iterdir() if path.name.startswith("version")) == [
-        "version3",
-        "version4",
-        "version5",
-    ]
-    shutil.rmtree(part)
-    assert hits() == 0

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pactree_mcmc.core.logsum import exp_into, exp_sum, log_add, log_mean, log_sum_exp
+from pactree_mcmc.core.logsum import exp_into, exp_sum, log_add, log_sum_exp
 
 INF = math.inf
 PLAIN = {function: function.py_func for function in (log_add, exp_sum, log_sum_exp, exp_into)}
@@ -55,20 +55,3 @@ def test_two_numbers(form):
     assert add(0.0, -40.0) == math.exp(-40.0), "what is added is not lost beside 1"
     for a, b in [(math.nan, 0.0), (0.0, math.nan), (-INF, math.nan), (math.nan, -INF)]:
         assert math.isnan(add(a, b))
-
-
-def test_a_mean():
-    values = np.random.default_rng(1).normal(size=(4, 6)) * 100.0
-    assert log_mean(values) == pytest.approx(direct(values.ravel()) - math.log(24.0), rel=1e-14)
-    np.testing.assert_allclose(log_mean(values, axis=0), [direct(column) - math.log(4.0) for column in values.T])
-    assert log_mean(np.array([-INF, -INF])) == -INF
-
-
-@pytest.mark.planted
-def test_a_sum_that_overflows_is_seen(monkeypatch):
-    monkeypatch.setitem(PLAIN, log_sum_exp, lambda values, n: math.log(sum(math.exp(v) for v in values[:n]) or 1e-300))
-    with pytest.raises((AssertionError, OverflowError)):
-        test_a_sum_is_that_of_the_numbers(CASES[6], "plain")
-    monkeypatch.setitem(PLAIN, log_add, lambda a, b: max(a, b) + math.log(1.0 + math.exp(min(a, b) - max(a, b))))
-    with pytest.raises(AssertionError):
-        test_two_numbers("plain")

@@ -1,15 +1,13 @@
 """The model goes to a Dask cluster once, whatever chains and tasks there are; the draws are those of threads."""
 
 import pickle
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 
-import numpy as np
 import pytest
 
-import pactree_mcmc as pt
 from pactree_mcmc import TreeModel
 from pactree_mcmc.core import sending as module
-from tests.problems.runs import MODELS, assert_same, draw
+from tests.problems.runs import assert_same, draw
 
 
 class Reference:
@@ -75,28 +73,6 @@ def test_model_is_sent_once(cluster, pickled, tmp_path, name):
     assert_same(draw("classes", executor=cluster, **rest), draw("classes", **RUNS[name]))
     assert pickled == [len(cluster.held)] == [1]
     assert cluster.n_tasks >= 2
-
-
-@pytest.mark.planted
-def test_plans_that_keep_their_model_are_counted(cluster, pickled, monkeypatch):
-    monkeypatch.setattr(module, "_replace_model", lambda plan, model: plan)
-    assert_same(draw("classes", executor=cluster), draw("classes"))
-    assert pickled == [3]
-
-
-def test_mixture_sends_the_model_once(cluster, pickled):
-    x = np.arange(30.0)[:, None]
-    model = pt.TreeModel(x, x[:, 0] > 12, estimation=np.arange(30) % 2 == 0, leaf=pt.FrozenLaplace())
-    rest = {"particles": 10, "draws": 10, "chains": 2, "kernel": "grow-prune", "rng": 1}
-    one, other = pt.progressive_mixture(model, **rest), pt.progressive_mixture(model, executor=cluster, **rest)
-    np.testing.assert_array_equal(one.predict_proba(x), other.predict_proba(x))
-    assert pickled == [1]
-
-
-def test_other_executors_are_taken_as_they_are():
-    with ThreadPoolExecutor(1) as pool:
-        assert module.with_model_sent_once(pool, MODELS["classes"]) is pool
-    assert module.with_model_sent_once(None, MODELS["classes"]) is None
 
 
 def count_pickles():

@@ -8,7 +8,6 @@ import pytest
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
-from tests.programs import run
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 RECORD = np.dtype([("a", np.int64), ("b", np.int32), ("c", np.float32)], align=True)
@@ -94,24 +93,6 @@ def test_writing():
     assert np.array_equal(o.cube, other.cube)
 
 
-@jit
-def one_of(o, mine):
-    some_numbers = o.inner.numbers if mine else np.ones(4)
-    return some_numbers.sum() + np.sort(o.inner.numbers[1:])[0]
-
-
-def test_a_block_and_an_array_in_one_name():
-    o = outer()
-    assert one_of(pack(o), True) == pytest.approx(one_of.py_func(o, True))
-    assert one_of(pack(o), False) == pytest.approx(one_of.py_func(o, False))
-
-
-def test_arrays_that_are_not_contiguous():
-    o = outer()
-    turned = o._replace(table=o.table.T, cube=o.cube[:, ::-1])
-    assert read(pack(turned), 1) == pytest.approx(read_plainly(turned, 1))
-
-
 def test_a_group_in_a_group_is_shared():
     o = outer()
     inner_pack = pack(o.inner)
@@ -119,13 +100,6 @@ def test_a_group_in_a_group_is_shared():
     del inner_pack
     write(around, 1)
     assert o.inner.records.b[1] == 9
-
-
-def test_what_cannot_be_packed_and_pickled():
-    with pytest.raises(TypeError, match="compiled code takes no str in a group of arrays"):
-        pack(outer()._replace(table="text"))
-    with pytest.raises(TypeError, match="addresses and cannot be pickled"):
-        pack(outer()).__reduce__()
 
 
 @jit
@@ -145,15 +119,3 @@ def test_drawn_as_numpy_draws(n, bits):
     rest = draw(pack(Drawing(ours)), out, n)
     assert out.tolist() == [theirs.integers(0, n) for _ in range(300)]
     assert rest == (theirs.random(), theirs.gamma(2.5), theirs.standard_exponential())
-
-
-@pytest.mark.more
-def test_another_numba_gives_the_same_answer(tmp_path):
-    """Compile without the private parts of numba if they have changed."""
-    import os
-
-    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    faster, plainly = (run("with_another_numba", *words, env=env) for words in ((), ("other",)))
-    assert faster.stdout.startswith("True")
-    assert plainly.stdout.startswith("False"), plainly.stderr
-    assert faster.stdout.split(" ", 1)[1] == plainly.stdout.split(" ", 1)[1]

@@ -16,7 +16,7 @@ from pactree_mcmc.core.compile import folders as _folders
 from pactree_mcmc.core.compile.cache import JointCache, watch_compilation
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
-from pactree_mcmc.core.compile.together import Member, compile_together, load_together
+from pactree_mcmc.core.compile.together import Member, compile_together
 from tests.code_folders import write_code_to
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -83,15 +83,6 @@ def test_compiled_once_then_found():
     assert compilations == []
 
 
-def test_one_library_for_both():
-    functions, _ = compiled()
-    (a,), (b,) = (function.overloads.values() for function in functions)
-    assert a.library is b.library
-    recompiled = compiled()[0]
-    compile_together([Member(function, next(iter(function.overloads))) for function in recompiled])
-    assert all(len(function.overloads) == 1 for function in recompiled)
-
-
 def third(o, i):
     return shared(o, i) - 1.0
 
@@ -108,30 +99,6 @@ def test_what_is_missing_is_compiled_as_one():
     (a,), (b,), (c,) = (function.overloads.values() for function in (one, *others))
     assert b.library is c.library is not a.library
     assert others[0](pack(Numbers(np.arange(4.0))), 2) == 5.0
-
-
-def test_one_that_is_missing_is_left():
-    (one, _), _ = compiled()
-    other, kind = jit(third), numba.typeof(pack(VALUES))
-    compile_together([Member(function, (kind, types.int64)) for function in (one, other)])
-    assert not other.overloads
-
-
-def test_taken_from_more_that_are_on_disk():
-    compiled()
-    kind, compilations = numba.typeof(pack(VALUES)), []
-    recompiled, other = [jit(first), jit(second)], jit(third)
-    few, more = (
-        [Member(function, (kind, types.int64)) for function in some] for some in ([*recompiled, other], recompiled)
-    )
-    few = [few[0], few[2]]
-    load_together(few)
-    assert not recompiled[0].overloads
-    with watch_compilation(lambda of: compilations.append(of._function.__name__)):
-        compile_together(few, more)
-    assert compilations == []
-    check(recompiled)
-    assert not other.overloads
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
@@ -224,12 +191,3 @@ def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
     functions, compilations = compiled()
     check(functions)
     assert compilations == ["first", "second"]
-
-
-def test_one_function_that_came_with_the_library(folder):
-    assert jit(first)(pack(VALUES), 1) == 4.0
-    (folder / "cache").rename(folder / "archive")
-    compilations = []
-    with watch_compilation(compilations.append):
-        assert jit(first)(pack(VALUES), 1) == 4.0
-    assert compilations == []

@@ -1,12 +1,10 @@
 """Saving and loading: predictions, draws and models are the same, here and in a fresh process."""
 
 import datetime
-import enum
 import os
 import resource
 import warnings
 from decimal import Decimal
-from importlib import metadata
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -45,22 +43,6 @@ def test_loaded_is_saved(name, tmp_path):
     best = post.map_tree()
     assert loaded.model.log_posterior(best) == post.model.log_posterior(best)
     assert_same(pt.resume(loaded, 4, progress=False), pt.resume(post, 4, progress=False))
-
-
-def test_tempered_runs(tmp_path):
-    post, path = draw("classes", 8, betas=3), tmp_path / "run.nc"
-    draw("numbers", 3).save(path)
-    post.save(str(path))
-    loaded = pt.load(str(path))
-    assert_same(loaded, post)
-    assert loaded.log_evidence == post.log_evidence
-    assert os.listdir(tmp_path) == [path.name]
-
-
-def test_independent_draws(tmp_path):
-    post = exact.solve(MODELS["classes"]).sample(50, rng=1)
-    post.save(tmp_path / "run.nc")
-    assert_same(pt.load(tmp_path / "run.nc"), post)
 
 
 FRAMES = {
@@ -152,37 +134,6 @@ def test_categories_of_any_kind_are_saved(kind, tmp_path):
     assert_equal(loaded.predict_proba(table), post.predict_proba(table))
 
 
-def test_columns_of_dates_given_as_nominal_are_saved(tmp_path):
-    days = pd.Series(DAYS.as_unit("s").repeat(20))
-    intervals = pd.cut(np.arange(60), [-1, 20, 40, 60])
-    table = pd.DataFrame(
-        {"day": days, "bin": pd.Categorical(intervals, ordered=False), "month": days.dt.to_period("M")}
-    )
-    model = pt.TreeModel(table, np.arange(60) > 30, nominal=["day", "month"])
-    model.save(tmp_path / "model.nc")
-    loaded = pt.load(tmp_path / "model.nc")
-    assert loaded.columns.numbers(table).max(axis=0).tolist() == [2.0, 2.0, 0.0]
-    assert_equal(loaded.columns.numbers(table), model.columns.numbers(table))
-
-
-class Colour(enum.Enum):
-    RED = 1
-    BLUE = 2
-
-
-def test_categories_that_no_file_holds_are_named_before_the_run():
-    table = pd.DataFrame({"c": pd.Series([Colour.RED, Colour.BLUE] * 10, dtype=object)})
-    with pytest.warns(
-        UserWarning, match=r"column 'c' holds <Colour\.BLUE: 2>, a Colour, which a file cannot.*astype\(str"
-    ):
-        model = pt.TreeModel(table, np.arange(20) > 9, nominal=["c"])
-    with pytest.raises(ValueError, match="is a Colour"):
-        encode_parts({"model": model.parts}, "run.nc")
-    doubtful = datetime.datetime(2024, 1, 1, fold=1)  # its ISO text lacks the fold
-    with pytest.raises(ValueError, match="is a datetime"):
-        encode_parts({"day": doubtful}, "run.nc")
-
-
 def test_only_known_types_are_made_from_a_file():
     encoded = CODEC.encode(Decimal("1.5"))
     for name in ("system", "object", "ndarray"):
@@ -190,21 +141,6 @@ def test_only_known_types_are_made_from_a_file():
             CODEC.decode(encoded._replace(text=encoded.text.replace("Decimal", name)))
     with pytest.raises(ValueError, match="does not make sense"):
         CODEC.decode(encoded._replace(text=encoded.text.replace("1.5", "one")))
-
-
-@pytest.mark.parametrize(
-    ("names", "labels", "match"),
-    [
-        (["a\0b"], LABELS, r"the column name 'a\\x00b' has a NUL character.*rename it"),
-        (["a"], ["no\0", *["yes"] * 19], r"the class label 'no\\x00' has a NUL"),
-        (["a"], pd.Series(np.arange(20.0), name="y\0"), r"the name of y 'y\\x00' has a NUL"),
-    ],
-)
-def test_names_with_a_nul_are_refused_before_a_run(names, labels, match):
-    n = len(labels)
-    table = pd.DataFrame({name: np.arange(n) % 5 for name in names})
-    with pytest.raises(ValueError, match=match):
-        pt.TreeModel(table, np.array(labels, dtype=object) if isinstance(labels, list) else labels)
 
 
 @no_text
@@ -330,22 +266,3 @@ def test_full_disk_keeps_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["run.nc"]
     large.save(path)
     assert_same(pt.load(path), large)
-
-
-def test_one_chain_of_one_draw_is_saved_without_a_warning(tmp_path):
-    """Give two dimensions of the same size different names."""
-    model = pt.TreeModel(np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1])
-    post = pt.sample(model, draws=1, tune=1, chains=1, rng=1, kernel="grow-prune", progress=False)
-    post.save(tmp_path / "one.nc")
-    assert np.array_equal(pt.load(tmp_path / "one.nc").tree_of_draw, post.tree_of_draw)
-
-
-def test_sources_that_are_not_installed_are_saved(tmp_path, monkeypatch):
-    def no_metadata(name):
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", no_metadata)
-    post = pt.sample(pt.TreeModel([[0.0], [1.0]], [0.0, 1.0]), 10, tune=5, chains=2, rng=1, progress=False)
-    post.save(tmp_path / "post.nc")
-    assert pt.load(tmp_path / "post.nc").calls[0].versions["pactree-mcmc"] == pt.__version__
-    assert post.to_arviz().posterior.attrs["inference_library_version"] == pt.__version__

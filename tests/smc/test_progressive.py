@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -98,34 +97,6 @@ def test_smc_agrees_with_exact_within_its_error(problem):
     assert model.log_posterior(sampled.map_tree()) <= model.log_posterior(truth.map_tree()) + 1e-9
 
 
-def mean_leaves_of_small_populations():
-    """Mean number of leaves by a hundred populations of ten trees, and exactly."""
-    rng = np.random.default_rng(5)
-    X = rng.random((40, 2))
-    y = rng.random(40) < np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.4), 0.9, 0.15)
-    grid = pt.GridCuts([[0.2, 0.4, 0.5, 0.7], [0.3, 0.4, 0.6]])
-    model = pt.TreeModel(
-        X, y, tree_prior=pt.BranchingProcess(0.45, 3), split_prior=grid, leaf=pt.FrozenLaplace(), estimation=0.5
-    )
-    sampled = pt.progressive_mixture(model, chains=100, draws=63, particles=10, steps=50, kernel="grow-prune", rng=1)
-    pmf = exact.progressive_mixture(model).n_leaves_pmf()
-    return sampled.n_leaves.mean(), pmf @ np.arange(len(pmf))
-
-
-@pytest.mark.more
-def test_small_populations_are_not_too_near_to_the_prior():
-    mean_leaves, expected = mean_leaves_of_small_populations()
-    assert abs(mean_leaves - expected) < 0.2
-
-
-@pytest.mark.more
-@pytest.mark.planted
-def test_populations_that_move_after_resampling_alone_are(monkeypatch):
-    monkeypatch.setattr(_stages, "is_move_due", lambda *_: False)
-    mean_leaves, expected = mean_leaves_of_small_populations()
-    assert mean_leaves < expected - 0.2
-
-
 def test_populations_move_at_powers_of_three_halves():
     stages = [n for n in range(1, 100) if _stages.is_move_due(n - 1, n)]
     assert stages == [1, 2, 3, 4, 6, 8, 12, 18, 26, 39, 58, 87]
@@ -170,42 +141,6 @@ def test_statistics_of_draws_are_those_of_their_stage():
         tree = sampled.distinct_tree(t)
         assert sampled.log_score_of_tree[t] == pytest.approx(at_stage.log_score(tree), abs=1e-9)
         assert sampled.log_prior_of_tree[t] == pytest.approx(at_stage.log_prior(tree), abs=1e-9)
-
-
-def test_moments_of_a_regression_enter():
-    model = regression_with_categories()
-    sampled = pt.progressive_mixture(model, kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
-    tree = sampled.map_tree()
-    assert sampled._best.log_score_of_tree.max() <= 0.0
-    best = int(np.argmax(sampled._best.log_prior_of_tree + sampled._best.log_score_of_tree))
-    assert sampled._best.log_score_of_tree[best] == pytest.approx(model.log_score(tree), abs=1e-9)
-
-
-@pytest.mark.more
-@pytest.mark.planted
-def test_weights_that_stay_behind_are_noticed(monkeypatch):
-    """Planted bug: examples enter the trees, but new nodes do not count them."""
-    before_the_first, enter_all, merged_weights = _stages.model_before_examples, _stages.add_to_all_trees, []
-
-    def keep_weights(model, order):
-        lowered, rows = before_the_first(model, order)
-        merged_weights.append((lowered.units.weight, lowered.units.weight.copy()))
-        return lowered, rows
-
-    def forgetful(*arguments):
-        enter_all(*arguments)
-        for weight, first in merged_weights:
-            weight[:] = first
-
-    monkeypatch.setattr(_stages, "model_before_examples", keep_weights)
-    monkeypatch.setattr(_stages, "add_to_all_trees", forgetful)
-    model = frozen_model()
-    sampled = pt.progressive_mixture(model, **FAST, rng=2)
-    truth = exact.progressive_mixture(model)
-    assert not np.all(
-        abs(sampled.predict_proba(points(model)) - truth.predict_proba(points(model)))
-        < 5 * sampled.predict_proba_se(points(model))
-    )
 
 
 def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
@@ -286,19 +221,6 @@ def test_interrupted_runs_keep_the_stages_done(monkeypatch):
         post.map_tree()
 
 
-def test_reading_interface():
-    post = pt.progressive_mixture(frozen_model(), kernel="grow-prune", chains=2, particles=5, draws=10, rng=0)
-    assert isinstance(post, pt.SampledPosterior)
-    assert "2 repetitions x 10 draws over the stages with 0 to 30 examples" in repr(post)
-    assert len(post.draw_trees(3, 0)) == 3
-    assert post.stage_log_evidence.shape == (2, 31)
-    with pytest.raises(ValueError, match="use predict_proba_se"):
-        post.predict_se([[0.5, 0.5]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert post.to_arviz() is not None
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -315,16 +237,3 @@ def test_reading_interface():
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         pt.progressive_mixture(frozen_model(), **arguments)
-
-
-def test_bad_models():
-    X, y = table(10)
-    with pytest.raises(ValueError, match="S is empty"):
-        pt.progressive_mixture(pt.TreeModel(X, y, leaf=pt.FrozenLaplace(), estimation=np.ones(10, dtype=bool)))
-    with pytest.raises(ValueError, match="not a sum over leaves"):
-        pt.progressive_mixture(pt.TreeModel(X, y.astype(float), leaf=pt.NormalSharedVariance()))
-    X, y = pt.contexts([0, 1, 2, 0, 1, 2, 2], 1, 3)
-    with pytest.raises(ValueError, match="joint nodes"):
-        pt.progressive_mixture(pt.TreeModel(X, y, split_prior=pt.context_tree(1, 3)))
-    with pytest.raises(TypeError, match="TreeModel"):
-        pt.progressive_mixture(X)

@@ -51,13 +51,6 @@ NOMINAL_TABLES = {
     "objects": np.array([["b"], ["a"], ["c"], ["b"]], dtype=object),
     "dict": {"u": ["b", "a", "c", "b"]},
 }
-NAMED_TABLES = {
-    "array of text": (np.array([["b"], ["a"], ["c"], ["b"]]), 0),
-    "lists": ([["b"], ["a"], ["c"], ["b"]], [0]),
-    "pandas text": (pd.DataFrame({"u": ["b", "a", "c", "b"]}), "u"),
-    "pandas string type": (pd.DataFrame({"u": ["b", "a", "c", "b"]}, dtype="string"), ["u"]),
-    "polars text": (pl.DataFrame({"u": ["b", "a", "c", "b"]}), ["u"]),
-}
 
 
 @pytest.mark.parametrize("table", NOMINAL_TABLES.values(), ids=NOMINAL_TABLES.keys())
@@ -65,17 +58,6 @@ def test_categoricals_and_text_are_nominal(table):
     columns = pt.TreeModel(table, Y).columns
     assert columns.is_nominal.tolist() == [True]
     assert columns.categories[0].tolist() == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(("table", "nominal"), NAMED_TABLES.values(), ids=NAMED_TABLES.keys())
-def test_named_columns_are_nominal(table, nominal):
-    assert pt.TreeModel(table, Y, nominal=nominal).columns.categories[0].tolist() == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("values", [[0, 5, 5, 2], [0.0, 0.5, 0.5, 0.25], [False, True, True, False]])
-def test_nominal_columns_of_numbers(values):
-    model = pt.TreeModel(np.array(values)[:, None], Y, nominal=0)
-    assert model.columns.categories[0].tolist() == sorted(set(values))
 
 
 def test_63_categories_are_allowed():
@@ -103,13 +85,6 @@ def test_labels(y, classes):
     assert isinstance(model.leaf, pt.DirichletMultinomial)
     assert model.classes_.tolist() == classes
     assert log_posteriors(X, y) == log_posteriors(X)
-
-
-def test_floats_are_a_regression_unless_the_leaf_says_otherwise():
-    y = [0.0, 1.0, 1.0, 0.0]
-    assert isinstance(pt.TreeModel(X, y).leaf, pt.NormalInverseGamma)
-    assert pt.TreeModel(X, y, leaf=pt.DirichletMultinomial()).classes_.tolist() == [0.0, 1.0]
-    assert pt.TreeModel(X, np.array([0, 3, 1, 2]), leaf=pt.PoissonGamma()).classes_ is None
 
 
 EDGES = {
@@ -159,12 +134,3 @@ def test_input_is_never_modified(split_prior, nominal):
     model.log_posterior(SPLIT)
     for array, copy in zip((table, y, weight), before, strict=True):
         np.testing.assert_array_equal(array, copy)
-
-
-def test_later_changes_of_the_callers_arrays_do_not_reach_the_model():
-    table, y, weight, cuts = X.copy(), np.array([0.5, 2, 1, 0]), np.array([1.0, 2, 3, 4]), np.array([1.5, 2.5])
-    model = pt.TreeModel(table, y, sample_weight=weight, split_prior=pt.GridCuts([cuts, [2.5]]))
-    before = model.log_posterior(SPLIT)
-    for array in (table, y, weight, cuts):
-        array[:] = -1.0
-    assert model.log_posterior(SPLIT) == before

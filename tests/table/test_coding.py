@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.table import coding
 from pactree_mcmc.table.coding import DyadicScale, code_type, encode, local_scale, quantile_scale, scale_from_cuts
 from pactree_mcmc.table.columns import describe_columns
 from pactree_mcmc.table.reader import Table
@@ -67,24 +66,6 @@ def test_infinite_thresholds_are_the_trivial_cuts(scale):
     assert scale.threshold(last, np.full(2, scale.n_codes)).tolist() == [np.inf, -np.inf]
 
 
-def test_local_thresholds_lie_midway_between_neighbours_in_the_cell():
-    """Cell {0, 2, 10}: the neighbours of a cut depend on the cell."""
-    scale = local_scale(np.array([0.0, 2.0, 4.0, 10.0]), None)
-    assert scale.threshold(np.array([0, 1, 1]), np.array([1, 2, 3])).tolist() == [1.0, 3.0, 6.0]
-
-
-def test_local_cut_of_takes_any_threshold_in_a_gap():
-    scale = local_scale(np.array([0.0, 2.0, 4.0]), None)
-    assert [scale.cut_of(t) for t in (-1.0, 0.0, 1.9, 2.0, 3.9, 4.0, 9.0)] == [-1, 0, 0, 1, 1, 2, 2]
-    thinned = local_scale(np.arange(9.0), 2)
-    assert [thinned.cut_of(t) for t in (1.5, 2.0, 2.5, 3.0, 5.5)] == [None, 0, 0, None, 1]
-
-
-def test_given_cut_of_takes_the_cuts_only():
-    scale = scale_from_cuts(np.array([0.5, 1.5]))
-    assert [scale.cut_of(t) for t in (0.5, 1.5, 1.0, 0.0, 9.0)] == [0, 1, None, None, None]
-
-
 BOUNDS = {
     "unit": (0.0, 1.0),
     "odd": (-0.3, 7.7),
@@ -125,12 +106,6 @@ def test_dyadic_codes_follow_the_midpoints_where_rounding_makes_thresholds_equal
         low, high = np.where(left, low, cut + 1), np.where(left, cut + 1, high)
 
 
-def test_dyadic_cut_of_takes_the_cuts_only():
-    scale = DyadicScale(0.0, 8.0, 3)
-    assert [scale.cut_of(float(t)) for t in range(1, 8)] == list(range(7))
-    assert [scale.cut_of(t) for t in (0.0, 8.0, 0.5, 3.999, -1.0, np.inf, -np.inf)] == [None] * 7
-
-
 DUPLICATES = np.array([[1.0, 5], [2, 5], [1, 5], [1, 6], [2, 5], [1, 5], [3, 7]])
 WEIGHT = np.array([0.5, 1, 2, 1, 3, 0, 1])
 
@@ -161,24 +136,6 @@ def test_merging_rows_of_a_classification():
     assert model.root_cell().stats(2) == pytest.approx([5.5, 3.0])
 
 
-def test_merging_keeps_the_two_samples_apart():
-    mask = np.array([True, False] * 2)
-    model = pt.TreeModel(np.zeros((4, 1)), [0, 0, 1, 0], leaf=pt.FrozenLaplace(), estimation=mask)
-    assert model.unit_of_row.tolist() == [0, 1, 2, 1]
-    assert model.root_cell().stats(4).tolist() == [1, 1, 2, 0]
-
-
-def test_merging_many_rows_is_what_numpy_finds():
-    rng = np.random.default_rng(3)
-    X, y = rng.integers(3, size=(500, 4)).astype(float), rng.integers(2, size=500)
-    model = pt.TreeModel(X, y)
-    rows, first, of_row = np.unique(np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True)[:3]
-    rank = np.argsort(np.argsort(first))
-    np.testing.assert_array_equal(model.unit_of_row, rank[of_row.ravel()])
-    np.testing.assert_array_equal(model.units.rows, np.bincount(model.unit_of_row))
-    assert model.units.n_units == len(rows)
-
-
 @pytest.mark.parametrize(
     ("n_codes", "n_rows", "dtype"),
     [
@@ -192,16 +149,6 @@ def test_merging_many_rows_is_what_numpy_finds():
 )
 def test_codes_take_small_integers(n_codes, n_rows, dtype):
     assert code_type(n_codes, n_rows) is dtype
-
-
-@pytest.mark.parametrize("n_cuts", [1, 255, 256, 65_535, 65_536])
-@pytest.mark.parametrize("many", [1, 500_000])
-def test_the_largest_code_comes_back_whole(n_cuts, many, monkeypatch):
-    monkeypatch.setattr(coding, "MANY_ROWS", many)
-    X = np.array([[-1.0, 0.0], [n_cuts + 1.0, 1.0], [0.5, 2.0]])
-    model = pt.TreeModel(X, [0.5, 1.5, 2.5], split_prior=pt.GridCuts([np.arange(float(n_cuts)), [0.5, 1.5]]))
-    assert model.units.codes.dtype == code_type(n_cuts + 1, 3)
-    assert model.units.codes[0].tolist() == [0, n_cuts, 1]
 
 
 @pytest.mark.parametrize("thin", [quantile_scale, local_scale], ids=["quantile", "local"])
@@ -243,9 +190,3 @@ def test_quantile_cuts_are_short_and_separate_the_rows_as_midpoints_do(x, max_cu
         inner = np.nextafter(low, np.inf)
         shorter = [float(f"{end:.{n}e}") for n in range(min(digits, 17) - 1) for end in (inner, cut, high)]
         assert digits <= 6 or not any(inner <= number < high for number in shorter)
-
-
-def test_quantile_cuts_lie_between_the_values_of_a_lattice():
-    """The midpoint of 0.1 and 0.2 has 17 digits in floating point; 0.15 is as good, and 0.1 is not."""
-    assert quantile_scale(np.array([0.1, 0.2, 0.3, 0.4]), 3).cuts.tolist() == [0.15, 0.25, 0.35]
-    assert quantile_scale(np.array([1.2345678, 1.2345698]), 1).cuts.tolist() == [1.234569]

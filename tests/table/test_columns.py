@@ -1,7 +1,5 @@
 """Frames as users have them: text, truth values, dates; what trees say of them; and which rows of y are missing."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -87,23 +85,6 @@ def test_words_of_dates(text, kind, words):
     assert value_text(float(days), kind) == words
 
 
-def test_dates_that_are_missing_branch():
-    late = DAYS.to_numpy() > np.datetime64("2020-03-03")
-    day = pd.Series(DAYS).where(np.arange(N) > 3)
-    post = solved(pd.DataFrame({"day": day}), late | day.isna().to_numpy(), missing="branch")
-    assert post.map_tree().split(0) == "day <= 2020-03-03"
-    assert post.predict(pd.DataFrame({"day": [pd.NaT, pd.Timestamp("2020-03-02")]})).tolist() == [True, False]
-
-
-def test_dates_and_numbers_are_not_taken_for_each_other():
-    post = solved(pd.DataFrame({"day": DAYS, "smoker": SMOKER}), SMOKER)
-    swapped = pd.DataFrame({"day": np.arange(3.0), "smoker": DAYS[:3]})
-    with pytest.raises(
-        ValueError, match=r"(?s)2 columns.*'day' holds numbers; .*dates.*'smoker' holds dates; .*numbers"
-    ):
-        post.predict(swapped)
-
-
 def test_columns_that_a_new_table_lacks_are_all_named():
     table = pd.DataFrame({name: np.arange(8.0) for name in "abc"})
     post = solved(table, table["a"] > 3)
@@ -166,35 +147,6 @@ def test_missing_labels_are_named_by_row(fit, labels):
         FITS[fit](np.arange(4.0)[:, None], MISSING_LABELS[labels])
 
 
-def test_several_missing_labels_are_counted():
-    with pytest.raises(ValueError, match="y is missing in row 0 and in 2 more; give it a label"):
-        pt.TreeModel(np.arange(5.0)[:, None], [None, "a", None, "b", None])
-
-
-def test_many_whole_numbers_are_classes_with_a_warning():
-    X, y = np.arange(42.0)[:, None], np.arange(42) // 2
-    with pytest.warns(UserWarning, match="y holds 21 different whole numbers, which make 21 classes") as warnings_seen:
-        model = pt.TreeModel(X, y)
-    assert warnings_seen[0].filename == __file__
-    assert ", 21 classes, " in repr(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert ", regression, " in repr(pt.TreeModel(X, y.astype(float)))
-        assert ", 21 classes, " in repr(pt.TreeModel(X, y.astype(str)))
-        pt.TreeModel(X, y, leaf=pt.DirichletMultinomial())
-        assert ", 20 classes, " in repr(pt.TreeModel(X, y % 20))
-        assert ", regression, " in repr(pt.TreeModel(X, y, leaf=pt.PoissonGamma()))
-
-
-def test_integers_that_are_names_of_columns_and_indices_of_others_are_refused():
-    """The labels of such a frame are 0, 2, 3, as after pd.read_csv(header=None).drop(columns=1)."""
-    X = pd.DataFrame({0: [0.0, 1.0, 2.0], 2: [1.0, 2.0, 1.0], 3: [0.0, 1.0, 1.0]})
-    with pytest.raises(ValueError, match="2 is the index of column '3' and the name of another; give '3' or '2'"):
-        pt.TreeModel(X, [0, 1, 1], nominal=[2])
-    for nominal, expected in ((3, [2]), ("2", [1]), (0, [0]), (1, [1])):
-        assert np.flatnonzero(pt.TreeModel(X, [0, 1, 1], nominal=nominal).columns.is_nominal).tolist() == expected
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -247,11 +199,3 @@ def test_values_that_only_look_like_those_of_the_model_are_refused(built_on, giv
 def test_what_is_not_a_table_is_said_with_what_helps(X, message):
     with pytest.raises(ValueError, match=message):
         pt.TreeModel(X, [0, 1])
-
-
-def test_nominal_dates_of_any_unit_are_the_same_categories():
-    days = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"])
-    for values in (days, days - days[0]):
-        columns = pt.TreeModel(pd.DataFrame({"d": values.as_unit("ns")}), [0, 1, 0], nominal=["d"]).columns
-        for unit in ("ns", "us", "s"):
-            assert columns.numbers(pd.DataFrame({"d": values.as_unit(unit)}))[:, 0].tolist() == [0.0, 1.0, 2.0]

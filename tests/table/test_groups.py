@@ -38,13 +38,6 @@ def test_groups_are_neighbours_and_as_even_as_possible(n_rows):
     assert max(sizes_of(groups, n_rows)) == largest_by_trial(n_rows, 63)
 
 
-def test_missing_values_are_a_category_of_their_own():
-    labels = np.array([*map(str, range(100, 200)), None], dtype=object)
-    groups = group_categories(labels, np.ones(101, dtype=int))
-    assert len(groups) <= 63
-    assert groups[-1] is None
-
-
 @pytest.fixture(scope="module")
 def postal():
     """200 postal codes of which the upper half has another rate of successes."""
@@ -75,37 +68,3 @@ def test_a_model_of_many_categories_is_sampled_saved_and_predicts(postal, tmp_pa
     assert np.array_equal(loaded.predict_proba(frame)[:, 1], proba)
     assert isinstance(loaded.model.columns.categories[0][0], CategoryGroup)
     assert np.isfinite(post.predict_proba(pd.DataFrame({"zip": ["never seen"], "a": [0.5]}))).all()
-
-
-@pytest.mark.filterwarnings(JOINED)
-def test_the_prior_is_uniform_over_the_ways_to_part_the_groups(postal):
-    frame, y = postal
-    model = pt.TreeModel(frame[["zip"]], y)
-    groups = len(model.columns.categories[0])
-    tree = pt.Tree([0, -1, -1], [0] * 3, [1, 0, 0], [2, 0, 0], [0b1, -1, -1])
-    stump = pt.Tree([-1], [0], [0], [0])
-    # one group goes left, where nothing can be split; the right side stops with the probability of depth one
-    assert model.log_prior(tree) == pytest.approx(np.log(0.95) - np.log(2.0 ** (groups - 1) - 1) + np.log1p(-0.95 / 4))
-    assert model.log_prior(stump) == pytest.approx(np.log(0.05))
-
-
-@pytest.mark.more(everyday=["64"])
-@pytest.mark.filterwarnings(JOINED)
-@pytest.mark.parametrize("n", [64, 65, 1_000, 20_000])
-def test_any_number_of_categories(n):
-    labels = np.random.default_rng(n).permutation(n).astype(str)
-    model = pt.TreeModel(pd.DataFrame({"id": labels, "a": np.arange(n) % 7}), np.arange(n) % 2)
-    assert len(model.columns.categories[0]) <= 63
-    stump = pt.Tree([-1], [0], [0], [0])
-    assert np.isfinite(model.log_posterior(stump))
-
-
-@pytest.mark.filterwarnings(JOINED)
-def test_groups_that_counted_rows_decide_have_no_certificate(postal):
-    frame, y = postal
-    estimation = np.arange(2000) % 2 == 0
-    model = pt.TreeModel(
-        frame, y, leaf=pt.PacBayesLoss(10.0), split_prior=pt.GridCuts([[], [0.5]]), estimation=estimation
-    )
-    with pytest.raises(ValueError, match="more than 63 categories"):
-        pt.sample(model, draws=20, tune=20, chains=1, rng=1, progress=False).certificate(0.05)

@@ -10,9 +10,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.columns import Columns
-from pactree_mcmc.table.values import read_ordered
-from pactree_mcmc.table.words import DURATION, TIME, TRUTH, Kind, is_kind, threshold_text
+from pactree_mcmc.table.words import DURATION, threshold_text
 
 N = 40
 LATE = np.arange(N) >= 20
@@ -71,16 +69,6 @@ def test_a_printed_cut_gives_back_the_rows(name):
     assert np.array_equal(post.predict(table), LATE)
 
 
-@pytest.mark.parametrize(
-    "array", [np.arange(N).astype("m8[h]")[:, None], (np.arange(N) + 100).astype("M8[D]")[:, None]]
-)
-def test_arrays_of_dates_and_durations(array):
-    post = solved(array)
-    assert np.array_equal(post.predict(array), LATE)
-    fitted = pt.BayesianTreeClassifier(n_estimators=20, work=1e4, random_state=0).fit(array, LATE)
-    assert np.array_equal(fitted.predict(array), LATE)
-
-
 def test_levels_have_an_order():
     y = np.isin(GRADES, LEVELS[:3])
     post = solved(levels(GRADES), y)
@@ -112,18 +100,6 @@ def test_new_levels_are_matched_by_label():
         post.predict(pd.DataFrame({"g": ["2", None]}))
 
 
-def test_unused_and_missing_levels():
-    """A level that no training row has lies in its place; a missing one goes where the split says."""
-    table = levels(np.where(LATE, "50", "5"))
-    post = solved(table)
-    assert post.map_tree().split(0) == "g <= 10"
-    assert post.predict(levels(["2", "10", "20", "100"])).tolist() == [False, False, True, True]
-    table["g"] = table["g"].where(np.arange(N) % 4 > 0)
-    gaps = solved(table, LATE | table["g"].isna().to_numpy(), missing="branch")
-    assert gaps.map_tree().split(0) == "g <= 10"
-    assert gaps.predict(pd.DataFrame({"g": [None, "2"]})).tolist() == [True, False]
-
-
 def test_levels_of_other_types_and_files(tmp_path):
     for column in (pd.cut(np.arange(N), 4), pd.Categorical(np.arange(N) % 3, ordered=True)):
         table = pd.DataFrame({"g": column})
@@ -132,13 +108,6 @@ def test_levels_of_other_types_and_files(tmp_path):
         loaded = pt.load(tmp_path / "model.nc")
         assert loaded.columns.kinds == model.columns.kinds
         assert np.array_equal(loaded.columns.numbers(table), model.columns.numbers(table))
-
-
-def test_kinds_of_files_are_checked():
-    good = [TRUTH, DURATION, Kind("level", ("a", "b")), Kind("period", "M")]
-    bad = ["day", Kind("level", ()), Kind("level", ("1", 1)), Kind("level", (None,)), Kind("period", "x"), Kind("hour")]
-    assert [is_kind(kind) for kind in [*good, *bad]] == [True] * 4 + [False] * 6
-    assert Columns(("a",), True, (None,), kinds=("day",)).kind(0) == Kind("day")  # a file of an earlier release
 
 
 LARGE = {
@@ -167,18 +136,6 @@ def test_integers_that_would_be_rounded_are_refused(name):
             exact.DyadicTreeClassifier().fit(LARGE[name], LATE)
 
 
-def test_large_integers_of_new_rows():
-    table = np.repeat(np.array([[2**53], [2**53 + 2]]), 20, axis=0)
-    post = solved(table)
-    assert np.array_equal(post.predict(table), LATE)
-    with pytest.raises(ValueError, match=r"holds 9007199254740993 in row 0.*as exact as those that the model was"):
-        post.predict(np.array([[2**53 + 1]]))
-    with pytest.raises(ValueError, match="X holds integers in row 0"):
-        pt.Tree([0, -1, -1], [2.0**53, 0, 0], [1, 0, 0], [2, 0, 0]).apply([[2**53 + 1]])
-    nominal = solved(np.repeat([[2**53], [2**53 + 1]], 20, axis=0), nominal=[0])
-    assert nominal.predict_proba([[2**53]])[0, 1] < 0.1 < 0.9 < nominal.predict_proba([[2**53 + 1]])[0, 1]
-
-
 @pytest.mark.parametrize(
     "column",
     [
@@ -192,15 +149,6 @@ def test_values_that_fall_together_are_refused(column):
         pytest.skip("long double is not longer here")
     with pytest.raises(ValueError, match="which 64-bit floating point cannot tell apart; round them"):
         pt.TreeModel(column[:, None], [0, 1])
-
-
-def test_cuts_between_neighbouring_microseconds_and_nanoseconds():
-    """A time in nanoseconds is on the side that its words say, and durations are kept to the nanosecond."""
-    ticks = np.datetime64("2024-05-01T10:00", "ns") + 1000 * np.arange(N).astype("m8[ns]") + np.timedelta64(3, "ns")
-    post = solved(ticks[:, None])
-    assert np.array_equal(post.predict(ticks[:, None]), LATE)
-    with pytest.raises(ValueError, match="durations beyond 52 days in nanoseconds"):
-        pt.TreeModel(np.array([[1], [2**60 + 1]], dtype="m8[ns]"), [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -218,34 +166,6 @@ def test_cuts_between_neighbouring_microseconds_and_nanoseconds():
 )
 def test_words_of_durations(days, low, high, words):
     assert threshold_text(days, low, high, DURATION) == words
-
-
-def test_objects_that_are_mixed_or_missing():
-    zone = dt.timezone(dt.timedelta(hours=2))
-    aware = pd.Series([dt.datetime(2024, 1, 1, 2, tzinfo=zone), None, pd.NaT], dtype=object)
-    values, kind = read_ordered(aware, "c", True)
-    assert (kind.name, values[0], np.isnan(values).tolist()) == ("time UTC", 19723.0, [False, True, True])
-    with pytest.raises(ValueError, match="mixes times with and without a time zone"):
-        read_ordered(pd.Series([START, START.replace(tzinfo=zone)], dtype=object), "c")
-    assert read_ordered(np.array([None, np.nan], dtype=object), "c", True, TIME)[1].is_plain
-    with pytest.raises(ValueError, match="holds durations; the model was built on dates: give those"):
-        read_ordered(np.array([1], dtype="m8[h]"), "c", True, TIME)
-
-
-def test_rows_as_lists_and_dicts_of_columns():
-    rows = [[i % 7, "ab"[i % 2], START.date() + dt.timedelta(i)] for i in range(N)]
-    model = pt.TreeModel(rows, LATE, tree_prior=SMALL)
-    assert model.columns.is_nominal.tolist() == [False, True, False]
-    assert model.columns.kind(2).name == "day"
-    frame = pd.DataFrame(rows)
-    columns = {str(k): frame[k].tolist() for k in frame}
-    for table in (frame, np.array(rows, dtype=object), columns):
-        assert exact.solve(pt.TreeModel(table, LATE, tree_prior=SMALL)).log_evidence == exact.solve(model).log_evidence
-    fitted = pt.BayesianTreeClassifier(n_estimators=20, work=1e4, random_state=0).fit(rows, LATE)
-    assert fitted.posterior_.model.columns.is_nominal.tolist() == [False, True, False]
-    assert np.array_equal(fitted.predict(rows), fitted.predict(np.array(rows, dtype=object)))
-    with pytest.raises(ValueError, match=r"X is a dict that makes no table.*give columns of the same length"):
-        pt.TreeModel({"a": [1, 2], "b": [1]}, [0, 1])
 
 
 @pytest.mark.parametrize("value", [np.nan, "a", None])

@@ -53,41 +53,6 @@ def test_draws_of_the_exact_posterior_agree_with_the_model(split_prior):
         assert of.log_score(tree) == pytest.approx(sample.log_score_of_tree[t], abs=1e-9)
 
 
-def test_start_from_a_tree_with_sides():
-    """After one proposal of a swap, mostly refused, most chains still stand at the start."""
-    of = model()
-    best = exact.solve(of).map_tree()
-    post = pt.sample(of, 1, tune=0, chains=8, rng=0, kernel={"swap": 1.0}, start=best, progress=False, proposals=1)
-    sample = [post.distinct_tree(int(t)) for t in post.tree_of_draw[:, 0]]
-    assert sum(tree == best for tree in sample) >= 4
-    assert post.log_score_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_score(tree) for tree in sample])
-    assert post.log_prior_of_tree[post.tree_of_draw[:, 0]] == pytest.approx([of.log_prior(tree) for tree in sample])
-
-
-def test_saved_and_resumed(tmp_path):
-    of = model()
-    post = draws(of)
-    post.save(tmp_path / "run.nc")
-    loaded = pt.load(tmp_path / "run.nc")
-    assert (loaded.predict_proba(NEW) == post.predict_proba(NEW)).all()
-    assert loaded.model.columns.categories[1].tolist() == ["a", "b", None]
-    more, in_one_run = pt.resume(loaded, 30), draws(of, 90)
-    assert (more.log_score == in_one_run.log_score).all()
-    assert (more.predict_proba(NEW) == in_one_run.predict_proba(NEW)).all()
-
-
-def test_log_likelihood_is_that_of_the_leaf_a_row_reaches():
-    post = draws(model())
-    X, y = table()
-    result = np.exp(post.to_arviz(log_likelihood=True).log_likelihood["y"].to_numpy())[0, -1]
-    tree = post.distinct_tree(int(post.tree_of_draw[0, -1]))
-    leaf, alike = tree.apply(X), np.asarray(y)[:, None] == np.asarray(y)
-    same_leaf = leaf[:, None] == leaf
-    # the row's own count is not among those of its leaf
-    expected = ((same_leaf & alike).sum(axis=1) - 1 + 1.0) / (same_leaf.sum(axis=1) - 1 + len(np.unique(y)))
-    assert result == pytest.approx(expected)
-
-
 @pytest.mark.more(everyday=["DataFrame0"])
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_forms_of_missing(frame):
@@ -140,18 +105,6 @@ def test_what_is_refused(X, parts, words):
         pt.TreeModel(np.array(X, dtype=object), [0, 1], **parts)
     for word in words:
         assert word in str(refused.value)
-
-
-def test_estimators():
-    X, y = table()
-    few = {"missing": "branch", "n_estimators": 20, "work": 1e5, "random_state": 0}
-    fitted = pt.BayesianTreeClassifier(**few).fit(X, y)
-    assert fitted.predict_proba(NEW).sum(axis=1) == pytest.approx(1.0)
-    numbers = X[["x", "z"]].to_numpy()
-    of_numbers = pt.BayesianTreeRegressor(**few).fit(numbers, numbers[:, 1].astype(float))
-    assert np.isfinite(of_numbers.predict([[NAN, 1.0]])).all()
-    with pytest.raises(ValueError, match="NaN"):
-        pt.BayesianTreeRegressor().fit(numbers, numbers[:, 1])
 
 
 def test_cuts_of_a_table_with_gaps_are_those_of_the_model():

@@ -54,26 +54,6 @@ def test_another_index_is_refused(call):
         CALLS[call](lambda column: column.reset_index(drop=True))
 
 
-def test_what_advice_gives():
-    shuffled = Y.iloc[SHUFFLED]
-    expected = post().log_evidence
-    for y in (shuffled.loc[X.index], Y.to_numpy(), Y.tolist()):
-        model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(max_depth=1))
-        assert exact.solve(model).log_evidence == expected
-    other = pt.TreeModel(X, shuffled.to_numpy(), tree_prior=pt.ChipmanPrior(max_depth=1))
-    assert exact.solve(other).log_evidence != expected
-
-
-def test_equal_indices_and_arrays_are_fine():
-    twice = X.set_index(np.arange(N) // 2)
-    pt.TreeModel(twice, Y.set_axis(twice.index))
-    pt.TreeModel(X.to_numpy(), Y)
-    pt.TreeModel(X, Y, sample_weight=np.ones(N))
-    pt.TreeModel(X.reset_index(drop=True), Y.reset_index(drop=True).astype(float))
-    with pytest.raises(ValueError, match="other labels"):
-        pt.TreeModel(twice, Y)
-
-
 def test_weights_of_nothing():
     with pytest.raises(ValueError, match="sample_weight is 0 in every row; give weights that count some rows"):
         pt.TreeModel(X, Y, sample_weight=np.zeros(N))
@@ -115,16 +95,6 @@ def test_time_and_event_of_any_form(name):
         assert np.array_equal(other_model.target.values, expected.target.values)
 
 
-def test_columns_of_y_without_effect_are_named():
-    """Somebody may give the time of entry, for which no leaf model corrects."""
-    y = pd.DataFrame({"entry": 0.5, "event": EVENT, "time": TIME})
-    with pytest.warns(
-        UserWarning, match=r"ExponentialGamma uses \['time', 'event'\] alone; \['entry'\] have no effect"
-    ):
-        model = pt.TreeModel(TIME[:, None], y, leaf=pt.ExponentialGamma())
-    assert np.array_equal(model.target.values, np.column_stack([TIME, EVENT]))
-
-
 @pytest.mark.parametrize(
     ("y", "words"),
     [
@@ -139,8 +109,3 @@ def test_columns_of_y_without_effect_are_named():
 def test_time_and_event_that_are_not_clear(y, words):
     with pytest.raises(ValueError, match=words):
         pt.TreeModel(TIME[:, None], y, leaf=pt.WeibullGamma(k=2.0))
-
-
-def test_a_frame_without_a_leaf_of_several_columns():
-    with pytest.raises(ValueError, match=r"y has shape \(40, 2\); give one value a row.*pt.ExponentialGamma\(\)"):
-        pt.TreeModel(TIME[:, None], SURVIVAL["named"])

@@ -80,13 +80,6 @@ def test_the_split_priors_of_the_library(name):
     assert report.max_difference < 1e-12
 
 
-@pytest.mark.more
-def test_a_fixed_tree_and_given_rows():
-    X = np.column_stack([np.arange(8) % 4, np.arange(8) // 2]).astype(float)
-    assert pt.testing.check_split_prior(pt.kd_tree(X, 2), X).n_splits > 6
-    assert pt.testing.check_split_prior(pt.LocalCuts(), X, n_walks=2, rng=3).n_cells >= 2
-
-
 @pytest.mark.planted
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 @pytest.mark.parametrize("name", ["dirichlet", "normal", "poisson"])
@@ -141,13 +134,6 @@ def test_moves_are_checked_on_models_of_ones_own_parts(step):
         split_prior=own_splits(pt.LocalCuts(), WEIGHED["near"]),
     )
     assert pt.testing.check_balance(step, model).imbalance < 1e-10
-
-
-@pytest.mark.planted
-def test_a_way_too_many_is_named(monkeypatch):
-    monkeypatch.setattr(pt.LocalCuts, "count_splits", one_more(pt.LocalCuts.count_splits))
-    with pytest.raises(pt.testing.SplitPriorError, match="splits that sum to"):
-        pt.testing.check_split_prior(pt.LocalCuts())
 
 
 @pytest.mark.more(everyday=["_draw_split_of-<lambda>-log_rule -1.0"])
@@ -205,13 +191,6 @@ def own_times(stats=lambda y: np.column_stack([np.ones_like(y), y]), **more):
     return pt.CustomLeaf(log_times, stats=stats, **more)
 
 
-def test_what_a_leaf_of_ones_own_leaves_out_is_skipped():
-    y = TIMES[:, 0]
-    assert pt.testing.check_leaf(own_times(), y).offered == ("log_density",)
-    report = pt.testing.check_leaf(own_times(predict=lambda s: s[:, 1], variance=lambda s: s[:, 1]), y)
-    assert report.offered == ("value", "log_density", "variance")
-
-
 @pytest.mark.planted
 @pytest.mark.parametrize(
     ("more", "words"),
@@ -226,17 +205,6 @@ def test_what_a_leaf_of_ones_own_leaves_out_is_skipped():
 def test_what_a_leaf_of_ones_own_gives_is_compared(more, words):
     with pytest.raises(pt.testing.LeafError, match=words):
         pt.testing.check_leaf(own_times(**more), TIMES[:, 0])
-
-
-def test_data_that_do_not_suit_by_default_are_asked_for():
-    def logs(y):
-        with np.errstate(divide="ignore"):
-            return np.column_stack([np.ones_like(y), np.log(y)])
-
-    with pytest.raises(ValueError, match=r"default y of check_leaf.*pass y="):
-        pt.testing.check_leaf(own_times(logs))
-    with pytest.raises(ValueError, match=r"default X of check_split_prior.*pass X="):
-        pt.testing.check_split_prior(pt.GridCuts([[0.5]]))
 
 
 def test_plain_forms():

@@ -5,11 +5,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.plain import draw_prior
-from pactree_mcmc.tree import export
 
 NODE = re.compile(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"(, style="rounded")?\];$')
 EDGE = re.compile(r'^  (\d+) -> (\d+) \[label="(yes|no)"\];$')
@@ -72,15 +71,6 @@ def test_dot_escapes_what_would_end_a_label():
     assert nodes[0][0] == '5\\" \\\\ pipe <= 1.5'
     assert nodes[1][0] == 'kind in {a \\"b\\"}'
     assert tree.to_dot(name='a "tree"').startswith('digraph "a \\"tree\\"" {')
-
-
-def test_dot_leaves_list_their_most_probable_classes():
-    few = pt.Tree([-1], [0], [0], [0], value=[[0.25, 0.75]], classes=np.array(["no", "yes"]))
-    assert parsed(few.to_dot())[0][0][0] == "no: 0.250\\nyes: 0.750"
-    many = pt.Tree([-1], [0], [0], [0], value=np.arange(8.0)[None] / 28.0, classes=np.arange(8))
-    label = parsed(many.to_dot())[0][0][0].split("\\n")
-    assert label == [f"{j}: {j / 28:.3f}" for j in (7, 6, 5, 4, 3, 2)] + ["..."]
-    assert parsed(pt.Tree([-1], [0], [0], [0]).to_dot())[0][0][0] == "leaf"
 
 
 @pytest.mark.more(everyday=["1"])
@@ -154,36 +144,3 @@ def check_agreement(X, split_prior=None, rows=None):
 @pytest.mark.parametrize("step", [1.0, 64.0, 100.0, 150.0, 1000.0])
 def test_all_training_rows_agree_or_the_column_is_named(step):
     assert (check_agreement(unix_seconds(step)) > 0) == (step > 100.0) or step == 100.0
-
-
-@pytest.mark.parametrize("split_prior", [pt.GridCuts(12), pt.DyadicCuts(6)])
-def test_other_cuts_agree_on_the_rows_that_are_given(split_prior):
-    X = unix_seconds(150.0)
-    assert check_agreement(X, split_prior, rows=X) > 0
-
-
-@pytest.mark.more(everyday=["1e-30"])
-@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.0, 1e30])
-def test_thresholds_that_separate_as_float32_stay_as_they_are(scale):
-    post = prior_trees(scale * np.random.default_rng(2).normal(size=(100, 2)))
-    for t in range(post.n_distinct_trees):
-        tree = post.distinct_tree(t)
-        assert pt.Tree.from_sklearn(tree.to_sklearn()) == tree
-
-
-def test_scikit_learn_itself_routes_like_the_test():
-    X = unix_seconds(150.0)
-    fitted = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, np.arange(200) % 2)
-    tree = fitted.tree_
-    arrays = {
-        name: getattr(tree, name)
-        for name in ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
-    }
-    np.testing.assert_array_equal(leaves_of_sklearn(arrays, X), fitted.apply(X))
-
-
-@pytest.mark.planted
-def test_thresholds_that_are_not_moved_are_seen(monkeypatch):
-    monkeypatch.setattr(export, "_float32_thresholds", lambda tree, X: tree.threshold)
-    with pytest.raises(AssertionError):
-        check_agreement(unix_seconds(100.0))

@@ -1,6 +1,5 @@
 """Texts of leaves that one number does not describe: regressions, times to an event, rates."""
 
-import math
 import re
 
 import numpy as np
@@ -57,38 +56,6 @@ def test_the_printed_regression_gives_the_predictions(scale, offset):
     for text in (post.map_tree().to_dot(), post.consensus_tree().format()):
         assert left in text
         assert right in text
-
-
-def test_dates_in_a_regression_are_counted_from_a_date():
-    X = table()
-    frame = pd.DataFrame({"a": X[:, 0], "day": pd.date_range("2024-01-01", periods=N)})
-    y = 0.5 * np.arange(N) + (X[:, 0] > 0.5)
-    post = stump_posterior(pt.TreeModel(frame, y, leaf=pt.NormalLinear(["day"])))
-    left, _ = leaf_formulas(post.map_tree().format())
-    assert "(day - 2024-02-" in left
-    rows = X[:, 0] <= 0.5
-    printed_values = evaluated(left, {"day": frame["day"]})[rows]
-    np.testing.assert_allclose(printed_values, post.predict(frame)[rows], atol=2e-3 * y.std())
-
-
-def exponential_score(s, n):
-    return math.lgamma(1.0 + s[0]) - (1.0 + s[0]) * math.log(1.0 + s[1])
-
-
-def custom(predict, **kwargs):
-    return pt.CustomLeaf(
-        exponential_score,
-        stats=lambda y, X: np.column_stack([np.ones_like(y), y + X[:, 0]]),
-        x_columns=[1],
-        predict=predict,
-        **kwargs,
-    )
-
-
-def test_a_leaf_of_ones_own_that_is_not_linear_names_its_columns():
-    leaf = custom(lambda stats, X: stats[:, 1] / (1.0 + X[:, 0]))
-    post = stump_posterior(pt.TreeModel(table(), np.ones(N), leaf=leaf))
-    assert leaf_formulas(post.map_tree().format()) == ["depends on x1"] * 2
 
 
 def survival(leaf):

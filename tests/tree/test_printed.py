@@ -9,16 +9,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.plain import draw_prior
-from pactree_mcmc.table import words as words_module
 from pactree_mcmc.table.words import (
-    DAY,
-    TIME,
-    UTC,
-    digits_that_separate,
-    rounded_text,
-    rounded_texts,
     shortest_between,
-    threshold_text,
 )
 from tests.tree.printed import (
     hold_together,
@@ -142,23 +134,6 @@ def test_printed_trees_give_back_the_partition(kind, gaps):
     check_printed(table_of(kind, np.random.default_rng(len(kind)), gaps), gaps)
 
 
-@pytest.mark.more(everyday=["offset 1e9-prior0", "size 1e-300-prior0"])
-@pytest.mark.parametrize("prior", [pt.LocalCuts(max_cuts=7), pt.GridCuts(9), pt.DyadicCuts(5)])
-@pytest.mark.parametrize("kind", ["offset 1e9", "Unix seconds", "thirds", "size 1e-300", "times"])
-def test_printed_thresholds_of_other_split_priors_are_exact_enough(kind, prior):
-    check_printed(table_of(kind, np.random.default_rng(1)), False, split_prior=prior)
-
-
-@pytest.mark.more(everyday=["Unix seconds"])
-@pytest.mark.planted
-@pytest.mark.parametrize("kind", ["Unix seconds", "offset 1e9", "neighbouring floats", "microseconds"])
-def test_six_digits_are_seen_to_fail(kind, monkeypatch):
-    monkeypatch.setattr(words_module, "number_text", lambda x: f"{x:.6g}")
-    monkeypatch.setattr(words_module, "_moment_text", lambda m, kind: str(np.datetime64(m, "us"))[:16])
-    with pytest.raises(AssertionError):
-        check_printed(table_of(kind, np.random.default_rng(1)), False)
-
-
 # texts of numbers
 
 
@@ -181,33 +156,6 @@ def test_the_shortest_number_between_two(seed):
             step = 10.0 ** (math.floor(math.log10(abs(midpoint))) - fewer + 1)
             around = [round(midpoint / step) * step + j * step for j in (-1, 0, 1)]
             assert not any(low <= float(f"{x:.{fewer - 1}e}") < high for x in around)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "kind", "text"),
-    [
-        ("2024-01-05", "2024-01-09", DAY, "2024-01-07"),
-        ("2024-01-05 10:20:30", "2024-01-09 11:00", TIME, "2024-01-07 00:00"),
-        ("2024-01-05 10:20:30", "2024-01-05 11:00:11", TIME, "2024-01-05 10:40"),
-        ("2024-01-05 10:20:30", "2024-01-05 10:20:35", TIME, "2024-01-05 10:20:32"),
-        ("2024-01-05 10:20:30.000001", "2024-01-05 10:20:30.000002", UTC, "2024-01-05 10:20:30.000001 UTC"),
-    ],
-)
-def test_dates_have_as_many_parts_as_separate(low, high, kind, text):
-    one, other = (int(np.datetime64(x, "us").astype(np.int64)) / 86_400_000_000 for x in (low, high))
-    assert threshold_text(one / 2.0 + other / 2.0, one, other, kind) == text
-
-
-def test_leaf_values_that_differ_print_differently():
-    assert rounded_texts([1e9 + 0.1, 1e9 + 0.7]) == ["1000000000.1", "1000000000.7"]
-    assert rounded_texts([0.1, 0.7]) == ["0.1", "0.7"]
-    assert rounded_texts([1.0, 1.0 + 1e-15]) == ["1", "1"]
-    assert rounded_text(1234567.8) == "1234568"
-    assert digits_that_separate([]) == digits_that_separate([np.inf, 1.0]) == 6
-    tree = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0], value=[[0.0], [1e9 + 0.1], [1e9 + 0.7]])
-    for text in (tree.format(), tree.to_dot()):
-        assert "1000000000.1" in text
-        assert "1000000000.7" in text
 
 
 # nominal splits below nominal splits
@@ -268,13 +216,3 @@ def test_a_split_of_missing_from_known_values_has_no_threshold():
         assert hash(tree) == hash(pt.Tree.from_sklearn(tree.to_sklearn()))
         assert np.isfinite(post.model.log_posterior(tree))
     assert set(post.support(0.0).words) >= {"x0 is known", "x0 is missing"}
-
-
-def test_the_largest_float_of_older_files_becomes_no_threshold():
-    largest = float(np.finfo(np.float64).max)
-    for threshold, left in ((largest, False), (-largest, True), (np.inf, False), (-np.inf, True)):
-        tree = pt.Tree([0, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[left, 0, 0])
-        assert np.isnan(tree.threshold[0])
-    for threshold, left in ((np.inf, True), (-np.inf, False), (1e308, False)):
-        tree = pt.Tree([0, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0], default_left=[left, 0, 0])
-        assert tree.threshold[0] == threshold

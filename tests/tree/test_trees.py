@@ -7,9 +7,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.tree import export as export_module
-from pactree_mcmc.tree.arrays import node_depths
-from pactree_mcmc.tree.tree import stack_trees
 
 # x0 <= 2 ? (x1 <= 5 ? leaf 2 : leaf 3) : leaf 4
 NODES = {
@@ -40,12 +37,6 @@ def test_the_tree_itself():
     assert tree.apply(X).tolist() == [2, 3, 4, 2]
     assert repr(tree) == "Tree(n_leaves=3, depth=2)"
     pt.check_tree(tree, 2)
-
-
-def test_the_single_leaf():
-    assert (STUMP.n_nodes, STUMP.n_leaves, STUMP.depth) == (1, 1, 0)
-    assert STUMP.apply(X).tolist() == [0, 0, 0, 0]
-    assert STUMP.format() == "leaf"
 
 
 BREACHES = {
@@ -80,20 +71,6 @@ BREACHES = {
 def test_each_breach_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
         tree_with(**changes)
-
-
-def test_check_tree_knows_the_number_of_features():
-    with pytest.raises(ValueError, match="node 1: splits on feature 1; there are 1 features"):
-        pt.check_tree(tree_with(), 1)
-
-
-def test_arrays_are_copied_and_read_only():
-    threshold = np.array(NODES["threshold"])
-    tree = tree_with(threshold=threshold)
-    threshold[0] = 9.0
-    assert tree.threshold[0] == 2.0
-    with pytest.raises(ValueError, match="read-only"):
-        tree.threshold[0] = 9.0
 
 
 def test_equality_is_of_splits_in_places():
@@ -153,32 +130,6 @@ def test_trees_of_posteriors_know_their_rows(leaf):
         assert f"({24} rows)" in tree.format().splitlines()[0]
 
 
-def test_format_of_a_right_subtree_and_of_classes():
-    tree = pt.Tree(
-        [0, -1, 1, -1, -1], [2.0, 0, 5.0, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0],
-        value=[[0.5, 0.5], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75], [0.5, 0.5]], classes=np.array(["no", "yes"]),
-    )  # fmt: skip
-    assert tree.format().split("\n") == [
-        "x0 <= 2",
-        "|-- yes: leaf no: 1.000, yes: 0.000",
-        "`-- no:  x1 <= 5",
-        "    |-- yes: leaf no: 0.250, yes: 0.750",
-        "    `-- no:  leaf no: 0.500, yes: 0.500",
-    ]
-    assert tree.predict([[1.0, 0.0], [3.0, 4.0], [3.0, 6.0]]).tolist() == ["no", "yes", "no"]
-
-
-def test_splits_in_words():
-    columns = pt.TreeModel(COLOURS, [0, 1, 0, 1]).columns
-    nominal = {"categories": [0b101, -1, -1, -1, -1], "columns": columns}
-    tree = tree_with(**nominal, threshold=[0, 5.0, 0, 0, 0])
-    assert tree.split(0) == "colour in {blue, red}"
-    assert tree.split(1) == "size <= 5"
-    assert tree_with(categories=[0b101, -1, -1, -1, -1]).split(0) == "x0 in {0, 2}"
-    with pytest.raises(ValueError, match="node 4 is a leaf; it has no split"):
-        tree.split(4)
-
-
 def test_predict():
     tree = tree_with(value=[[0], [0], [1.5], [2.5], [-1.0]])
     assert tree.predict(X).tolist() == [1.5, 2.5, -1.0, 1.5]
@@ -197,19 +148,6 @@ def test_predict():
 def test_apply_refuses_tables_of_another_shape(table, message):
     with pytest.raises(ValueError, match=message):
         tree_with().apply(table)
-
-
-def test_a_nominal_split_with_a_threshold_that_is_not_a_number_is_refused():
-    with pytest.raises(ValueError, match="node 0: the threshold of a nominal split is NaN; give 0"):
-        tree_with(categories=[0b101, -1, -1, -1, -1], threshold=[np.nan, 5.0, 0, 0, 0])
-
-
-def test_infinite_thresholds_send_everything_one_way():
-    left, right = (pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (np.inf, -np.inf))
-    table = [[-1.7e308], [0.0], [1.7e308]]
-    assert left.apply(table).tolist() == [1, 1, 1]
-    assert right.apply(table).tolist() == [2, 2, 2]
-    assert [tree.split(0) for tree in (left, right)] == ["x0 is known", "x0 <= -inf"]
 
 
 @pytest.mark.parametrize("default_left", [True, False])
@@ -234,12 +172,6 @@ class TestUnseenCategories:
         tree, _ = pt.simulate(model, rng=1)
         majority = max(sizes, key=sizes.get)
         assert tree.apply([["z"]]) == tree.apply([[majority]])
-
-
-def test_stacked_trees():
-    trees = stack_trees([tree_with(), STUMP, tree_with()])
-    assert trees.offset.tolist() == [0, 5, 6, 11]
-    assert node_depths(trees).tolist() == [0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 1]
 
 
 RNG = np.random.default_rng(17)
@@ -267,15 +199,6 @@ class TestScikitLearn:
         if estimator.max_leaf_nodes is None:
             for name in ("children_left", "children_right", "feature", "threshold", "value"):
                 np.testing.assert_array_equal(arrays[name], getattr(fitted.tree_, name))
-
-    @pytest.mark.more(everyday=["classifier"])
-    def test_as_a_fixed_design(self, estimator, y):
-        """The whole tree is one of its own prunings."""
-        design = pt.FixedTree.from_sklearn(estimator.fit(DATA, y))
-        model = pt.TreeModel(DATA, y, split_prior=design, tree_prior=pt.BranchingProcess(0.5, None))
-        n_splits = design.tree.n_leaves - 1
-        assert model.log_prior(design.tree) == pytest.approx(n_splits * np.log(0.5))
-        assert model.log_prior(STUMP) == pytest.approx(np.log(0.5) if n_splits else 0.0)
 
 
 def with_gaps(rng, n, fraction=0.3):
@@ -316,13 +239,6 @@ def test_missing_values_go_where_scikit_learn_sends_them(kind, gaps):
     trees = [check_missing_values(kind, seed, gaps) for seed in range(4)]
     assert any(tree.default_left.any() for tree in trees)
     assert any(np.isnan(tree.threshold).any() for tree in trees) == (gaps and kind != "at random")
-
-
-@pytest.mark.planted
-def test_missing_values_that_all_go_right(monkeypatch):
-    monkeypatch.setattr(export_module, "_truth_values", lambda name, given: np.zeros(len(given), dtype=bool))
-    with pytest.raises(AssertionError):
-        check_missing_values("classifier", 0, True)
 
 
 @pytest.mark.parametrize(

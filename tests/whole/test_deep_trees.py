@@ -7,8 +7,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems import forward
-from exact.systems.progressive.global_splitting import SplittingCounts
 
 DEPTH = 1_000
 X = np.arange(DEPTH + 1.0)[:, None]
@@ -57,13 +55,6 @@ def test_posteriors(post):
     assert post.credible_set(0.9) is not None
 
 
-@pytest.mark.more
-def test_consensus_and_support(post):
-    """Their cost grows with the square of the depth."""
-    assert post.consensus_tree() is not None
-    assert post.support(0.5).probability.min() == 1.0
-
-
 @pytest.mark.more(everyday=["right"])
 def test_exact_answers(post):
     tree = post.distinct_tree(0)
@@ -74,19 +65,3 @@ def test_exact_answers(post):
     assert exact.solve(fixed).predict_proba(X).shape == (DEPTH + 1, 2)
     assert exact.Prunings(tree, X, Y).weakest_link().at(0.0).depth <= DEPTH
     assert pt.certificates.naive_occam(tree, X, Y, split_bits=4.0).value <= 1.0
-
-
-@pytest.mark.more(everyday=["right"])
-def test_counts_of_splittings(post):
-    """M splits on one feature of I values have C(I + m, m) splittings, whatever the shape."""
-    n = DEPTH + 1
-    expected = sum(np.log((n + i) / i) for i in range(1, DEPTH + 1))
-    assert SplittingCounts(X).log_count(post.distinct_tree(0)) == pytest.approx(expected)
-
-
-def test_trees_that_minimise_a_bound():
-    """Each split takes one row off: nodes 2 k + 1 and 2 k + 2 lie below node 2 k."""
-    search = object.__new__(forward._Grower)
-    search.X, search.label, search.n_labels = X, Y.astype(np.int64), 2
-    splits = {2 * k: (forward._LeafSplit(0, k + 0.25, 0, 0.0, 0.0), 2 * k + 1) for k in range(DEPTH)}
-    assert search._tree(splits).depth == DEPTH

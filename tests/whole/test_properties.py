@@ -85,16 +85,6 @@ def test_the_names_of_the_classes(problem):
     assert one.predict_proba(problem["X"]) == pytest.approx(other.predict_proba(problem["X"])[:, place], abs=1e-10)
 
 
-@PROFILE
-@given(problems(least=4))
-def test_the_names_of_the_categories(problem):
-    place = np.random.default_rng(problem["seed"]).permutation(8) - 3.0
-    X = problem["X"].copy()
-    X[:, 0] = place[X[:, 0].astype(int) + 3]
-    one, other = (exact.solve(model_of(problem, X=table, nominal=[0])) for table in (problem["X"], X))
-    assert_alike(one, other, problem["X"], X)
-
-
 KINDS = {
     "local": lambda scale, shift: pt.LocalCuts(),
     "grid": lambda scale, shift: pt.GridCuts([np.array([-1.5, 0.25, 2.0]) * scale + shift] * 2),
@@ -161,30 +151,3 @@ def test_weight_two_is_the_row_twice(kind, problem):
     one = exact.solve(model_of(problem, split_prior=split_prior))
     twice = {"X": problem["X"][rows], "y": problem["y"][rows], "weight": None}
     assert_alike(one, exact.solve(model_of(problem, split_prior=split_prior, **twice)), problem["X"])
-
-
-@PROFILE
-@given(problems())
-def test_merging_equal_rows(problem):
-    """A column that is never split on keeps equal rows apart."""
-    order = np.random.default_rng(problem["seed"]).permutation(len(problem["y"])).astype(float)
-    X = np.column_stack([np.round(problem["X"] / 3.0), order])
-    merged = model_of(problem, X=X[:, :2])
-    apart = model_of(problem, X=X, split_prior=pt.LocalCuts(feature_weights=[1.0, 1.0, 0.0]))
-    assert apart.units.n_units == len(order)
-    assert_alike(exact.solve(merged), exact.solve(apart), X[:, :2], X, inclusion=[0, 1])
-
-
-@pytest.mark.more(everyday=["local"])
-@pytest.mark.parametrize("kind", KINDS)
-@PROFILE
-@given(problems(), st.booleans())
-def test_allowing_missing_values_where_there_are_none(kind, problem, nominal):
-    changes = {"nominal": [0] if nominal and kind == "local" else None, "split_prior": KINDS[kind](1.0, 0.0)}
-    one, other = (model_of(problem, missing=missing, **changes) for missing in ("error", "branch"))
-    truth, there = exact.solve(one), exact.solve(other)
-    assert truth.log_evidence == there.log_evidence
-    assert_alike(truth, there, problem["X"])
-    assert truth._root_split_pmf() == there._root_split_pmf()
-    for tree in truth.draw_trees(3, problem["seed"]):
-        assert one.log_posterior(tree) == pytest.approx(other.log_posterior(tree), abs=1e-10)
