@@ -19,6 +19,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..limits import refuse_bytes
 
+# decorator that puts these texts into the docstring of a classifier
 documented = fill_docstring(
     {
         "levels": """\
@@ -75,7 +76,6 @@ ValueError
     In `fit`: if a parameter is out of range, or there are too few rows.""",
     }
 )
-"""Decorator that puts these texts into the docstring of a classifier."""
 
 
 def set_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
@@ -132,15 +132,8 @@ class SortedRows(NamedTuple):
 
 
 def read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> SortedRows:
-    """Check the rows and labels passed to ``fit``, repeat each row as often as ``sample_weight`` says, and sort them.
-
-    ``estimator`` is the classifier, whose ``n_features_in_`` and ``feature_names_in_`` are set.
-
-    Raises
-    ------
-    ValueError
-        If X, y or the weights cannot be used; weights are whole numbers >= 0, not all 0.
-    """
+    """Check the rows and labels passed to ``fit``, repeat each row as often as `sample_weight` says, and sort them."""
+    # weights are whole numbers >= 0, not all 0; sets n_features_in_ and feature_names_in_ of `estimator`
     refuse_other_rows(X=X, y=y, sample_weight=sample_weight)
     _refuse_text_and_dates(X)
     X, y = read_data(estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2)

@@ -99,10 +99,7 @@ class DyadicTreeClassifier(ClassifierOfTree):
         return value[self.tree_.apply(X)]
 
     def _is_cyclic(self, n: int, p: int) -> bool:
-        """Return True if coordinates are taken in turn: the value of ``cyclic``, or for "auto" that of `needs_cyclic`.
-
-        That is True if n rows and p features would make too many cells with splits on any coordinate.
-        """
+        """Return `cyclic`, or for "auto" True if splits on any coordinate make too many cells."""
         if isinstance(self.cyclic, str):
             check_choice("cyclic", self.cyclic, ("auto",))
             return needs_cyclic(n, p, self.levels)

@@ -22,8 +22,7 @@ from ..systems.pac_bayes import BaseTree, NodeVotes, Weights, base_tree, node_we
 from ..systems.pruning import LARGEST_PENALTY
 from .base import ClassifierOfTree, SortedRows, documented, read_rows, set_parameters
 
-LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)
-"""Values of a parameter that cross-validation tries first, as in the paper."""
+LOG_GRID = np.geomspace(2.0**-8, 2.0**6, 10)  # values of a parameter that cross-validation tries first, as in the paper
 
 
 class Fold(NamedTuple):
@@ -52,10 +51,7 @@ class VotingTree(ClassifierOfTree):
     _cross_validated: tuple[str, ...] = ()  # Parameters that cross-validation chooses, in this order, if they are None
 
     def _weights(self, base: BaseTree, parameters: dict[str, float]) -> Weights:
-        """Return the posterior probabilities, in a random subtree of ``base``, that each node is a leaf and is split.
-
-        ``parameters`` are the values of the parameters in `_cross_validated`, by name.
-        """
+        """Return the posterior probabilities, in a random subtree of `base`, that each node is a leaf and is split."""
         raise NotImplementedError
 
     def _node_votes(self, base: BaseTree) -> NodeVotes:
@@ -85,10 +81,7 @@ class VotingTree(ClassifierOfTree):
         return self
 
     def _fit_rows(self, rows: SortedRows, bounds: np.ndarray) -> None:
-        """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows.
-
-        ``bounds`` (p, 2) are the ends of the features' ranges, which a dyadic tree halves.
-        """
+        """Grow the base tree, choose parameters, and set the fitted attributes, given checked rows."""
         X, label = rows.X, rows.label
         parameters = self._search(X, label, bounds)
         for name, value in parameters.items():
@@ -108,20 +101,15 @@ class VotingTree(ClassifierOfTree):
         return self._node_split_fraction
 
     def _divergence(self, terms: np.ndarray, prior: np.ndarray) -> float:
-        """Return the Kullback-Leibler divergence of the posterior over subtrees from the prior, nats.
-
-        ``terms`` and ``prior`` (n_nodes,) are the terms of the nodes as leaves in the log weight and in the log prior.
-        """
+        """Return the Kullback-Leibler divergence of the posterior over subtrees from the prior, nats."""
         log_mass = node_weights(self._base.graph, prior).log_total
         gain, log_ratio = float(self.weights_ @ (terms - prior)), float(self._log_total - log_mass)
         return checked_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _vote(self, base: BaseTree, weights: Weights, votes: NodeVotes) -> np.ndarray:
-        """Return the votes (n_leaves, K), not normalised, for a row that reaches each leaf of the base tree.
-
-        They are the sum, over the nodes on the path, of the probability (``weights``) that the node is the leaf times
-        its vote, divided by the largest probability on the path.
-        """
+        """Return the votes (n_leaves, K), not normalised, for a row that reaches each leaf of the base tree."""
+        # sum over the nodes on the path of P(the node is the leaf) times its vote, divided by the largest probability
+        # there
         return pac_bayes.sum_votes_to_leaves(base.graph.depth, base.tree.left, weights.log_leaf, *votes, base.dummy)
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -144,11 +132,7 @@ class VotingTree(ClassifierOfTree):
         return column_ranges(X) if self.bounds is None else read_numbers("bounds", self.bounds)
 
     def _grow(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> Tree:
-        """Return the base tree grown on some rows; one row makes a single node.
-
-        The rows are ``X`` (n, p), and ``label`` (n,) their class numbers, which matter only in that a cell of one class
-        is not split. ``bounds`` (p, 2) are the ends of the ranges that a dyadic tree halves; a KD tree ignores them.
-        """
+        """Return the base tree grown on some rows; one row makes a single node."""
         n, p = X.shape
         if n < 2:
             return Tree([-1], [0.0], [0], [0])
@@ -168,13 +152,7 @@ class VotingTree(ClassifierOfTree):
         return base_tree(tree, self._counts(tree, X, label))
 
     def _search(self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray) -> dict[str, float]:
-        """Return the parameters in `_cross_validated`, by name. Choose those that are None by 2-fold cross-validation.
-
-        Set ``cv_errors_``, the values tried and their errors for each parameter chosen.
-
-        ``X`` (n, p) and ``label`` (n,) are the training rows and their classes, ``bounds`` (p, 2) the ends of the
-        ranges that a dyadic tree halves.
-        """
+        """Return the parameters in `_cross_validated`, choosing those that are None by 2-fold cross-validation."""
         values = {name: getattr(self, name) for name in self._cross_validated}
         self.cv_errors_ = {}
         if None not in values.values():
@@ -191,11 +169,8 @@ class VotingTree(ClassifierOfTree):
         return parameters
 
     def _search_one(self, name: str, parameters: dict[str, float], error: Callable[[dict[str, float]], float]) -> None:
-        """Write the value of parameter ``name`` with the smallest cross-validated error into ``parameters``.
-
-        ``error`` returns this error for parameters by name. A logarithmic grid is tried first, then a linear grid from
-        half to twice the best value. ``cv_errors_[name]`` gets the values tried and their errors.
-        """
+        """Write the value of parameter ``name`` with the smallest cross-validated error into ``parameters``."""
+        # a logarithmic grid first, then a linear one from half to twice the best value
         errors_by_value: list[tuple[float, float]] = []
         grid: Sequence[float] | np.ndarray = LOG_GRID
         for _ in range(2):
@@ -209,11 +184,7 @@ class VotingTree(ClassifierOfTree):
     def _new_fold(
         self, X: np.ndarray, label: np.ndarray, bounds: np.ndarray, rows: np.ndarray, held_out: np.ndarray
     ) -> Fold:
-        """Return the base tree of ``rows`` (indices in X), with the leaves that the rows ``held_out`` reach.
-
-        ``X`` (n, p) and ``label`` (n,) are all training rows and their classes, ``bounds`` (p, 2) the ends of the
-        ranges that a dyadic tree halves.
-        """
+        """Return the base tree of ``rows`` (indices in X), with the leaves that the rows ``held_out`` reach."""
         base = self._labelled_base(X[rows], label[rows], bounds)
         return Fold(base, self._node_votes(base), base.leaf_number[base.routes.leaves(X[held_out])], label[held_out])
 

@@ -15,10 +15,8 @@ from pactree_mcmc.model import TreeModel
 
 from ..limits import refuse_bytes
 
-PARENT, FEATURE, SPLIT, SIDE = range(4)
-"""Rows of `BuilderCells.origin`."""
-LEFT, RIGHT = range(2)
-"""Sides of a split."""
+PARENT, FEATURE, SPLIT, SIDE = range(4)  # rows of `BuilderCells.origin`
+LEFT, RIGHT = range(2)  # sides of a split
 
 
 class Points(NamedTuple):
@@ -89,10 +87,7 @@ class BuilderArrays(NamedTuple):
 
 
 def distinct_points(model: TreeModel) -> Points:
-    """Return the distinct rows of codes (integers for feature values) of a model, with sums over its training rows.
-
-    Rows that differ only in the label are one point.
-    """
+    """Return the distinct rows of codes (integers for feature values) of a model, with sums over its training rows."""
     merged_rows, leaf = model.units, model.lowered.leaf
     codes, point_of_unit = np.unique(merged_rows.codes, axis=1, return_inverse=True)
     point_of_unit = point_of_unit.reshape(-1)
@@ -166,10 +161,8 @@ def longer_cells(cells: BuilderCells, n: int) -> BuilderCells:
 
 @jit
 def fill_hash_table(table: np.ndarray, hashes: np.ndarray, n: int) -> None:
-    """Enter the numbers of the first ``n`` cells, with ``hashes`` (n, 2), into an empty hash table (all -1).
-
-    The length of the table is a power of 2. Open addressing.
-    """
+    """Enter the cells 0 to n - 1, with ``hashes`` (n, 2), into an empty table (all -1)."""
+    # open addressing, a power of 2 entries
     mask = len(table) - 1
     for cell in range(n):
         place = np.int64(hashes[cell, 0] & np.uint64(0x3FFFFFFFFFFFFFFF)) & mask
@@ -214,12 +207,7 @@ def add_to_side(arrays: Any, side: int, i: int) -> None:
 
 @jit
 def sum_by_code(arrays: Any, n_members: int, k: int) -> int:
-    """Sum the points of the current cell by code of coordinate ``k`` into the builder's scratch.
-
-    A point is a distinct row of codes, a coordinate a feature (or one of the two orders of a feature with missing
-    values). The points are the first ``n_members`` of ``members``. Return the number of codes that occur, which are
-    written in ascending order.
-    """
+    """Sum the `n_members` points by code of coordinate `k`; return the number of codes, written in ascending order."""
     # local names keep the arrays in registers: the loop below is most of the builder's time
     points, scratch = arrays.points, arrays.scratch
     codes, point_rows, point_key, point_stats = points.codes, points.rows, points.key, points.stats
@@ -267,11 +255,8 @@ def add_code_to_side(arrays: Any, side: int, code: int) -> None:
 
 @jit
 def sum_from_right(arrays: Any, n: int) -> None:
-    """Start a sweep of cuts: add all ``n`` codes of the cell to the right side, and fill ``suffix``.
-
-    The sums of the sides and ``suffix`` are in the builder's scratch. Entry j of ``suffix`` is the sum of the
-    statistics of the codes from the j-th on.
-    """
+    """Add all ``n`` codes of the cell to the right side."""
+    # entry j of ``suffix`` is the sum of their statistics from the j-th on
     scratch = arrays.scratch
     clear_sides(arrays)
     for j in range(n):
@@ -285,10 +270,8 @@ def sum_from_right(arrays: Any, n: int) -> None:
 
 @jit
 def move_to_left(arrays: Any, code: int) -> None:
-    """Move the rows and the hash of a code from the right side to the left, and add its statistics to the left.
-
-    The statistics of the right side are not changed: the caller reads them from ``suffix`` in the builder's scratch.
-    """
+    """Move the rows and the hash of a code from the right side to the left, and add its statistics to the left."""
+    # the statistics of the right side stay: the caller reads them from `suffix`
     scratch, s = arrays.scratch, arrays.scratch.slot[code]
     add_code_to_side(arrays, LEFT, code)
     scratch.side_rows[RIGHT] -= scratch.rows[s]

@@ -18,13 +18,11 @@ from pactree_mcmc.model.split_prior.geometry import follows_design, halves_box, 
 
 from .arrays import FEATURE, LEFT, PARENT, SIDE, SPLIT
 
-UPPER_BITS = 32
-"""Number of low bits of an ordered split that hold the next code."""
+UPPER_BITS = 32  # number of low bits of an ordered split that hold the next code
 UPPER_MASK = (1 << UPPER_BITS) - 1
-CUT_MASK = ~UPPER_MASK
-"""The bits of an ordered split that hold the cut, which alone identifies it."""
+CUT_MASK = ~UPPER_MASK  # the bits of an ordered split that hold the cut, which alone identifies it
+# largest number of splits of one cell. A nominal feature with more than 20 categories is taken to exceed it.
 MAX_SPLITS_OF_CELL = 1 << 20
-"""Largest number of splits of one cell. A nominal feature with more than 20 categories is taken to exceed it."""
 
 
 @jit
@@ -58,31 +56,22 @@ def unpack_cuts(split: Any) -> tuple[np.ndarray, np.ndarray]:
 
 @jit
 def sends_left(split: int, code: int, nominal: bool) -> bool:
-    """Return True if a split of an ordered (or ``nominal``) coordinate sends a code to the left.
-
-    An ordered split is packed by `pack_cut`. A nominal one has a bit 1 for each category that goes left.
-    """
+    """Return True if a split of an ordered (or ``nominal``) coordinate sends a code to the left."""
+    # a nominal split has bit 1 for each category that goes left
     return (split >> code) & 1 == 1 if nominal else code <= unpack_cut(split)
 
 
 @jit
 def is_relative(rule: Any, rows: int) -> bool:
-    """Return True if the splits of a cell with ``rows`` rows are stored relative to the low end of its box.
-
-    These are the empty cells of grid and dyadic cuts without a weight function, of which only the widths matter.
-    ``rule`` is the split prior.
-    """
+    """Return True if the splits of a cell with ``rows`` rows are stored relative to the low end of its box."""
+    # of empty cells of grid and dyadic cuts without a weight function only the widths of the box matter
     return rows == 0 and not parts_rows(rule) and not follows_design(rule) and not is_weighted(rule)
 
 
 @jit
 def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
-    """Return a split on coordinate ``k`` of an empty cell (no rows) relative to the box in the builder's scratch.
-
-    The box is the range of codes, or the set of categories, of each coordinate that the cell can contain. A cut is
-    counted from the first code of the box, a category by its place among those of the box. Then boxes of the same
-    widths have the same splits, and share one cell.
-    """
+    """Return a split on ``k`` of an empty cell relative to its box, so that boxes of the same widths share one cell."""
+    # a cut is counted from the first code of the box, a category by its place among those of the box
     box = arrays.scratch.box
     if not model.split_prior.feature[k].nominal:
         cut = unpack_cut(split) - box_code_range(model, arrays, k)[0]
@@ -99,11 +88,7 @@ def relative_split(model: Any, arrays: Any, k: int, split: int) -> int:
 
 @jit
 def translated_bits(split: int, source: int, target: int) -> int:
-    """Translate a set of categories from one box to another: the j-th category of ``source`` to the j-th of ``target``.
-
-    ``split``, the boxes ``source`` and ``target``, and the result are sets of categories, as bits of integers. Both
-    boxes, the categories that two cells can contain, have as many.
-    """
+    """Translate a set of categories, as bits, from one box to another: the j-th of `source` to the j-th of `target`."""
     out = np.int64(0)
     while source:
         if split & source & -source:
@@ -115,20 +100,15 @@ def translated_bits(split: int, source: int, target: int) -> int:
 
 @jit
 def box_code_range(model: Any, arrays: Any, k: int) -> tuple[int, int]:
-    """Return the first code and the end (exclusive) of the codes of ordered coordinate ``k`` in the current cell's box.
-
-    A feature with missing values has two coordinates (missing first, missing last), and both limit this range.
-    """
+    """Return the first code and the end of the codes of ordered coordinate `k` in the current cell's box."""
+    # a feature with missing values has two coordinates (missing first, missing last); both limit its range
     box, paired = arrays.scratch.box, model.split_prior.feature[k].other_coordinate
     return max(box[k, 0], box[paired, 0]), min(box[k, 1], box[paired, 1])
 
 
 @jit
 def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
-    """Return the number of codes, or of categories, of coordinate ``k`` in the box in the scratch.
-
-    The box holds what the splits on the path to the current cell leave of each feature.
-    """
+    """Return the number of codes, or of categories, of coordinate ``k`` in the box in the scratch."""
     if model.split_prior.feature[k].nominal:
         return n_bits(arrays.scratch.box[k, 0])
     low, high = box_code_range(model, arrays, k)
@@ -137,11 +117,7 @@ def n_codes_in_box(model: Any, arrays: Any, k: int) -> int:
 
 @jit
 def bound_n_splits(model: Any, arrays: Any, n_members: int) -> int:
-    """Return an upper bound on the number of splits of a cell with ``n_members`` points and the box in the scratch.
-
-    Points are distinct training rows. MAX_SPLITS_OF_CELL + 1 is returned for a nominal feature with over 20 categories
-    in the cell. The caller makes room for as many splits, or gives up if they are too many.
-    """
+    """Return an upper bound on the splits of the cell, MAX_SPLITS_OF_CELL + 1 if a feature has over 20 categories."""
     split_prior = model.split_prior
     total = 0
     for k in range(len(split_prior.feature)):
@@ -160,10 +136,7 @@ def bound_n_splits(model: Any, arrays: Any, n_members: int) -> int:
 
 @jit
 def set_root_box(model: Any, arrays: Any) -> None:
-    """Set the box in the builder's scratch to that of the root, all codes of all coordinates.
-
-    A box is the range of codes, or the set of categories, of each coordinate that a cell can contain.
-    """
+    """Set the box in the builder's scratch to that of the root, all codes of all coordinates."""
     box, feature = arrays.scratch.box, model.split_prior.feature
     for k in range(len(feature)):
         box[k, 0] = full_mask(feature[k].n_codes) if feature[k].nominal else 0
@@ -172,10 +145,7 @@ def set_root_box(model: Any, arrays: Any) -> None:
 
 @jit
 def narrow_box(model: Any, arrays: Any, k: int, split: int, side: int) -> None:
-    """Narrow the box in the builder's scratch to one side, LEFT or RIGHT, of a split on coordinate ``k``.
-
-    A box is the range of codes, or the set of categories, of each coordinate that a cell can contain.
-    """
+    """Narrow the box in the builder's scratch to one side, LEFT or RIGHT, of a split on coordinate ``k``."""
     box = arrays.scratch.box
     if model.split_prior.feature[k].nominal:
         box[k, 0] &= split if side == LEFT else ~split
@@ -187,12 +157,9 @@ def narrow_box(model: Any, arrays: Any, k: int, split: int, side: int) -> None:
 
 @jit
 def find_members(model: Any, arrays: Any, cell: int) -> int:
-    """Write the box and the points of a cell into the scratch, and return the number of points.
-
-    Points are distinct training rows, and the box is the range of codes of each coordinate that the cell can contain.
-    Both follow from the splits on the path by which the cell was first reached. A cell without rows has 0 points. Only
-    the points in the range of the most selective ordered coordinate are examined.
-    """
+    """Write box and points of a cell, which follow from the path by which it was first reached."""
+    # return the number of points
+    # only points in the range of the most selective ordered coordinate are examined
     points, cells, box, members = arrays.points, arrays.cells, arrays.scratch.box, arrays.scratch.members
     feature, ancestor = model.split_prior.feature, cell
     set_root_box(model, arrays)
@@ -230,10 +197,7 @@ def find_members(model: Any, arrays: Any, cell: int) -> int:
 
 @jit
 def _first_with_code(points: Any, k: int, code: int) -> int:
-    """Return the first place, among the points sorted by coordinate ``k``, with a code of at least ``code``.
-
-    Points are distinct training rows. If there is no such place, return their number.
-    """
+    """Return the first place, among the points sorted by coordinate ``k``, with a code of at least ``code``."""
     low, high = 0, points.order.shape[1]
     while low < high:
         middle = (low + high) // 2
@@ -246,11 +210,7 @@ def _first_with_code(points: Any, k: int, code: int) -> int:
 
 @jit
 def box_hash(model: Any, arrays: Any, is_empty: bool) -> tuple[np.uint64, np.uint64]:
-    """Return the two 64-bit words of the hash that identifies the cell with the box in the builder's scratch.
-
-    A box is the range of codes, or the set of categories, of each coordinate. If ``is_empty`` is True, the cell has no
-    rows and the hash is that of the widths of the box alone.
-    """
+    """Return the two words of the hash of the box, of its widths alone if the cell ``is_empty``."""
     box, feature = arrays.scratch.box, model.split_prior.feature
     word0, word1 = np.uint64(2) + np.uint64(is_empty), np.uint64(3)
     for k in range(box.shape[0]):

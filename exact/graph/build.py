@@ -63,26 +63,20 @@ from .boxes import (
     set_root_box,
 )
 
+# entries of `CellScratch.counters`: cells, edges, next cell to expand, mode, splits of given trees in the cell
 N_CELLS, N_EDGES, NEXT_CELL, MODE, N_TREE_SPLITS = range(5)
-"""Entries of `CellScratch.counters`: numbers of cells and edges, next cell to expand, mode, number of tree splits."""
+# modes: add every new child to the graph, only children of the splits that given trees use, or none
 ADD, ADD_TREE_SPLITS, FIND = range(3)
-"""Modes: add every new child to the graph, only children of the splits that given trees use, or none."""
-NO_CELL = -1
-"""Number in place of a child that the graph does not contain."""
+NO_CELL = -1  # number in place of a child that the graph does not contain
+# results of a compiled step: done, longer arrays of cells or of edges needed, impossible, or the budget is spent
 FINISHED, MORE_CELLS, MORE_EDGES, TOO_MANY_SPLITS, PAUSED = range(5)
-"""Results of a compiled step: done, longer arrays of cells or of edges needed, impossible, or the budget spent."""
-INFINITE_ROWS = np.int64(1 << 62)
-"""Number of rows larger than that of any table."""
+INFINITE_ROWS = np.int64(1 << 62)  # number of rows larger than that of any table
 
 
 @jit
 def build_cells(model: Any, arrays: Any, budget: int) -> int:
-    """Add the root and list the splits of all cells in order of discovery, adding new children; return FINISHED.
-
-    Return MORE_CELLS or MORE_EDGES if an array is full: the caller makes it longer and calls again. Return PAUSED after
-    ``budget`` steps (cells, codes read, and splits listed), to be called again. Return TOO_MANY_SPLITS if a cell has
-    more than allowed.
-    """
+    """Add the root and expand cells in order of discovery; PAUSED after `budget` steps."""
+    # if an array is full, MORE_CELLS or MORE_EDGES is returned: the caller makes it longer and calls again
     counters, cells, p = arrays.scratch.counters, arrays.cells, len(model.split_prior.feature)
     if counters[N_CELLS] == 0:
         add_root(model, arrays)
@@ -107,11 +101,7 @@ def build_cells(model: Any, arrays: Any, budget: int) -> int:
 
 @jit
 def storage_status(arrays: Any, n_splits: int) -> int:
-    """Return FINISHED if the arrays can hold ``n_splits`` more splits, of one cell, with their children.
-
-    Otherwise return MORE_CELLS or MORE_EDGES for the array that is too short, or TOO_MANY_SPLITS if a cell may not have
-    as many.
-    """
+    """Return FINISHED if the arrays can hold ``n_splits`` more splits, of one cell, with their children."""
     counters, cells = arrays.scratch.counters, arrays.cells
     if n_splits > MAX_SPLITS_OF_CELL:
         return TOO_MANY_SPLITS
@@ -151,14 +141,9 @@ def find_or_add(
     split: int,
     size: int,
 ) -> int:
-    """Return the number of the cell on one side of a split, found by its hash, and add the cell if it is new.
-
-    ``word0, word1`` is the hash of the points (distinct rows) or the box (ranges of codes) of the cell, to which the
-    function adds the depth, if it matters. ``parent`` (-1: none),
-    ``feature`` (a coordinate), ``split`` and ``side`` say how a new cell was reached. Its ``size`` is the number of its
-    rows, or of the codes in its box, and its statistics are those of ``side`` in the builder's scratch. In mode FIND
-    return NO_CELL if the graph does not contain the cell.
-    """
+    """Return the number of the cell on one side of a split, found by its hash."""
+    # a new cell is added, or NO_CELL in mode FIND
+    # the depth enters the hash if it matters; `parent` (-1: none), `feature`, `split`, `side` say how it was reached
     cells, scratch, counters = arrays.cells, arrays.scratch, arrays.scratch.counters
     if model.split_prior.by_depth and parent >= 0:
         below = np.uint64(cells.depth[parent] + 1)
@@ -188,12 +173,9 @@ def find_or_add(
 
 @jit
 def expand(model: Any, arrays: Any, cell: int, n_members: int) -> None:
-    """Add the splits of a cell, with log R, and children as the mode allows. Its box and points are in the scratch.
-
-    The ``n_members`` points are distinct training rows. R, the prior probability of a split among those of the cell, is
-    for one on feature k ``w_k / sum of w_j over the features j with a split * 1 / number of splits on k``. Weights of
-    splits replace the last factor by their fraction (formulas, section 2).
-    """
+    """Add the splits of the cell in the scratch, with log R, and children as the mode allows."""
+    # R of a split on feature k is w_k / sum of w_j over the features j with a split * 1 / number of splits on k;
+    # weights of splits replace the last factor by their fraction (formulas, section 2)
     rule, counters = model.split_prior, arrays.scratch.counters
     first, total = counters[N_EDGES], 0.0
     for k in range(len(rule.feature)):
@@ -225,11 +207,8 @@ def has_split(model: Any, arrays: Any, cell: int, n_members: int) -> bool:
 
 @jit
 def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add the splits of a cell of ``n_members`` points on coordinate ``k``. `expand` turns their weights into log R.
-
-    R is the prior probability of a split given the cell. No splits are added if the coordinate has weight zero, or if
-    the features take turns and it is not its turn.
-    """
+    """Add the splits on coordinate ``k``, whose weights `expand` turns into log R."""
+    # none if its weight is 0 or it is not its turn
     rule = model.split_prior
     feature = rule.feature[k]
     if feature.weight <= 0.0:
@@ -244,12 +223,9 @@ def _add_splits_on(model: Any, arrays: Any, cell: int, n_members: int, k: int) -
 
 @jit
 def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int, mode: int) -> None:
-    """Add the splits of a cell whose two children are both in the graph, after adding the children that ``mode`` adds.
-
-    ``mode`` is ADD (all), ADD_TREE_SPLITS or FIND (none). The ``n_members`` points are in the builder's scratch. All
-    splits of the cell are listed and those with a child outside the graph are removed, so that R of the others is their
-    prior probability among all splits of the cell.
-    """
+    """Add the splits of a cell whose two children are in the graph, after adding the children that ``mode`` adds."""
+    # all splits are listed before those with a child outside are removed, so that R is that among all splits of the
+    # cell
     cells, edges = arrays.cells, arrays.edges
     counters, tree_splits = arrays.scratch.counters, arrays.scratch.tree_splits
     first, counters[MODE] = counters[N_EDGES], mode
@@ -269,12 +245,8 @@ def add_splits_between_cells(model: Any, arrays: Any, cell: int, n_members: int,
 
 @jit
 def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, mode: int) -> int:
-    """Add the splits of ``cells_to_expand`` (m,), cell by cell.
-
-    In mode FIND only splits between cells of the graph are added, in mode ADD all splits, with their children. A cell
-    gets all or, if an array may lack room, none. ``counters[NEXT_CELL]`` counts the finished cells. Return FINISHED, or
-    MORE_CELLS or MORE_EDGES for the array to enlarge.
-    """
+    """Add the splits of ``cells_to_expand`` (m,): in mode FIND those between cells of the graph, in mode ADD all."""
+    # a cell gets all its splits, or none if an array may lack room; `counters[NEXT_CELL]` counts the finished cells
     counters, cells, n_rows_to_split = arrays.scratch.counters, arrays.cells, rows_that_ensure_split(model, arrays)
     while counters[NEXT_CELL] < len(cells_to_expand):
         cell = cells_to_expand[counters[NEXT_CELL]]
@@ -295,10 +267,7 @@ def expand_some(model: Any, arrays: Any, cells_to_expand: np.ndarray, mode: int)
 
 @jit
 def rows_that_ensure_split(model: Any, arrays: Any) -> int:
-    """Return a number of rows such that every cell with at least as many has two distinct points, and so a split.
-
-    This saves a search for a split. Return INFINITE_ROWS if the split prior may exclude such a split.
-    """
+    """Return a number of rows from which on a cell surely has a split, INFINITE_ROWS if there is none."""
     split_prior, rows = model.split_prior, arrays.points.rows
     if not parts_rows(split_prior) or is_weighted(split_prior) or least_rows(split_prior) > 1:
         return INFINITE_ROWS
@@ -313,12 +282,10 @@ def rows_that_ensure_split(model: Any, arrays: Any) -> int:
 
 @jit
 def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last: int) -> float:
-    """Replace the weights of edges ``first`` to ``last - 1`` in ``log_rule``, all of one cell and feature, by logs.
-
-    Each split gets the part of the feature's ``weight`` that its own weight is of the sum. Return ``weight``, times the
-    sum of the splits' weights if ``rule`` compares splits across features. R, the prior probability of a split given
-    the cell, is its part divided by the sum of what is returned for all features of the cell.
-    """
+    """Replace the weights of a cell's edges on one feature by logs of R, before R is divided over features."""
+    # each split gets the part of the feature's weight that its own weight is of the sum; the returned number is the
+    # weight, times the sum of the splits' weights if `rule` compares splits across features, and R is the part divided
+    # by the sum of what is returned for all features
     edges, mass = arrays.edges, 0.0
     for e in range(first, last):
         mass += edges.log_rule[e]
@@ -330,11 +297,9 @@ def _log_fractions_into(rule: Any, arrays: Any, weight: float, first: int, last:
 
 @jit
 def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every cut of a cell of ``n_members`` points on ordered coordinate ``k``, with its weight in ``log_rule``.
-
-    The cuts are those between codes that occur in the cell (local), inside the box (grid), or its middle (dyadic). If
-    sides may be empty, so are those that send all rows to one side. Too few rows on a side, or weight 0, exclude a cut.
-    """
+    """Add every cut of a cell of ``n_members`` points on ordered coordinate ``k``, with its weight in ``log_rule``."""
+    # cuts are those between codes in the cell (local), inside the box (grid), or its middle (dyadic); with empty sides
+    # allowed also those that send all rows to one side; too few rows on a side, or weight 0, exclude a cut
     rule, scratch = model.split_prior, arrays.scratch
     n, n_codes = sum_by_code(arrays, n_members, k), rule.feature[k].n_codes
     first, last = 1, n
@@ -377,11 +342,7 @@ def _add_cuts(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> Non
 
 @jit
 def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: int, last: int) -> np.ndarray:
-    """Return the record that the weight function of a split prior takes, for the cuts of a cell on coordinate ``k``.
-
-    It holds what all these cuts have in common: their number (``last - first`` in a grid, those that leave enough rows
-    with cuts between codes in the cell), the depth, the smallest and the largest code. The cell has ``n`` codes.
-    """
+    """Return what the weight function of a split prior is given about all cuts of a cell on `k`."""
     rule, scratch, depth = model.split_prior, arrays.scratch, np.int64(arrays.cells.depth[cell])
     low, high = box_code_range(model, arrays, k)
     n_cuts = last - first
@@ -398,10 +359,8 @@ def _new_cut_inputs(model: Any, arrays: Any, cell: int, k: int, n: int, first: i
 
 @jit
 def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) -> None:
-    """Add every partition of the categories of ``k`` in the cell (local) or the box (grid) into a left and a right set.
-
-    The smallest category goes left. Splits with all rows on one side are added if allowed, none with too few on a side.
-    """
+    """Add every partition of the categories of `k` in the cell (local) or the box (grid) into two sides."""
+    # the smallest category goes left
     rule, scratch = model.split_prior, arrays.scratch
     n, everything = sum_by_code(arrays, n_members, k), full_mask(rule.feature[k].n_codes)
     present = np.int64(0)
@@ -436,11 +395,8 @@ def _add_partitions(model: Any, arrays: Any, cell: int, n_members: int, k: int) 
 
 @jit
 def _add_edge(model: Any, arrays: Any, cell: int, k: int, split: int, weight: float) -> None:
-    """Add a split of a cell on coordinate ``k``, whose sides are summed in the builder's scratch, with its children.
-
-    ``log_rule`` holds its weight until `expand` replaces it by log R, the log prior probability of the split given the
-    cell. In mode ADD_TREE_SPLITS the children of a split that no given tree uses are NO_CELL.
-    """
+    """Add a split on ``k``, with its weight in `log_rule`, whose sides are summed in the scratch, and its children."""
+    # in mode ADD_TREE_SPLITS the children of a split that no given tree uses are NO_CELL
     edges, counters = arrays.edges, arrays.scratch.counters
     e = counters[N_EDGES]
     edges.left[e] = edges.right[e] = NO_CELL
@@ -456,10 +412,7 @@ def _add_edge(model: Any, arrays: Any, cell: int, k: int, split: int, weight: fl
 
 @jit
 def _mark_tree_split(arrays: Any, k: int, split: int) -> bool:
-    """Return True if given trees use a split of the current cell, and note the number of its edge, the next one.
-
-    The number goes into the column EDGE of ``tree_splits``. The caller adds the edge.
-    """
+    """Return True if given trees use a split of the current cell, and note the number of its edge, the next one."""
     tree_splits, counters = arrays.scratch.tree_splits, arrays.scratch.counters
     for i in range(counters[N_TREE_SPLITS]):
         if tree_splits[i, 0] == k and (split & tree_splits[i, 2]) == tree_splits[i, 1]:
@@ -470,10 +423,8 @@ def _mark_tree_split(arrays: Any, k: int, split: int) -> bool:
 
 @jit
 def _child(model: Any, arrays: Any, cell: int, k: int, split: int, side: int) -> int:
-    """Return the number of the child on one side of a split, and add the child if it is new and the mode allows.
-
-    If cells are sets of rows, a side with all is the cell itself. Return NO_CELL if the child is new in mode FIND.
-    """
+    """Return the number of the child on one side of a split, and add the child if it is new and the mode allows."""
+    # if cells are sets of rows, a side with all of them is the cell itself
     rule, scratch, cells = model.split_prior, arrays.scratch, arrays.cells
     if parts_rows(rule):
         if scratch.side_rows[side] == cells.rows[cell]:

@@ -22,8 +22,7 @@ from .designs import build_dyadic, build_fixed
 from .progress import Bar, next_size, stage
 from .size import least_boxes, least_row_sets
 
-FIRST_BUDGET = 1 << 18
-"""Number of steps of the first call of the compiled builder, which takes some ten milliseconds."""
+FIRST_BUDGET = 1 << 18  # number of steps of the first call of the compiled builder, which takes some ten milliseconds
 
 
 def refuse_shared_leaves(model: TreeModel) -> None:
@@ -66,10 +65,7 @@ def _settings_to_lower(model: TreeModel) -> str:
 
 
 def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
-    """Build the graph by the method for its split prior: a fixed tree, dyadic cuts, or search with a hash table.
-
-    Raise Intractable if it would exceed ``limit``. ``progress`` is True if a bar may be shown.
-    """
+    """Build the graph by the method for its split prior: a fixed tree, dyadic cuts, or search with a hash table."""
     if call_uncompiled(follows_design, model.split_prior):
         limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
         return with_slots(model, build_fixed(model))
@@ -96,10 +92,7 @@ def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
 
 
 class Building:
-    """Cells and splits of a graph that is being built, in arrays that are made longer as they fill.
-
-    ``max_tree_splits`` is the largest number of splits of a cell that given trees use.
-    """
+    """Cells and splits of a graph that is being built, in arrays that are made longer as they fill."""
 
     def __init__(self, model: TreeModel, limit: Limit, max_tree_splits: int = 1) -> None:
         self.model, self.limit, self.points = model, limit, distinct_points(model)
@@ -127,15 +120,8 @@ class Building:
         self._scratch.counters[[_builder.NEXT_CELL, _builder.N_EDGES, _builder.N_TREE_SPLITS]] = 0
 
     def run(self, step: Callable[..., int], *arguments: Any) -> None:
-        """Call a compiled ``step(model, arrays, *arguments)`` until it returns FINISHED.
-
-        Make the arrays longer whenever the step returns that one is full.
-
-        Raises
-        ------
-        Intractable
-            If there are more cells or splits than allowed.
-        """
+        """Call ``step(model, arrays, *arguments)`` until it returns FINISHED, making arrays longer."""
+        # intractable above the limit
         status = _builder.PAUSED
         while status != _builder.FINISHED:
             status = step(self._lowered, self._packed_arrays(), *arguments)
@@ -175,10 +161,8 @@ class Building:
         return pack(BuilderArrays(self.points, self._cells, self._edges, self._scratch))
 
     def graph_columns(self) -> dict[str, np.ndarray]:
-        """Return the columns of the graph by name, as `with_slots` takes them.
-
-        The columns hold only cells that trees within the depth limit can have, parents before children.
-        """
+        """Return the columns that `with_slots` takes."""
+        # cells that trees within the depth limit can have, parents first
         n, cells, edges = self.n_cells, self._cells, self._edges
         limit = int(self.model.prior_tables.depth_limit)
         order = np.argsort(-cells.size[:n], kind="stable")
@@ -204,15 +188,12 @@ class Building:
         return out | {"depth": depth[order], "deepest": deepest[order], "is_splittable": is_splittable}
 
 
+# the model that Ctrl-C interrupted last, with its partly built or complete graph; empty if there is none
 _interrupted: list[tuple[TreeModel, Building | CellGraph]] = []
-"""The model that Ctrl-C interrupted last, with its partly built or complete graph; empty if there is none."""
 
 
 def store_interrupted(model: TreeModel, graph: Building | CellGraph) -> None:
-    """Keep the graph of a model, complete or not, for the next call of `build_graph`, in place of the one kept before.
-
-    Called when Ctrl-C interrupts the computation.
-    """
+    """Keep the graph of a model, complete or not, that Ctrl-C interrupted for the next call of `build_graph`."""
     _interrupted[:] = [(model, graph)]
 
 
@@ -233,17 +214,15 @@ def find_depths_into(
     right: np.ndarray,
     limit: int,
 ) -> None:
-    """Write the smallest and the largest depth (n_cells,) at which each cell occurs in trees of depth up to ``limit``.
-
-    The caller sets ``depth`` to ``limit + 1``, which remains if no tree has the cell, and ``deepest`` to 0. ``order``
-    holds the cells, parents before children; the splits of a cell, with children ``left`` and ``right`` (n_edges,), are
-    ``start`` to ``stop - 1`` (n_cells,). A cell with a split that leads back to it occurs at all larger depths.
-    """
+    """Write the smallest and the largest depth (n_cells,) at which each cell occurs in trees of depth up to `limit`."""
+    # `depth` is `limit + 1` before, which remains if no tree has the cell, and `deepest` is 0; parents come first in
+    # `order`
     depth[0] = 0
     for cell in order:
         if depth[cell] >= limit:
             continue
         for e in range(start[cell], stop[cell]):
+            # a split that leads back to its cell: the cell occurs at all larger depths
             if left[e] == cell or right[e] == cell:
                 deepest[cell] = limit
         below = min(deepest[cell] + 1, limit)

@@ -16,12 +16,11 @@ from pactree_mcmc.model.words import PathSplit, not_finite
 from ..limits import refuse_bytes
 from .boxes import unpack_cuts
 
+# names of the fields of `CellGraph` with an entry for each cell, for each edge, and for each slot
 CELL_COLUMNS = ("rows", "stats", "score", "design", "depth")
 EDGE_COLUMNS = ("left", "right", "feature", "split", "log_rule")
 SLOT_COLUMNS = ("log_stop", "log_split")
-SLOT_BYTES = 34
-"""Memory of a slot when the graph is made and summed over, measured."""
-"""Names of the fields of `CellGraph` with an entry for each cell, for each edge, and for each slot."""
+SLOT_BYTES = 34  # memory of a slot when the graph is made and summed over, measured
 
 
 class CellGraph(NamedTuple):
@@ -127,12 +126,8 @@ class CellGraph(NamedTuple):
 def first_invalid_edge(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, log_rule: np.ndarray, layered: bool
 ) -> tuple[int, int]:
-    """Return the first edge with an invalid child, as (cell, edge), or (-1, -1) if all edges are valid.
-
-    The arguments are fields of `CellGraph`. An edge is a split of a cell into ``left`` and ``right``. The number of a
-    child must be that of a cell, and larger than that of its parent unless the edge has weight zero. In a layered graph
-    (values for each depth of a cell) a cell may also lead to itself, one level deeper.
-    """
+    """Return the first edge with an invalid child, as (cell, edge), or (-1, -1) if all edges are valid."""
+    # a child is a cell after its parent, unless the edge has weight 0; in a layered graph a cell may lead to itself
     n = len(first_edge) - 1
     for cell in range(n):
         earliest = cell if layered else cell + 1
@@ -144,40 +139,27 @@ def first_invalid_edge(
 
 
 def pack_graph(graph: CellGraph) -> Any:
-    """Check the graph, and return it as one pointer for compiled code.
-
-    Compiled code reads its fields as attributes.
-    """
+    """Check the graph, and return it as one pointer for compiled code."""
     graph.check()
     return pack(graph)
 
 
 @jit
 def slot_at_depth(graph: Any, cell: int, depth: int) -> int:
-    """Return the number of the slot of ``cell`` at ``depth``; its only slot unless the graph is layered.
-
-    A slot is a cell at a depth. A graph is layered if its cells have a slot for each depth, since the prior depends on
-    it.
-    """
+    """Return the number of the slot of ``cell`` at ``depth``; its only slot unless the graph is layered."""
     return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell
 
 
 @jit
 def child_slots(graph: Any, e: int, child_depth: int) -> tuple[int, int]:
-    """Return the slots of the left and the right child of split ``e``, which are at depth ``child_depth``.
-
-    A slot is a cell at a depth, or the cell itself if the prior does not depend on depth.
-    """
+    """Return the slots of the left and the right child of split ``e``, which are at depth ``child_depth``."""
     left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
     return slot_at_depth(graph, left, child_depth), slot_at_depth(graph, right, child_depth)
 
 
 def with_feature_numbers(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """Return the graph with the number of the feature of each split in ``feature``, in place of its coordinate.
-
-    A feature with missing values has two coordinates. In graphs of stages (mixtures over several models), the splits
-    that select the stage have an extra number, which ``n_features`` replaces.
-    """
+    """Return the graph with the number of the feature of each split in ``feature``, in place of its coordinate."""
+    # in graphs of stages, the splits that select the stage have an extra number, which `n_features` replaces
     if not model.columns.twins:
         return graph
     feature = np.append(model.columns.source, model.n_features)[graph.feature]
@@ -185,14 +167,10 @@ def with_feature_numbers(model: TreeModel, graph: CellGraph) -> CellGraph:
 
 
 def with_slots(model: TreeModel, columns: dict[str, np.ndarray]) -> CellGraph:
-    """Build the graph from the columns of its cells and splits, and add the prior factors of each slot.
-
-    A slot is a cell at a depth. ``columns`` holds the fields of `CellGraph` by name, without those of slots (the last
-    four). It may also contain ``deepest`` (n_cells,), the largest depth of each cell, and ``is_splittable`` (n_cells,),
-    True for cells that the prior can split, if the graph does not hold all their splits. Both are removed from it. A
-    cell has only the slot of its smallest depth if `is_layered` is False, or without ``deepest``. The factor of a leaf
-    includes its log score. Raise NotFinite if a score is not finite.
-    """
+    """Build the graph from its columns by name, and add the slots with their prior factors and scores."""
+    # `columns` may also contain, to be removed: `deepest` (n_cells,), the largest depth of each cell, and
+    # `is_splittable`, True for cells that the prior can split if not all their splits are listed. Without `deepest` a
+    # cell has one slot
     refuse_not_finite(model, columns)
     prior, rows, depth = model.prior_tables, columns["rows"], columns["depth"]
     splittable = columns.pop("is_splittable", np.diff(columns["first_edge"]) > 0)
@@ -226,10 +204,7 @@ def is_layered(model: TreeModel) -> bool:
 
 
 def _depth_of_slots(first_slot: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Return the depth (n_slots,) of each slot, from the first slot and the smallest ``depth`` of each cell.
-
-    A slot is a cell at a depth. The slots of a cell are consecutive, in order of depth.
-    """
+    """Return the depth (n_slots,) of each slot; the slots of a cell are consecutive, from its smallest ``depth`` on."""
     return np.arange(first_slot[-1]) - np.repeat(first_slot[:-1] - depth, np.diff(first_slot))
 
 
@@ -244,10 +219,7 @@ def is_flat(model: TreeModel) -> bool:
 
 
 def refuse_not_finite(model: TreeModel, columns: dict[str, np.ndarray]) -> None:
-    """Raise NotFinite if the score of a cell is not finite. The message gives the splits on a path to the first one.
-
-    ``columns`` holds columns of a graph: first_edge, left, right, feature, split, rows, stats, score.
-    """
+    """Raise NotFinite if the score of a cell is not finite, with the splits on a path to the first such cell."""
     finite = np.isfinite(columns["score"])
     if not finite.all():
         cell = int(np.argmin(finite))
@@ -256,10 +228,7 @@ def refuse_not_finite(model: TreeModel, columns: dict[str, np.ndarray]) -> None:
 
 
 def _path_to_cell(model: TreeModel, columns: dict[str, np.ndarray], cell: int) -> list[PathSplit]:
-    """Return the splits on a path from the root to a cell, each with the side taken, for an error message.
-
-    ``columns`` is as for `refuse_not_finite`. A split that selects a stage of a mixture is left out.
-    """
+    """Return the splits on a path to a cell, each with the side taken, but not one that selects a stage."""
     parent = np.repeat(np.arange(len(columns["rows"])), np.diff(columns["first_edge"]))
     out: list[PathSplit] = []
     while cell != 0:

@@ -31,10 +31,7 @@ from .progress import Bar
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
-    """Return the cells and edges of a model with a fixed tree, as the columns (by name) that `with_slots` takes.
-
-    Time O(nodes + units times depth); a unit is a merged training row.
-    """
+    """Return the columns of cells and edges of a fixed tree for `with_slots`, in time O(nodes + units times depth)."""
     packed = pack(model.lowered)
     design, shape = model.lowered.split_prior.design, model.shape
     stats, rows = np.zeros((len(design), model.lowered.leaf.n_stats)), np.zeros(len(design), dtype=np.int64)
@@ -63,10 +60,7 @@ def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
 
 @jit
 def sum_down_paths_into(stats: np.ndarray, rows: np.ndarray, model: Any) -> None:
-    """Add the statistics and rows of every unit (a merged training row) to each node on its path in the fixed tree.
-
-    ``stats`` (n_nodes, n_stats) and ``rows`` (n_nodes,) are zero before.
-    """
+    """Add the statistics and rows of every unit to each node on its path in the fixed tree."""
     design, merged_rows = model.split_prior.design, model.units
     codes = merged_rows.codes
     for i in range(codes.shape[1]):
@@ -89,8 +83,7 @@ def cell_scores(model: Any, stats: np.ndarray) -> np.ndarray:
     return out
 
 
-NO_CHILD = -1
-"""Number in place of a vector of levels that does not exist."""
+NO_CHILD = -1  # number in place of a vector of levels that does not exist
 
 
 class Layer(NamedTuple):
@@ -112,12 +105,7 @@ class Layer(NamedTuple):
 
 
 def iterate_layers(codes: np.ndarray, weight: np.ndarray, levels: int, limit: int, cyclic: bool) -> Iterator[Layer]:
-    """Yield the layers of a dyadic graph from the root down to depth ``limit``, so that only two are in memory.
-
-    A layer has the cells of one depth. ``codes`` (p, U) are those of the units (merged training rows), and ``levels``
-    is the largest number of halvings of a feature. Features with a ``weight`` (p,) of 0 are never split. If ``cyclic``
-    is True, the features take turns.
-    """
+    """Yield the layers (cells of one depth) of a dyadic graph down to depth ``limit``; only two are in memory."""
     p, n = codes.shape
     no_child = np.full((1, p), NO_CHILD, dtype=np.int32)
     layer = Layer(
@@ -164,14 +152,10 @@ def next_vectors(
     levels: int,
     turn: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return ``vectors``, ``last`` and ``parent`` of the next layer, and ``child`` of this layer, fields of `Layer`.
-
-    ``vectors``, ``last`` and ``parent`` are of this layer, and ``previous_child`` is ``child`` of the layer before.
-    Each vector is made once, from its parent, which has one halving of the last feature less. The child of a vector v
-    by a feature k before its last one is found through the parent: ``v + k`` is ``(parent + k) + last``. ``turn`` is
-    the only feature that may be halved, or -1 if all may be. None is halved more than ``levels`` times, or at all if
-    its ``weight`` (p,) is 0.
-    """
+    """Return ``vectors``, ``last`` and ``parent`` of the next `Layer`, and ``child`` of this one."""
+    # Each vector is made once, from its parent, which has one halving of the last feature less. The child of a vector v
+    # by a feature k before its last one is found through the parent: v + k is (parent + k) + last. `turn` is the only
+    # feature that may be halved, -1 if all may be
     n, p = vectors.shape
     child = np.full((n, p), NO_CHILD, dtype=np.int32)
     n_made = 0
@@ -209,14 +193,10 @@ def split_groups_into(
     codes: np.ndarray,
     levels: int,
 ) -> np.ndarray:
-    """Write the group (V, U) of each unit by each level vector into ``groups``, and return the numbers of groups (V,).
-
-    A level vector says how often each feature was halved, and units in one dyadic cell with these levels form a group.
-    A group is a group of the parent (``groups_before``, of which there are ``n_groups_before``) and the value of one
-    more bit of the ``codes`` (p, U), of ``levels`` bits, of the feature ``last``. Groups are numbered by parent, then
-    bit, so that units sorted by their bits stay sorted by group. ``vectors`` (V, p) are the level vectors, ``last`` and
-    ``parent`` (V,) the feature halved last and the vector before.
-    """
+    """Write the group (V, U) of each unit by each level vector into `groups`, and return the numbers of groups (V,)."""
+    # A level vector says how often each feature was halved; units in one cell with these levels form a group: a group
+    # of the parent and one more bit of the feature `last`. Groups are numbered by parent, then bit, so that units
+    # sorted by their bits stay sorted by group
     n_groups = np.zeros(len(vectors), dtype=np.int64)
     number = np.empty(2 * n_groups_before.max(), dtype=np.int32)
     for w in range(len(vectors)):
@@ -239,12 +219,8 @@ def split_groups_into(
 def needs_empty_cell(
     child: np.ndarray, n_groups_above: np.ndarray, has_empty_above: np.ndarray, n_groups: np.ndarray
 ) -> np.ndarray:
-    """Return the boolean array (V,) that is True for each level vector of the next layer that has an empty cell.
-
-    A level vector says how often each feature was halved. It has an empty cell (without rows) if one of its parents
-    has, or if a half of some group (the rows of one cell) of a parent contains no row. ``child``, ``n_groups_above``
-    and ``has_empty_above`` are of the layer above, ``n_groups`` (V,) of the next one.
-    """
+    """Return (V,) True for each level vector of the next layer that has an empty cell, without rows."""
+    # so it is if one of its parents has, or if a half of some group of a parent contains no row
     parent, feature = np.nonzero(child >= 0)
     below = child[parent, feature]
     out = np.zeros(len(n_groups), dtype=np.bool_)
@@ -262,11 +238,8 @@ def write_edges_into(
     codes: np.ndarray,
     levels: int,
 ) -> None:
-    """Write the children and the split of every edge from ``layer`` to the layer ``next_layer``, by cell, then feature.
-
-    Children are numbered in the whole graph, and a half without units leads to the empty cell. ``codes`` (p, U) are
-    those of the units (merged training rows), and ``levels`` is the largest number of halvings of a feature.
-    """
+    """Write children and split of every edge from ``layer`` to ``next_layer``, by cell, then feature."""
+    # children are numbered in the whole graph, and a half without units leads to the empty cell
     vectors, child, groups = layer.vectors, layer.child, layer.groups
     n_groups, has_empty = layer.n_groups, layer.has_empty
     groups_below, n_below, first_below = next_layer.groups, next_layer.n_groups, next_layer.first_cell
@@ -301,11 +274,7 @@ def write_edges_into(
 
 @jit
 def sum_layer_into(stats: np.ndarray, rows: np.ndarray, model: Any, groups: np.ndarray, first_cell: np.ndarray) -> None:
-    """Add the statistics (n_cells, n_stats) and the rows (n_cells,) of all units to the cells of a layer.
-
-    A unit is a merged training row. ``groups`` (V, U) is the number of its cell among those of each level vector, and
-    ``first_cell`` (V,) the number within the layer of the first cell of each vector.
-    """
+    """Add the statistics (n_cells, n_stats) and the rows (n_cells,) of all units to the cells of a layer."""
     merged_rows = model.units
     for v in range(len(groups)):
         for i in range(groups.shape[1]):
@@ -323,12 +292,8 @@ def write_rules_into(
     sizes: np.ndarray,
     weight: np.ndarray,
 ) -> None:
-    """Write the first edge of each cell of a layer, and the feature and log R of each edge.
-
-    R, the prior probability of a split given the cell, is the ``weight`` (p,) of its feature divided by those of all
-    features that can be halved, which have a ``child`` (V, p) >= 0. Edges are counted from the first one of the layer.
-    ``sizes`` (V,) are the numbers of cells of each level vector.
-    """
+    """Write the first edge of each cell of a layer, and the feature and log R of each edge."""
+    # R is the weight of the feature divided by those of all features that can be halved, which have a child >= 0
     cell, e, log_fraction = 0, 0, np.empty(child.shape[1])
     for v in range(len(child)):
         total = 0.0
@@ -346,10 +311,8 @@ def write_rules_into(
 
 
 def sorted_units(model: TreeModel) -> Lowered:
-    """Return the data for compiled code of a dyadic model, with its units (merged training rows) sorted by their bits.
-
-    So memory is read in order.
-    """
+    """Return the data for compiled code of a dyadic model, units sorted by their bits."""
+    # so that memory is read in order
     lowered, levels = model.lowered, int(model.split_prior.levels)
     key = interleave(lowered.units.codes, levels)
     return lowered._replace(units=lowered.units.take(np.argsort(key)))
@@ -357,11 +320,7 @@ def sorted_units(model: TreeModel) -> Lowered:
 
 @jit
 def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
-    """Return the first 64 bits (U,) of the codes (p, U) of each unit as one integer, a key to sort units by.
-
-    A unit is a merged training row. Codes have ``levels`` bits. The first bits of all features come first, then the
-    second ones.
-    """
+    """Return the first 64 bits (U,) of the codes as one key: the first bits of all features, then the second ones."""
     p, n = codes.shape
     out = np.zeros(n, dtype=np.uint64)
     n_bits = 0
@@ -377,11 +336,8 @@ def interleave(codes: np.ndarray, levels: int) -> np.ndarray:
 
 
 def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarray]:
-    """Return the cells and edges of a dyadic model, as the columns that `with_slots` takes.
-
-    The columns are arrays by name. Raise Intractable if there are more than ``limit`` allows. Time and memory O(cells +
-    edges + units times vectors of levels).
-    """
+    """Return the columns of a dyadic model for `with_slots`."""
+    # time and memory O(cells + edges + units * level vectors)
     lowered = sorted_units(model)
     packed, codes = pack(lowered), lowered.units.codes
     weight, levels = model.split_prior.weights(len(codes)), int(model.split_prior.levels)
@@ -410,10 +366,10 @@ def build_dyadic(model: TreeModel, limit: Limit, bar: Bar) -> dict[str, np.ndarr
     return out
 
 
+# columns of the graph that are computed layer by layer
 LAYER_COLUMNS = ("first_edge", "left", "right", "feature", "split", "log_rule", "rows", "stats", "depth")
-"""Columns of the graph that are computed layer by layer."""
+# columns with an entry for each edge, and their types
 EDGE_TYPES = {"left": np.int32, "right": np.int32, "feature": np.int32, "split": np.int64, "log_rule": np.float64}
-"""Columns with an entry for each edge, and their types."""
 
 
 def _append_edges(
@@ -425,12 +381,7 @@ def _append_edges(
     n_edges: int,
     columns: dict[str, list[np.ndarray]],
 ) -> int:
-    """Append the edges from ``layer`` to the layer ``next_layer`` to the lists in ``columns``, and return their number.
-
-    ``n_edges`` is the number of edges of the layers above. The first edge of each cell of ``layer`` is appended too.
-    ``codes`` (p, U) are those of the units (merged training rows), ``levels`` is the largest number of halvings of a
-    feature, and ``weight`` (p,) is that of a split on each feature.
-    """
+    """Append the edges from ``layer`` to ``next_layer`` to the lists in ``columns``, and return their number."""
     sizes = layer.n_groups + layer.has_empty
     n = int(sizes @ (layer.child >= 0).sum(axis=1))
     left, right, feature = (np.empty(n, dtype=np.int32) for _ in range(3))

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-SECONDS_PER_PIECE = 0.2
-"""Seconds that a piece should take. Ctrl-C takes effect at the end of a piece."""
+SECONDS_PER_PIECE = 0.2  # seconds that a piece should take. Ctrl-C takes effect at the end of a piece.
+# items of the first piece, and largest factor from the size of one piece to that of the next
 FIRST_PIECE, MAX_GROWTH = 1 << 12, 8
-"""Number of items of the first piece, and the largest factor from the size of one piece to that of the next."""
-DELAY = 1.0
-"""Seconds before a bar appears, and between two updates of the bar."""
+DELAY = 1.0  # seconds before a bar appears, and between two updates of the bar
 
 
 class Bar:
@@ -35,11 +33,7 @@ class Bar:
 
 @contextmanager
 def stage(is_shown: bool, name: str, total: int | None, unit: str) -> Iterator[Bar]:
-    """Yield a `Bar`, and show it as a progress bar on the standard error while the ``with`` block runs.
-
-    It appears only if ``is_shown`` is True and the block takes more than a second. ``name`` is the text before the bar,
-    ``unit`` the word for an item, and ``total`` the number of items, or None if unknown.
-    """
+    """Yield a `Bar`, shown on the standard error if ``is_shown`` and the ``with`` block runs for more than a second."""
     if not is_shown:
         yield Bar()
         return
@@ -51,11 +45,7 @@ def stage(is_shown: bool, name: str, total: int | None, unit: str) -> Iterator[B
 
 
 def run_in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = None, size: int = FIRST_PIECE) -> None:
-    """Call ``step(first, last)`` for consecutive ranges of the items 0 to ``n - 1``.
-
-    The first range has ``size`` items. The others are chosen so that each takes about `SECONDS_PER_PIECE` seconds.
-    After each one its items are added to ``bar``.
-    """
+    """Call ``step(first, last)`` for consecutive ranges of 0 to `n - 1` that take `SECONDS_PER_PIECE` seconds each."""
     first = 0
     while first < n:
         start, last = time.monotonic(), min(n, first + size)

@@ -20,21 +20,17 @@ import numpy as np
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.split_prior.geometry import call_uncompiled, halves_box, takes_turns
 
-N_CENTRES = 32
-"""Number of rows around which boxes of grids and dyadic cuts are counted."""
-N_CORES = 4
-"""Number of rows around which cores are tried under local cuts."""
+N_CENTRES = 32  # number of rows around which boxes of grids and dyadic cuts are counted
+N_CORES = 4  # number of rows around which cores are tried under local cuts
+# fractions of the rows within a core in each coordinate; 0: the rows with the value of the middle row
 CORE_FRACTIONS = (0.0, 0.5, 0.8, 0.9, 0.96)
-"""Fractions of the rows within a core in each coordinate. 0 stands for the rows with the value of the middle row."""
+# numbers of coordinates that cores have, besides all; the others do not limit them
 NUMBERS_OF_COORDINATES = (3, 6, 12, 24)
-"""Numbers of coordinates that cores have, besides all. The others do not limit them."""
 
 
 def least_boxes(model: TreeModel, codes: np.ndarray) -> int:
-    """Return the number of boxes around one of the rows with ``codes`` (q, P), under grids and dyadic cuts.
-
-    Return 1 for weighted splits, which weights may rule out, and for splits that take turns.
-    """
+    """Return the number of boxes around one of the rows with ``codes`` (q, P), under grids and dyadic cuts."""
+    # weights may rule splits out, and splits that take turns are not counted
     rule, best = model.split_prior, 1
     if not rule.has_equal_weights or call_uncompiled(takes_turns, rule):
         return 1
@@ -53,10 +49,7 @@ def least_boxes(model: TreeModel, codes: np.ndarray) -> int:
 
 
 def least_row_sets(model: TreeModel, codes: np.ndarray, rows: np.ndarray) -> int:
-    """Return a lower bound on the number of sets of rows that are cells under local cuts.
-
-    ``codes`` (q, P) are those of the distinct rows, ``rows`` (P,) how often each occurs. Return 1 for weighted splits.
-    """
+    """Return a lower bound on the number of sets of rows that are cells under local cuts."""
     if not model.split_prior.has_equal_weights:
         return 1
     limit, least = int(model.prior_tables.depth_limit), int(model.split_prior.min_leaf)
@@ -81,11 +74,7 @@ class _Core:
         self.is_nominal = [model.columns.categories[k] is not None for k in coordinates.tolist()]
 
     def sides(self, ordered: np.ndarray, centre: int, fraction: float, least: int) -> list[list[int]]:
-        """Return for each coordinate the numbers of boxes around the core by the number of their cuts in it.
-
-        ``ordered`` (q, P) are the codes in ascending order, ``centre`` is a point of the core, ``fraction`` that of the
-        points within it in each coordinate, and ``least`` the smallest number of rows that a cut leaves on a side.
-        """
+        """Return for each coordinate the numbers of boxes around the core by the number of their cuts in it."""
         n = len(self.rows)
         half = int(0.5 * fraction * n)
         low, high = np.empty(len(self.coordinates), dtype=np.int64), np.empty(len(self.coordinates), dtype=np.int64)

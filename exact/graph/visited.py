@@ -48,10 +48,9 @@ from .build import (
 from .building import Building
 from .cells import CellGraph, with_slots
 
-NO_ITEM = -1
-"""End of a linked list, or no node, cell or edge."""
+NO_ITEM = -1  # end of a linked list, or no node, cell or edge
+# columns of `CellScratch.tree_splits`, the splits of trees in the current cell; EDGE is NO_ITEM until listed
 FEATURE, SPLIT, BITS, EDGE = range(4)
-"""Columns of `CellScratch.tree_splits`, the splits of the current cell that trees use. EDGE is NO_ITEM until listed."""
 
 
 class TreeNodes(NamedTuple):
@@ -71,12 +70,8 @@ class TreeNodes(NamedTuple):
 
 
 def build_visited(model: TreeModel, trees: CodedTrees, grow: int, limit: Limit) -> CellGraph:
-    """Return the graph of the cells and splits of ``trees``, with log R(split | cell) as in the whole graph.
-
-    R is the prior probability of a split given the cell. If ``grow`` is 1, add every split of these cells whose two
-    children are both among these cells. If it is 2, add every split of these cells, with new children as leaves. Raise
-    Intractable beyond ``limit``.
-    """
+    """Return the graph of the cells and splits of ``trees``, with log R(split | cell) as in the whole graph."""
+    # grow 1 adds every split of these cells between them, 2 every split of these cells, with new children as leaves
     nodes = _tree_nodes(model, trees)
     building = Building(model, limit, len(nodes.feature) + 1)
     building.run(assign_nodes_to_cells, pack(nodes))
@@ -113,11 +108,8 @@ def _tree_nodes(model: TreeModel, trees: CodedTrees) -> TreeNodes:
 
 @jit
 def assign_nodes_to_cells(model: Any, arrays: Any, nodes: Any) -> int:
-    """Assign the nodes of all trees to cells, from the root down, and add these cells and their splits to the graph.
-
-    ``nodes`` are `TreeNodes`. Return FINISHED, or MORE_CELLS or MORE_EDGES for the array that is full: the caller makes
-    it longer and calls again.
-    """
+    """Assign the nodes of all trees to cells, from the root down, and add these cells and their splits to the graph."""
+    # if an array is full, MORE_CELLS or MORE_EDGES is returned: the caller makes it longer and calls again
     counters, cells, of_size = arrays.scratch.counters, arrays.cells, nodes.of_size
     if counters[N_CELLS] == 0:
         counters[MODE] = ADD
@@ -155,11 +147,8 @@ def _enter_cell(nodes: Any, node: int, cell: int) -> None:
 
 @jit
 def _list_tree_splits(model: Any, arrays: Any, nodes: Any, cell: int, n_members: int) -> None:
-    """Write the distinct splits that trees have in a cell into ``tree_splits``, and the row of each node's split there.
-
-    The box and the ``n_members`` points (distinct rows) of the cell are in the builder's scratch. The child that a
-    split sends all rows to is in the same cell, and is added to the list of the nodes of the cell.
-    """
+    """Write the distinct splits that trees have in a cell into `tree_splits`, and each node's row there."""
+    # the child that a split sends all rows to is in the same cell, and is added to the list of its nodes
     tree_splits, n = arrays.scratch.tree_splits, np.int64(0)
     node = nodes.first_node[cell]
     while node != NO_ITEM:
@@ -201,12 +190,10 @@ def _n_left(model: Any, arrays: Any, k: int, split: int, n_members: int) -> int:
 
 @jit
 def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_members: int) -> tuple[int, int]:
-    """Return the split of a node in the form in which its cell lists splits, and a mask of the bits that identify it.
-
-    Trees with other cuts or boxes can divide the rows of the cell alike. If the cell lists a nominal split with its
-    sides exchanged, the children of the node are exchanged. Both are 0 for a cell without rows if cells are sets of
-    rows. The box and the ``n_members`` points (distinct rows) of the cell are in the builder's scratch.
-    """
+    """Return the split of a node in the form in which its cell lists splits, and a mask of its bits."""
+    # Trees with other cuts or boxes can divide the rows of the cell alike. If the cell lists a nominal split with its
+    # sides exchanged, the children of the node are exchanged. Both are 0 for a cell without rows if cells are sets of
+    # rows
     rule, box, k = model.split_prior, arrays.scratch.box, nodes.feature[node]
     split, rows, local = nodes.split[node], arrays.cells.rows[cell], parts_rows(rule)
     if rows == 0 and local:
@@ -235,10 +222,7 @@ def _split_in_cell(model: Any, arrays: Any, nodes: Any, cell: int, node: int, n_
 
 @jit
 def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
-    """Return the first code of ordered coordinate ``k`` in the box of a node, or the categories of a nominal one.
-
-    The box follows from the splits above the node in its tree. ``rule`` is the split prior.
-    """
+    """Return the first code of ordered coordinate ``k`` in the box of a node, or the categories of a nominal one."""
     nominal, paired = rule.feature[k].nominal, rule.feature[k].other_coordinate
     box, descendant = full_mask(rule.feature[k].n_codes) if nominal else np.int64(0), node
     while nodes.parent[descendant] != NO_ITEM:
@@ -254,10 +238,7 @@ def _box_of_node(rule: Any, nodes: Any, node: int, k: int) -> int:
 
 @jit
 def _move_to_children(arrays: Any, nodes: Any, cell: int) -> None:
-    """Assign the children of the tree nodes in a cell to the cells to which the splits of these nodes lead.
-
-    The nodes are added to the linked lists of the nodes of these cells. Children in the same cell are in its list.
-    """
+    """Assign the children of the tree nodes in a cell to the cells to which the splits of these nodes lead."""
     node = nodes.first_node[cell]
     while node != NO_ITEM:
         e = arrays.scratch.tree_splits[nodes.tree_split[node], EDGE] if nodes.feature[node] != LEAF else NO_ITEM

@@ -12,15 +12,13 @@ from .semirings import add_split, choose_split, start_with_leaf, store
 
 
 class Hull(NamedTuple):
-    """The maximum over trees of weight minus alpha times the number of leaves, for all alpha >= 0.
+    """The maximum over trees of weight minus alpha times the number of leaves, for all alpha >= 0."""
 
-    It is a maximum of lines, ``h_s(alpha) = max over trees of weight - alpha * leaves``, stored as the vertices of the
-    upper hull of the points (leaves, weight) of a slot's trees, from the fewest leaves to the largest weight. Two
-    subtrees are chosen independently, so that ``h(alpha) = h_left(alpha) + h_right(alpha)``. So the edges of the hull
-    of the sums are those of both hulls, in order of slope. At the root of a fixed tree the vertices are the trees of
-    weakest-link pruning (formulas, section 8).
-    """
-
+    # h_s(alpha) = max over trees of weight - alpha * leaves is a maximum of lines, stored as the vertices of the upper
+    # hull of the points (leaves, weight) of a slot's trees, from the fewest leaves to the largest weight. Two subtrees
+    # are chosen independently: h(alpha) = h_left(alpha) + h_right(alpha), so the edges of the hull of the sums are
+    # those of both hulls, in order of slope. At the root of a fixed tree the vertices are the trees of weakest-link
+    # pruning (formulas, section 8)
     def __repr__(self) -> str:
         return short_repr(self)
 
@@ -67,14 +65,9 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 @jit
 def add_hulls_into_buffer(semiring: Any, left: int, right: int, log_weight: float) -> int:
-    """Write the hull of the trees with one given split into ``semiring.buffer[1]``, and return its number of vertices.
-
-    ``semiring`` is a `Hull`, ``left`` and ``right`` are the slots (cells at a depth) of the two children,
-    ``log_weight`` is that of the split alone. Return 0 if it is -inf or a child has no vertex. The points (leaves,
-    weight) of such trees are sums of a point of each child. So the edges of the hull are those of both hulls in order
-    of slope: each step goes along the hull whose next edge has the larger gain of weight per leaf, compared without
-    division.
-    """
+    """Write the hull of the trees with a given split into ``semiring.buffer[1]``."""
+    # return its number of vertices, 0 if none
+    # each step goes along the hull whose next edge has the larger gain of weight per leaf, compared without division
     leaves, weight, buffer = semiring.leaves, semiring.weight, semiring.buffer
     i, j = semiring.start[left], semiring.start[right]
     last_i, last_j = i + semiring.length[left] - 1, j + semiring.length[right] - 1
@@ -97,12 +90,9 @@ def add_hulls_into_buffer(semiring: Any, left: int, right: int, log_weight: floa
 
 @jit
 def add_vertex(vertices: np.ndarray, n: int, leaves: float, weight: float) -> int:
-    """Add the point (leaves, weight) to an upper hull of ``n`` vertices, and return the new number of vertices.
-
-    ``vertices`` (2, ...) holds the numbers of leaves and the log weights, ascending, and is changed in place. Points
-    come in order of leaves, of equal ones the heaviest first. Vertices that are no longer above the line from their
-    predecessor to the point are removed. A point with no larger weight than the last vertex is not added.
-    """
+    """Add the point to an upper hull of `n` vertices (2, ...), and return the new number of vertices."""
+    # Points come in order of leaves, of equal ones the heaviest first. Vertices no longer above the line from their
+    # predecessor to the point are removed; a point with no larger weight than the last vertex is not added
     if n > 0 and weight <= vertices[1, n - 1]:
         return n
     while n > 1:
@@ -127,10 +117,8 @@ def _(semiring, slot, total):
 
 @choose_split.register(Hull)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Return, as `choose_split` of a `Hull`, the split (-1: leaf) of a vertex of the slot's hull, and both subtrees'.
-
-    ``tree_number`` and the two numbers returned count the vertices of a hull.
-    """
+    """Return the split and both subtrees' tree numbers, as `choose_split`."""
+    # tree numbers are vertices of the slot's hull; for `Fragments`, IN_FRAGMENT until the fragment ended at an ancestor
     leaves, weight, start = semiring.leaves, semiring.weight, semiring.start
     m = leaves[start[slot] + tree_number]
     best, left_number, right_number, top = -1, 0, 0, -np.inf
@@ -151,19 +139,14 @@ def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
     return best, left_number, right_number
 
 
-IN_FRAGMENT = -1
-"""Tree number, in place of a vertex, of a slot at which the root fragment has not ended yet."""
+IN_FRAGMENT = -1  # tree number, in place of a vertex, of a slot at which the root fragment has not ended yet
 
 
 class Fragments(NamedTuple):
-    """The best tree and root fragment: (max, +) over the splits of the fragment, and hulls below its leaves.
+    """The best tree and root fragment: (max, +) over the splits of the fragment, and hulls below its leaves."""
 
-    A root fragment of a tree is a subtree with the same root. Below each of its leaves the rest of the tree is a vertex
-    of the hull of (leaves, weight). Both the fragment and the tree below its leaves are chosen:
-
-        value_s  =  max( stop_s,  max over splits e of  weight_e + value_left + value_right ) .
-    """
-
+    # Below each leaf of the fragment the rest of the tree is a vertex of the hull of (leaves, weight). Both are chosen:
+    #     value_s  =  max( stop_s,  max over splits e of  weight_e + value_left + value_right )
     hull: Hull
     value: np.ndarray  # (n_slots,) float64: weight of the best tree and fragment below a slot
     stop: np.ndarray  # (n_slots,) float64: weight of the best tree below a slot if the fragment ends at the slot
@@ -172,11 +155,8 @@ class Fragments(NamedTuple):
 
 @choose_split.register(Fragments)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Return, as `choose_split` of `Fragments`, the split (-1: leaf) of the best tree and fragment, and two numbers.
-
-    These are the tree numbers of the two subtrees. A slot is a cell at a depth, a fragment a subtree with the same
-    root. ``tree_number`` is IN_FRAGMENT, or a vertex of the slot's hull if the fragment ended at an ancestor.
-    """
+    """Return the split and both subtrees' tree numbers, as `choose_split`."""
+    # tree numbers are vertices of the slot's hull; for `Fragments`, IN_FRAGMENT until the fragment ended at an ancestor
     if tree_number != IN_FRAGMENT:
         return choose_split(semiring.hull, rng, graph, cell, slot, child_depth, tree_number)
     best, top = -1, semiring.stop[slot]

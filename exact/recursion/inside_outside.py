@@ -20,18 +20,11 @@ from .semirings import add_split, choose_split, exp_down, start_with_leaf, store
 
 
 def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> Any:
-    """Compute the sum over all trees below each slot of the graph, and return the semiring with its arrays filled.
-
-    The sum over the trees below slot s is, in the semiring (formulas, section 6),
-
-        inside_s  =  stop_s  +  sum over splits e of  split_s * R_e * inside_left(s, e) * inside_right(s, e) .
-
-    Here stop_s is the weight of a leaf with its likelihood, split_s that of splitting, R_e that of split e among
-    others. A semiring, such as `LogSum` or `Best`, is an object that defines sum and product and holds an array of the
-    sums. A slot is a cell at a depth. A tree below s is a leaf, or a split with a tree below each of its two sides,
-    which are chosen independently. So the sum over all pairs of subtrees is the product of the two sums. Slot 0 is the
-    root. ``bar`` counts finished cells. Time O(edges times depths) semiring operations.
-    """
+    """Compute the sum over all trees below each slot, and return the semiring with its arrays filled."""
+    # In the semiring (formulas, section 6),
+    #     inside_s  =  stop_s  +  sum over splits e of  split_s * R_e * inside_left(s, e) * inside_right(s, e) .
+    # A tree below s is a leaf (stop_s, with its likelihood), or a split with a tree below each of its two sides, which
+    # are chosen independently: the sum over all pairs of subtrees is the product of the two sums. Slot 0 is the root.
     packed, n = pack_graph(graph), graph.n_cells
     run_in_pieces(n, lambda first, last: compute_inside_of_cells(packed, semiring, n - last, n - first), bar)
     return semiring
@@ -39,10 +32,8 @@ def compute_inside(graph: CellGraph, semiring: Any, bar: Bar | None = None) -> A
 
 @jit
 def compute_inside_of_cells(graph: Any, semiring: Any, first: int, last: int) -> None:
-    """Write the sums of `compute_inside` for cells ``last - 1`` down to ``first`` into the semiring's arrays.
-
-    The caller has computed those of all later cells, which include the children.
-    """
+    """Write the sums of `compute_inside` for cells ``last - 1`` down to ``first`` into the semiring's arrays."""
+    # children have larger numbers than their parents, so that their sums are known
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule = graph.left, graph.right, graph.log_rule
     log_stop, log_split = graph.log_stop, graph.log_split
@@ -62,11 +53,9 @@ def compute_inside_of_cells(graph: Any, semiring: Any, first: int, last: int) ->
 
 
 class Occurrences(NamedTuple):
-    """Expected numbers of occurrences of slots (cells at a depth) and splits in a tree of the posterior.
+    """Expected numbers of occurrences of slots and splits in a tree of the posterior."""
 
-    For a cell with rows they are probabilities.
-    """
-
+    # probabilities for cells with rows
     def __repr__(self) -> str:
         return short_repr(self)
 
@@ -76,15 +65,10 @@ class Occurrences(NamedTuple):
 
 
 def expected_occurrences(graph: CellGraph, log_inside: np.ndarray) -> Occurrences:
-    """Return how often each slot (n_slots,) and each split (n_edges,) is expected to occur in a tree of the posterior.
-
-    A slot is a cell at a depth. The root occurs once. A split e at slot s occurs
-
-        occurs_s * split_s * R_e * inside_left * inside_right / inside_s
-
-    times, see `compute_inside`, and each of its two children occurs as often in addition. The slots of its cell are
-    summed. ``log_inside`` (n_slots,) are the values of `LogSum`. Takes as long as `compute_inside`.
-    """
+    """Return how often each slot (n_slots,) and each split is expected to occur in a tree of the posterior."""
+    # The root occurs once. A split e at slot s occurs
+    #     occurs_s * split_s * R_e * inside_left * inside_right / inside_s
+    # times, and each of its two children occurs as often in addition; the slots of the cell are summed
     packed, out = pack_graph(graph), Occurrences(np.zeros(len(log_inside)), np.zeros(graph.n_edges))
     out.slot[0] = 1.0
     run_in_pieces(graph.n_cells, lambda first, last: add_occurrences_of_cells(packed, log_inside, *out, first, last))
@@ -100,12 +84,8 @@ def add_occurrences_of_cells(
     first: int,
     last: int,
 ) -> None:
-    """Add the expected occurrences of the splits of cells ``first`` to ``last - 1``, and of their children, in place.
-
-    They are added to ``split_occurrences`` (n_edges,) and ``slot_occurrences`` (n_slots,), arrays of `Occurrences`. A
-    slot is a cell at a depth. Entries of the slots of these cells must be complete, so that cells are processed from
-    the root on. ``log_inside`` (n_slots,) are the values of `LogSum`.
-    """
+    """Add the expected occurrences of the splits of cells ``first`` to `last - 1`, and of their children, in place."""
+    # cells are processed from the root on, so that the slots of these cells are complete
     first_edge, first_slot, depth, layered = graph.first_edge, graph.first_slot, graph.depth, graph.layered
     edge_left, edge_right, log_rule, log_split = graph.left, graph.right, graph.log_rule, graph.log_split
     for cell in range(first, last):
@@ -136,20 +116,14 @@ class GrownTrees(NamedTuple):
     log_score: np.ndarray  # (n_trees,) float64
 
 
-CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, TREE_NUMBER = range(7)
-"""Columns of `GrownTrees.nodes`."""
+CELL, FEATURE, SPLIT, RIGHT, PARENT, IS_LEFT, TREE_NUMBER = range(7)  # columns of `GrownTrees.nodes`
 
 
 @jit
 def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers: np.ndarray, model: Any) -> GrownTrees:
-    """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
-
-    ``semiring`` holds the result of `compute_inside` over ``graph``. With `LogSum` the trees are independent draws from
-    the posterior, with `Best` each is the best tree, and the entries have no meaning. Otherwise an entry says which
-    tree: with `BestBySize` number ``t * n_sizes + m - 1`` has m leaves and count t, with `Hull` it is a vertex of the
-    root, with `Ranked` a rank, 0 for the best. ``graph`` and ``model`` are packed for compiled code. Time of a tree:
-    the number of splits of its cells.
-    """
+    """Return trees grown from the root down as the semiring chooses, one for each entry of `tree_numbers`."""
+    # An entry says which tree: for `BestBySize` number t * n_sizes + m - 1 has m leaves and count t, for `Hull` it is a
+    # vertex of the root, for `Ranked` a rank, 0 the best. `LogSum` draws independently, `Best` has one tree
     n_trees = len(tree_numbers)
     nodes = np.empty((64, 7), dtype=np.int64)
     stack = np.empty((64, 5), dtype=np.int64)
@@ -194,10 +168,7 @@ def grow_trees(rng: np.random.Generator, graph: Any, semiring: Any, tree_numbers
 def _push_node(
     stack: np.ndarray, index: int, cell: int, depth: int, parent: int, is_left: int, tree_number: int
 ) -> None:
-    """Write a node that is still to be grown, the five last arguments, into row ``index`` of the stack (n, 5).
-
-    ``parent`` is the number of the parent in its tree, -1 for a root.
-    """
+    """Write a node that is still to be grown into row ``index`` of the stack (n, 5); a root has parent -1."""
     stack[index, 0], stack[index, 1], stack[index, 2] = cell, depth, parent
     stack[index, 3], stack[index, 4] = is_left, tree_number
 
@@ -214,12 +185,8 @@ def _double_rows(a: np.ndarray) -> np.ndarray:
 
 @jit
 def _absolute_split(model: Any, nodes: np.ndarray, root: int, node: int) -> int:
-    """Return the split of a node whose cell has no training rows, in codes of the feature.
-
-    The graph stores such a split relative to the box of the cell if only the widths of the box matter. The box follows
-    from the splits of the node's ancestors. ``node`` is a row of ``nodes``, the array `GrownTrees.nodes`, and ``root``
-    that of the first node of its tree, from which parents are counted.
-    """
+    """Return the split of a node without training rows in codes of the feature; the box follows from its ancestors."""
+    # if only the widths of the box matter, the graph stores the split relative to the box (`boxes.relative_split`)
     feature, split = nodes[node, FEATURE], nodes[node, SPLIT]
     if not is_relative(model.split_prior, 0):
         return split

@@ -19,8 +19,8 @@ from ..graph.progress import run_in_pieces
 from ..limits import memory_bytes
 from .semirings import fraction_of_total
 
+# largest number of rows in one pass over the graph: a set of rows is the bits of one signed integer
 MAX_ROWS_PER_PASS = 62
-"""Largest number of rows in one pass over the graph. A set of rows is stored in the bits of one signed integer."""
 
 
 class Router(NamedTuple):
@@ -45,12 +45,7 @@ class RowLeaves(NamedTuple):
 def mean_leaf_values(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
-    """Return the posterior mean (n, d) of the value of the leaf that each of n new rows reaches.
-
-    ``value`` (n_cells, d) are the values of the cells as leaves. ``rows`` (n, q) are the feature values of the new rows
-    by coordinate (two of a feature with missing values), ``codes`` (n, q) their codes. ``log_inside`` (n_slots,) are
-    log sums over the trees below each slot (a cell at a depth). ``router`` says on which side of a split a row goes.
-    """
+    """Return the posterior mean (n, d) of the value of the leaf that each of n new rows reaches."""
     out = np.zeros((len(rows), value.shape[1]))
     for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
         out[first : first + weight.shape[1]] = weight.T @ value
@@ -60,11 +55,8 @@ def mean_leaf_values(
 def leaves_of_rows(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, RowLeaves]]:
-    """Yield, for consecutive blocks of new rows, the number of the first row and the cells that may be their leaves.
-
-    ``rows`` and ``codes`` (n, q) are the feature values and codes of the new rows. The other arguments are as for
-    `mean_leaf_values`. The row numbers in `RowLeaves` count from that first row.
-    """
+    """Yield, for consecutive blocks of new rows, the number of the first row and the cells that may be their leaves."""
+    # row numbers in `RowLeaves` count from the first row of the block
     for first, weight in leaf_probabilities(graph, log_inside, router, rows, codes):
         cell, row = np.nonzero(weight)
         yield first, RowLeaves(cell, row, weight[cell, row])
@@ -73,13 +65,7 @@ def leaves_of_rows(
 def leaf_probabilities(
     graph: CellGraph, log_inside: np.ndarray, router: Router, rows: np.ndarray, codes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the number of the first of m consecutive rows, and the probability (n_cells, m) that a cell is their leaf.
-
-    ``rows`` and ``codes`` (n, q) are the feature values and codes of the new rows, ``log_inside`` (n_slots,) log sums
-    over the trees below each slot (a cell at a depth); ``router`` says on which side of a split a row goes. One pass
-    over the graph from the root down for at most `MAX_ROWS_PER_PASS` rows. Time: the splits of the cells that any of
-    the rows may reach, and a few operations for each row, split and depth.
-    """
+    """Yield the number of the first of m consecutive rows, and the probability that a cell is their leaf."""
     packed, first = pack_graph(graph), 0
     n_bytes = 8 * (graph.n_slots + graph.n_cells)
     n_per_pass = max(1, min(MAX_ROWS_PER_PASS, memory_bytes() // 8 // n_bytes))
@@ -107,15 +93,10 @@ def move_mass_down(
     first: int,
     last: int,
 ) -> None:
-    """Move the probabilities of the rows in cells ``first`` to ``last - 1`` to the child slots, or to ``weight``.
-
-    A slot is a cell at a depth. The symbols are those of `compute_inside`. ``mass[s, i]`` is the probability of the
-    trees in which row i passes through slot s. Of this mass the fraction ``stop_s / inside_s`` ends there and is added
-    to ``weight[cell, i]``, the probability that the cell is the leaf of row i. The fraction ``split_s R_e inside_left
-    inside_right / inside_s`` goes on to the child of split e on the side of the row. ``to_left`` is working memory for
-    the rows that each split of a cell sends to the left, as bits. ``rows`` and ``codes`` (n, q) are values and codes of
-    the rows, and ``router`` says on which side of a split they go.
-    """
+    """Move the probabilities of the rows in cells ``first`` to ``last - 1`` to the child slots, or to ``weight``."""
+    # mass[s, i] is the probability of the trees in which row i passes through slot s. The fraction stop_s / inside_s of
+    # it ends there, and is added to weight[cell, i]; the fraction split_s R_e inside_left inside_right / inside_s goes
+    # on to the child of split e on the side of the row (symbols of `compute_inside`)
     n = len(rows)
     for cell in range(first, last):
         present = np.int64(0)
@@ -155,10 +136,7 @@ def move_mass_down(
 def _rows_to_left(
     graph: Any, router: Router, rows: np.ndarray, codes: np.ndarray, e: int, cell: int, present: int
 ) -> int:
-    """Return the rows of the set ``present`` that split ``e`` of ``cell`` sends left, by `row_goes_left`.
-
-    Bit i of a set is for row i of ``rows`` and ``codes`` (n, q).
-    """
+    """Return the rows of the set ``present`` that split ``e`` of ``cell`` sends left, by `row_goes_left`."""
     out = np.int64(0)
     for i in range(len(rows)):
         if (present >> i) & 1 and row_goes_left(graph, router, e, cell, rows[i], codes[i]):
@@ -168,12 +146,10 @@ def _rows_to_left(
 
 @jit
 def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray, code: np.ndarray) -> bool:
-    """Return True if a new row goes left at split ``e`` of ``cell``.
-
-    If cuts are local, the value of the feature in ``row`` (q,) is compared with the midpoint between the neighbouring
-    training values; otherwise its code in ``code`` (q,) decides. A category of ``row`` goes left if the split has its
-    bit. A missing value (NaN) or an unknown category (< 0) goes to the side with more training rows, left if equal.
-    """
+    """Return True if a new row goes left at split ``e`` of ``cell``."""
+    # Under local cuts the value is compared with the midpoint between the neighbouring training values, otherwise its
+    # code decides. A missing value (NaN) or unknown category (< 0) goes to the side with more training rows, left if
+    # equal
     feature, split = graph.feature[e], graph.split[e]
     if row[feature] != row[feature] or (router.nominal[feature] and row[feature] < 0.0):
         return 2 * graph.rows[graph.left[e]] >= graph.rows[cell]
@@ -192,26 +168,18 @@ def row_goes_left(graph: Any, router: Router, e: int, cell: int, row: np.ndarray
 
 
 def is_fixed_design(model: TreeModel) -> bool:
-    """Return True if by the split prior each cell has at most one split, so that the cells of a row form a path.
-
-    This is so for a fixed tree, and for cyclic splits without missing values.
-    """
+    """Return True if by the split prior each cell has at most one split, so that the cells of a row form a path."""
+    # a fixed tree, or cyclic splits without missing values
     rule = model.split_prior
     return call_uncompiled(follows_design, rule) or (call_uncompiled(takes_turns, rule) and not model.columns.twins)
 
 
 class PathPredictions:
-    """Predictions of a fixed design, in which the cells of a row are the nodes on one path of a single tree.
+    """Predictions of a fixed design: a row's is the sum over the cells A on its path of P(A is a leaf) * value(A)."""
 
-    The prediction of a row is ``sum over the cells A on its path of P(A is a leaf) * value(A)``. If the path goes on to
-    a cell without training rows, the probability that the cell above is split weighs the value of an empty cell.
-    """
-
+    # if the path goes on to a cell without training rows, P(the cell above is split) weighs the value of an empty cell
     def __init__(self, model: TreeModel, graph: CellGraph, leaf: np.ndarray, split: np.ndarray, value: np.ndarray):
-        """Compute the prediction at each node of the tree, from the values (n_cells, d) of cells as leaves.
-
-        ``leaf`` and ``split`` (n_cells,) are the probabilities that the cell is a leaf, or is split.
-        """
+        """Compute the prediction at each node of the tree, from the values (n_cells, d) of cells as leaves."""
         bare = np.flatnonzero(graph.rows == 0)
         empty = value[bare[0]] if len(bare) else np.zeros(value.shape[1])
         if call_uncompiled(takes_turns, model.split_prior):
@@ -234,11 +202,8 @@ class PathPredictions:
 
 
 def _routes_of_tree(model: TreeModel, graph: CellGraph, cell: np.ndarray, right: np.ndarray) -> Routes:
-    """Return the routes (a form that sends rows to leaves) of the tree with nodes ``cell`` (m,), in preorder.
-
-    ``right`` (m,) is the right child, 0 for a leaf. Thresholds are the midpoints of the cuts. Missing values follow the
-    branch of the majority of the training rows.
-    """
+    """Return the routes (a form that sends rows to leaves) of the tree with nodes ``cell`` (m,), in preorder."""
+    # thresholds are the midpoints of the cuts; missing values follow the majority of the training rows
     inner = right > 0
     edge = graph.first_edge[cell[inner]]
     feature, threshold = np.full(len(cell), LEAF), np.zeros(len(cell))
@@ -255,11 +220,8 @@ def _routes_of_tree(model: TreeModel, graph: CellGraph, cell: np.ndarray, right:
 def list_tree_nodes(
     first_edge: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cell (m,) of each node of the one tree of a fixed design, in preorder, and its right child (m,).
-
-    The right child is a node, 0 for a leaf. A cell without training rows is a leaf, although the graph may have a split
-    of it. The arguments are fields of `CellGraph`.
-    """
+    """Return the cell (m,) of each node of the one tree of a fixed design, in preorder, and its right child (m,)."""
+    # a cell without training rows is a leaf, although the graph may have a split of it
     n = 0
     for cell in range(len(rows)):
         n += (rows[cell] > 0 and first_edge[cell + 1] > first_edge[cell]) * 2
@@ -285,12 +247,9 @@ def list_tree_nodes(
 def average_down_paths(
     value: np.ndarray, leaf: np.ndarray, split: np.ndarray, empty: np.ndarray, rows: np.ndarray, right: np.ndarray
 ) -> None:
-    """Replace the values (m, d) of the nodes of a tree, in preorder, by weighted sums along the path from the root.
-
-    The weights are the probabilities ``leaf`` (m,). If a path goes on to a node without rows, the probability ``split``
-    (m,) of the node above weighs the value ``empty`` (d,). ``rows`` (m,) counts the training rows, -1 for a node that
-    no tree has. ``right`` (m,) is the right child, 0 for a leaf.
-    """
+    """Replace the values (m, d) of the nodes of a tree, in preorder, by weighted sums along the path from the root."""
+    # the weights are the probabilities `leaf`; if a path goes on to a node without rows, the probability `split` of the
+    # node above weighs the value `empty`. `rows` is -1 for a node that no tree has
     for j in range(value.shape[1]):
         value[0, j] *= leaf[0]
     for i in range(len(value)):

@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
     from ..graph.cells import CellGraph
 
-CellAtDepth = tuple[int, int]
-"""A cell, and the depth of the node that has it."""
-LEFT, RIGHT = range(2)
-"""Sides of a split."""
-MAX_LISTED_PAIRS = 1 << 20
-"""Number of (cell, row) pairs listed at a time: some 10 MB, filled in some 10 ms."""
+CellAtDepth = tuple[int, int]  # A cell, and the depth of the node that has it
+LEFT, RIGHT = range(2)  # sides of a split
+MAX_LISTED_PAIRS = 1 << 20  # number of (cell, row) pairs listed at a time: some 10 MB, filled in some 10 ms
 
 
 class CellPaths(NamedTuple):
@@ -53,10 +50,7 @@ class CellRows(NamedTuple):
 
 
 def most_probable_paths(graph: CellGraph, probability: np.ndarray) -> CellPaths:
-    """Return the path to each cell whose last split is the most probable, by the ``probability`` (n_edges,) of splits.
-
-    The path to the cell that this split divides is selected in the same way, up to the root.
-    """
+    """Return the path to each cell whose last split, and those above it, are the most probable, by `probability`."""
     parent = np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     edge, side = most_probable_edges(parent, graph.left, graph.right, probability, graph.n_cells)
     above = np.where(edge < 0, -1, parent[edge] if len(parent) else -1)
@@ -65,11 +59,9 @@ def most_probable_paths(graph: CellGraph, probability: np.ndarray) -> CellPaths:
 
 
 def distinct_row_sets(model: TreeModel, graph: CellGraph, paths: CellPaths) -> RowSets:
-    """Return the distinct sets of training rows of the cells, which follow from ``paths``, one to each cell.
-
-    Cells with equal rows have the same set, such as boxes that differ in empty parts. Sets are identified by the
-    exclusive or of random 128-bit keys of their rows. Time: the total number of rows of the parents of all cells.
-    """
+    """Return the distinct sets of training rows of the cells."""
+    # time: the total number of rows of the parents of all cells identified by the exclusive or of random 128-bit keys
+    # of rows.
     compared_rows, key = identifying_rows(model)
     hash_words = np.zeros((graph.n_cells, 2), dtype=np.uint64)
     codes = np.ascontiguousarray(model.units.codes[:, compared_rows], dtype=np.int64)
@@ -90,12 +82,7 @@ def weights_of_cells(model: TreeModel, graph: CellGraph, paths: CellPaths) -> np
 
 
 def rows_of_cells(graph: CellGraph, paths: CellPaths, codes: np.ndarray, nominal: np.ndarray) -> Iterator[CellRows]:
-    """Yield the rows in each cell, some cells at a time. The rows are n training or new rows with ``codes`` (q, n).
-
-    The splits on the path to a cell, in ``paths``, decide which rows it has. ``nominal`` (q,) is True for coordinates
-    of nominal features. Each cell that has training rows and any of the n rows occurs once. The arrays are overwritten
-    by the next step, so copy them to keep them.
-    """
+    """Yield the rows in each cell that has any, some cells at a time, in arrays that the next step overwrites."""
     n = codes.shape[1]
     if n == 0:
         return
@@ -117,10 +104,7 @@ def rows_of_cells(graph: CellGraph, paths: CellPaths, codes: np.ndarray, nominal
 def most_probable_edges(
     parent: np.ndarray, left: np.ndarray, right: np.ndarray, probability: np.ndarray, n_cells: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most probable edge (n_cells,) to each cell, -1 if none, and the side (n_cells,) of the cell.
-
-    Edge e is a split of the cell ``parent[e]`` into ``left[e]`` and ``right[e]``. A side is LEFT or RIGHT.
-    """
+    """Return the most probable edge (n_cells,) to each cell, -1 if none, and the side (n_cells,) of the cell."""
     best_edge, side = np.full(n_cells, -1, dtype=np.int64), np.zeros(n_cells, dtype=np.int64)
     for e in range(len(parent)):
         for s in range(2):
@@ -149,16 +133,11 @@ def list_rows_into(
     first_out: np.ndarray,
     row_out: np.ndarray,
 ) -> int:
-    """Write the rows of the next cells into ``cell_out``, ``first_out`` and ``row_out``; return the number of cells.
-
-    These are the arrays of `CellRows`. ``codes`` (q, n) are those of the rows. ``feature``, ``split`` and ``rows`` are
-    columns of the graph, ``nominal`` (q,) is True for nominal coordinates, ``edge`` to ``first_child`` those of
-    `CellPaths`, along which cells are visited depth first. ``order`` is a permutation of the rows, in which every cell
-    on the current path has a range. For each child the range of the cell is partitioned, so that the rows of the child
-    come first. The stack holds the number, the two ends of the range and the next child of each cell on the path, and
-    ``level[0]`` is its last row. The function returns if an array is full, and continues at the next call, until
-    ``level[0]`` is -1.
-    """
+    """Write the rows of the next cells (arrays of `CellRows`)."""
+    # return the number of cells, resume until level[0] is -1
+    # Cells are visited depth first. `order` is a permutation of the rows, in which every cell on the current path has a
+    # range; for each child the range is partitioned, so that the child's rows come first. The stack holds number, range
+    # and next child of each cell on the path, and level[0] is its last row
     at_level, n_cells, n_written = level[0], 0, 0
     while at_level >= 0:
         cell, start, stop, child_index = stack[at_level, 0], stack[at_level, 1], stack[at_level, 2], stack[at_level, 3]
@@ -197,18 +176,12 @@ def list_rows_into(
 def path_probabilities(
     graph: CellGraph, log_inside: np.ndarray, set_of_cell: np.ndarray, parent: np.ndarray, last: np.ndarray
 ) -> np.ndarray:
-    """Return the probability (m,) that a tree of the posterior has each of some paths.
-
-    A path is a sequence of sets of rows (of nodes of a tree, from the root on). ``set_of_cell`` (n_cells,) is the set
-    of each cell, -1 for a cell without rows. ``parent`` (m,) is the number of the path without its last set, which is
-    smaller than that of the path; -1 for the first path, which is the root alone. ``last`` (m,) is the last set of each
-    path, -1 if the graph does not have this set. ``log_inside`` (n_slots,) are log sums over the trees below each slot
-    (a cell at a depth).
-
-    Given the cell at the end of a path, the rest of the tree is independent of what is below the cell. So the
-    probability of a longer path is the sum over the cells at its end of the probability of the cell times that of its
-    splits that lead to the next set. A split that sends all rows to one side leads to the same set.
-    """
+    """Return the probability (m,) that a tree of the posterior has each of some paths, sequences of sets of rows."""
+    # Given the cell at the end of a path, the rest of the tree is independent of what is below the cell. So the
+    # probability of a longer path is the sum over the cells at its end of the probability of the cell times that of its
+    # splits that lead to the next set. A split that sends all rows to one side leads to the same set. `parent` is the
+    # path without its last set, which has a smaller number (-1 for the first, the root alone); sets that the graph
+    # lacks are -1
     end_cells: list[dict[CellAtDepth, float]] = [{} for _ in parent]
     end_cells[0] = {(0, int(graph.depth[0])): 1.0}
     longer_paths: dict[int, list[int]] = {}
@@ -231,11 +204,8 @@ def path_probabilities(
 def _child_probabilities(
     graph: CellGraph, log_inside: np.ndarray, place: CellAtDepth, probability: float
 ) -> list[tuple[CellAtDepth, float]]:
-    """Return the two children of every split of a cell at a depth, each with the probability that a tree has it there.
-
-    ``place`` is the cell and its depth, ``probability`` that a tree has it there. Children are at the next depth, left
-    ones first; those of probability 0 are omitted. One cell is listed once for each split that leads to it.
-    """
+    """Return both children of every split of a cell at a depth, each with the probability that a tree has it there."""
+    # left ones first; children of probability 0 are omitted, a cell that several splits lead to is repeated
     cell, depth = place
     slot = graph.slots_at(cell, depth)
     edges = slice(int(graph.first_edge[cell]), int(graph.first_edge[cell + 1]))

@@ -36,25 +36,22 @@ from pactree_mcmc.core.names import short_repr
 
 from ..graph.cells import child_slots
 
-MIN_EXPONENT = -708.0
-"""Exponent below which `exp_down` returns 0: exp(x) is less than 1e-307."""
+MIN_EXPONENT = -708.0  # exponent below which `exp_down` returns 0: exp(x) is less than 1e-307
 
 _STEPS_PER_UNIT = 32 / log(2)
 # log(2) / 32 in two parts: k times the first is exact
 _STEP_HIGH = 6.93147180369123816490e-01 / 32
 _STEP_LOW = 1.90821492927058770002e-10 / 32
 _POWERS = 2.0 ** np.arange(-1022, 1)
-_ROOTS = 2.0 ** (np.arange(32) / 32)
-"""Tables of ``2^i`` and ``2^(j / 32)``, the two factors of `exp_down`."""
+_ROOTS = 2.0 ** (np.arange(32) / 32)  # tables of ``2^i`` and ``2^(j / 32)``, the two factors of `exp_down`
 
 
 @jit
 def exp_down(x: float) -> float:
-    """Return exp(x) for x <= 0, or above 0 by no more than rounding; 0 for x <= -708 and NaN.
-
-    The library's exp costs ten times as much in a loop. With ``x = k log(2) / 32 + r`` and ``k = 32 i + j``, exp(x) is
-    ``2^i * 2^(j / 32)``, two table entries, times a polynomial in ``|r| < 0.011``; within two units in the last place.
-    """
+    """Return exp(x) for x <= 0, or above 0 by no more than rounding, within two units in the last place."""
+    # 0 for x <= -708, NaN
+    # The library's exp costs ten times as much in a loop. With x = k log(2) / 32 + r and k = 32 i + j, exp(x) is 2^i *
+    # 2^(j / 32), two table entries, times a polynomial in |r| < 0.011
     if not x > MIN_EXPONENT:
         return 0.0
     if x > 0.5:
@@ -66,27 +63,19 @@ def exp_down(x: float) -> float:
     return _POWERS[1022 + (k >> 5)] * _ROOTS[k & 31] * series
 
 
+# a split is left out if its probability is below this fraction of the probability that its slot may lose
 NEGLIGIBLE_FRACTION = 1e-3
-"""A split is left out if its probability is below this fraction of the probability that its slot may lose."""
 
 
 @by_class
 def start_with_leaf(semiring: Any, cell: int, slot: int, log_stop: float) -> Any:
-    """Return the accumulator that holds the tree that is a leaf, the first term of the sum over the trees below a slot.
-
-    A slot is a cell at a depth, an accumulator the sum so far. ``log_stop`` is the log weight of this leaf, its score
-    included. Each semiring registers its own function, and its own kind of accumulator.
-    """
+    """Return the accumulator (sum so far) of a slot with the leaf alone, of log weight `log_stop`."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
 @by_class
 def add_split(semiring: Any, accumulator: Any, slot: int, e: int, log_weight: float, left: int, right: int) -> Any:
-    """Return the accumulator (sum so far) of a slot after adding all trees whose root has split ``e`` (an edge).
-
-    ``left`` and ``right`` are the slots (cells at a depth) of the two children, whose values are finished.
-    ``log_weight`` is the log weight of splitting at the slot plus that of this split, nats.
-    """
+    """Return the accumulator of a slot after adding all trees with split `e`, of `log_weight` nats, at the root."""
     raise TypeError(f"{type(semiring).__name__} is not a semiring.")
 
 
@@ -98,12 +87,8 @@ def store(semiring: Any, slot: int, total: Any) -> None:
 
 @by_class
 def choose_split(semiring: Any, rng: Any, graph: Any, cell: int, slot: int, child_depth: int, tree_number: int) -> Any:
-    """Return the split (an edge, -1 for a leaf) of a tree at a slot, and the tree numbers of its two subtrees.
-
-    A slot is a cell at a depth. ``tree_number`` identifies the tree if the semiring, the result of a recursion, has
-    several for a slot: by rank, by size, or by penalty. The subtrees are grown with the two numbers returned.
-    ``child_depth`` is the depth of the children. Only `LogSum` draws from ``rng``.
-    """
+    """Return the split (-1 for a leaf) of tree ``tree_number`` at a slot, and the tree numbers of its two subtrees."""
+    # a number identifies a tree by rank, size or penalty, as the semiring says; only `LogSum` draws from `rng`
     raise TypeError(f"{type(semiring).__name__} is not a semiring that trees can be taken from.")
 
 
@@ -114,12 +99,9 @@ def fraction_of_total(log_term: float, log_total: float) -> float:
 
 
 class LogSum(NamedTuple):
-    """(log-sum-exp, +): log of the sum of the weights of all trees below each slot.
+    """(log-sum-exp, +): log of the sum of the weights of all trees below each slot."""
 
-    A slot is a cell at a depth. The terms of a slot are summed as ``top + log(sum of exp(term - top))`` with the
-    largest term as top, so that not all of them underflow, and none overflows.
-    """
-
+    # terms are summed as top + log(sum of exp(term - top)), with the largest as top: not all underflow, none overflows
     value: np.ndarray  # (n_slots,) float64
     # (most splits of a cell + 1,) float64: the terms of the current slot, summed when the largest is known
     term: np.ndarray
@@ -221,12 +203,10 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 
 class BestBySize(NamedTuple):
-    """(max, +) polynomials: the largest log weight for each number of leaves and each count.
+    """(max, +) polynomials: the largest log weight for each number of leaves and each count."""
 
-    A count is an integer that is summed over the leaves, such as the number of false alarms. A leaf may have several
-    options, such as its labels, each with its count and its log weight. If counts are not used, all are 0.
-    """
-
+    # a count is an integer summed over the leaves, such as false alarms; a leaf may have several options, such as its
+    # labels, each with its count and log weight; if counts are not used, all are 0
     def __repr__(self) -> str:
         return short_repr(self)
 
@@ -273,10 +253,8 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 @choose_split.register(BestBySize)
 def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
-    """Return, as `choose_split` of `BestBySize`, the split (-1: leaf) of a tree, and the numbers of its two subtrees.
-
-    A tree number is ``count * n_sizes + leaves - 1``.
-    """
+    """Return, as `choose_split` of `BestBySize`, the split (-1."""
+    # leaf) of a tree, and the numbers of its two subtrees
     value, start, n_sizes = semiring.value, semiring.start, semiring.n_sizes
     m, t = tree_number % n_sizes[slot] + 1, tree_number // n_sizes[slot]
     best, left_number, right_number, top = -1, 0, 0, -np.inf
@@ -296,13 +274,10 @@ def _(semiring, rng, graph, cell, slot, child_depth, tree_number):
 
 
 class SizeDistribution(NamedTuple):
-    """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot.
+    """Polynomials whose coefficients are posterior probabilities of the numbers of leaves below a slot."""
 
-    With q_e the posterior probability of split e given the slot s,
-
-        P_s(m)  =  P(s is a leaf) [m = 1]  +  sum over e and k of  q_e * P_left(k) * P_right(m - k) .
-    """
-
+    # with q_e the posterior probability of split e given the slot s,
+    #     P_s(m)  =  P(s is a leaf) [m = 1]  +  sum over e and k of  q_e * P_left(k) * P_right(m - k)
     start: np.ndarray  # (n_slots,) int64: place of the first coefficient of each slot
     length: np.ndarray  # (n_slots,) int64: number of coefficients of each slot; the first is for one leaf
     value: np.ndarray  # float64: coefficients of all slots; if the array is too short, the last ones are not stored
@@ -353,11 +328,9 @@ def _(semiring, slot, total):
 
 
 class DepthDistribution(NamedTuple):
-    """Posterior probability that the tree below a slot has at most depth d, counted from the slot (0: a leaf).
+    """Posterior probability that the tree below a slot has at most depth d, counted from the slot (0: a leaf)."""
 
-    ``F_s(d) = P(s is a leaf) + sum over e of q_e F_left(d - 1) F_right(d - 1)``, since two subtrees are independent.
-    """
-
+    # F_s(d) = P(s is a leaf) + sum over e of q_e F_left(d - 1) F_right(d - 1), since two subtrees are independent
     value: np.ndarray  # (n_slots, depths) float64: entry d for at most d levels
     log_inside: np.ndarray  # (n_slots,) float64: values of `LogSum`
 
@@ -381,16 +354,12 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 
 class Products(NamedTuple):
-    """Posterior means of m products over the nodes of a tree.
+    """Posterior means of m products over the nodes of a tree."""
 
-    Product j has the factor ``leaf_factor[j]`` for each leaf, the factor 0 for a split on the feature that j bans, and
-    the factor 1 for any other split. With q_e the posterior probability of split e given the slot s, the mean is
-
-        E_s(j)  =  P(s is a leaf) leaf_factor[j]  +  sum over e that j does not ban of  q_e E_left(j) E_right(j) ,
-
-    since the two subtrees are independent given the split. A slot is a cell at a depth.
-    """
-
+    # Product j has the factor leaf_factor[j] for each leaf, 0 for a split on the feature that j bans, 1 for other
+    # splits. With q_e the posterior probability of split e given the slot s, the mean is
+    #     E_s(j)  =  P(s is a leaf) leaf_factor[j]  +  sum over e that j does not ban of  q_e E_left(j) E_right(j) ,
+    # since the two subtrees are independent given the split
     value: np.ndarray  # (n_slots, m) float64
     leaf_factor: np.ndarray  # (m,) float64
     banned_by: np.ndarray  # (p,) int64: the product that bans each feature, -1 if none does
@@ -423,16 +392,12 @@ def _(semiring, accumulator, slot, e, log_weight, left, right):
 
 
 class Moments(NamedTuple):
-    """Posterior mean and variance of functions that add over the leaves and the splits of a tree.
+    """Posterior mean and variance of functions that add over the leaves and the splits of a tree."""
 
-    Given the split, the two subtrees are independent: means and variances add. The distribution of a slot is the
-    mixture over its splits, of weights q, means a and variances v. Its mean and variance are updated by West (1979),
-
-        mass += q,   mean += q / mass * (a - mean),   variance += q * (v + (a - old mean) * (a - new mean)) ,
-
-    a sum of positive terms, which does not cancel as the mean square minus the squared mean does.
-    """
-
+    # Given the split, the two subtrees are independent: means and variances add. The distribution of a slot is the
+    # mixture over its splits, of weights q, means a and variances v, updated by West (1979):
+    #     mass += q,   mean += q / mass * (a - mean),   variance += q * (v + (a - old mean) * (a - new mean)) ,
+    # a sum of positive terms, which does not cancel as the mean square minus the squared mean does
     mean: np.ndarray  # (n_slots, m) float64
     variance: np.ndarray  # (n_slots, m) float64
     of_leaf: np.ndarray  # (n_cells, m) float64: value that each cell adds as a leaf

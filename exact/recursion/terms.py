@@ -11,8 +11,7 @@ from pactree_mcmc.core.checks import check_type, read_array, read_numbers
 from ..graph.cells import CellGraph
 from .inside_outside import Occurrences
 
-NEGLIGIBLE_MASS = 1e-14
-"""Posterior mass that expectations of bounded functions may neglect."""
+NEGLIGIBLE_MASS = 1e-14  # posterior mass that expectations of bounded functions may neglect
 
 
 def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None, log_rule: Any = None) -> CellGraph:
@@ -58,10 +57,7 @@ def with_terms(graph: CellGraph, *, log_stop: Any = None, log_split: Any = None,
 
 
 def _as_term(name: str, values: Any, length: int) -> np.ndarray:
-    """Check log weights, an array or one number, and return them as a new array (length,).
-
-    ``name`` is for error messages.
-    """
+    """Check log weights, an array or one number, and return them as a new array (length,)."""
     array = read_numbers(name, values)
     if array.shape not in ((), (length,)):
         raise ValueError(f"{name} has shape {array.shape}; give ({length},) or one number.")
@@ -97,13 +93,10 @@ class LikelyPart(NamedTuple):
 
 
 def likely_part(graph: CellGraph, occurrences: Occurrences, loss: float = NEGLIGIBLE_MASS) -> LikelyPart:
-    """Return the graph without the splits of least ``occurrences`` and the cells that only these reach.
-
-    Return too which slots (cells at a depth) of the whole graph it has, a mask. The expected numbers of the omitted
-    splits in a tree sum to at most ``loss``, and ``P(a tree has one of them)`` is at most this sum. So the mean of a
-    function with values in [0, 1], taken over this part with the inside values of the whole graph, is too small by at
-    most ``loss``.
-    """
+    """Return the graph without the least likely splits and the cells below, and a mask of its slots."""
+    # The expected numbers of the omitted splits in a tree sum to at most `loss`, which bounds P(a tree has one of
+    # them). So the mean of a function with values in [0, 1], taken over this part with the inside values of the whole
+    # graph, is too small by at most `loss`
     split_occurrences = occurrences.split
     _, exponent = np.frexp(split_occurrences)
     lowest = int(exponent.min(initial=0))

@@ -15,10 +15,8 @@ from ..answers import best_sums, log_sum
 from ..graph.cells import CellGraph
 from .context_trie import N_NODES, NO_NODE, Trie, add_examples, new_trie, predict_into, with_double_capacity
 
-MAX_CONTEXTS_PER_CHUNK = 1 << 18
-"""Number of contexts of a sequence that are copied into one table at a time."""
-LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100
-"""Smallest and largest ``alpha`` accepted."""
+MAX_CONTEXTS_PER_CHUNK = 1 << 18  # number of contexts of a sequence that are copied into one table at a time
+LEAST_ALPHA, MOST_ALPHA = 1e-100, 1e100  # smallest and largest ``alpha`` accepted
 
 
 class TreeSource(NamedTuple):
@@ -324,11 +322,7 @@ def context_tree_weighting(
 
 
 def _entries(trie: Trie, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the node, symbol, child (-1 if none) and count of all m (node, symbol) pairs of ``trie``, each (m,).
-
-    They are sorted by node, then symbol. The child is the context longer by the symbol. The count says how often the
-    symbol followed the node's context.
-    """
+    """Return node, symbol, child (-1 if none) and count of all (node, symbol) pairs of the trie, in this order."""
     entries = np.flatnonzero(trie.key != NO_NODE)
     entries = entries[np.argsort(trie.key[entries])]
     node, symbol = np.divmod(trie.key[entries], n_symbols)
@@ -349,11 +343,7 @@ def _graph_of_cells(
     log_stop: np.ndarray,
     log_split: np.ndarray,
 ) -> CellGraph:
-    """Return the graph of cells with at most one split each, given by columns (n_cells,).
-
-    The columns are fields of `CellGraph`. ``left`` and ``right`` are the children, -1 for a cell without a split. The
-    log weights are nats.
-    """
+    """Return the graph of cells with at most one split each, given by columns (n_cells,)."""
     splits, n = left != NO_NODE, len(left)
     n_edges = int(splits.sum())
     return CellGraph(

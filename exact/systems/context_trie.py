@@ -20,10 +20,8 @@ import numpy as np
 from pactree_mcmc.core.bits import hash_integer
 from pactree_mcmc.core.compile.jit import jit
 
-N_NODES, N_ENTRIES = range(2)
-"""Entries of `Trie.counters`: numbers of nodes, and of entries of the hash table."""
-NO_NODE = -1
-"""Key of a free entry, or child that does not exist."""
+N_NODES, N_ENTRIES = range(2)  # entries of `Trie.counters`: numbers of nodes, and of entries of the hash table
+NO_NODE = -1  # key of a free entry, or child that does not exist
 
 
 class Trie(NamedTuple):
@@ -42,11 +40,8 @@ class Trie(NamedTuple):
 
 
 def new_trie(first_ratio: np.ndarray, capacity: int = 1024) -> Trie:
-    """Return a trie that has only the root, the empty context, with room for ``capacity`` nodes, a power of 2.
-
-    ``first_ratio`` (depth + 1,) is the log ratio of a new node, by depth: the log prior odds that a context of this
-    length is not extended.
-    """
+    """Return a trie that has only the root, the empty context, with room for ``capacity`` nodes, a power of 2."""
+    # first_ratio is the log prior odds, by depth, that a context of this length is not extended
     trie = Trie(
         np.full(4 * capacity, NO_NODE, dtype=np.int64),
         np.full(4 * capacity, NO_NODE, dtype=np.int64),
@@ -111,13 +106,8 @@ def add_examples(
     first_ratio: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Count the examples from index ``first`` on while the trie has room, and return the index of the next example.
-
-    ``contexts`` (n, depth) have the most recent symbol first. ``alpha`` is the prior count of a symbol, and
-    ``first_ratio`` (depth + 1,) the log prior odds that a context of each length is not extended. Write into ``out``
-    (n,) the log probability with which each of ``symbols`` (n,) was predicted before it was counted. If the trie is
-    full, the caller doubles its capacity and calls again.
-    """
+    """Count the examples from `first` on while the trie has room, and return the next example."""
+    # each is predicted, into `out`, before it is counted; if the trie is full, the caller doubles it and calls again
     depth = contexts.shape[1]
     path, entries = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
     for i in range(first, len(symbols)):
@@ -141,12 +131,8 @@ def add_examples(
 
 @jit
 def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symbols: int, alpha: float) -> float:
-    """Return the predictive probability of a symbol, and count the symbol in the contexts on one path.
-
-    Each context mixes its own estimate with that of the next longer one. ``path`` holds the nodes from the root on, and
-    ``entries`` the place of (context, symbol) in the hash table for each of them. ``alpha`` is the prior count of a
-    symbol.
-    """
+    """Return the predictive probability of a symbol, and count the symbol in the contexts on one path."""
+    # each context mixes its own estimate with that of the next longer one
     weighted = 0.0
     for d in range(len(path) - 1, -1, -1):
         node, place = path[d], entries[d]
@@ -164,10 +150,7 @@ def _count_and_predict(trie: Trie, path: np.ndarray, entries: np.ndarray, n_symb
 
 @jit
 def mix_probabilities(log_ratio: float, estimate: float, longer: float) -> float:
-    """Return the weighted mean of a context's own ``estimate`` of a probability and that of the ``longer`` contexts.
-
-    ``log_ratio`` is the log of the weight of the first over that of the second.
-    """
+    """Return the mean of a context's own estimate and that of the longer ones, by their log odds `log_ratio`."""
     if log_ratio > 0.0:
         fraction = exp(-log_ratio)
         return (estimate + fraction * longer) / (1.0 + fraction)
@@ -185,10 +168,7 @@ def _add_exactly(sums: np.ndarray, term: float) -> None:
 
 @jit
 def predict_into(out: np.ndarray, trie: Trie, contexts: np.ndarray, alpha: float) -> None:
-    """Write predictive probabilities (n, n_symbols) after contexts (n, depth), most recent first, into ``out``.
-
-    ``alpha`` is the prior count of a symbol. The trie is not changed.
-    """
+    """Write predictive probabilities (n, n_symbols) after contexts (n, depth), most recent first, into ``out``."""
     depth, n_symbols = contexts.shape[1], out.shape[1]
     path = np.empty(depth + 1, dtype=np.int64)
     for i in range(len(contexts)):

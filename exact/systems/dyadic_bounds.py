@@ -29,37 +29,21 @@ from ..recursion.semirings import Best
 from ..recursion.terms import with_terms
 from .dyadic_trees import DyadicProblem, PenaltyInput, RootFragments, best_tree_and_cells, dyadic_graph
 
-LARGEST_LOG = 700.0
-"""Largest log of a term of a bound. Larger logs are replaced by it, since their exponentials overflow."""
+LARGEST_LOG = 700.0  # largest log of a term of a bound; exponentials of larger ones overflow
 
 
 def log_class_size(leaves: Any, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Return the log of the number of labelled dyadic trees with k ``leaves``, ``Catalan(k - 1) 2^k p^(k - 1)``.
-
-    p is ``n_features``. For cyclic trees, without a choice of coordinate, the power of p is left out.
-
-    Examples
-    --------
-    >>> np.exp(log_class_size([1, 2, 3], 2)).round(6).tolist()
-    [2.0, 8.0, 64.0]
-    """
+    """Return the log of the number of labelled dyadic trees with k `leaves`, Catalan(k - 1) 2^k p^(k - 1)."""
+    # cyclic trees have no choice of coordinate: without the power of p
     k = np.asarray(leaves, dtype=np.float64)
     catalan = gammaln(2.0 * k - 1.0) - gammaln(k) - gammaln(k + 1.0)
     return catalan + k * math.log(2.0) + (0.0 if cyclic else (k - 1.0) * math.log(n_features))
 
 
 def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> np.ndarray:
-    """Return the NP-SRM tolerance (Scott, equation 3.8) for trees with ``leaves`` leaves and a class of ``n`` rows.
-
-    ``sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n)``, with ``|H^k|`` of `log_class_size`. With probability ``1 -
-    delta``, half of the tolerance bounds, for all trees of all sizes simultaneously, how far the error rate on these
-    rows is from the true one.
-
-    Examples
-    --------
-    >>> srm_tolerance([1, 10], 1000, 0.05, 2).round(4).tolist()
-    [0.1007, 0.2541]
-    """
+    """Return the NP-SRM tolerance (Scott, equation 3.8) for trees with `leaves` leaves and a class of `n` rows."""
+    # sqrt(2 (log |H^k| + k ln 2 + ln(2 / delta)) / n). With probability 1 - delta, half of it bounds, for all trees of
+    # all sizes simultaneously, how far the error rate on these rows is from the true one
     check_delta(delta)
     k = np.asarray(leaves, dtype=np.float64)
     size = log_class_size(k, n_features, cyclic=cyclic)
@@ -67,11 +51,9 @@ def srm_tolerance(leaves: Any, n: int, delta: float, n_features: int, *, cyclic:
 
 
 def erm_tolerance(max_leaves: int, n: int, delta: float, n_features: int, *, cyclic: bool = False) -> float:
-    """Return the NP-ERM tolerance (Scott, equation 3.3) for trees of at most ``max_leaves`` leaves.
-
-    ``n`` is the number of rows of the class. With probability ``1 - delta``, half of the tolerance bounds how far the
-    error rate of each such tree on these rows is from the true one.
-    """
+    """Return the NP-ERM tolerance (Scott, equation 3.3) for trees of at most `max_leaves` leaves."""
+    # with probability 1 - delta, half of it bounds how far the error rate of each such tree on n rows is from the true
+    # one
     check_delta(delta)
     size = logsumexp(log_class_size(np.arange(1, max_leaves + 1), n_features, cyclic=cyclic))
     return math.sqrt(2.0 * (float(size) + math.log(2.0 / delta)) / n)

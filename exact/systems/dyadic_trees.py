@@ -139,10 +139,7 @@ class RootFragments(_WithDelta):
 
 
 def labelled_tree_bits(leaves: Any, sample: PenaltyInput) -> np.ndarray:
-    """Return the code length ``[T]`` of `SquareRoot`, bits, of a labelled tree with ``leaves`` leaves below a cell.
-
-    ``sample`` has the numbers p of features and K of classes.
-    """
+    """Return the code length [T] of `SquareRoot`, bits, of a labelled tree with `leaves` leaves below a cell."""
     k = np.asarray(leaves, dtype=np.float64)
     split_bits = 0.0 if sample.cyclic else math.log2(sample.n_features)
     return 2.0 * k - 1.0 + k * math.log2(sample.n_classes) + (k - 1.0) * split_bits
@@ -224,10 +221,9 @@ def read_penalty(penalty: Any) -> Penalty:
     )
 
 
-MAX_DEFAULT_CELLS = 4_000_000
-"""Largest number of cells under the default number of levels, by a bound that depends on n and p alone."""
+MAX_DEFAULT_CELLS = 4_000_000  # largest number of cells under the default number of levels, by a bound from n and p
+# largest number of (row, cell) pairs under the default number of levels, by a bound from n and p
 MAX_ROW_CELL_PAIRS = 40_000_000
-"""Largest number of (row, cell) pairs under the default number of levels, by a bound from n and p."""
 
 
 class PenalisedTree(NamedTuple):
@@ -336,11 +332,7 @@ class DyadicProblem(NamedTuple):
 
 
 def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any, max_cells: int) -> DyadicProblem:
-    """Check arguments of `minimise_risk`, choose ``levels`` if it is None, and build the graph of dyadic cells.
-
-    Cells arise by at most ``levels`` halvings of each feature's range (``bounds``, or that of the rows), in turn if
-    ``cyclic``.
-    """
+    """Check arguments of `minimise_risk`, choose `levels` if it is None, and build the graph of dyadic cells."""
     check_flag("cyclic", cyclic)
     table = Table(X)
     n, p = table.n_rows, table.n_features
@@ -355,11 +347,7 @@ def dyadic_problem(X: Any, y: Any, levels: int | None, cyclic: bool, bounds: Any
 
 
 def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
-    """Build the cells of a dyadic model. Splits have prior factor 1, and a cell without rows is not split.
-
-    Cells arise by halving the range of a feature. ``cyclic`` only decides which advice the error gives if there are too
-    many cells.
-    """
+    """Build the cells of a dyadic model. Splits have prior factor 1, and a cell without rows is not split."""
     try:
         graph = build_graph(model, max_cells)
     except Intractable as refusal:
@@ -370,18 +358,8 @@ def dyadic_graph(model: TreeModel, max_cells: int, cyclic: bool) -> CellGraph:
 
 
 def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
-    """Return the default number of levels (halvings of one coordinate on a path) for n rows and p features.
-
-    It is ``log2(n / ln n)``, rounded up, or less if there may be over four million cells or 40 million pairs of a row
-    and a cell.
-
-    Cells of side ``ln n / n`` adapt to noise and dimension alike (Scott 2004, theorems 6 to 9).
-
-    Examples
-    --------
-    >>> default_levels(2_000, 2), default_levels(2_000, 6), default_levels(2_000, 6, cyclic=True)
-    (9, 3, 9)
-    """
+    """Return log2(n / ln n), rounded up, or fewer levels if there may be too many cells (`_is_small`)."""
+    # cells of side ln n / n adapt to noise and dimension alike (Scott 2004, theorems 6 to 9)
     levels = max(1, math.ceil(math.log2(n / max(1.0, math.log(n)))))
     while levels > 1 and not _is_small(n, p, levels, cyclic):
         levels -= 1
@@ -389,25 +367,12 @@ def default_levels(n: int, p: int, *, cyclic: bool = False) -> int:
 
 
 def needs_cyclic(n: int, p: int, levels: int | None = None) -> bool:
-    """Return True if a choice of coordinate at each split may make over four million cells.
-
-    It is also True if there may be over 40 million pairs of a row and a cell. Each of p features is halved at most
-    ``levels`` times on a path, once if None.
-
-    Examples
-    --------
-    >>> needs_cyclic(1_000, 10), needs_cyclic(1_000, 30)
-    (False, True)
-    """
+    """Return True if a choice of coordinate at each split may make too many cells; `levels` is 1 if None."""
     return not _is_small(n, p, 1 if levels is None else check_count("levels", levels, 1, MAX_LEVELS), False)
 
 
 def _is_small(n: int, p: int, levels: int, cyclic: bool) -> bool:
-    """Return True if dyadic trees of ``levels`` levels surely have few enough cells and (row, cell) pairs.
-
-    ``n`` and ``p`` are the numbers of rows and features. If ``cyclic``, coordinates are split in turn. The limits are
-    `MAX_DEFAULT_CELLS` and `MAX_ROW_CELL_PAIRS`.
-    """
+    """Return True if dyadic trees of these levels surely have few enough cells and (row, cell) pairs."""
     # vectors of how often each coordinate is halved, counted by their sum, the depth of the cell
     n_vectors = np.ones(1)
     for _ in range(p):
@@ -422,11 +387,7 @@ def _is_small(n: int, p: int, levels: int, cyclic: bool) -> bool:
 def _minimise_over_cells(
     problem: DyadicProblem, errors: np.ndarray, rule: SpatiallyAdaptive | AdditivePenalty, strength: float
 ) -> PenalisedTree:
-    """Return the tree of least risk plus a penalty that adds over the leaves, by one pass over the cells.
-
-    ``errors`` (n_cells,) are the numbers of rows that each cell as a leaf misclassifies, ``rule`` is the penalty, and
-    ``strength`` its factor.
-    """
+    """Return the tree of least risk plus a penalty that adds over the leaves, by one pass over the cells."""
     graph, n = problem.graph, problem.sample.n
     penalty = strength * rule.of_cells(graph.rows, graph.depth, problem.sample)
     penalised = with_terms(graph, log_stop=-(errors + n * penalty))
@@ -435,10 +396,7 @@ def _minimise_over_cells(
 
 
 def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, strength: float) -> PenalisedTree:
-    """Return the tree of least risk plus ``strength`` times ``rule``, a penalty by the number of leaves.
-
-    ``errors`` (n_cells,) are the numbers of rows that each cell as a leaf misclassifies.
-    """
+    """Return the tree of least risk plus `strength` times `rule`, a penalty by the number of leaves."""
     n, sample = problem.sample.n, problem.sample
     graph = with_terms(problem.graph, log_stop=-errors)
 
@@ -453,10 +411,7 @@ def _minimise_over_sizes(problem: DyadicProblem, errors: np.ndarray, rule: Any, 
 def _minimise_over_fragments(
     problem: DyadicProblem, errors: np.ndarray, rule: RootFragments, strength: float
 ) -> PenalisedTree:
-    """Return the tree of least risk plus ``strength`` times the penalty ``rule`` at its best root fragment.
-
-    A fragment is a subtree with the same root. ``errors`` (n_cells,) are the rows that each cell misclassifies.
-    """
+    """Return the tree of least risk plus `strength` times the penalty `rule` at its best root fragment."""
     graph, sample = problem.graph, problem.sample
 
     def penalty(cell: np.ndarray, leaves: np.ndarray) -> np.ndarray:
@@ -477,11 +432,8 @@ def _penalised_tree(problem: DyadicProblem, tree: Tree, n_errors: float, penalty
 def best_tree_and_cells(
     problem: DyadicProblem, graph: CellGraph, semiring: Any, tree_number: int
 ) -> tuple[Tree, np.ndarray]:
-    """Return one tree from the result of a recursion over a graph, and the cells of its leaves in preorder.
-
-    ``semiring`` is this result (`Best`, `Hull`, ...), and ``tree_number`` says which of its trees, such as a vertex of
-    the hull. Leaves without rows get the values of their parents.
-    """
+    """Return tree `tree_number` of a recursion's result, and the cells of its leaves in preorder."""
+    # leaves without rows get the values of their parents
     grown_trees = grow_chosen_trees(problem.model, graph, semiring, [tree_number])
     nodes = grown_trees.nodes
     tree = as_draws(problem.model, problem.graph, grown_trees).distinct_tree(0)

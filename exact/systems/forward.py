@@ -37,10 +37,8 @@ from pactree_mcmc.table.reader import Table, is_frame
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-ENTROPY, BOUND = CRITERIA = ("entropy", "bound")
-"""Values of ``criterion``."""
-ROWS = "rows"
-"""Value of ``thresholds`` for thresholds that are values of rows."""
+ENTROPY, BOUND = CRITERIA = ("entropy", "bound")  # values of ``criterion``
+ROWS = "rows"  # value of ``thresholds`` for thresholds that are values of rows
 
 
 class ForwardTree(NamedTuple):
@@ -60,11 +58,9 @@ class ForwardTree(NamedTuple):
 
 
 class _Codes(NamedTuple):
-    """Codes of the thresholds of each feature, as arrays for compiled code: lists, or dyadic numbers in an interval.
+    """Codes of the thresholds of each feature, as arrays for compiled code: lists, or dyadic numbers in an interval."""
 
-    The code length of a threshold is minus its log prior probability.
-    """
-
+    # a code length is minus a log prior probability
     # (p + 1,) int64: the list of feature k is ``listed[offset[k]:offset[k + 1]]``; all 0 without lists
     offset: np.ndarray
     listed: np.ndarray  # float64: thresholds in the lists, feature after feature
@@ -201,10 +197,7 @@ def _read_training_rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _free_codes(p: int) -> _Codes:
-    """Return codes of p features in which every threshold has length 0.
-
-    This is for thresholds that are values of rows.
-    """
+    """Return codes in which every threshold has length 0, for thresholds that are values of rows."""
     infinite = np.full(p, -np.inf)
     return _Codes(np.zeros(p + 1, dtype=np.int64), np.empty(0), infinite, infinite, np.zeros(p))
 
@@ -217,10 +210,8 @@ def _codes_of_lists(lists: list[np.ndarray]) -> _Codes:
 
 
 def _codes_of_ranges(ranges: np.ndarray, kappa: np.ndarray) -> _Codes:
-    """Return codes of dyadic thresholds in the ranges (p, 2) after ``kappa`` (2, p) halvings of their two ends.
-
-    The numbers of halvings have code lengths too, which ``nats`` of the result contains.
-    """
+    """Return codes of dyadic thresholds in ranges (p, 2) after `kappa` (2, p) halvings of their two ends."""
+    # the numbers of halvings have code lengths too, in `nats`
     lower, upper = halved_ranges(ranges, np.minimum(kappa, MAX_HALVINGS))
     return _free_codes(len(ranges))._replace(lower=lower, upper=upper, nats=zeta_nats(kappa).sum(axis=0))
 
@@ -240,11 +231,8 @@ class _Grower:
     delta: float
 
     def grow(self, codes: _Codes, *, compressed: bool) -> tuple[Tree, np.ndarray]:
-        """Return the tree with the smallest bound among those of all steps, and the bounds (s,) of these trees.
-
-        Leaves are split until more than ``patience`` splits in turn have not improved the bound. ``compressed`` is True
-        if thresholds are values of rows. These rows are then not counted in the bound.
-        """
+        """Return the tree with the smallest bound among those of all steps, and the bounds (s,) of these trees."""
+        # until more than `patience` splits in turn have not improved the bound
         leaves = [self._leaf(0, np.arange(len(self.X)), codes)]
         splits: list[tuple[int, _LeafSplit, int]] = []  # node, its split, and the number of its left child
         nats, path = 0.0, [self._bound(0, leaves[0].errors, 0.0, compressed)]
@@ -266,12 +254,9 @@ class _Grower:
         return self._tree({node: (split, first) for node, split, first in best}), np.array(path)
 
     def _leaf(self, node: int, rows: np.ndarray, codes: _Codes) -> _Leaf:
-        """Return leaf ``node`` with these ``rows`` (indices) and the splits that may be chosen for it.
-
-        Under the criterion ENTROPY this is the split with the largest gain alone, else they are those that no split
-        beats in both errors and code length. ``codes`` gives the possible thresholds of each feature and their code
-        lengths. A leaf without errors has no splits.
-        """
+        """Return leaf `node` with these `rows` and the splits that may be chosen for it, none without errors."""
+        # under ENTROPY the split with the largest gain alone, else those that no split beats in both errors and code
+        # length
         counts = np.bincount(self.label[rows], minlength=self.n_labels)
         errors = int(len(rows) - counts.max())
         if errors == 0:
@@ -294,12 +279,7 @@ class _Grower:
     def _next_split(
         self, leaves: list[_Leaf], n_splits: int, errors: int, nats: float, compressed: bool
     ) -> tuple[int, _LeafSplit] | None:
-        """Return the index in ``leaves`` of the next leaf to split, and its split; None if no leaf can be split.
-
-        The next split has the largest gain of all leaves, or gives the smallest bound, by the criterion. ``n_splits``,
-        ``errors`` and ``nats`` (code length of the thresholds) are those of the tree so far. ``compressed`` is True if
-        thresholds are values of rows.
-        """
+        """Return the index of the next leaf to split, by largest gain or smallest bound, and its split, or None."""
         open_splits = [(i, split) for i, leaf in enumerate(leaves) for split in leaf.splits]
         if not open_splits:
             return None
@@ -315,10 +295,8 @@ class _Grower:
         return min(open_splits, key=bound_and_gain)
 
     def _bound(self, n_inner: int, errors: int, nats: float, compressed: bool) -> float:
-        """Return the risk bound of a tree of ``n_inner`` splits, ``errors`` and thresholds of code length ``nats``.
-
-        It may be above 1. ``compressed`` is True if thresholds are values of rows, which are then not counted.
-        """
+        """Return the risk bound, maybe above 1, of a tree of `n_inner` splits and thresholds of `nats`."""
+        # `compressed`: thresholds are values of rows, which are then not counted
         n = len(self.X)
         code = message_nats(2 * n_inner + 1, self.alphabet, self.parents) | {"thresholds": nats}
         if compressed:
@@ -329,10 +307,7 @@ class _Grower:
         return tail_bound("", code, n, min(errors, n), self.delta).raw
 
     def _tree(self, splits: dict[int, tuple[_LeafSplit, int]]) -> Tree:
-        """Build the tree from a dict that maps the number of a node to its split and the number of its left child.
-
-        The root is node 0, a right child has the number after the left one, and nodes not in the dict are leaves.
-        """
+        """Build the tree from the split and the left child of each inner node; a right child follows the left one."""
         nodes: list[list[float]] = []
         value: list[np.ndarray] = []
         # a node in `splits`, its rows, the parent, and the column of the parent that has this child
@@ -367,14 +342,10 @@ def _splits_by_errors(
     upper: np.ndarray,
     base: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the best split of the ``rows`` (indices) of a leaf for each number of errors of the two children.
-
-    Entry e of the four arrays describes the best split with e errors: its feature (-1 if there is no split), the
-    largest value that goes left, the code length of the threshold (nats), and the information gain times rows. The best
-    split has the largest gain if ``by_gain``, else the shortest code. The other criterion breaks ties. The arguments
-    from ``offset`` on are the fields of `_Codes`, ``base`` is ``nats``; a child has at least ``min_rows`` rows. ``X``
-    (n, p) and ``label`` (n,), the class numbers below ``n_labels``, are those of all training rows.
-    """
+    """Return the best split of a leaf for each number of errors of the two children, in four arrays."""
+    # Entry e: feature (-1: no split), largest value that goes left, code length of the threshold (nats), information
+    # gain times rows. The best split has the largest gain if `by_gain`, else the shortest code; the other criterion
+    # breaks ties
     n = len(rows)
     counts = np.zeros(n_labels, dtype=np.int64)
     for i in rows:
@@ -411,12 +382,8 @@ def _splits_by_errors(
 
 @jit
 def _threshold_nats(low: float, high: float, listed: np.ndarray, lower: float, upper: float) -> float:
-    """Return the code length (nats) of the cheapest threshold in [low, high), beyond that common to the feature.
-
-    Return inf if no number in this interval has a code. ``listed`` are the thresholds that have codes, in ascending
-    order, empty if thresholds are dyadic numbers in [lower, upper] or need no code. The part of the code length that
-    all thresholds of the feature have is ``nats`` of `_Codes`.
-    """
+    """Return the code length of the cheapest threshold in [low, high), less that common to the feature; or inf."""
+    # `listed` are the ascending thresholds that have codes, empty if they are dyadic numbers in [lower, upper] or free
     if len(listed) > 0:
         place = np.searchsorted(listed, low)
         return 0.0 if place < len(listed) and listed[place] < high else np.inf

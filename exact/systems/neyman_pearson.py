@@ -37,14 +37,11 @@ from .dyadic_bounds import erm_tolerance, srm_tolerance
 from .dyadic_trees import DyadicProblem, best_tree_and_cells, check_factor, dyadic_problem
 from .pruning import FIRST_SIZES, root_vertices
 
+# Lagrange multipliers, misses per false alarm, of the lower bounds that exclude large trees
 MULTIPLIERS = 2.0 ** np.arange(-8.0, 9.0)
-"""Lagrange multipliers, in misses per false alarm, of the lower bounds that exclude large trees."""
-OBJECTIVE_ROUNDING = 1e-9
-"""Largest difference of two objectives that is attributed to rounding."""
-MAX_MULTIPLIERS = 200
-"""Largest number of multipliers tried for the adaptive tree."""
-LARGEST_MULTIPLIER = 1e6
-"""Multiplier so large that its best tree is taken to be the tree with the smallest constraint."""
+OBJECTIVE_ROUNDING = 1e-9  # largest difference of two objectives that is attributed to rounding
+MAX_MULTIPLIERS = 200  # largest number of multipliers tried for the adaptive tree
+LARGEST_MULTIPLIER = 1e6  # its best tree is taken to be the tree with the smallest constraint
 
 
 class NeymanPearsonTree(NamedTuple):
@@ -211,10 +208,7 @@ class _ClassCounts(NamedTuple):
 
 
 def _class_counts(problem: DyadicProblem) -> _ClassCounts:
-    """Return the numbers of rows of both classes by cell; class 0, the first in order, is the null class.
-
-    Raise ValueError unless there are two classes.
-    """
+    """Return the numbers of rows of both classes by cell; class 0, the first in order, is the null class."""
     classes = problem.model.classes_
     labels = [] if classes is None else classes.tolist()
     if len(labels) != 2:
@@ -234,11 +228,8 @@ class _Best(NamedTuple):
 
 
 def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray, penalty: np.ndarray) -> _Best:
-    """Return the tree with the smallest miss rate plus penalty within the limits on false alarms.
-
-    A tree of k leaves may have at most ``alarms[k - 1]`` false alarms and has the penalty ``penalty[k - 1]``, in units
-    of the miss rate. Its number of leaves is at most the length of ``alarms``.
-    """
+    """Return the tree with the smallest miss rate plus penalty within the limits on false alarms."""
+    # a tree of k leaves may have alarms[k - 1] false alarms, and penalty[k - 1] in units of the miss rate
     n1, max_size = int(class_counts.other[0]), len(alarms)
     # a leaf with label 0 misses its rows of class 1, one with label 1 has false alarms in its rows of class 0
     alarms_of = np.stack([np.zeros_like(class_counts.null), class_counts.null], axis=1)
@@ -264,14 +255,10 @@ def _best_within_limits(graph: CellGraph, class_counts: _ClassCounts, alarms: np
 
 
 def _min_misses(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray) -> np.ndarray:
-    """Return lower bounds (m,) on the misses of trees of 1, ..., m leaves with at most ``alarms`` (m,) false alarms.
-
-    By Lagrangian duality, for each multiplier m >= 0,
-
-        misses of k leaves  >=  min over trees of k leaves of (misses + m * false alarms)  -  m * alarms[k - 1] ,
-
-    and the lower hull over the number of leaves bounds the minimum from below.
-    """
+    """Return lower bounds (m,) on the misses of trees of 1, ..., m leaves with at most `alarms` (m,) false alarms."""
+    # By Lagrangian duality, for each multiplier m >= 0,
+    #     misses of k leaves  >=  min over trees of k leaves of (misses + m * false alarms)  -  m * alarms[k - 1] ,
+    # and the lower hull over the number of leaves bounds the minimum from below
     k = np.arange(1.0, len(alarms) + 1.0)
     out = np.zeros(len(k))
     for multiplier in MULTIPLIERS:
@@ -282,10 +269,8 @@ def _min_misses(graph: CellGraph, class_counts: _ClassCounts, alarms: np.ndarray
 
 
 def _labelled_tree(problem: DyadicProblem, best: _Best) -> Tree:
-    """Return the best tree with a label of each leaf: 1 if the best tree counts false alarms there, else 0.
-
-    A leaf without rows of the null class has label 1 if it has any rows. The value of a node is (1, 0) or (0, 1).
-    """
+    """Return the best tree with a label of each leaf: 1 if the best tree counts false alarms there, else 0."""
+    # the value (1, 0) or (0, 1); a leaf without rows of the null class has label 1 if it has any rows
     model, graph, sizes = problem.model, problem.graph, best.semiring
     trees = grow_chosen_trees(model, graph, sizes, [best.tree_number])
     nodes = trees.nodes
@@ -305,11 +290,8 @@ def _guarantee(
     delta: tuple[float, float],
     excess: np.ndarray,
 ) -> Guarantee:
-    """Return the bounds on the true rates of both classes: the ``observed`` rates plus ``deviation``.
-
-    Pairs are (false alarms, misses). ``delta`` holds the probabilities that these bounds fail, ``excess`` is the field
-    of `Guarantee`. ``alpha`` is only reported, with twice the deviation added.
-    """
+    """Return the bounds on the true rates of both classes: the `observed` rates plus `deviation`."""
+    # pairs are (false alarms, misses)
     false_alarm, miss = (
         Bound(f"Neyman-Pearson, {name}", rate + gap, level, {"observed": rate, "deviation": gap})
         for name, rate, gap, level in zip(("false alarms", "misses"), observed, deviation, delta, strict=True)
@@ -328,10 +310,7 @@ class CellTerms(NamedTuple):
 
 
 class HullTree(NamedTuple):
-    """A tree on the lower hull of (constraint, objective).
-
-    The constraint is the false-alarm rate minus its tolerance, the objective the miss rate plus its penalty.
-    """
+    """Tree on the lower hull of (constraint, objective): false alarms minus tolerance, misses plus penalty."""
 
     multiplier: float  # Lagrange multiplier, misses per false alarm, for which the tree is the best
     constraint: float  # ``R0^ - tolerance Phi_0``
@@ -342,12 +321,10 @@ class HullTree(NamedTuple):
 
 
 def class_penalty(rows: np.ndarray, depth: np.ndarray, n: int, p: int, delta: float, cyclic: bool) -> np.ndarray:
-    """Return the penalty (n_cells,) of equation 2.9 for leaves at ``depth`` with ``rows`` of the ``n`` rows of a class.
-
-    It is ``sqrt(8 max(rows, level) level) / n`` with ``level = [A] ln 2 + ln(2 / delta)`` and [A] the code length of
-    the cell in bits, with ``p`` features. Labels need no code, since the class is given. Each of the two events of the
-    theorem has probability delta / 2.
-    """
+    """Return the penalty (n_cells,) of equation 2.9 for leaves at `depth` with `rows` of the `n` rows of a class."""
+    # sqrt(8 max(rows, level) level) / n with level = [A] ln 2 + ln(2 / delta) and [A] the code length of the cell in
+    # bits. Labels need no code, since the class is given. Each of the two events of the theorem has probability delta /
+    # 2
     level = dyadic_bits(depth, p, cyclic=cyclic) * math.log(2.0) - math.log(delta / 2.0)
     return np.sqrt(2.0 * 4.0 * np.maximum(rows, level) / n * level / n)
 
@@ -360,12 +337,7 @@ def _adaptive(
     strength: float,
     delta: tuple[float, float],
 ) -> NeymanPearsonTree:
-    """Return the tree with the smallest objective and a constraint of at most ``alpha`` on the hull of both.
-
-    This is method "adaptive" of `neyman_pearson_tree`. The constraint is the false-alarm rate minus ``tolerance`` times
-    its penalty, the objective the miss rate plus ``strength`` times its penalty. ``delta`` holds the probabilities that
-    the two bounds fail.
-    """
+    """Return the tree of method "adaptive": smallest objective, constraint at most `alpha`, on the hull of both."""
     n0, n1 = int(class_counts.null[0]), int(class_counts.other[0])
     p, cyclic = problem.sample.n_features, problem.sample.cyclic
     phi0, phi1 = (
@@ -395,18 +367,9 @@ def _adaptive(
 
 
 def follow_multipliers(best_at: Callable[[float], HullTree], alpha: float) -> tuple[HullTree, float]:
-    """Search the lower hull of the points (constraint, objective) of trees, which are best for some multiplier.
-
-    ``best_at`` returns the best tree for a multiplier. The next multiplier is minus the slope between the best trees
-    on both sides of ``alpha``, until no tree is below the line between them.
-
-    Returns
-    -------
-    HullTree
-        The tree on the hull with the smallest objective among those with a constraint of at most ``alpha``.
-    float
-        A bound on how much smaller the objective of a tree that is not on the hull may be.
-    """
+    """Return the best `HullTree` with constraint at most `alpha`, and how much better a tree off the hull may be."""
+    # the next multiplier is minus the slope between the best trees on both sides of alpha, until no tree is below the
+    # line
     feasible, infeasible = best_at(LARGEST_MULTIPLIER), best_at(0.0)
     if infeasible.constraint <= alpha + OBJECTIVE_ROUNDING:
         return infeasible, 0.0
@@ -427,11 +390,7 @@ def follow_multipliers(best_at: Callable[[float], HullTree], alpha: float) -> tu
 def _best_at(
     problem: DyadicProblem, terms: CellTerms, multiplier: float, tolerance: float, strength: float
 ) -> HullTree:
-    """Return the tree with the smallest ``objective + multiplier * constraint``, by one pass over the cells.
-
-    Each leaf takes the label with the smaller cost. ``terms`` are those of the cells as leaves. ``tolerance`` and
-    ``strength`` multiply the penalties of the constraint and of the objective.
-    """
+    """Return the tree with the smallest objective + multiplier * constraint, by one pass over the cells."""
     labels_one = multiplier * terms.null < terms.other
     cost = np.where(labels_one, multiplier * terms.null, terms.other)
     cost += strength * terms.phi1 - multiplier * tolerance * terms.phi0

@@ -40,12 +40,9 @@ class BaseTree(NamedTuple):
 
 
 def base_tree(tree: Tree, counts: np.ndarray) -> BaseTree:
-    """Return a tree as a `BaseTree`, with a label (the most frequent class) and a number of errors for each node.
-
-    ``counts`` (n_nodes, K) are the numbers of rows of each class. A *dummy* is a node without rows. It has no children,
-    takes the label of its parent and votes only for rows for which no other node votes, since in the paper a dummy is
-    not a node of T0 and has no label.
-    """
+    """Return a tree as a `BaseTree`, with a label (the most frequent class) and errors for each node."""
+    # A *dummy* is a node without rows. It has no children, takes the label of its parent and votes only for rows for
+    # which no other node votes, since in the paper a dummy is not a node of T0 and has no label
     label, dummy = np.argmax(counts, axis=1), counts.sum(axis=1) == 0.0
     inner = np.flatnonzero(tree.feature != LEAF)
     for child in (tree.left[inner], tree.right[inner]):
@@ -59,11 +56,7 @@ def base_tree(tree: Tree, counts: np.ndarray) -> BaseTree:
 
 
 def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.ndarray) -> CellGraph:
-    """Return the graph whose cells are the nodes of a tree, with all log weights and scores 0.
-
-    The inner nodes, with numbers ``inner``, have one split each. The cuts are not stored: ``split`` is 0. ``counts``
-    (n_nodes, K) become ``stats``. ``rows`` (n_nodes,) are numbers of rows.
-    """
+    """Return the graph whose cells are the nodes of a tree, with all log weights and scores 0, without cuts."""
     m = tree.n_nodes
     has_edge = tree.feature != LEAF
     return CellGraph(
@@ -86,10 +79,7 @@ def _graph_of_tree(tree: Tree, inner: np.ndarray, counts: np.ndarray, rows: np.n
 
 
 def count_rows(tree: Tree, X: np.ndarray, label: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the number of rows of ``X`` (n, p) of each class in each node of a tree, (n_nodes, n_classes) float64.
-
-    ``label`` (n,) are the classes, 0, 1, ....
-    """
+    """Return the number of rows of ``X`` (n, p) of each class in each node of a tree, (n_nodes, n_classes) float64."""
     place = label * tree.n_nodes + tree.routes().leaves(X)
     by_leaf = np.bincount(place, minlength=n_classes * tree.n_nodes).reshape(n_classes, -1).astype(np.float64)
     return np.column_stack([sums_below(tree.feature, tree.left, tree.right, counts) for counts in by_leaf])
@@ -104,11 +94,9 @@ class Weights(NamedTuple):
 
 
 def node_weights(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
-    """Return the probabilities that each node of a base tree is a leaf (log) or split, if subtrees are drawn by weight.
-
-    The weight of a subtree is the product of ``exp(log_stop)`` (n_nodes,) over leaves and ``exp(log_split)`` over inner
-    nodes. Return also the log sum of the weights. Algorithms 1 and 2 of Nguyen and Kpotufe (2018).
-    """
+    """Return log P(leaf) and P(split) of each node in a random subtree of a base tree, and the log sum of weights."""
+    # the weight of a subtree is the product of exp(log_stop) over leaves and exp(log_split) over inner nodes (Nguyen
+    # and Kpotufe 2018, algorithms 1 and 2)
     weighted_graph = with_terms(graph, log_stop=log_stop, log_split=log_split)
     log_inside = log_sums(weighted_graph)
     occurs = occurrences(weighted_graph, log_inside)
@@ -120,21 +108,17 @@ def node_weights(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0)
 
 
 def practical_terms(base: BaseTree, lambda1: float, lambda2: float, penalty: str = "size") -> np.ndarray:
-    """Return the log weight phi (n_nodes,) of each node as a leaf: ``-lambda1 * errors - lambda2 * sqrt(n_A) - 1``.
-
-    n_A is the number of rows of node A; phi is 0 if it has none. With ``penalty`` "spatial", `spatial_penalty` replaces
-    the square root. This is the practical rule of Nguyen and Kpotufe (2018), section 5.
-    """
+    """Return the log weight of each node as a leaf, phi = -lambda1 * errors - lambda2 * sqrt(n_A) - 1."""
+    # n_A is the number of rows of node A, phi 0 if it has none; "spatial" replaces the square root by
+    # `spatial_penalty`. This is the practical rule of Nguyen and Kpotufe (2018), section 5
     rows = base.graph.rows
     spread = np.sqrt(rows) if penalty == "size" else spatial_penalty(base)
     return -lambda1 * base.errors - lambda2 * spread - (rows > 0)
 
 
 def spatial_penalty(base: BaseTree) -> np.ndarray:
-    """Return ``sqrt(max(n_A, j) * j)`` for each node with n_A > 0 rows at depth j, else 0.
-
-    It is n times the penalty of Scott and Nowak, for n rows.
-    """
+    """Return sqrt(max(n_A, j) * j) for each node with n_A > 0 rows at depth j, else 0."""
+    # n times the penalty of Scott and Nowak, for n rows
     depth, rows = base.graph.depth, base.graph.rows
     return np.where(rows > 0, np.sqrt(np.maximum(rows, depth) * depth), 0.0)
 
@@ -155,13 +139,10 @@ def sum_votes_to_leaves(
     vote_of_node: np.ndarray,
     abstains: np.ndarray,
 ) -> np.ndarray:
-    """Return the weighted sums (n_leaves, K) of the votes of the nodes on the path to each leaf of a tree.
-
-    ``depth``, ``left`` (child, 0 for a leaf) and ``log_leaf`` (log weight) are columns (n_nodes,) in preorder.
-    ``fraction`` and ``vote_of_node`` are those of `NodeVotes`. A node that ``abstains`` votes only if no ancestor has a
-    positive weight. Weights are divided by the largest one on the path, so that they do not underflow. ``path[d]`` is
-    the sum of the votes on the path to the current node, at depth d. In preorder ``path[d - 1]`` is that of its parent.
-    """
+    """Return the weighted sums (n_leaves, K) of the votes of the nodes on the path to each leaf of a tree."""
+    # A node that `abstains` votes only if no ancestor has a positive weight. Weights are divided by the largest one on
+    # the path, so that they do not underflow. path[d] is the sum of the votes on the path to the current node, at depth
+    # d; in preorder path[d - 1] is that of its parent
     m, n_classes, deepest = len(left), fraction.shape[1], 0
     n_leaves = 0
     for i in range(m):
@@ -188,14 +169,10 @@ def sum_votes_to_leaves(
     return out
 
 
-SMALLEST_LAMBDA = 1e-100
-"""Smallest lambda that is accepted."""
-MIN_COUNTED_ROWS = 8
-"""Smallest number of counted rows to which the theorem applies."""
-MAX_ARGUMENT = 1e100
-"""Largest deviation, cost and constant allowed."""
-MAX_RATE_ROWS = 10**40
-"""Largest number of rows at which `adaptive_rate` shows the rate."""
+SMALLEST_LAMBDA = 1e-100  # smallest lambda that is accepted
+MIN_COUNTED_ROWS = 8  # smallest number of counted rows to which the theorem applies
+MAX_ARGUMENT = 1e100  # largest deviation, cost and constant allowed
+MAX_RATE_ROWS = 10**40  # largest number of rows at which `adaptive_rate` shows the rate
 
 
 def oracle_bound(

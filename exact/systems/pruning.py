@@ -25,10 +25,8 @@ from ..recursion.semirings import BestBySize
 from ..recursion.terms import with_terms
 from ..recursion.trees import grow_chosen_trees
 
-LARGEST_PENALTY = 1e150
-"""Largest penalty allowed, so that the product of two is finite."""
-FIRST_SIZES = 16
-"""Number of sizes (numbers of leaves) tried first if the best tree is not a vertex of the hull."""
+LARGEST_PENALTY = 1e150  # largest penalty allowed, so that the product of two is finite
+FIRST_SIZES = 16  # sizes (numbers of leaves) tried first if the best tree is not a vertex of the hull
 
 
 class PenalisedChoice(NamedTuple):
@@ -41,12 +39,9 @@ class PenalisedChoice(NamedTuple):
 
 
 def best_for_sizes(graph: CellGraph, penalty: Callable[[np.ndarray], np.ndarray]) -> PenalisedChoice:
-    """Return the tree of a graph with the largest log weight minus a nondecreasing penalty by the number of leaves.
-
-    ``penalty`` is a function of an array of numbers of leaves, in the units of the log weights, finite. Under a concave
-    penalty the best tree is a vertex of the hull of (leaves, log weight) (Scott 2004, Theorem 18, whose proof does not
-    need a fixed tree). Under other penalties the best trees of all sizes that can matter are compared.
-    """
+    """Return the tree with the largest log weight minus a nondecreasing penalty by the number of leaves."""
+    # Under a concave penalty the best tree is a vertex of the hull of (leaves, log weight) (Scott 2004, Theorem 18,
+    # whose proof does not need a fixed tree). Under others the best trees of all sizes that can matter are compared
     max_leaves = int(most_leaves(graph)[0])
     penalties = penalty(np.arange(1.0, max_leaves + 1.0))
     if is_concave(penalties):
@@ -75,10 +70,7 @@ def root_vertices(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sizes_penalty(penalty: Any, leaves: np.ndarray) -> np.ndarray:
-    """Return the values of a penalty at ascending numbers of ``leaves``. Check that they are finite and nondecreasing.
-
-    ``penalty`` is a function of an array of numbers of leaves, or the array of its values for 1, 2, ... leaves.
-    """
+    """Return the values of a penalty, a function or an array, at ascending `leaves`: finite, nondecreasing."""
     if callable(penalty):
         out = read_numbers("what penalty returns", penalty(leaves))
     else:
@@ -147,8 +139,7 @@ def dominates(first: Any, second: Any, max_leaves: int) -> bool:
     return bool(np.all(np.diff(slope) <= 1e-9 * slope[:-1]))
 
 
-COST_ROUNDING = 1e-13
-"""Fraction of the root's cost below which costs are rounding errors."""
+COST_ROUNDING = 1e-13  # fraction of the root's cost below which costs are rounding errors
 
 
 class BestPruning(NamedTuple):
@@ -344,10 +335,7 @@ class Prunings:
         return self.family(lambda leaves: leaves)
 
     def _grow_pruning(self, semiring: Any, tree_number: int) -> Tree:
-        """Return the pruning with this number among those of a semiring: a vertex, or a number of leaves minus 1.
-
-        ``semiring`` is a `Hull`, with the vertices of (leaves, cost), or a `BestBySize`, with all sizes.
-        """
+        """Return a pruning of a semiring, by vertex (`Hull`) or number of leaves minus 1 (`BestBySize`)."""
         nodes = grow_chosen_trees(self._model, self._graph, semiring, [tree_number]).nodes
         return _subtree(self.tree, self._graph.design[nodes[:, CELL]], nodes[:, FEATURE], nodes[:, RIGHT])
 
@@ -356,14 +344,11 @@ class Prunings:
 
 
 def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of the trees that minimise ``cost + alpha * penalty`` for some alpha, and their thresholds.
-
-    A threshold is the alpha from which on a tree is best, 0 for the first. The trees are given in ascending order of
-    ``penalty``. The indices begin with the largest tree. Tree j is as good as the larger tree i at ``alpha = (cost_j -
-    cost_i) / (penalty_i - penalty_j)``. The first member is the smallest tree of least cost. The next member is the
-    tree with the least such alpha, of several the smallest (Figure 4.3). Costs that differ by rounding are equal, so
-    that of several trees on one line only the ends are members.
-    """
+    """Return the trees that minimise cost + alpha * penalty for some alpha, largest first, and their thresholds."""
+    # A threshold is the alpha from which on a tree is best, 0 for the first. Tree j is as good as the larger tree i at
+    # alpha = (cost_j - cost_i) / (penalty_i - penalty_j). The first member is the smallest tree of least cost, the next
+    # the tree with the least such alpha, of several the smallest (Figure 4.3). Costs that differ by rounding are equal,
+    # so that of several trees on one line only the ends are members
     slack = COST_ROUNDING * float(np.abs(cost).max())
     members, threshold = [int(np.argmax(cost <= cost.min() + slack))], [0.0]
     while members[-1] > 0:
@@ -376,10 +361,8 @@ def follow_hull(cost: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
-    """Return a tree as a `FixedTree`, the table as this tree reads it, and True for a scikit-learn regression tree.
-
-    A scikit-learn tree reads X rounded to float32.
-    """
+    """Return a tree as a `FixedTree`, its table, and True for a scikit-learn regression tree."""
+    # a scikit-learn tree reads X rounded to float32
     if isinstance(tree, Tree):
         return FixedTree(tree), X, False
     if not isinstance(tree, FixedTree):
@@ -394,11 +377,8 @@ def _read_design(tree: Any, X: Any) -> tuple[FixedTree, Any, bool]:
 
 
 def _leaf_values_and_costs(model: TreeModel, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weight (n,), value (n, K or 1) and cost (n,) of cells with ``stats`` (n, n_stats) as leaves.
-
-    The value is the fractions of the classes or the mean, the cost the weight of errors or the sum of squares about the
-    mean.
-    """
+    """Return weight (n,), value (n, K or 1) and cost (n,) of cells as leaves."""
+    # fractions of the classes and weight of errors, or mean and sum of squares about it
     if model.classes_ is None:
         weight, mean, squares = NormalInverseGamma.spread(stats)
         return weight, (mean + model.target.center)[:, None], np.maximum(squares, 0.0)
@@ -407,20 +387,14 @@ def _leaf_values_and_costs(model: TreeModel, stats: np.ndarray) -> tuple[np.ndar
 
 
 def inherit_values(value: np.ndarray, is_empty: np.ndarray, parent: np.ndarray) -> None:
-    """Overwrite the values (n_nodes, d) of nodes that are empty (have no rows) with those of their parents.
-
-    Parents come before children in ``parent`` (n_nodes,), and the root has parent -1.
-    """
+    """Overwrite the values of nodes without rows with those of their parents, which come before; the root has -1."""
     for i in np.flatnonzero(is_empty):
         if parent[i] >= 0:
             value[i] = value[parent[i]]
 
 
 def _subtree(tree: Tree, nodes: np.ndarray, feature: np.ndarray, right: np.ndarray) -> Tree:
-    """Return the pruning of a tree that consists of ``nodes`` (m,), in preorder.
-
-    ``feature`` (m,) is LEAF for its leaves, ``right`` (m,) the new number of the right child.
-    """
+    """Return the pruning of a tree that consists of `nodes`, in preorder; `right` are new numbers."""
     inner = feature != LEAF
     return Tree(
         np.where(inner, tree.feature[nodes], LEAF),

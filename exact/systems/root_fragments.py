@@ -26,8 +26,7 @@ from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
 from ..recursion.terms import by_slot, with_terms
 from ..recursion.trees import as_draws, grow_chosen_trees
 
-LARGEST_STRENGTH = 1e100
-"""Largest ``strength`` that is accepted."""
+LARGEST_STRENGTH = 1e100  # largest ``strength`` that is accepted
 
 
 class RootFragmentTree(NamedTuple):
@@ -159,10 +158,7 @@ def minimise_root_fragment(
 
 
 def _use_of_rows(model: TreeModel) -> str | None:
-    """Return, as text, how the splits of a model depend on the rows and how to avoid this; None if they do not.
-
-    The bound does not hold if they do.
-    """
+    """Return how the splits depend on the rows, so that the bound fails, and how to avoid this; None if not."""
     nominal = np.flatnonzero(model.columns.is_nominal)
     if len(nominal) and not isinstance(model.split_prior, FixedTree):
         name = model.columns.names[nominal[0]]
@@ -189,21 +185,14 @@ def _without_empty(graph: CellGraph) -> CellGraph:
 def _minimise(
     model: TreeModel, graph: CellGraph, code: _Code, split_bits: float, strength: float, delta: float
 ) -> RootFragmentTree:
-    """Return the best tree and root fragment, by one pass for the hulls of subtrees and one for the fragment.
-
-    A fragment is a subtree with the same root. The hull of a cell holds the best (leaves, errors) of the trees below
-    the cell. ``code`` holds code lengths. The other arguments, after ``graph``, are fields of the result.
-    """
+    """Return the best tree and root fragment, by one pass for the hulls of and one for the fragment."""
     errors = graph.stats.sum(axis=1) - graph.stats.max(axis=1)
     has_rows = graph.rows > 0
     hull = hull_by_size(with_terms(graph, log_stop=by_slot(graph, np.where(has_rows, -errors, -np.inf))))
     rows, depth = by_slot(graph, graph.rows).astype(np.float64), graph.slot_depth().astype(np.float64)
 
     def penalty(slot: np.ndarray, leaves: np.ndarray) -> np.ndarray:
-        """Return ``strength`` times the penalty of a leaf of the fragment with ``leaves`` leaves below, in errors.
-
-        A leaf of the fragment is a ``slot`` (a cell at a depth).
-        """
+        """Return `strength` times the penalty, in errors, of a leaf of the fragment with `leaves` leaves below."""
         n, path_bits = rows[slot], 1.0 + depth[slot] * code.step
         path = 2.0 * (np.sqrt(n * path_bits) + path_bits) + 2.0 * (np.sqrt(n * code.level) + code.level)
         bits = code.leaf + (leaves - 1.0) * code.split

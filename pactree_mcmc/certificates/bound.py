@@ -19,15 +19,12 @@ from ..core.logsum import log_sum_exp
 from ..core.names import fill_docstring
 from ..core.special import gammaln
 
-MIN_DELTA = 1e-300
-"""Smallest allowed ``delta``. Below it the terms of a bound overflow."""
-MAX_KL = 1e300
-"""Largest allowed divergence. Above it the terms of a bound overflow."""
+MIN_DELTA = 1e-300  # smallest allowed ``delta``. Below it the terms of a bound overflow.
+MAX_KL = 1e300  # largest allowed divergence. Above it the terms of a bound overflow.
+# smallest fraction of an allowed ``delta`` that may be assigned to one of several simultaneous bounds
 MIN_DELTA_FRACTION = 1e-3
-"""Smallest fraction of an allowed ``delta`` that may be assigned to one of several simultaneous bounds."""
 
-BISECTION_STEPS = 80
-"""Steps of bisection: an interval of length 1 shrinks below 1e-24."""
+BISECTION_STEPS = 80  # steps of bisection: an interval of length 1 shrinks below 1e-24
 
 _DELTA = """\
 delta : float, default 0.05
@@ -41,6 +38,7 @@ _N_CLASSES = """\
 n_classes : int, default 2
     Number of possible labels, fixed before the rows were seen: the code must not depend on them."""
 
+# decorator that replaces placeholders such as {delta} in the docstring of a bound by these descriptions
 documented = fill_docstring(
     {
         "delta": _DELTA,
@@ -108,7 +106,6 @@ cyclic : bool, default False
     If True, the depth determines the coordinate.""",
     }
 )
-"""Decorator that replaces placeholders such as {delta} in the docstring of a bound by these descriptions."""
 
 
 @dataclass(frozen=True)
@@ -354,10 +351,8 @@ def _scalar_kl(p: float, q: float) -> float:
 
 @jit
 def _kl_inverse(p: float, complexity: float, outer: float) -> float:
-    """Return the q between p and ``outer``, 0 or 1, farthest from p with ``kl(p || q) <= complexity``, by bisection.
-
-    The end of the last interval that is farther from p is returned.
-    """
+    """Return the q between p and `outer`, 0 or 1, farthest from p with kl(p || q) <= complexity, by bisection."""
+    # the end of the last interval that is farther from p is returned
     inner = p
     for _ in range(BISECTION_STEPS):
         middle = (inner + outer) / 2.0
@@ -370,10 +365,8 @@ def _kl_inverse(p: float, complexity: float, outer: float) -> float:
 
 @jit
 def _tail_inverse(log_chosen: np.ndarray, n: int, log_delta: float) -> float:
-    """Return the q at which ``sum over k of exp(log_chosen[k]) q^k (1 - q)^(n - k)`` falls below ``exp(log_delta)``.
-
-    ``log_chosen`` (errors + 1,) has ``ln C(n, k)`` for k from 0, so that the sum is the lower tail of the binomial.
-    """
+    """Return the q at which sum over k of exp(log_chosen[k]) q^k (1 - q)^(n - k) falls below exp(log_delta)."""
+    # log_chosen is ln C(n, k) for k = 0, ..., errors: the sum is the lower tail of the binomial
     low, high, term = 0.0, 1.0, np.empty(len(log_chosen))
     for _ in range(BISECTION_STEPS):
         q = (low + high) / 2.0

@@ -24,10 +24,8 @@ from .bound import Bound, check_delta, documented, log_choose
 from .compression_bounds import PARENTS, STRING, dyadic_code, message_nats, tail_bound, zeta_nats
 from .occam_bounds import count_errors
 
-MAX_HALVINGS = 24
-"""Largest number of times that an interval of thresholds is halved on each side."""
-ROWS, CHEAPEST = HALVING_RULES = ("rows", "cheapest")
-"""Values of the argument ``halvings`` of `occam_tree_bound`."""
+MAX_HALVINGS = 24  # largest number of times that an interval of thresholds is halved on each side
+ROWS, CHEAPEST = HALVING_RULES = ("rows", "cheapest")  # values of the argument ``halvings`` of `occam_tree_bound`
 
 
 @dataclass(frozen=True)
@@ -53,19 +51,13 @@ class TreeBound(Bound):
 class TreeOnRows(NamedTuple):
     """The counted rows, the errors of a tree on them, and the possible thresholds of its m inner nodes."""
 
-    X: np.ndarray
-    """(n, p) float64: the rows."""
-    wrong: np.ndarray
-    """(n,) bool: True for rows on which the tree errs."""
-    inner: np.ndarray
-    """(m,) int64: numbers of the inner nodes."""
-    feature: np.ndarray
-    """(m,) int32: the feature that each inner node splits on."""
-    low: np.ndarray
-    """(m,) float64: the largest value of a row that goes left at each inner node."""
+    X: np.ndarray  # (n, p) float64: the rows
+    wrong: np.ndarray  # (n,) bool: True for rows on which the tree errs
+    inner: np.ndarray  # (m,) int64: numbers of the inner nodes
+    feature: np.ndarray  # (m,) int32: the feature that each inner node splits on
+    low: np.ndarray  # (m,) float64: the largest value of a row that goes left at each inner node
+    # (m,) float64: the smallest value of a row that goes right; thresholds t with low <= t < high divide alike
     high: np.ndarray
-    """(m,) float64: the smallest value of a row that goes right. The tree sends all rows the same way for every
-    threshold t with low <= t < high."""
 
 
 @documented
@@ -195,10 +187,7 @@ def occam_tree_bound(
 
 
 def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
-    """Return the code lengths of the "compression set", and of the "rows of the thresholds": the row of each threshold.
-
-    The set consists of ``n_rows`` of ``n`` rows; each of ``n_inner`` thresholds is the value of one of them. In nats.
-    """
+    """Return the code lengths, nats, of the "compression set", and of the "rows of the thresholds"."""
     assignment = float(zeta_nats(n_inner - n_rows))
     if n_inner:
         assignment += float(log_choose(n_inner - 1, n_rows - 1))
@@ -206,16 +195,8 @@ def compression_nats(n_inner: int, n_rows: int, n: int) -> dict[str, float]:
 
 
 def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Return the largest numbers of halvings (2, p) int64 for which each range still contains the values of all rows.
-
-    The first row is for the part of a range below its middle, the second for the part above. Each number is at most
-    24, and 0 if no value lies in the part. ``X`` (n, p) are finite numbers, ``ranges`` has shape (p, 2).
-
-    Raises
-    ------
-    ValueError
-        If values of rows lie outside ``ranges``.
-    """
+    """Return the largest numbers of halvings for which each range still contains the values of all rows."""
+    # row 0: the part of a range below its middle, row 1: above; at most 24, and 0 if no value lies in the part
     middle, half = _middle_and_half(ranges)
     distance = np.array([middle - X.min(axis=0), X.max(axis=0) - middle])
     outside_features = np.flatnonzero((distance > half).any(axis=0))
@@ -231,10 +212,8 @@ def halvings_of_rows(X: np.ndarray, ranges: np.ndarray) -> np.ndarray:
 
 
 def halved_ranges(ranges: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and the upper ends, (p,) each, of ``ranges`` (p, 2) after ``kappa`` (2, p) halvings.
-
-    A halving moves an end half of the way towards the middle.
-    """
+    """Return the lower and the upper ends, (p,) each, of ``ranges`` (p, 2) after ``kappa`` (2, p) halvings."""
+    # a halving moves an end half of the way towards the middle
     middle, half = _middle_and_half(ranges)
     return middle - 2.0 ** -kappa[0].astype(np.float64) * half, middle + 2.0 ** -kappa[1].astype(np.float64) * half
 
@@ -266,10 +245,7 @@ def read_ranges(ranges: Any, p: int) -> np.ndarray:
 
 
 def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRows:
-    """Check a tree and its rows; return its errors and, for each inner node, the interval of possible thresholds.
-
-    All thresholds in the interval divide the rows alike. ``n_classes`` is the number of possible labels.
-    """
+    """Check a tree and its rows; return its errors and, for each inner node, the interval of possible thresholds."""
     wrong = count_errors(tree, X, y, check_count("n_classes", n_classes, 2)).wrong
     table = read_matrix("X", X) if tree.columns is None else tree.columns.numbers(X)
     inner = np.flatnonzero(tree.feature != LEAF)
@@ -288,10 +264,7 @@ def _check_tree_on_rows(tree: Tree, X: Any, y: Any, n_classes: int) -> TreeOnRow
 
 
 def _refuse_other_order(tree: Tree, X: Any) -> None:
-    """Raise a ValueError if the columns of X have other places than those of the tree.
-
-    The entries of ``thresholds`` and ``ranges`` belong to columns by position.
-    """
+    """Raise a ValueError if the columns of X have other places than those of the tree."""
     names = Table(X).names
     if names is not None and tree.columns is not None and tree.columns.named and list(tree.columns.names) != names:
         raise ValueError(
@@ -301,12 +274,7 @@ def _refuse_other_order(tree: Tree, X: Any) -> None:
 
 
 def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
-    """Return a threshold of each inner node (m,) from the list of its feature, and their total code length in nats.
-
-    ``lists`` has the ascending thresholds of each feature. The threshold is the smallest of the ascending list that
-    divides the rows as the tree does; a ValueError if there is none. The length is the entry "thresholds" of a
-    dictionary.
-    """
+    """Return for each inner node the smallest listed threshold that divides the rows alike, and all code lengths."""
     values, nats = np.empty(len(tree_rows.inner)), 0.0
     for i, k in enumerate(tree_rows.feature):
         place = int(np.searchsorted(lists[k], tree_rows.low[i]))
@@ -322,11 +290,7 @@ def _thresholds_from_lists(tree_rows: TreeOnRows, lists: list[np.ndarray]) -> tu
 def _thresholds_from_ranges(
     tree_rows: TreeOnRows, ranges: np.ndarray, halvings: str, shared: bool
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """Return the threshold of each inner node (m,) with the shortest dyadic code, and two code lengths in nats.
-
-    The lengths are those of the "thresholds" and the "halvings", each in all. ``ranges`` (p, 2) are the ranges of the
-    features; ``halvings`` and ``shared`` as for `occam_tree_bound`.
-    """
+    """Return the threshold of each inner node (m,) with the shortest dyadic code, and two code lengths in nats."""
     if len(tree_rows.inner) == 0:
         return np.empty(0), {"thresholds": 0.0, "halvings": 0.0}
     max_halvings = halvings_of_rows(tree_rows.X, ranges)
@@ -358,11 +322,8 @@ def _thresholds_from_ranges(
 
 
 def _common_halvings(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """Return numbers of halvings (2, p), below and above the middle, that are the same for all features.
-
-    Each is the minimum of ``kappa`` (2, p) over the features with rows on that side of the middle of their ``ranges``
-    (p, 2), 0 if none has any.
-    """
+    """Return numbers of halvings (2, p), below and above the middle, that are the same for all features."""
+    # the minimum over the features with rows on that side of the middle, 0 if none has any
     middle, _ = _middle_and_half(ranges)
     has_rows = np.array([X.min(axis=0) < middle, X.max(axis=0) > middle])
     least = np.where(has_rows, kappa, MAX_HALVINGS).min(axis=1, keepdims=True)
@@ -370,20 +331,14 @@ def _common_halvings(X: np.ndarray, ranges: np.ndarray, kappa: np.ndarray) -> np
 
 
 def _with_thresholds(tree: Tree, tree_rows: TreeOnRows, values: np.ndarray) -> Tree:
-    """Return the tree with the thresholds ``values`` (m,) at its inner nodes, all of which send missing values right.
-
-    ``tree_rows.inner`` has the numbers of the inner nodes.
-    """
+    """Return the tree with the thresholds `values` (m,) at its inner nodes, all of which send missing values right."""
     threshold = tree.threshold.copy()
     threshold[tree_rows.inner] = values
     return replace(tree, threshold=threshold, default_left=np.zeros(tree.n_nodes, dtype=bool))
 
 
 def _with_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) -> TreeBound:
-    """Return ``bound`` as a `TreeBound` on the risk of ``tree``, with the numbers ``rows`` of its compression set.
-
-    The tree has ``errors`` errors on the ``n`` other rows.
-    """
+    """Return ``bound`` as a `TreeBound` on the risk of ``tree``, with the numbers ``rows`` of its compression set."""
     return TreeBound(bound.name, bound.raw, bound.delta, bound.terms, tree, rows, n, errors)
 
 
@@ -391,11 +346,7 @@ def _with_tree(bound: Bound, tree: Tree, rows: np.ndarray, n: int, errors: int) 
 def _threshold_intervals(
     feature: np.ndarray, threshold: np.ndarray, left: np.ndarray, right: np.ndarray, X: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest value that goes left at each node, and the smallest that goes right, (n_nodes,) each.
-
-    These are values of the node's feature in the rows of X (n, p) that reach the node. They are -inf and inf if no row
-    goes to that side, or the node is a leaf. The other arguments are fields of the `Tree`.
-    """
+    """Return the largest value that goes left at each node, and the smallest that goes right, (n_nodes,) each."""
     low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
     for i in range(len(X)):
         node = 0
@@ -412,11 +363,9 @@ def _threshold_intervals(
 
 @jit
 def _cover_cuts(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Choose for each of m thresholds a row of X whose value can replace it, few rows in all; return row numbers (m,).
-
-    Its value of ``feature`` (m,) must be in [low, high), (m,) each. Greedy set cover: each step takes the row that can
-    be used for most of the remaining thresholds, and among equal ones a row on which the tree errs, ``wrong`` (n,).
-    """
+    """Choose for each of m thresholds a row of X whose value in [low, high) can replace it, few rows in all."""
+    # greedy set cover: each step takes the row that can be used for most of the remaining thresholds, and among equal
+    # ones a row on which the tree errs
     m, n = len(low), len(X)
     holder, gain = np.full(m, -1), np.zeros(n, dtype=np.int64)
     for j in range(m):
@@ -441,10 +390,7 @@ def _cover_cuts(low: np.ndarray, high: np.ndarray, feature: np.ndarray, X: np.nd
 def code_between(
     low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of bits (m,) and the value (m,) of the shortest dyadic code in each interval ``[low, high)``.
-
-    The range of each threshold is ``[lower, upper]``. The bits are -1 and the value NaN if 60 bits are too few.
-    """
+    """Return the number of bits (m,) and the value (m,) of the shortest dyadic code in each interval `[low, high)`."""
     bits, values = np.empty(len(low)), np.empty(len(low))
     for j in range(len(low)):
         bits[j], values[j] = dyadic_code(low[j], np.nextafter(high[j], -np.inf), lower[j], upper[j])

@@ -18,8 +18,8 @@ from ..core.compile.jit import jit
 from ..table.coding import LARGEST_FLOAT
 from .bound import Bound, binomial_tail_inversion, check_delta, check_errors, documented, log_choose
 
+# codes of a node's parent among k nodes: one of k + 1 strings, as in the paper, or a number (footnote 3)
 STRING, NUMBER = PARENTS = ("string", "number")
-"""Codes of a node's parent among k nodes: one of k + 1 strings, as in the paper, or a number (footnote 3)."""
 
 
 @documented
@@ -181,11 +181,7 @@ def dyadic_length(low: float, high: float, lower: float, upper: float) -> int:
 
 @jit
 def dyadic_code(low: float, high: float, lower: float, upper: float) -> tuple[int, float]:
-    """Return the smallest number of bits of a dyadic code with a point in ``[low, high]``, and that point.
-
-    The code divides ``[lower, upper]`` as in `dyadic_length`. If 60 bits are too few, their number is -1 and the
-    point NaN.
-    """
+    """Return the smallest number of bits of a dyadic code with a point in ``[low, high]``, and that point."""
     for length in range(61):
         scale = 2.0 ** (length + 1)
         # the smallest j whose point is at least `low`
@@ -202,11 +198,9 @@ def zeta_nats(a: Any) -> Any:
 
 
 def message_nats(n_nodes: int, n_features: int, parents: str = STRING) -> dict[str, float]:
-    """Return the code length, in nats, of a tree of k = ``n_nodes`` nodes without thresholds, in two parts by name.
-
-    "features" are those of inner nodes and the labels of leaves, "structure" the parent and side of each node. The sum
-    is minus the log of ``P_M = n_features^-k (k + 1)^-k 2^-k``, with ``k^-k`` in the middle if parents are numbers.
-    """
+    """Return the code length, nats, of a tree of k = `n_nodes` nodes without thresholds, in two parts by name."""
+    # "features": those of inner nodes and labels of leaves; "structure": parent and side of each node. The sum is minus
+    # the log of P_M = n_features^-k (k + 1)^-k 2^-k, with k^-k in the middle if parents are numbers
     n_names = n_nodes + 1.0 if parents == STRING else float(n_nodes)
     structure = n_nodes * (math.log(n_names) + math.log(2.0))
     return {"features": n_nodes * math.log(n_features), "structure": structure}
@@ -219,20 +213,16 @@ def _compressed_tree_nats(n_nodes: int, n_features: int, n: int) -> dict[str, fl
 
 
 def _closed_form(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
-    """Return ``1 - exp(-(ln C(n, errors) + sum(nats) + ln(1 / delta)) / (n - errors))`` as a bound called ``name``.
-
-    It is 1 if all n rows are errors. ``nats`` are code lengths by the names of their parts.
-    """
+    """Return 1 - exp(-(ln C(n, errors) + sum(nats) + ln(1 / delta)) / (n - errors)) as a bound called `name`."""
+    # 1 if all n rows are errors
     total = float(log_choose(n, errors)) + sum(nats.values()) - math.log(delta)
     raw = 1.0 - math.exp(-total / (n - errors)) if errors < n else 1.0
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 
 
 def tail_bound(name: str, nats: dict[str, float], n: int, errors: int, delta: float) -> Bound:
-    """Bound the risk of a classifier with ``errors`` errors on n rows by the binomial tail inversion.
-
-    ``nats`` are the lengths of the parts of the message that encodes the classifier; its prior is exp(-sum(nats)).
-    """
+    """Bound the risk of a classifier with ``errors`` errors on n rows by the binomial tail inversion."""
+    # the prior of the classifier is exp(-sum(nats)), the lengths of the parts of its message
     raw = binomial_tail_inversion(errors, n, math.log(delta) - sum(nats.values()))
     return Bound(name, raw, delta, {"empirical risk": errors / n, **_in_nats(nats)})
 
@@ -252,10 +242,8 @@ def _check_sizes(n_nodes: int, n_features: int, n: int, errors: int, delta: floa
 def _check_compression(
     n_nodes: int, n_features: int, n: int, errors: int, delta: float
 ) -> tuple[int, int, int, int, float]:
-    """Check and return the arguments, in this order, of a bound whose compression set has a row for each node.
-
-    So ``n_nodes < n``, and ``errors`` are at most ``n - n_nodes``.
-    """
+    """Check and return the arguments, in this order, of a bound whose compression set has a row for each node."""
+    # n_nodes < n, and errors <= n - n_nodes
     n_nodes, n_features, n, _, delta = _check_sizes(n_nodes, n_features, n, 0, delta)
     if n_nodes >= n:
         raise ValueError(f"n_nodes={n_nodes} rows would be the compression set of n={n}; no row is left to count.")

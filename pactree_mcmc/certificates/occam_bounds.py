@@ -31,19 +31,16 @@ from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .bound import Bound, check_delta, documented
 
+# largest ln(2/delta) for which the bound by a root fragment is proved here. The limit of the proof is 524, for a
+# fragment with a path of one bit and a subtree of two bits.
 MAX_LEVEL = 500.0
-"""Largest ``ln(2/delta)`` for which the bound by a root fragment is proved here.
-
-The limit of the proof is 524, for a fragment with a path of one bit and a subtree of two bits."""
 
 
 class RowErrors(NamedTuple):
     """The rows on which a tree errs, and the number of rows in each node."""
 
-    wrong: np.ndarray
-    """(n,) bool: True if the tree errs on the row."""
-    rows: np.ndarray
-    """(n_nodes,) int64: number of rows that pass through each node."""
+    wrong: np.ndarray  # (n,) bool: True if the tree errs on the row
+    rows: np.ndarray  # (n_nodes,) int64: number of rows that pass through each node
 
     @property
     def n(self) -> int:
@@ -361,10 +358,7 @@ def dyadic_tree_bound(
 
 
 def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
-    """Return ``split_bits``, one number for all splits or (n_nodes,), as an array (n_nodes,) that is 0 at leaves.
-
-    Raise a ValueError for another shape, or if the number of an inner node is negative, NaN or above 2^31 - 1.
-    """
+    """Return ``split_bits``, one number for all splits or (n_nodes,), as an array (n_nodes,) that is 0 at leaves."""
     check_type("tree", tree, Tree, "a Tree")
     bits = read_numbers("split_bits", split_bits)
     if bits.ndim and bits.shape != (tree.n_nodes,):
@@ -376,11 +370,7 @@ def _read_split_bits(tree: Tree, split_bits: Any) -> np.ndarray:
 
 
 def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> RowErrors:
-    """Return the errors of a classification tree on rows with labels ``y``, and the number of rows in each node.
-
-    The tree predicts the class with the largest leaf value. Raise an error if the tree and the rows do not fit, or the
-    tree has more than ``n_classes`` classes.
-    """
+    """Return the errors of a classification tree on rows with labels ``y``, and the number of rows in each node."""
     check_type("tree", tree, Tree, "a Tree")
     if tree.classes is None or tree.value is None:
         raise ValueError("the tree predicts no classes; these bounds count errors: give a classification tree.")
@@ -406,10 +396,7 @@ def count_errors(tree: Tree, X: Any, y: Any, n_classes: int) -> RowErrors:
 
 @jit
 def sums_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for each node the sum (n_nodes,) of ``values`` (n_nodes,) over the subtree with this root.
-
-    ``feature``, ``left`` and ``right`` (n_nodes,) are the fields of a `Tree`.
-    """
+    """Return for each node the sum (n_nodes,) of ``values`` (n_nodes,) over the subtree with this root."""
     out = values.copy()
     for i in range(len(values) - 1, -1, -1):
         if feature[i] != LEAF:
@@ -419,11 +406,8 @@ def sums_below(feature: np.ndarray, left: np.ndarray, right: np.ndarray, values:
 
 @jit
 def best_fragment_leaves(feature: np.ndarray, left: np.ndarray, right: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Return the leaves (m,), as ascending numbers of nodes, of the root fragment with the smallest sum of costs.
-
-    A root fragment is the tree with some of its subtrees cut off. ``cost[i]`` is the cost of a leaf of the fragment at
-    node i. The other arguments are fields of the `Tree`.
-    """
+    """Return the leaves (m,), as ascending numbers of nodes, of the root fragment with the smallest sum of costs."""
+    # cost[i] is the cost of a leaf of the fragment at node i
     m = len(cost)
     best, ends_here = cost.copy(), np.ones(m, dtype=np.bool_)
     for i in range(m - 1, -1, -1):

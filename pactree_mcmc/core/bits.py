@@ -11,10 +11,8 @@ from .compile.jit import jit
 
 @jit
 def hash_integer(x: int) -> int:
-    """Return a hash of ``x``: a pseudo-random bijection of int64 (one step of SplitMix64).
-
-    Sums of such hashes identify sets of rows, and other hashes are keys of tables.
-    """
+    """Return a hash of ``x``: a pseudo-random bijection of int64 (one step of SplitMix64)."""
+    # sums of such hashes identify sets of rows, and other hashes are keys of tables
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -23,21 +21,13 @@ def hash_integer(x: int) -> int:
 
 @jit
 def goes_left(code: int, cut: int, categories: int) -> int:
-    """Return 1 if rows with this code go to the left child of a split, else 0.
-
-    A code is the index of a value among the sorted distinct values of its feature, or among the categories. At a
-    nominal split the categories whose bits are set in ``categories`` go left. At an ordered split ``categories`` is -1,
-    and codes up to ``cut`` go left.
-    """
+    """Return 1 if rows with this code go to the left child of a split, else 0."""
+    # at a nominal split the categories whose bits are set go left; at an ordered one `categories` is -1
     return (categories >> code) & 1 if categories >= 0 else np.int64(code <= cut)
 
 
 def codes_go_left(codes: np.ndarray, cut: int, categories: int) -> np.ndarray:
-    """Return for codes (n,) a boolean array (n,), True if a code goes to the left child, without compiled code.
-
-    As in `goes_left`, ``categories`` has the bits of the categories that go left, and ``cut`` is then ignored. At an
-    ordered split it is -1, and codes up to ``cut`` go left.
-    """
+    """Return for codes (n,) a boolean array (n,), True if a code goes to the left child, without compiled code."""
     if categories >= 0:
         return (categories >> codes.astype(np.int64, copy=False)) & 1 == 1
     return codes <= cut
@@ -55,10 +45,8 @@ def n_bits(mask: int) -> int:
 
 @jit
 def deposit_bits(mask: int, pattern: int) -> int:
-    """Return a subset of the bits set in ``mask``: the j-th lowest of them is in it if bit j of ``pattern`` is set.
-
-    So patterns 0, 1, ... number all subsets of a set of categories.
-    """
+    """Return a subset of the bits set in ``mask``: the j-th lowest of them is in it if bit j of ``pattern`` is set."""
+    # patterns 0, 1, ... number all subsets of a set of categories
     out = np.int64(0)
     while mask:
         lowest = mask & -mask
@@ -78,11 +66,8 @@ def full_mask(n: int) -> int:
 
 @jit
 def count_light_subsets(rows: np.ndarray, least: int) -> np.ndarray:
-    """Return the numbers of subsets of categories with few rows, by which splits that leave too few rows are counted.
-
-    Entry (j, t) of the result (n + 1, least + 1) is the number of subsets of the categories j, ..., n - 1 with fewer
-    than t rows in all. ``rows`` (n,) is the number of rows of each category.
-    """
+    """Return numbers of subsets of categories with few rows, to count splits that leave too few on a side."""
+    # entry (j, t) of (n + 1, least + 1): subsets of the categories j, ..., n - 1 with fewer than t rows in all
     n = len(rows)
     out = np.zeros((n + 1, least + 1), dtype=np.int64)
     for j in range(n, -1, -1):

@@ -12,15 +12,12 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+# source of randomness, as an argument of public functions
 Seed = SupportsIndex | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
-"""Source of randomness, as an argument of public functions."""
-MAX_COUNT = 2**31 - 1
-"""Largest value of a count, since draws, rows and cells have indices of 31 bits."""
+MAX_COUNT = 2**31 - 1  # largest value of a count, since draws, rows and cells have indices of 31 bits
 
-LARGEST_BELOW_ONE = 1.0 - 2.0**-53
-"""Largest float64 below 1."""
-MAX_EXACT_INTEGER = 1 << 53
-"""Largest integer up to which float64 represents all integers."""
+LARGEST_BELOW_ONE = 1.0 - 2.0**-53  # largest float64 below 1
+MAX_EXACT_INTEGER = 1 << 53  # largest integer up to which float64 represents all integers
 
 _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = _SHORT_REPR.maxother = 100
@@ -42,11 +39,7 @@ def is_integer(value: Any) -> bool:
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = MAX_COUNT, *, or_none: bool = False) -> int:
-    """Return ``value`` as an int if it is an integer from ``least`` to ``most``. Otherwise raise a ValueError.
-
-    ``name`` is the name of the argument for the message, here and in the other checks. ``or_none`` is True if the
-    message is to mention None as another possible value; None itself raises the error.
-    """
+    """Return ``value`` as an int if it is an integer from ``least`` to ``most``. Otherwise raise a ValueError."""
     if not is_integer(value) or not least <= int(value) <= most:
         wording = f"an integer >= {least}" if most >= MAX_COUNT else f"an integer {least}..{most}"
         if most == MAX_COUNT and is_integer(value) and int(value) > most:
@@ -75,10 +68,7 @@ def as_number(value: Any) -> float | None:
 
 
 def check_number(name: str, value: Any, expected: str, least: float = -np.inf, most: float = np.inf) -> float:
-    """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError.
-
-    ``expected`` says in the message what to give, such as "a number > 0".
-    """
+    """Return a finite number in [``least``, ``most``] as float. Otherwise raise a ValueError."""
     number = as_number(value)
     if number is None or not least <= number <= most or not np.isfinite(number):
         raise ValueError(f"{name}={repr_of(value)} is out of range; give {expected}.")
@@ -113,18 +103,13 @@ def refuse_long_range(name: str, value: Any) -> None:
 
 
 def central_fractions(coverage: Any) -> tuple[float, float]:
-    """Return the probabilities below the two ends of a central interval: (1 - coverage) / 2 and (1 + coverage) / 2.
-
-    Raise a ValueError unless ``coverage``, the probability of the interval, lies in [1e-15, 1 - 1e-15].
-    """
+    """Return the probabilities below the two ends of a central interval: (1 - coverage) / 2 and (1 + coverage) / 2."""
     coverage = check_number("coverage", coverage, "a probability 0 < coverage < 1", 1e-15, 1.0 - 1e-15)
     return (1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0
 
 
 def read_array(name: str, value: Any) -> np.ndarray:
-    """Return an argument as an array, of any dtype. Raise a ValueError if it is ragged or cannot be an array, or has
-    masked entries, which a plain array cannot represent.
-    """
+    """Return an argument as an array of any dtype; ValueError if ragged or masked, which an array cannot represent."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} is an array with masked entries; fill them in, or drop them.")
     refuse_long_range(name, value)
@@ -159,9 +144,7 @@ def inexact_row(values: np.ndarray) -> int | None:
 
 
 def read_matrix(name: str, value: Any) -> np.ndarray:
-    """Return an argument of real numbers as a float64 array, of any shape. It may contain NaN. Raise a ValueError if an
-    entry is not a real number, or float64 would round an integer.
-    """
+    """Return an argument as float64, of any shape, maybe with NaN; ValueError if float64 would round an entry."""
     refuse_inexact(name, read_array(name, value))
     return read_numbers(name, value)
 
@@ -177,11 +160,8 @@ def refuse_inexact(name: str, values: np.ndarray) -> None:
 
 
 def refuse_other_rows(**arguments: Any) -> None:
-    """Raise a ValueError if a pandas index has the length of the first one, but not the same entries in the same order.
-
-    Each argument, given by its name, has a value for each row. Values are taken by position, so that a Series in
-    another order than the table would be attached to other rows. Arguments that are not pandas objects are ignored.
-    """
+    """Raise a ValueError if a pandas index has the length of the first one, but other entries or order."""
+    # values are taken by position: a Series in another order than the table would be attached to other rows
     first: tuple[str, Any] | None = None
     for name, value in arguments.items():
         if not hasattr(value, "index") or not hasattr(value, "iloc"):
@@ -204,11 +184,7 @@ def refuse_other_rows(**arguments: Any) -> None:
 
 
 def refuse_labels(name: str, value: Any, order: str) -> None:
-    """Raise a ValueError if the value of an argument ``name`` is a pandas object whose index is not 0, 1, ....
-
-    Its entries are taken by position, so that its labels could be those of other entries. ``order`` says in which order
-    they are to be, such as "of the columns of X".
-    """
+    """Raise a ValueError if the value of an argument ``name`` is a pandas object whose index is not 0, 1, ...."""
     if hasattr(value, "iloc") and value.index.tolist() != list(range(len(value))):
         raise ValueError(
             f"{name} has the labels {repr_of(value.index.tolist())}, but its entries are taken by position; bring them "
@@ -217,21 +193,15 @@ def refuse_labels(name: str, value: Any, order: str) -> None:
 
 
 def read_labels(y: Any, X: Any = None) -> np.ndarray:
-    """Return labels (n,) as an array, from a vector or a column (n, 1).
-
-    ``X`` is the table to whose rows the labels belong. If both are pandas objects of the same length, their indices
-    must be equal.
-    """
+    """Return labels (n,) as an array, from a vector or a column (n, 1)."""
     refuse_other_rows(X=X, y=y)
     labels = read_array("y", y)
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
 def labels_differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return a boolean array: True for each pair of entries of two arrays, which are broadcast, that differ.
-
-    Labels that cannot be compared, such as text and numbers, are different.
-    """
+    """Return a boolean array: True for each pair of entries of two arrays, which are broadcast, that differ."""
+    # labels that cannot be compared, such as text and numbers, are different
     text = {array.dtype.kind in "UST" for array in (one, other) if array.dtype.kind != "O"}
     try:
         unlike = one != other if len(text) < 2 else None
@@ -242,9 +212,7 @@ def labels_differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def read_numbers(name: str, value: Any) -> np.ndarray:
-    """Return an argument as a float64 array of real numbers, booleans included. It may contain NaN. Raise a ValueError
-    if an entry is not a real number.
-    """
+    """Return an argument as a float64 array of real numbers, booleans included, maybe NaN, or raise a ValueError."""
     array = read_array(name, value)
     if array.dtype.kind == "O":
         flags = bool | np.bool_
@@ -260,10 +228,8 @@ def read_numbers(name: str, value: Any) -> np.ndarray:
 
 
 def read_generator(rng: Any) -> np.random.Generator:
-    """Return `numpy.random.default_rng(rng)`, or raise a ValueError that says what to give.
-
-    A Generator is returned itself, so that the caller's draws advance it.
-    """
+    """Return `numpy.random.default_rng(rng)`, or raise a ValueError that says what to give."""
+    # a Generator is returned itself, so that the caller's draws advance it
     seeds = rng if isinstance(rng, list | tuple) else [rng]
     is_source = rng is None or isinstance(rng, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator)
     if not is_source and not (seeds and all(is_integer(seed) and int(seed) >= 0 for seed in seeds)):

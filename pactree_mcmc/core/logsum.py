@@ -22,10 +22,8 @@ def log_add(a: float, b: float) -> float:
 
 @jit
 def exp_sum(values: np.ndarray, n: int) -> tuple[float, float]:
-    """Return the maximum m of the first ``n`` values, and the sum of ``exp(value - m)``; -inf and 0 if all are -inf.
-
-    The log of the sum of ``exp(value)`` is m plus the log of the second number.
-    """
+    """Return the maximum m of the first ``n`` values, and the sum of ``exp(value - m)``; -inf and 0 if all are -inf."""
+    # the log of the sum of exp(value) is m plus the log of the second number
     largest, total = -inf, 0.0
     for i in range(n):
         largest = max(largest, values[i])
@@ -44,10 +42,7 @@ def log_sum_exp(values: np.ndarray, n: int) -> float:
 
 @jit
 def exp_into(out: np.ndarray, values: np.ndarray, n: int) -> float:
-    """Write ``exp(value - maximum)`` of the first ``n`` values to ``out``, and return the sum of these numbers.
-
-    If all values are ``-inf``, all results are 0. ``out`` may be ``values``.
-    """
+    """Write ``exp(value - maximum)`` of the first ``n`` values to ``out``, and return the sum of these numbers."""
     largest, total = -inf, 0.0
     for i in range(n):
         largest = max(largest, values[i])

@@ -10,12 +10,9 @@ from typing import Any, TypeVar
 
 from .checks import repr_of
 
-MAX_REPR_LENGTH = 400
-"""Largest number of characters of the representation of a NamedTuple."""
-MAX_PRINTED_LINES = 40
-"""Largest number of lines of a text that `print` shows."""
-MAX_FIELD_LENGTH = 60
-"""Largest number of characters of a field in the representation of a dataclass."""
+MAX_REPR_LENGTH = 400  # largest number of characters of the representation of a NamedTuple
+MAX_PRINTED_LINES = 40  # largest number of lines of a text that `print` shows
+MAX_FIELD_LENGTH = 60  # largest number of characters of a field in the representation of a dataclass
 Documented = TypeVar("Documented")
 K = TypeVar("K")
 
@@ -34,13 +31,7 @@ def with_short_repr(kind: type[K]) -> type[K]:
 
 
 def limited_lines(text: str) -> str:
-    """Return a text to print. If it has more than MAX_PRINTED_LINES lines, a last line counts those left out.
-
-    Examples
-    --------
-    >>> limited_lines(chr(10).join(map(str, range(100)))).splitlines()[-1]
-    '... 61 more lines; .format() returns all'
-    """
+    """Return a text to print. If it has more than MAX_PRINTED_LINES lines, a last line counts those left out."""
     lines = text.splitlines()
     if len(lines) <= MAX_PRINTED_LINES:
         return text
@@ -70,10 +61,7 @@ def _size_or_text(part: Any) -> str:
 
 
 def fill_docstring(texts: dict[str, str]) -> Callable[[Documented], Documented]:
-    """Return a decorator that replaces each line ``{name}`` of a docstring by ``texts[name]``, with its indentation.
-
-    So functions with the same parameters share their description.
-    """
+    """Return a decorator that replaces each line ``{name}`` of a docstring by ``texts[name]``, with its indentation."""
 
     def fill(documented: Documented) -> Documented:
         doc = documented.__doc__ or ""

@@ -17,8 +17,7 @@ from .compile.jit import jit
 from .special import gammaln
 
 EXP, LOG, LOG1P, POWER = range(4)
-MAX_EXPONENT = 709.0
-"""Argument from which on exp counts as infinite."""
+MAX_EXPONENT = 709.0  # argument from which on exp counts as infinite
 
 
 def exp(x: Any) -> Any:

@@ -17,12 +17,10 @@ def with_model_sent_once(executor: Executor | None, model: Any) -> Executor | No
 
 
 class ModelOnceExecutor(Executor):
-    """Executor of a Dask client that sends the model to the workers before the first task, and then not again.
+    """Executor of a Dask client that sends the model to the workers before the first task, and then not again."""
 
-    ``executor`` is that of the client, which sends ``model``. Every argument of a task that has the model is sent
-    without it: a *plan*, a NamedTuple of the model and the settings of one chain, or a NamedTuple with such a plan.
-    """
-
+    # every argument that has the model is sent without it: a *plan*, a NamedTuple of the model and the settings of one
+    # chain, or a NamedTuple with such a plan
     def __init__(self, executor: Executor, client: Any, model: Any) -> None:
         self.executor, self.client, self.model = executor, client, model
         self._sent: Any = None
@@ -34,11 +32,9 @@ class ModelOnceExecutor(Executor):
         return self.executor.submit(run_with_model, self._sent_model(), task, *light, pure=False, **kwargs)
 
     def _sent_model(self) -> Any:
-        """Return the reference to the model on the workers, and send the model at the first call.
-
-        The model is the result of a task, whose argument the scheduler keeps. So Dask can make it again if all workers
-        that had it are gone, which it cannot do with scattered data.
-        """
+        """Return the reference to the model on the workers, and send the model at the first call."""
+        # the model is the result of a task, whose argument the scheduler keeps: Dask can make it again if all workers
+        # that had it are gone, which it cannot do with scattered data
         if self._sent is None:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")
@@ -49,19 +45,12 @@ class ModelOnceExecutor(Executor):
 
 
 def run_with_model(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a task on a worker, with the model put back into the plans that were sent without it, and return its result.
-
-    ``args`` and ``kwargs`` are the arguments of ``task``, of which the positional ones may be plans.
-    """
+    """Run a task on a worker, with the model put back into the plans that were sent without it."""
     return task(*(_replace_model(arg, model) for arg in args), **kwargs)
 
 
 def _replace_model(plan: Any, model: Any) -> Any:
-    """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are.
-
-    A plan is a NamedTuple with a field ``model``, the arguments of one chain. The model is None in plans that are sent,
-    since each worker gets the model once.
-    """
+    """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are."""
     fields = getattr(plan, "_fields", ())
     if "model" in fields:
         return plan._replace(model=model)

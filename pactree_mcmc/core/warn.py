@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+# packages whose lines a warning does not name. numba is one, since it calls the library when it loads code
 SKIPPED_PACKAGES = ("pactree_mcmc", "exact", "numba")
-"""Packages whose lines a warning does not name. numba is one, since it calls the library when it loads code."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -15,37 +15,27 @@ from .units import Units
 class PlainSplit(NamedTuple):
     """A split of a cell into two children, in codes."""
 
-    feature: int
-    """Coordinate that is split on."""
-    cut: int
-    """Largest code that goes left; -1 if no code does."""
-    categories: int
-    """Bits of the categories that go left; -1 for an ordered feature."""
+    feature: int  # coordinate that is split on
+    cut: int  # largest code that goes left; -1 if no code does
+    categories: int  # bits of the categories that go left; -1 for an ordered feature
 
 
 @dataclass(frozen=True, eq=False)
 class PlainCell:
     """A cell of feature space, a box, with its merged training rows (units). Values are in codes of q coordinates."""
 
-    merged_rows: Units
-    """All merged rows of the model."""
-    index: np.ndarray
-    """(m,) int64: indices of the merged rows in the cell."""
-    columns: Columns
-    """Names and categories of the features."""
+    merged_rows: Units  # all merged rows of the model
+    index: np.ndarray  # (m,) int64: indices of the merged rows in the cell
+    columns: Columns  # names and categories of the features
+    # (q,) int64: first code of an ordered coordinate in the box, or the bit set of the categories of a nominal one
     low: np.ndarray
-    """(q,) int64: first code of an ordered coordinate in the box, or the bit set of the categories of a nominal one."""
-    high: np.ndarray
-    """(q,) int64: last code of an ordered coordinate in the box plus one, or -1 for a nominal one."""
+    high: np.ndarray  # (q,) int64: last code of an ordered coordinate in the box plus one, or -1 for a nominal one
     depth: int = 0
-    node: int = 0
-    """Node of the fixed tree that the cell is, for `FixedTree` only."""
+    node: int = 0  # node of the fixed tree that the cell is, for `FixedTree` only
 
     def span(self, feature: int) -> tuple[int, int]:
-        """Return the first code of ordered coordinate ``feature`` in the box, and the last code plus one.
-
-        The two coordinates of a feature with missing values have the same range, the intersection of theirs.
-        """
+        """Return the first code of ordered coordinate ``feature`` in the box, and the last code plus one."""
+        # the two coordinates of a feature with missing values have the same range, the intersection of theirs
         both = [feature, self.columns.other_coordinate[feature]]
         return int(self.low[both].max()), int(self.high[both].min())
 

@@ -41,17 +41,13 @@ from .words import not_finite
 class Lowered(NamedTuple):
     """A model in the form that compiled code uses: arrays and integer codes."""
 
-    units: Units
-    """Merged rows."""
-    prior: PriorTables
-    """Log factors of the tree prior."""
-    split_prior: SplitRule
-    """Parameters of the split prior."""
-    leaf: LeafRule
-    """Parameters of the leaf model."""
+    units: Units  # merged rows
+    prior: PriorTables  # log factors of the tree prior
+    split_prior: SplitRule  # parameters of the split prior
+    leaf: LeafRule  # parameters of the leaf model
+    # leaf model of stored sums over splits, from which proposals are drawn. Equals `leaf`, but if leaves share a
+    # variance that is drawn, it changes rarely, so that stored sums stay valid.
     proposal_leaf: LeafRule
-    """Leaf model of stored sums over splits, from which proposals are drawn. It equals ``leaf``, but if leaves share a
-    variance that is drawn, the value here changes rarely, so that stored sums stay valid."""
 
 
 @register_class
@@ -65,12 +61,9 @@ class ModelParts(NamedTuple):
     n_rows: int
     n_features: int
     target: Target
-    scales: list[AnyScale]
-    """Conversion of values to codes, for each coordinate."""
-    units: Units
-    """Merged rows."""
-    unit_of_row: np.ndarray | None
-    """(n,) int32: the merged row that contains each row; None if row i is merged row i."""
+    scales: list[AnyScale]  # conversion of values to codes, for each coordinate
+    units: Units  # merged rows
+    unit_of_row: np.ndarray | None  # (n,) int32: the merged row that contains each row; None if row i is merged row i
 
 
 class TreeModel:
@@ -246,10 +239,8 @@ class TreeModel:
         write_parts({"model": self.parts_in_file}, path)
 
     def _merge(self, table: Table) -> MergedRows:
-        """Merge rows of the training table that no split can separate, and return the merged rows.
-
-        These are rows with equal codes and, for classes, labels. Under a fixed tree they are those in the same leaf.
-        """
+        """Merge rows of the training table that no split can separate, and return the merged rows."""
+        # rows with equal codes and, for classes, labels; under a fixed tree those in the same leaf
         finest_cells = self.split_prior.finest_cells(table, self.columns)
         if finest_cells is None:
             return merge_rows(encode(table, self.columns, self.scales), self.leaf, self.target)

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from .model import TreeModel
 
 COMPILED_TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
+# classes of tree priors, split priors and leaf models that compiled code implements
 COMPILED_SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
-"""Classes of tree priors, split priors and leaf models that compiled code implements."""
 COMPILED_LEAVES = (
     *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
     *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
     *(ExponentialGamma, WeibullGamma, NormalLinear),
     CustomLeaf,
 )
+# methods of a leaf without a compiled form, which a subclass may therefore change
 UNCOMPILED_METHODS = frozenset(
     {"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw", "draw_parameters", "draw_given"}
 )
-"""Methods of a leaf without a compiled form, which a subclass may therefore change."""
 
 
 def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> None:
@@ -72,11 +72,7 @@ def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
 
 
 def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
-    """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None.
-
-    A certificate is a PAC bound on the error, by rows that determine no leaf. ``sampled`` is True for certificates of
-    draws, which do not determine a normalising constant.
-    """
+    """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
     reason = (
         _obstacle_in_leaf(model)
         or model.split_prior.use_of_rows
@@ -154,10 +150,8 @@ def _obstacle_in_classes(model: TreeModel) -> str | None:
 
 
 def _obstacle_in_columns(model: TreeModel) -> str | None:
-    """Return the reason against a certificate in categories or missing values that only counted rows have, or None.
-
-    Counted rows are those outside E, whose errors a bound counts.
-    """
+    """Return the reason against a certificate in categories or missing values that only counted rows have, or None."""
+    # counted rows are those outside E, whose errors a bound counts
     merged_rows, columns = model.units, model.columns
     in_e = merged_rows.label < model.target.n_classes
     for j in np.flatnonzero(columns.is_nominal).tolist():

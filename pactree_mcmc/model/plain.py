@@ -20,25 +20,21 @@ from .tree_prior import BranchingProcess
 if TYPE_CHECKING:
     from .model import TreeModel
 
-MAX_TRIES = 100_000
-"""Largest number of trees that rejection draws for one tree of a conditioned prior."""
+MAX_TRIES = 100_000  # largest number of trees that rejection draws for one tree of a conditioned prior
 
 
 class Visit(NamedTuple):
     """A node of a tree with its cell, and its split in the codes of the model."""
 
-    number: int
-    """Index of the node in the tree."""
+    number: int  # index of the node in the tree
     cell: PlainCell
+    # split of an inner node, None for a leaf or if the codes of the model cannot express the split
     split: PlainSplit | None
-    """Split of an inner node, None for a leaf or if the codes of the model cannot express the split."""
 
 
 def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
-    """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes.
-
-    A node whose split the codes of the model cannot express has the split None, and no node below it is visited.
-    """
+    """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes."""
+    # no node below one whose split the codes of the model cannot express, which has the split None, is visited
     tree = match_columns(tree, model.columns)
     check_tree(tree, model.n_features)
     todo = [(0, model.root_cell())]
@@ -55,10 +51,8 @@ def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
 
 
 def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> PlainSplit | None:
-    """Return the split of an inner ``node`` of ``tree`` in the codes of the model, or None if they cannot express it.
-
-    ``node`` is an index, ``cell`` its cell. Under local cuts a threshold may lie anywhere between two values in it.
-    """
+    """Return the split of an inner ``node`` of `tree` in the codes of the model, or None if they cannot express it."""
+    # under local cuts a threshold may lie anywhere between two values in the cell
     k, categories = int(tree.feature[node]), int(tree.categories[node])
     if (categories >= 0) != model.columns.is_nominal[k]:
         return None
@@ -115,11 +109,7 @@ def grow_plain_tree(model: TreeModel, decide: Callable[[PlainCell], PlainSplit |
 def _in_data_units(
     model: TreeModel, cell: PlainCell, split: PlainSplit, default_left: bool
 ) -> tuple[float, int, tuple[float, float]]:
-    """Return threshold, categories that go left, and the values next to the threshold of a split, for a `Tree`.
-
-    They are in the units of the data, the categories a bit set. Under local cuts the categories include those that the
-    cell lacks if ``default_left``. Values that do not apply are 0, -1 and (NaN, NaN).
-    """
+    """Return threshold, categories that go left, and the values next to the threshold of a split, for a `Tree`."""
     unknown = np.nan, np.nan
     k = split.feature
     has_local_cuts = call_uncompiled(parts_rows, model.split_prior)
@@ -142,11 +132,9 @@ def _in_data_units(
 
 
 def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
-    """Draw a tree, with its leaf cells, from the prior; None if this is not a process, or rejection finds no tree.
-
-    A conditioned process is drawn by rejecting trees, up to ``MAX_TRIES``, that would split a cell at the depth limit
-    or without admissible split.
-    """
+    """Draw a tree, with its leaf cells, from the prior; None if it is not a process, or rejection finds no tree."""
+    # a conditioned process is drawn by rejecting trees, up to `MAX_TRIES`, that would split a cell at the depth limit
+    # or without admissible split
     prior = model.tree_prior
     if not prior.is_process:
         return None
@@ -174,11 +162,8 @@ def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
 
 
 def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
-    """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature.
-
-    The fractions are stored with the model if ``rng`` is an integer. Later calls return the stored array: do not write
-    to it. A tree that cannot be drawn split by split raises a ValueError.
-    """
+    """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature."""
+    # the stored array is returned later if `rng` is an integer: do not write to it
     stored = model.__dict__.setdefault("_inclusion_by_seed", {})
     key = (draws, int(rng)) if is_integer(rng) else None  # type: ignore[arg-type]
     if key is not None and key in stored:
@@ -200,10 +185,7 @@ def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
 
 
 def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes (m,) of a tree in codes, of dtype CODED_NODE, and the statistics (m, n_stats) of their cells.
-
-    A split that the codes cannot express raises a ValueError, which calls the tree number ``number``.
-    """
+    """Return the nodes (m,) of a tree in codes, of dtype CODED_NODE, and the statistics (m, n_stats) of their cells."""
     node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
     stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))
     node["feature"], node["categories"], node["right"] = LEAF, -1, tree.right
@@ -229,10 +211,7 @@ def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, n
 
 
 def _codes_beside_cut(model: TreeModel, visit: Visit) -> tuple[int, int]:
-    """Return the largest code left of the cut of a visited node, and the smallest right of it.
-
-    Under local cuts only the codes of rows in the cell count.
-    """
+    """Return the largest code left of the cut of a visited node, and the smallest right of it."""
     assert visit.split is not None
     cut = visit.split.cut
     if not call_uncompiled(parts_rows, model.split_prior):

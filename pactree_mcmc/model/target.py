@@ -16,15 +16,11 @@ from .leaf.base import Leaf, Target
 from .leaf.classes import DirichletMultinomial
 from .leaf.normal import NormalInverseGamma
 
-MAX_QUIET_CLASSES = 20
-"""Number of distinct integers in y above which a warning says that they are treated as classes."""
+MAX_QUIET_CLASSES = 20  # number of distinct integers in y above which a warning says that they are treated as classes
 
 
 def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimation: Any) -> tuple[Target, Leaf]:
-    """Check y, the weights and E, the rows that determine leaf parameters, of ``n`` rows; return them and the leaf.
-
-    ``leaf`` None means the default one for y. ``estimation`` is a mask (n,) of E, a fraction of the rows, or None.
-    """
+    """Check y, the weights and E, the rows that determine leaf parameters, of ``n`` rows; return them and the leaf."""
     labels = read_y(y, n, leaf)
     names, kind = _names_of_y(y, leaf), labels.dtype.kind
     for name in names:
@@ -58,10 +54,7 @@ def read_target(y: Any, n: int, leaf: Leaf | None, sample_weight: Any, estimatio
 
 
 def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
-    """Return the names of the columns of y in the order of the leaf, or () if a column has no name.
-
-    A warning names the columns that the leaf does not use.
-    """
+    """Return the names of the columns of y in the order of the leaf, or () if a column has no name."""
     if is_frame(y):
         names, columns = [str(name) for name in y.columns], list(Table(y, "y"))
     elif isinstance(y, np.ndarray) and y.dtype.names is not None:
@@ -79,10 +72,7 @@ def _names_of_y(y: Any, leaf: Any) -> tuple[str, ...]:
 
 
 def read_y(y: Any, n: int, leaf: Any, model_names: tuple[str, ...] = ()) -> np.ndarray:
-    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y.
-
-    ``model_names`` are the names of the columns of y in the model (`Target.names`), if it has been built.
-    """
+    """Return numbers or labels (n,), or (n, d) if the leaf has d columns of y."""
     columns = leaf.y_columns if isinstance(leaf, Leaf) else 1
     labels = _named_columns(y, leaf, model_names) if columns > 1 else None
     labels = read_array("y", y) if labels is None else labels
@@ -116,11 +106,7 @@ def refuse_infinite_y(y: np.ndarray) -> None:
 
 
 def _named_columns(y: Any, leaf: Leaf, model_names: tuple[str, ...]) -> np.ndarray | None:
-    """Return the columns (n, d) of a frame or the fields of records in the order of the leaf; None for any other y.
-
-    ``model_names`` are the names of the columns of y in the model, by which several columns are found; () before the
-    model is built, or if its y has no names.
-    """
+    """Return the columns (n, d) of a frame or the fields of records in the order of the leaf; None for any other y."""
     if is_frame(y):
         names, columns = [str(name) for name in y.columns], list(Table(y, "y"))
     elif isinstance(y, np.ndarray) and y.dtype.names is not None:
@@ -134,11 +120,8 @@ def _named_columns(y: Any, leaf: Leaf, model_names: tuple[str, ...]) -> np.ndarr
 
 
 def _order_of_names(names: list[str], leaf: Leaf, model_names: tuple[str, ...]) -> list[int]:
-    """Return the indices among ``names``, those of the columns of y, of the columns that the model was built on.
-
-    ``model_names`` are their names. If some are lacking, columns that the leaf knows by name, such as "time", may
-    replace them; otherwise a ValueError is raised.
-    """
+    """Return the indices among ``names``, those of the columns of y, of the columns that the model was built on."""
+    # columns that the leaf knows by name, such as "time", may replace lacking ones
     lacking = [name for name in model_names if name not in names]
     if lacking and leaf.y_names and set(leaf.y_names) <= {name.lower() for name in names}:
         return leaf.order_of_y(names, [])
@@ -188,17 +171,9 @@ def _class_target(labels: np.ndarray, weight: np.ndarray | None, mask: np.ndarra
 def number_target(
     y: np.ndarray, weight: np.ndarray | None, mask: np.ndarray | None, needs_variance: bool = True
 ) -> Target:
-    """Return the target of a regression: y with its weighted mean and variance, or 0 and 1 if y has several columns.
-
-    ``weight`` (n,) and ``mask`` (n,), of the rows of E, may be None. The variance is 1 if all y of positive weight are
-    equal. Otherwise it is at least the smallest float.
-
-    Raises
-    ------
-    ValueError
-        If the mean overflows, or if the variance overflows and ``needs_variance``. If the variance is not needed, it is
-        cut at the largest float.
-    """
+    """Return the target of a regression: y with its weighted mean and variance, or 0 and 1 if y has several columns."""
+    # The variance is 1 if all y of positive weight are equal, otherwise at least the smallest float. If it is not
+    # needed, it is cut at the largest float
     if y.ndim > 1:
         return Target(y, None, weight, mask, 0.0, 1.0)
     fractions = np.full(len(y), 1.0 / len(y)) if weight is None or weight.sum() == 0.0 else weight / weight.sum()
@@ -236,10 +211,7 @@ def read_weight(sample_weight: Any, n: int) -> np.ndarray | None:
 
 
 def read_mask(estimation: Any, n: int) -> np.ndarray | None:
-    """Return the mask (n,) of E, the rows that determine leaf parameters; None if there is no E.
-
-    ``estimation`` is such a mask, the fraction of the rows that are E, the last ones, or None.
-    """
+    """Return the mask (n,) of E, the rows that determine leaf parameters; None if there is no E."""
     if estimation is None:
         return None
     mask = read_array("estimation", estimation)

@@ -14,9 +14,9 @@ from ..core.compile.jit import jit
 from ..core.names import fields_repr
 from ..files.encoding import register_class
 
-DEPTH_CEILING = 4_095
-"""Depth limit of trees without ``max_depth``, which no tree reaches in practice."""
+DEPTH_CEILING = 4_095  # depth limit of trees without ``max_depth``, which no tree reaches in practice
 
+# record of the log prior factors of a node
 FACTORS = np.dtype(
     [
         ("log_split", np.float64),  # of an inner node; -inf at the depth limit
@@ -24,41 +24,28 @@ FACTORS = np.dtype(
         ("log_forced", np.float64),  # of a leaf whose cell cannot be split, or at the depth limit
     ]
 )
-"""Record of the log prior factors of a node."""
 
 
 class PriorTables(NamedTuple):
     """A tree prior as tables of log factors, for compiled code."""
 
-    table: np.recarray
-    """(m,) records of dtype FACTORS, by depth, or by node of the fixed tree if ``by_node``."""
-    by_node: bool
-    """True if the factors are by node of the fixed tree, False if by depth."""
-    depth_limit: int
-    """Depth at which every node is a leaf."""
-    empty_bonus: float
-    """Term added to the log stop factor of a cell without rows."""
-    log_constant: float
-    """Term added to the log prior of every tree: minus the log of the normalising sum."""
+    table: np.recarray  # (m,) records of dtype FACTORS, by depth, or by node of the fixed tree if ``by_node``
+    by_node: bool  # true if the factors are by node of the fixed tree, False if by depth
+    depth_limit: int  # depth at which every node is a leaf
+    empty_bonus: float  # term added to the log stop factor of a cell without rows
+    log_constant: float  # term added to the log prior of every tree: minus the log of the normalising sum
 
 
 class FixedShape(NamedTuple):
-    """Shape of a fixed tree, for priors whose factors differ from node to node.
+    """Shape of a fixed tree, for priors whose factors differ from node to node."""
 
-    A *joint* node is part of the split of its parent, which has more than two children: it is split whenever it is
-    reached, is never a leaf, and adds no depth.
-    """
-
-    depth: np.ndarray
-    """(m,) int64: number of ancestors that are not joint."""
-    left: np.ndarray
-    """(m,) int32: index of the left child."""
-    right: np.ndarray
-    """(m,) int32: index of the right child."""
-    is_leaf: np.ndarray
-    """(m,) bool: True for the leaves of the fixed tree."""
-    is_joint: np.ndarray
-    """(m,) bool: True for joint nodes."""
+    # a *joint* node is part of the split of its parent, which has more than two children: it is split whenever it is
+    # reached, is never a leaf, and adds no depth
+    depth: np.ndarray  # (m,) int64: number of ancestors that are not joint
+    left: np.ndarray  # (m,) int32: index of the left child
+    right: np.ndarray  # (m,) int32: index of the right child
+    is_leaf: np.ndarray  # (m,) bool: True for the leaves of the fixed tree
+    is_joint: np.ndarray  # (m,) bool: True for joint nodes
 
     def inner(self, limit: int) -> np.ndarray:
         """Return a mask (m,) of nodes that can be split if no tree is deeper than ``limit``, joint ones included."""
@@ -66,12 +53,10 @@ class FixedShape(NamedTuple):
 
 
 class TreePrior:
-    """Base class of tree priors: log factors of nodes by their ``depth``, or by their ``node`` of the fixed tree.
+    """Base class of tree priors: log factors of nodes by their `depth`, or by their `node` of the fixed tree."""
 
-    Both are numbers or arrays; ``node`` is -1 if there is no fixed tree. The prior of a tree is the product of the
-    factors of its nodes, the exponential of `log_constant`, and R of its splits.
-    """
-
+    # `node` is -1 if there is no fixed tree. The prior of a tree is the product of the factors of its nodes, the
+    # exponential of `log_constant`, and R of its splits
     max_depth: int | None
     is_process: ClassVar[bool] = True
     """True if the prior is a branching process, whose trees can be drawn from the root down."""
@@ -116,10 +101,7 @@ class TreePrior:
 
 
 def tabulate_prior(prior: TreePrior, natural_depth: int, shape: FixedShape | None) -> PriorTables:
-    """Return ``prior`` as tables of log factors by depth, or by node of the fixed tree with this ``shape``.
-
-    ``natural_depth`` is the largest depth that the splits allow, ``shape`` None if there is no fixed tree.
-    """
+    """Return ``prior`` as tables of log factors by depth, or by node of the fixed tree with this ``shape``."""
     limit = min(natural_depth, DEPTH_CEILING if prior.max_depth is None else prior.max_depth)
     is_joint: np.ndarray | bool
     if shape is None:
@@ -196,10 +178,8 @@ class BranchingProcess(TreePrior):
             )
 
     def _rho(self, depth: Any, node: Any) -> Any:
-        """Return the split probabilities of nodes at these depths, or with these indices in the fixed tree if >= 0.
-
-        They are 0 beyond the end of an array ``rho``.
-        """
+        """Return the split probabilities of nodes at these depths, or with these indices in the fixed tree if >= 0."""
+        # 0 beyond the end of an array
         rho = np.asarray(self.rho, dtype=np.float64)
         if rho.ndim == 0:
             return np.broadcast_to(rho, np.shape(depth))
@@ -240,11 +220,8 @@ class BranchingProcess(TreePrior):
 def pruning_mass(
     rho: np.ndarray, is_joint: np.ndarray, may_split: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> float:
-    """Return the probability that an unstopped process yields a pruning of the fixed tree, with m nodes in preorder.
-
-    ``z = (1 - rho) + rho z_left z_right``, with a product 0 unless the node ``may_split``; ``z = z_left z_right`` for a
-    joint node. ``rho`` (m,) are split probabilities, ``left`` and ``right`` (m,) the indices of children.
-    """
+    """Return the probability that an unstopped process yields a pruning of the fixed tree, nodes in preorder."""
+    # z = (1 - rho) + rho z_left z_right, with a product 0 unless the node `may_split`; z = z_left z_right if joint
     z = np.empty(len(rho))
     for i in range(len(rho) - 1, -1, -1):
         children_mass = z[left[i]] * z[right[i]] if may_split[i] else 0.0

@@ -13,27 +13,20 @@ from .leaf.base import Leaf, Target
 
 @register_class
 class Units(NamedTuple):
-    """Merged rows in the form that compiled code uses. A unit is a set of merged rows; there are U units.
+    """Merged rows in the form that compiled code uses. A unit is a set of merged rows; there are U units."""
 
-    Weights that are all equal, and row counts that are all 1, are stored once.
-    """
-
-    codes: np.ndarray
-    """(q, U) unsigned: the code of each coordinate."""
+    # weights that are all equal, and row counts that are all 1, are stored once
+    codes: np.ndarray  # (q, U) unsigned: the code of each coordinate
+    # true if the statistics of a cell are weights by label, False if they are the total weight and sums of moments
     counts: bool
-    """True if the statistics of a cell are weights by label, False if they are the total weight and sums of moments."""
+    # (U,) uint16 if ``counts``: index of the statistic to which the unit adds its weight; else one unused entry
     label: np.ndarray
-    """(U,) uint16 if ``counts``: index of the statistic to which the unit adds its weight; else one unused entry."""
-    weight: np.ndarray
-    """(U,) float64, or (1,) when all are equal: read at ``u & weight_all``."""
-    weight_all: int
-    """-1 when ``weight`` has an entry for each unit, 0 when one entry serves all."""
+    weight: np.ndarray  # (U,) float64, or (1,) when all are equal: read at ``u & weight_all``
+    weight_all: int  # -1 when ``weight`` has an entry for each unit, 0 when one entry serves all
+    # (k, U) float64 unless ``counts``: all statistics but the first, the weight; else unused, (2, 1)
     moments: np.ndarray
-    """(k, U) float64 unless ``counts``: all statistics but the first, the weight; else unused, (2, 1)."""
-    rows: np.ndarray
-    """(U,) int32: number of rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``."""
-    rows_all: int
-    """-1 when ``rows`` has an entry for each unit, 0 when one entry serves all."""
+    rows: np.ndarray  # (U,) int32: number of rows merged in the unit, or (1,) when all are 1: read at ``u & rows_all``
+    rows_all: int  # -1 when ``rows`` has an entry for each unit, 0 when one entry serves all
 
     @property
     def n_units(self) -> int:
@@ -54,17 +47,13 @@ class Units(NamedTuple):
 class MergedRows(NamedTuple):
     """The merged rows (units) of a table, and the unit of each row."""
 
-    rows: Units
-    """The merged rows."""
-    unit_of_row: np.ndarray | None
-    """(n,) int32: the unit of each row; None when row i is unit i."""
+    rows: Units  # the merged rows
+    unit_of_row: np.ndarray | None  # (n,) int32: the unit of each row; None when row i is unit i
 
 
 def merge_rows(codes: np.ndarray, leaf: Leaf, target: Target) -> MergedRows:
-    """Merge rows with equal ``codes`` (q, n), and equal labels if the statistics are counts, and add their statistics.
-
-    ``leaf`` and ``target`` give the statistics. If rows are merged, the memory of ``codes`` is overwritten.
-    """
+    """Merge rows with equal `codes` (q, n), and equal labels if the statistics are counts, and add their statistics."""
+    # if rows are merged, the memory of `codes` is overwritten
     n = codes.shape[1]
     group = np.empty(n, dtype=np.int32)
     # a hash table of at most two thirds of its entries
@@ -86,11 +75,7 @@ def _statistic_of_row(leaf: Leaf, target: Target) -> np.ndarray:
 
 
 def sum_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: Target) -> Units:
-    """Return the units (merged rows) with ``codes`` (q, U) and the sums of the statistics of their rows.
-
-    ``group`` (n,) is the index of the unit of each row; None if row i is unit i. ``leaf`` and ``target`` give the
-    statistics.
-    """
+    """Return the units (merged rows) with ``codes`` (q, U) and the sums of the statistics of their rows."""
     label = _statistic_of_row(leaf, target)
     weight, moments = (target.weight, np.zeros((2, 1))) if leaf.is_classifier else leaf.moments(target)
     if group is None:
@@ -109,22 +94,16 @@ def sum_units(codes: np.ndarray, group: np.ndarray | None, leaf: Leaf, target: T
 
 
 def first_rows(group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return the index of the first row of each group, (n_groups,) int32. ``group`` (n,) has the group of each row.
-
-    Groups are numbered by first occurrence.
-    """
+    """Return the index of the first row of each group, (n_groups,) int32. ``group`` (n,) has the group of each row."""
     most_before = np.maximum.accumulate(np.append(-1, group[:-1]))
     return np.flatnonzero(group > most_before)[:n_groups].astype(np.int32)
 
 
 @jit
 def group_rows_into(group: np.ndarray, table: np.ndarray, codes: np.ndarray, label: np.ndarray) -> int:
-    """Write the index of the group of equal rows that contains each row to ``group`` (n,). Return the number of groups.
-
-    Rows are equal if ``codes`` (q, n) are, and ``label`` (n,), which has one entry if there are no labels. Groups are
-    numbered by first occurrence. ``table``, whose length is a power of two and whose entries are -1, becomes
-    a hash table of their first rows. Rows are compared, so hashes may collide.
-    """
+    """Write the index of the group of equal rows that contains each row to `group`. Return the number of groups."""
+    # groups are numbered by first occurrence; `table` (entries -1, a power of two of them) becomes a hash table of
+    # their first rows; rows are compared, so hashes may collide
     n, size = len(group), np.int64(len(table))
     n_groups = 0
     for i in range(n):
@@ -213,10 +192,8 @@ def add_units(stats: np.ndarray, row: int, merged_rows: Any, order: np.ndarray, 
 def scatter_units(
     stats: np.ndarray, target_rows: np.ndarray, merged_rows: Any, order: np.ndarray, start: int, stop: int
 ) -> None:
-    """Add statistics of the i-th of the units ``order[start:stop]`` of merged rows to ``stats[target_rows[i]]``.
-
-    Each row of ``stats`` (m, n_stats) has the sums of one set of units, such as those with the same code.
-    """
+    """Add statistics of the i-th of the units ``order[start:stop]`` of merged rows to ``stats[target_rows[i]]``."""
+    # each row of `stats` has the sums of one set of units, such as those with the same code
     label, weight, weight_all, moments = (
         merged_rows.label,
         merged_rows.weight,
@@ -245,11 +222,8 @@ def scatter_units(
 def add_units_by_code(
     stats: np.ndarray, rows: np.ndarray, codes: np.ndarray, units: Any, order: np.ndarray, start: int, stop: int
 ) -> tuple[int, int]:
-    """Add statistics and number of rows of each of the units ``order[start:stop]`` to ``stats[c]`` and ``rows[c]``.
-
-    c is the code of the unit u, ``codes[u]``, in one coordinate, and ``units`` are all merged rows. Return the smallest
-    and the largest code, or 1 << 40 and -1 if there are no such units.
-    """
+    """Add statistics and number of rows of each of the units ``order[start:stop]`` to ``stats[c]`` and ``rows[c]``."""
+    # c is the code of the unit in one coordinate; 1 << 40 and -1 are returned if there are no units
     label, weight, moments, rows_of_unit = units.label, units.weight, units.moments, units.rows
     weight_all, rows_all, lowest, highest = units.weight_all, units.rows_all, np.int64(1) << 40, np.int64(-1)
     for i in range(start, stop):

@@ -15,32 +15,26 @@ from ..tree.export import value_lines
 if TYPE_CHECKING:
     from .model import TreeModel
 
+# ratio of mean to standard deviation of a column beyond which a text subtracts a value near the mean
 MAX_MEAN_BY_DEVIATION = 100.0
-"""Ratio of mean to standard deviation of a column beyond which a text subtracts a value near the mean."""
+# largest error of a prediction that rounded coefficients cause, as a fraction of the standard deviation of y
 MAX_ROUNDING_ERROR = 1e-3
-"""Largest error of a prediction that rounded coefficients cause, as a fraction of the standard deviation of y."""
+# largest relative deviation from a straight line of predictions that are shown as a regression
 LINEARITY_TOLERANCE = 1e-6
-"""Largest relative deviation from a straight line of predictions that are shown as a regression."""
 
 
 class Regressor(NamedTuple):
     """Text for a column of X in a regression."""
 
-    name: str
-    """Name of the column, or the text of its difference from the origin."""
-    origin: float
-    """Value of the column that the text subtracts; 0 if it subtracts none."""
-    reach: float
-    """Largest absolute value of the column less the origin in the training table; 1 if this is 0."""
+    name: str  # name of the column, or the text of its difference from the origin
+    origin: float  # value of the column that the text subtracts; 0 if it subtracts none
+    reach: float  # largest absolute value of the column less the origin in the training table; 1 if this is 0
 
 
 def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
-    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats) in words.
-
-    Return None if `Leaf.value` describes them completely: class probabilities, or a mean. A leaf whose prediction is
-    linear in columns of X is shown as ``y = 1.2 + 3.4 x0``. If the prediction depends on columns in another way, the
-    text names the columns.
-    """
+    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats) in words."""
+    # None if `Leaf.value` describes them completely. A prediction that is linear in columns of X is shown as "y = 1.2 +
+    # 3.4 x0"; for another dependence the text names the columns
     leaf = model.leaf
     if leaf.x_columns is None or not leaf.predicts:
         return leaf.words(stats, model.target)
@@ -67,11 +61,7 @@ def prediction_names(model: TreeModel) -> list:
 
 
 def lines_of_cells(model: TreeModel, stats: np.ndarray, max_classes: int | None = None) -> list[list[str]]:
-    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats), each as a list of lines of text.
-
-    There are no lines if the leaf predicts nothing. If there are more than ``max_classes`` classes, only the most
-    probable ones are listed.
-    """
+    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats), each as a list of lines of text."""
     texts = words_of_cells(model, stats)
     if texts is not None:
         return [[text] for text in texts]
@@ -83,13 +73,9 @@ def lines_of_cells(model: TreeModel, stats: np.ndarray, max_classes: int | None 
 def _fit_linear(
     model: TreeModel, stats: np.ndarray, center: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return predictions (m,) of m cells at ``center`` (c,), their slopes (m, c) in c columns, and a test result.
+    """Return predictions (m,) of m cells at ``center`` (c,), their slopes (m, c) in c columns, and a test result."""
 
-    ``stats`` are the statistics of the cells. The last is True if the predictions are linear in the columns. This is
-    tested with steps of one ``scale`` (c,) up and down each column, and with steps of one to two in all columns at a
-    time.
-    """
-
+    # the test is with steps of one `scale` up and down each column, and of one to two in all columns at a time
     def at(offset: np.ndarray) -> np.ndarray:
         return model.leaf.value(stats, model.target, np.tile(center + offset * scale, (len(stats), 1)))[:, 0]
 
@@ -106,11 +92,8 @@ def _fit_linear(
 
 
 def _describe_regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
-    """Return the text by which a regression names column ``k``, which has the values ``x`` (n,) in the training table.
-
-    This is the name of the column, or its difference from a value near its mean, if it consists of dates or the mean is
-    far from 0.
-    """
+    """Return the text by which a regression names column ``k``, which has the values `x` (n,) in the training table."""
+    # the difference from a value near the mean, if the column consists of dates or the mean is far from 0
     name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
     if kind not in DATES and not 0.0 < MAX_MEAN_BY_DEVIATION * spread < abs(mean):
         return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)
@@ -124,10 +107,8 @@ def _describe_regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
 
 
 def _regression_text(constant: float, slope: np.ndarray, regressors: list[Regressor], spread: float) -> str:
-    """Return a regression as text, such as ``1.2 + 3.4 x0``, by its constant and the ``slope`` (c,) of c regressors.
-
-    Rounding changes predictions by less than ``MAX_ROUNDING_ERROR`` times ``spread``, the standard deviation of y.
-    """
+    """Return a regression as text, such as ``1.2 + 3.4 x0``, by its constant and the ``slope`` (c,) of c regressors."""
+    # rounding changes predictions by less than MAX_ROUNDING_ERROR times `spread`, the standard deviation of y
     max_error = MAX_ROUNDING_ERROR * (spread or abs(constant) or 1.0) / (len(regressors) + 1)
     parts = [_text_within_error(constant, max_error)]
     for coefficient, regressor in zip(slope.tolist(), regressors, strict=True):
@@ -144,8 +125,7 @@ def _text_within_error(x: float, error: float) -> str:
     return rounded_text(x, min(max(digits, 2), SHORT_DIGITS + 9))
 
 
-MAX_LISTED_STATS = 12
-"""Largest number of statistics that an error lists."""
+MAX_LISTED_STATS = 12  # largest number of statistics that an error lists
 
 
 class NotFinite(ValueError):
@@ -153,12 +133,9 @@ class NotFinite(ValueError):
 
 
 class PathSplit(NamedTuple):
-    """A split on the path to a cell, in codes, and True as ``left`` if the cell is on the left side.
+    """A split on the path to a cell, in codes, and True as ``left`` if the cell is on the left side."""
 
-    ``cut`` is the largest code on the left, ``upper`` the smallest on the right; ``categories`` is the bit set of those
-    that go left.
-    """
-
+    # `cut` is the largest code on the left, `upper` the smallest on the right
     coordinate: int
     cut: int
     upper: int
@@ -167,10 +144,7 @@ class PathSplit(NamedTuple):
 
 
 def not_finite(model: TreeModel, path: Iterable[PathSplit], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
-    """Return the error about a score that is not finite, that of the cell which the text ``what`` names.
-
-    ``path`` are the splits above its cell, ``rows`` and ``stats`` (n_stats,) the number of rows and the statistics.
-    """
+    """Return the error about a score that is not finite, that of the cell which the text ``what`` names."""
     conditions = " and ".join(split_words(model, split) for split in path)
     numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MAX_LISTED_STATS].tolist()] + ["..."] * (
         len(stats) > MAX_LISTED_STATS

@@ -37,32 +37,24 @@ from ..model import BranchingProcess, Lowered, TreeModel
 from ..model.units import UnitStats, add_unit
 from ..tree.drawn import Saved
 
+# arrays of a chain's state of which each tree of a population has a copy; all others are scratch, or depend on cells
+# and examples alone
 PARTICLE_ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
-"""Arrays of the state of a chain of which each tree of a population has a copy. The trees share all others, which are
-scratch, or depend on cells and examples alone.
-"""
+# factor by which the number of examples grows between two moves of a population that is not resampled
 MOVE_GROWTH = 1.5
-"""Factor by which the number of examples grows between two moves of a population that is not resampled."""
-PRIOR_GAP_BLOCKS = 10
-"""Number of blocks of proposals between two draws from a prior that only a chain can sample."""
+PRIOR_GAP_BLOCKS = 10  # number of blocks of proposals between two draws from a prior that only a chain can sample
 
 
 class EnteringRows(NamedTuple):
     """The rows of S, those that enter one by one, in the order in which they enter."""
 
-    unit: np.ndarray
-    """(T,) int64: index of the merged row (unit) that contains each row."""
-    row_stats: UnitStats
-    """Contribution of each row to the statistics of its cell, with rows in place of units."""
+    unit: np.ndarray  # (T,) int64: index of the merged row (unit) that contains each row
+    row_stats: UnitStats  # contribution of each row to the statistics of its cell, with rows in place of units
 
 
 @jit
 def add_to_merged_rows(model: Any, rows: Any, start: int, stop: int) -> None:
-    """Add ``rows[start:stop]`` to the weights and moments of their merged rows in ``model``, which all trees share.
-
-    A merged row is a group of equal training rows. ``rows`` are the EnteringRows in compiled form, ``start`` and
-    ``stop`` are indices in the order in which they enter.
-    """
+    """Add ``rows[start:stop]`` to the weights and moments of their merged rows in ``model``, which all trees share."""
     merged, row_stats = model.units, rows.row_stats
     for i in range(start, stop):
         merged_row = rows.unit[i]
@@ -74,11 +66,7 @@ def add_to_merged_rows(model: Any, rows: Any, start: int, stop: int) -> None:
 
 @jit
 def add_to_tree(model: Any, state: Any, rows: Any, start: int, stop: int) -> float:
-    """Add ``rows[start:stop]`` to the nodes of the tree of one chain with ``state``. Return the gain of its log score.
-
-    ``rows`` are the EnteringRows in compiled form. The score of a tree is its log likelihood with leaf parameters
-    integrated out, in nats.
-    """
+    """Add ``rows[start:stop]`` to the nodes of the tree of one chain with `state`. Return the gain of its log score."""
     merged, row_stats, gain = model.units, rows.row_stats, 0.0
     for i in range(start, stop):
         merged_row, node = rows.unit[i], np.int64(0)
@@ -97,12 +85,9 @@ def add_to_tree(model: Any, state: Any, rows: Any, start: int, stop: int) -> flo
 
 @jit
 def add_to_all_trees(chains: Any, rows: Any, start: int, stop: int, stage: int, gain: np.ndarray) -> None:
-    """Add ``rows[start:stop]`` to the merged rows and to the trees of all chains. Write the gain of each log score, in
-    nats, to ``gain``.
-
-    ``chains`` is a typed list of compiled chains, each with one tree. ``stage`` marks stored values of cells, so that
-    those of earlier stages are no longer used.
-    """
+    """Add ``rows[start:stop]`` to the merged rows and to the trees of all chains."""
+    # write the gain of each log score, in nats, to ``gain``
+    # `stage` marks stored values of cells, so that those of earlier stages are no longer used
     add_to_merged_rows(chains[0].model, rows, start, stop)
     for i in range(len(chains)):
         chain = chains[i]
@@ -129,11 +114,8 @@ def put_into_list(chains: Any, i: int, chain: Any) -> None:
 
 @jit
 def grow_prior(chain: Any, node: int) -> int:
-    """Draw the rest of a compiled chain's tree from a branching process, in preorder, from ``node`` on.
-
-    Return NONE (-1) if the tree is complete, or the node at which the chain had no free nodes left. The caller then
-    adds some and calls again.
-    """
+    """Draw the rest of a compiled chain's tree from a branching process, in preorder, from ``node`` on."""
+    # the node at which the chain had no free nodes left is returned: the caller then adds some and calls again
     model, state, root = chain.model, chain.state, np.int64(0)
     while node != NONE:
         if is_leaf(state, node) and state.node[node].splittable:
@@ -153,34 +135,25 @@ class StagePlan(NamedTuple):
     model: TreeModel
     kernel: Kernel
     seed: Any
-    entering: np.ndarray
-    """Indices (T,) of the rows of S in the order in which they enter, unless ``shuffle`` is True."""
+    entering: np.ndarray  # indices (T,) of the rows of S in the order in which they enter, unless ``shuffle`` is True
     shuffle: bool
-    bounds: np.ndarray
-    """(stages,) number of examples that have entered at each stage, from 0 to all."""
-    draws: int
-    """Number of trees to save."""
+    bounds: np.ndarray  # (stages,) number of examples that have entered at each stage, from 0 to all
+    draws: int  # number of trees to save
+    # number of proposals for each example that enters a single chain, or in each tree when a population moves
     steps: int
-    """Number of proposals for each example that enters a single chain, or in each tree when a population moves."""
-    particles: int
-    """Number of trees of a population, or 0 for a single chain, which moves at each stage."""
-    threshold: float
-    """Effective sample size, as a fraction of ``particles``, below which the population is resampled."""
+    particles: int  # number of trees of a population, or 0 for a single chain, which moves at each stage
+    threshold: float  # effective sample size, as a fraction of ``particles``, below which the population is resampled
 
 
 class StageResult(NamedTuple):
     """Result of one repetition of `progressive_mixture`."""
 
-    saved: Saved
-    """Draws, evenly distributed over the stages."""
-    stage: np.ndarray
-    """(draws,) number of examples that had entered at each draw."""
-    best: Saved | None
-    """Most probable tree of the last stage, or None if that stage was not reached."""
+    saved: Saved  # draws, evenly distributed over the stages
+    stage: np.ndarray  # (draws,) number of examples that had entered at each draw
+    best: Saved | None  # most probable tree of the last stage, or None if that stage was not reached
+    # (stages,) log evidence of the examples that had entered, for a population. Empty for a chain.
     log_evidence: np.ndarray
-    """(stages,) log evidence of the examples that had entered, for a population. Empty for a chain."""
-    stump_fraction: float
-    """Fraction of stumps in the population at the first stage."""
+    stump_fraction: float  # fraction of stumps in the population at the first stage
     n_resampled: int
 
     def first_draws(self, n_draws: int) -> StageResult:
@@ -210,10 +183,8 @@ class Repetition:
         self.stump_fraction = float(np.mean([chain.state.count[N_NODES] == 1 for chain in self.chains]))
 
     def _draw_first_trees(self) -> None:
-        """Draw the trees of the first stage, without examples, from the prior.
-
-        Trees of a branching process are independent draws. Other priors are sampled by a chain, from tree to tree.
-        """
+        """Draw the trees of the first stage, without examples, from the prior."""
+        # trees of a branching process are independent draws; other priors are sampled by a chain, from tree to tree
         model, previous = self.plan.model, None
         for chain in self.chains:
             if not model.tree_prior.is_process:
@@ -265,12 +236,9 @@ class Repetition:
         )
 
     def enter(self, start: int, stop: int, stage: int) -> None:
-        """Add the examples ``start`` to ``stop - 1``, in the order of entering, to all trees, at stage ``stage``, from
-        1.
-
-        Each tree of a population is then reweighted by exp(gain of its log score). The population is resampled if its
-        weights are too unequal, and moved if it was resampled or `is_move_due` is True.
-        """
+        """Add the examples `start` to `stop - 1`, in the order of entering, to all trees, at stage `stage`, from 1."""
+        # Each tree of a population is reweighted by exp(gain of its log score). The population is resampled if its
+        # weights are too unequal, and moved if it was resampled or `is_move_due` is True
         gain = np.empty(len(self.chains))
         add_to_all_trees(self.compiled_chains, self.rows, start, stop, stage, gain)
         if self.plan.particles == 0:
@@ -310,9 +278,7 @@ class Repetition:
         self.n_resampled += 1
 
     def _save_while_moving(self, times: np.ndarray, n: int) -> None:
-        """Make the ``n`` proposals of a stage in the single chain, and save its current tree at each of ``times``,
-        ascending fractions of the ``n`` proposals in [0, 1).
-        """
+        """Make the `n` proposals of a stage in the single chain, and save its tree at `times`, fractions of them."""
         n_made = 0
         for next_save in (times * n).astype(int).tolist():
             self._propose(next_save - n_made)
@@ -343,32 +309,24 @@ class Repetition:
 
 
 def is_move_due(n_before: int, n_after: int) -> bool:
-    """Return True if a population must be moved although it is not resampled: if the number of examples that have
-    entered passes a power of `MOVE_GROWTH` from ``n_before`` to ``n_after``.
-
-    If moves only followed resampling, a population with even weights would never move and stay too close to the prior,
-    with a bias of the order of one over the number of particles.
-    """
+    """Return True if the number of examples passes a power of `MOVE_GROWTH` from `n_before` to `n_after`."""
+    # if moves only followed resampling, a population with even weights would never move and stay too close to the
+    # prior, with a bias of the order of one over the number of particles
     powers = [-1.0 if n == 0 else math.floor(math.log(n) / math.log(MOVE_GROWTH)) for n in (n_before, n_after)]
     return powers[1] > powers[0]
 
 
 def run_stages(plan: StagePlan, stop: Event | None = None) -> StageResult:
-    """Run one repetition, to its end or to the stage in which ``stop`` is set, and return its result.
-
-    This is a module-level function of plain data, which any executor can send.
-    """
+    """Run one repetition, to its end or to the stage in which ``stop`` is set, and return its result."""
+    # a module-level function of plain data, which any executor can send
     repetition = Repetition(plan)
     with name_cell_in_errors(plan.model, repetition.chains):
         return repetition.run(stop)
 
 
 def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered, EnteringRows]:
-    """Return the compiled form of the model before any example has entered, and the examples.
-
-    ``order`` (T,) are the row numbers of the examples in the order in which they enter. Until then their weight is
-    zero. Weights and moments of the merged rows, groups of equal rows, are copies, which the examples change.
-    """
+    """Return the compiled form of the model before any example has entered, and the examples."""
+    # until they enter, the weight of the examples is zero; weights and moments of the merged rows are copies
     target, merged = model.target, model.units
     weight, moments, label = target.weights, np.zeros((2, 1)), np.zeros(1, dtype=np.uint16)
     if merged.counts:
@@ -390,11 +348,9 @@ def model_before_examples(model: TreeModel, order: np.ndarray) -> tuple[Lowered,
 
 
 def shared_copy(chain: Chain) -> Chain:
-    """Return a chain for another tree of a population, in the same state as ``chain``.
-
-    The tree, the inverse temperature and the counts of moves are copies. The two chains share all else: the model, the
-    random generator, the stored values of cells, the saved draws and the scratch arrays. They must not run at once.
-    """
+    """Return a chain for another tree of a population, in the same state as ``chain``."""
+    # the tree, the inverse temperature and the counts of moves are copies; all else is shared, so the two must not run
+    # at once
     other = copy.copy(chain)
     other.state = chain.state._replace(**{name: getattr(chain.state, name).copy() for name in PARTICLE_ARRAYS})
     other._pack()
@@ -413,10 +369,8 @@ def copy_state(chain: Chain, source: Chain) -> None:
 
 
 def systematic_indices(rng: np.random.Generator, probability: np.ndarray, n: int) -> np.ndarray:
-    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times.
-
-    Probabilities are divided by their sum.
-    """
+    """Return ``n`` indices by systematic sampling, ascending: index i is expected ``n * probability[i]`` times."""
+    # probabilities are divided by their sum
     ends = np.cumsum(probability)
     places = (np.arange(n) + rng.random()) / n * ends[-1]
     return np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)

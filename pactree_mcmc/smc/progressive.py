@@ -26,8 +26,7 @@ from ..tree.tree import Tree
 from .population import StagePlan, StageResult, run_stages
 
 ENGINES = ("smc", "mcmc")
-MAX_STAGES = 2000
-"""Largest number of stages unless ``block`` is given."""
+MAX_STAGES = 2000  # largest number of stages unless ``block`` is given
 
 
 def progressive_mixture(
@@ -160,20 +159,15 @@ def progressive_mixture(
 
 
 def entering_rows(model: TreeModel) -> np.ndarray:
-    """Return the indices (T,) of the rows that enter one by one, S, in the order of the data. Raise ValueError if none
-    do.
-    """
+    """Return the indices of the rows that enter one by one, S, in the order of the data; ValueError if none do."""
     if len(model.counted_rows) == 0:
         raise ValueError("S is empty: every row is in E or of weight zero; leave some rows to weigh the trees.")
     return model.counted_rows
 
 
 def _run_on_threads(plans: list[StagePlan]) -> list[StageResult]:
-    """Run the repetitions on threads, and return their results in the order of ``plans``.
-
-    If interrupted, return as many draws of each as every repetition has, with a warning, or raise KeyboardInterrupt
-    again if one has none.
-    """
+    """Run the repetitions on threads, and return their results in the order of ``plans``."""
+    # if interrupted, as many draws of each as every repetition has, with a warning
     stop = Event()
     with ThreadPoolExecutor(min(len(plans), n_cores())) as pool:
         futures = pending = [pool.submit(run_stages, plan, stop) for plan in plans]
@@ -301,12 +295,9 @@ class ProgressiveSample(SampledPosterior):
 def _mean_evidence(
     model: TreeModel, by_stage: np.ndarray, stump_fraction: np.ndarray
 ) -> tuple[float | None, float | None]:
-    """Return the log of the mean evidence of the repetitions, nats, with the mass of the prior, and its standard error.
-
-    ``by_stage`` (chains, stages) are log evidences under the prior divided by its mass, ``stump_fraction`` (chains,)
-    the fractions of trees of one leaf at the first stage, which estimate an unknown mass. Both results are None if the
-    evidence is unknown.
-    """
+    """Return the log of the mean evidence of the repetitions, nats, and its standard error, or None twice."""
+    # `by_stage` (chains, stages) are log evidences under the prior divided by its mass, `stump_fraction` the fractions
+    # of trees of one leaf at the first stage, which estimate an unknown mass
     if by_stage.shape[1] == 0:
         return None, None
     mass, fraction = prior_mass(model), float(stump_fraction.mean())

@@ -23,32 +23,24 @@ from .labels import category_codes, nominal_labels
 from .reader import Table
 from .words import shortest_between
 
-MANY_ROWS = 500_000
-"""Number of rows from which codes may have one byte."""
-LARGEST_FLOAT = float(np.finfo(np.float64).max)
-"""Largest finite float64."""
+MANY_ROWS = 500_000  # number of rows from which codes may have one byte
+LARGEST_FLOAT = float(np.finfo(np.float64).max)  # largest finite float64
 
 
 @register_class
 class Scale(NamedTuple):
     """Cut points of one coordinate, which define the codes of its values."""
 
-    cuts: np.ndarray
-    """(n_codes - 1,) increasing thresholds; empty for a nominal feature."""
+    cuts: np.ndarray  # (n_codes - 1,) increasing thresholds; empty for a nominal feature
+    # (n_codes,) smallest training value of each code under local cuts, whose thresholds depend on the values in the
+    # cell; else empty
     low: np.ndarray
-    """(n_codes,) smallest training value of each code under local cuts, whose thresholds depend on the values in the
-    cell; else empty."""
-    high: np.ndarray
-    """(n_codes,) largest training value of each code under local cuts; else empty."""
-    n_codes: int
-    """Number of codes."""
+    high: np.ndarray  # (n_codes,) largest training value of each code under local cuts; else empty
+    n_codes: int  # number of codes
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return the thresholds (m,) of m splits, each of which sends codes up to ``cut[i]`` left.
-
-        ``upper[i]`` is the smallest code above the cut that occurs in the cell, ``n_codes`` if none does. The threshold
-        is NaN if the split separates missing from known values, and infinite if it sends all values to one side.
-        """
+        """Return the thresholds (m,) of m splits, each of which sends codes up to ``cut[i]`` left."""
+        # NaN if the split separates missing from known values, infinite if it sends all values to one side
         out = np.full(len(cut), np.inf)
         out[cut < 0] = -np.inf
         inner = (cut >= 0) & (upper < self.n_codes)
@@ -77,10 +69,8 @@ class Scale(NamedTuple):
         return (self.low if len(self.low) else np.append(self.cuts, np.inf))[codes]
 
     def cut_of(self, threshold: float) -> int | None:
-        """Return the largest code that goes left under ``threshold``, -1 if no code does.
-
-        Return None if the threshold is not a cut of this scale. NaN is the split of missing from known values.
-        """
+        """Return the largest code that goes left under ``threshold``, -1 if no code does."""
+        # NaN is the split of missing from known values
         if np.isnan(threshold):
             lacks_below, lacks_above = (len(self.low) > 0 and self.low[i] == s for i, s in ((0, -np.inf), (-1, np.inf)))
             return 0 if lacks_below else self.n_codes - 2 if lacks_above else None
@@ -134,20 +124,16 @@ class DyadicScale:
         return None
 
     def encode(self, x: np.ndarray) -> np.ndarray:
-        """Return the codes (n,) of values ``x`` (n,). Values outside the bounds get the codes of the outermost cells.
-
-        Each value is compared with one midpoint after another, as in a tree, so that codes and thresholds agree even if
-        rounding makes thresholds equal.
-        """
+        """Return the codes (n,) of values `x`, outside the bounds those of the outermost cells."""
+        # each value is compared with one midpoint after another, as in a tree, so that codes and thresholds agree even
+        # if rounding makes thresholds equal
         return dyadic_codes(x, self.lower, self.upper, self.levels)
 
 
 @jit
 def dyadic_codes(x: np.ndarray, lower: float, upper: float, levels: int) -> np.ndarray:
-    """Return the codes (n,) int64 of values ``x`` (n,): indices among ``2**levels`` equal parts of [lower, upper].
-
-    They are found by bisection, the highest bit first. Values outside get the first or the last code.
-    """
+    """Return the codes (n,) int64 of values ``x`` (n,): indices among ``2**levels`` equal parts of [lower, upper]."""
+    # by bisection, the highest bit first
     out = np.empty(len(x), dtype=np.int64)
     n_codes = np.int64(1) << levels
     for i in range(len(x)):
@@ -175,11 +161,8 @@ def scale_from_cuts(cuts: np.ndarray) -> Scale:
 
 
 def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
-    """Return the scale of a coordinate with training values ``x`` (n,) under local cuts, cuts between values of a cell.
-
-    Each distinct value has a code, or each bin between at most ``max_cuts`` quantiles if ``max_cuts`` is not None. An
-    infinite value, which stands for a missing one, has a code of its own.
-    """
+    """Return the scale of a coordinate with training values `x` under local cuts, cuts between values of a cell."""
+    # an infinite value, which stands for a missing one, has a code of its own
     bins = quantile_bins(x[np.isfinite(x)], max_cuts)
     values = bins.values
     low, high = values[bins.starts], values[np.append(bins.starts[1:], len(values)) - 1]
@@ -191,11 +174,8 @@ def local_scale(x: np.ndarray, max_cuts: int | None) -> Scale:
 
 
 def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
-    """Return the scale with at most ``max_cuts`` cuts, at quantiles of the finite values of ``x`` (n,).
-
-    A cut separates two neighbouring values. It is the shortest decimal number between them, of several the closest to
-    their midpoint, or the midpoint itself if this has at most six digits (`shortest_between`).
-    """
+    """Return the scale with at most ``max_cuts`` cuts, at quantiles of the finite values of ``x`` (n,)."""
+    # a cut is the shortest decimal number between two neighbouring values (`shortest_between`)
     bins = quantile_bins(x[np.isfinite(x)], max_cuts)
     starts = bins.starts[1:]
     low, high = bins.values[starts - 1], bins.values[starts]
@@ -207,17 +187,12 @@ def quantile_scale(x: np.ndarray, max_cuts: int) -> Scale:
 class _Bins(NamedTuple):
     """Distinct values of a sample, in bins of neighbouring values."""
 
-    values: np.ndarray
-    """(m,): the distinct values, ascending."""
-    starts: np.ndarray
-    """(n_bins,) int64: index in ``values`` of the smallest value of each bin, ascending from 0."""
+    values: np.ndarray  # (m,): the distinct values, ascending
+    starts: np.ndarray  # (n_bins,) int64: index in ``values`` of the smallest value of each bin, ascending from 0
 
 
 def quantile_bins(x: np.ndarray, max_cuts: int | None) -> _Bins:
-    """Return at most ``max_cuts + 1`` bins of the values ``x`` (n,) of rows, with about equal numbers of rows.
-
-    Each distinct value is a bin if there are at most ``max_cuts + 1`` of them, or if ``max_cuts`` is None.
-    """
+    """Return at most ``max_cuts + 1`` bins of the values ``x`` (n,) of rows, with about equal numbers of rows."""
     values, counts = np.unique(x, return_counts=True)
     if max_cuts is None or len(values) <= max_cuts + 1:
         return _Bins(values, np.arange(len(values)))
@@ -234,21 +209,15 @@ def midpoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def code_type(n_codes: int, n_rows: int) -> type:
-    """Return the smallest NumPy type of unsigned integers that holds codes 0 to ``n_codes - 1``.
-
-    Tables of fewer than ``MANY_ROWS`` rows have two bytes at least: functions are compiled separately for each type,
-    which costs more time than one byte saves in a small table.
-    """
+    """Return the smallest NumPy type of unsigned integers that holds codes 0 to ``n_codes - 1``."""
+    # functions are compiled for each type, which costs more time than one byte saves in a small table
     if n_codes <= 1 << 8 and n_rows >= MANY_ROWS:
         return np.uint8
     return np.uint16 if n_codes <= 1 << 16 else np.uint32
 
 
 def encode(table: Table, columns: Columns, scales: list[AnyScale]) -> np.ndarray:
-    """Return the codes (q, n), of `code_type`, of the n rows of the training ``table`` in q coordinates.
-
-    Codes of an ordered coordinate are those of its scale, codes of a nominal feature the indices of categories.
-    """
+    """Return the codes (q, n), of `code_type`, of the n rows of the training ``table`` in q coordinates."""
     kind = code_type(max(s.n_codes for s in scales), table.n_rows)
     codes: np.ndarray = np.empty((len(scales), table.n_rows), dtype=kind)
     for c, (k, scale) in enumerate(zip(columns.source, scales, strict=True)):

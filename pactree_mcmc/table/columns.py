@@ -28,36 +28,21 @@ from .reader import Table, as_list, holds_text, is_categorical
 from .values import levels_of, ordered_values, read_ordered
 from .words import NUMBER, Kind
 
-MISSING_CHOICES = ("error", "branch")
-"""Choices for the treatment of missing values."""
-MAX_WRONG_COLUMNS = 8
-"""Largest number of columns that one error names."""
+MISSING_CHOICES = ("error", "branch")  # choices for the treatment of missing values
+MAX_WRONG_COLUMNS = 8  # largest number of columns that one error names
 
 
 @register_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Columns:
-    """Names and categories of the features of the training table.
+    """Names and categories of the features of the training table."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Column names; ``x0, x1, ...`` when X has none.
-    named : bool
-        True if the names come from the table, so that prediction can select columns by name.
-    categories : tuple
-        For each feature the sorted array of its categories, or None if it is ordered; a missing value is the category
-        None, which comes last. If a column has more than 63 categories, the entries are groups of neighbouring ones.
-    branches : bool
-        True if values may be missing. Each split then has a side for them.
-    twins : tuple of int
-        Ordered features with missing values in the training table. Such a feature has two *coordinates*: its own, in
-        which missing values are below all others, and a second one, after those of all features, in which they are
-        above.
-    kinds : tuple of Kind
-        The kind of data of each ordered feature; () if all are numbers.
-    """
-
+    # `named`: names come from the table, so that prediction can select columns by name. `categories`: for each feature
+    # the sorted array, None if ordered; a missing value is the category None, the last; above 63, groups of
+    # neighbouring ones. `branches`: values may be missing, and each split has a side for them. `twins`: ordered
+    # features with missing values in the training table, which have two *coordinates*: their own, in which missing
+    # values are below all others, and one after those of all features, in which they are above. `kinds`: of each
+    # ordered feature, () if all are numbers
     names: tuple[str, ...]
     named: bool
     categories: tuple[np.ndarray | None, ...]
@@ -106,28 +91,20 @@ class Columns:
         return out
 
     def coordinate(self, feature: Any, missing_left: Any) -> np.ndarray:
-        """Return the coordinate of ordered splits on ``feature``, given the side of missing values. Both may be arrays.
-
-        This is the second coordinate of a feature with missing values if these go right, else the feature itself.
-        """
+        """Return the coordinate of ordered splits on ``feature``, given the side of missing values."""
+        # both may be arrays
         feature, to_right = np.asarray(feature), ~np.asarray(missing_left, dtype=np.bool_)
         is_second = (feature >= 0) & to_right & np.isin(feature, self.twins)
         return np.where(is_second, self.other_coordinate[feature], feature)
 
     def ordered_coordinate(self, raw: Any, coordinate: int) -> np.ndarray:
-        """Return the values (n,) float64 of an ordered ``coordinate``, given the raw column of its feature.
-
-        Missing values become -inf in the first coordinate of a feature that has two, and inf in the second.
-        """
+        """Return the values (n,) float64 of an ordered ``coordinate``, given the raw column of its feature."""
         k = self.source[coordinate]
         values = ordered_values(raw, self.names[k], self.branches)
         return in_coordinate(values, coordinate >= self.n_features) if k in self.twins else values
 
     def ordered_indices(self, argument: str, columns: Iterable[Any]) -> list[int]:
-        """Return the indices of ``columns``, given by name or index, that must be ordered.
-
-        A ValueError names the ``argument`` of the caller that contained them, and a wrong column.
-        """
+        """Return the indices of ``columns``, given by name or index, that must be ordered."""
         out = self.column_indices(argument, columns)
         for index in out:
             if self.categories[index] is not None:
@@ -147,11 +124,7 @@ class Columns:
         return values
 
     def in_coordinates(self, numbers: np.ndarray) -> np.ndarray:
-        """Return rows of ``numbers`` (n, p), one per feature, as rows (n, q) with one number per coordinate.
-
-        Missing values of ordered features become -inf or inf, as in `ordered_coordinate`. If each feature has one
-        coordinate, ``numbers`` is returned itself.
-        """
+        """Return rows of ``numbers`` (n, p), one per feature, as rows (n, q) with one number per coordinate."""
         if not self.twins:
             return numbers
         out = numbers[:, self.source]
@@ -160,10 +133,7 @@ class Columns:
         return out
 
     def label_set(self, feature: int, mask: int) -> frozenset[Any]:
-        """Return the labels of the categories of a nominal ``feature`` whose bits are set in ``mask``.
-
-        Of a group of categories, all labels are returned.
-        """
+        """Return the labels of the categories of a nominal ``feature`` whose bits are set in ``mask``."""
         categories = self.categories[feature]
         if categories is None:
             raise ValueError(f"feature {self.names[feature]!r} is ordered; it has no categories.")
@@ -171,17 +141,8 @@ class Columns:
         return frozenset(label for category in members for label in labels_of(category))
 
     def numbers(self, X: Any) -> np.ndarray:
-        """Return table ``X`` as float64 (n, p): ordered values as numbers, categories by index, unseen ones as -1.
-
-        Dates are days, levels their indices. Missing ordered values are NaN, if values may be missing. An array that is
-        already in this form is returned itself: do not write to it.
-
-        Raises
-        ------
-        ValueError
-            If columns are missing, X has another number of columns, or columns contain NaN (but see ``branches``),
-            infinity, unknown levels, or another kind of data than the model; the message names all of these columns.
-        """
+        """Return table ``X`` as float64 (n, p): ordered values as numbers, categories by index, unseen ones as -1."""
+        # dates are days, levels their indices, missing ordered values NaN; an array in this form is returned itself
         table = Table(X)
         places = self.indices_in(table)
         array, plain = table.array, not self.is_nominal.any() and self.is_plain
@@ -216,16 +177,8 @@ class Columns:
         return list(range(self.n_features))
 
     def features_in(self, other: Columns, features: np.ndarray) -> np.ndarray:
-        """Return the index (m,) among the ``other`` columns of each of ``features`` (m,) of a tree with these columns.
-
-        Columns are found by name if both have names, else by position.
-
-        Raises
-        ------
-        ValueError
-            If both have names and one has a name that the other lacks, or if categories or levels of one of the
-            features differ, since a tree stores the indices of these.
-        """
+        """Return the index (m,) among the ``other`` columns of each of `features` (m,) of a tree with these columns."""
+        # by name if both have names, else by position
         out = features
         if self.named and other.named and self.names != other.names:
             place = {name: k for k, name in enumerate(other.names)}
@@ -264,12 +217,9 @@ def columns_of_estimator(estimator: Any) -> Columns | None:
 
 
 def indices_of_columns(argument: str, columns: Iterable[Any], names: tuple[str, ...]) -> list[int]:
-    """Return the indices of ``columns``, given by name or index, among the ``names`` of all columns.
-
-    Names of columns are text, also those that are integers in the frame. An integer that is the index of one column and
-    the name of another is refused; one beyond all indices is taken as a name. A ValueError names the
-    ``argument`` of the caller that contained them, and the first column that does not exist or is not clear.
-    """
+    """Return the indices of ``columns``, given by name or index, among the ``names`` of all columns."""
+    # names are text, also those that are integers in the frame; an integer that is the index of one column and the name
+    # of another is refused; one beyond all indices is taken as a name
     out = []
     for column in columns:
         index = names.index(column) if column in names else column
@@ -292,12 +242,7 @@ def in_coordinate(values: np.ndarray, missing_above: bool) -> np.ndarray:
 
 
 def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Columns:
-    """Return names, categories and kinds of the columns of the training ``table``.
-
-    Categorical columns and columns of text are nominal, except in an array of text, and so are the columns that
-    ``nominal`` names. Missing values are refused unless ``missing`` is "branch". A ValueError names all columns that
-    cannot be used.
-    """
+    """Return names, categories and kinds of the columns of the training ``table``."""
     check_choice("missing", missing, MISSING_CHOICES)
     if table.n_rows == 0 or table.n_features == 0:
         raise ValueError(f"X is empty: shape ({table.n_rows}, {table.n_features}); give at least 2 rows and 1 column.")
@@ -329,11 +274,7 @@ def describe_columns(table: Table, nominal: Any, missing: str = "error") -> Colu
 
 
 def _read_categories(raw: Any, name: str, may_lack: bool) -> np.ndarray:
-    """Return the sorted categories of the nominal column ``raw`` called ``name``.
-
-    If there are more than ``MAX_CATEGORIES``, return groups of neighbouring ones instead, with a warning. ``may_lack``
-    is True if missing values are allowed; they are one category, None.
-    """
+    """Return the sorted categories of the nominal column ``raw`` called ``name``."""
     labels = nominal_labels(raw, name, may_lack)
     categories = sorted_unique(labels)
     warn_if_not_storable(categories, name)

@@ -12,8 +12,8 @@ from ..core.checks import read_array, repr_of
 from ..core.warn import warn
 from ..files.encoding import CODEC, NotStorable, register_class
 
+# largest number of categories, or groups of them, of a column, so that a set is an int64 with its sign bit free
 MAX_CATEGORIES = 63
-"""Largest number of categories, or groups of them, of a column, so that a set is an int64 with its sign bit free."""
 
 
 @register_class
@@ -30,17 +30,8 @@ class CategoryGroup:
 
 
 def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
-    """Return at most ``MAX_CATEGORIES`` categories or groups of neighbouring ones, in the order of ``labels``.
-
-    The largest group has as few rows as possible. A missing value (None, which comes last) is never grouped.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (m,)
-        The categories in sorted order.
-    n_rows : int array of shape (m,)
-        The number of rows of each category.
-    """
+    """Return at most `MAX_CATEGORIES` categories or groups of neighbouring ones, in the order of `labels`."""
+    # the largest group has as few rows as possible; a missing value (None, the last) is never grouped
     if len(labels) <= MAX_CATEGORIES:
         return labels
     lacks = labels[-1] is None
@@ -61,11 +52,8 @@ def group_categories(labels: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
 
 
 def _group_starts(cumulative: np.ndarray, limit: int, max_groups: int) -> list[int]:
-    """Return the index of the first category of each group, if groups are filled in order up to ``limit`` rows each.
-
-    ``cumulative`` (m + 1,) are the cumulative numbers of rows of the m categories, from 0. As soon as no more
-    categories remain than groups, of which there may be ``max_groups``, each remaining category is its own group.
-    """
+    """Return the index of the first category of each group, if groups are filled in order up to ``limit`` rows each."""
+    # as soon as no more categories remain than groups, of which there may be `max_groups`, each is its own group
     starts, n = [0], len(cumulative) - 1
     while True:
         if n - starts[-1] <= max_groups - len(starts) + 1:
@@ -87,11 +75,7 @@ def is_grouped(categories: np.ndarray | None) -> bool:
 
 
 def nominal_labels(raw: Any, name: str, may_lack: bool = False, *, is_new: bool = False) -> np.ndarray:
-    """Return the nominal column ``raw`` called ``name`` as an array of labels (n,).
-
-    Missing labels become None if ``may_lack``, otherwise a ValueError refuses them. ``is_new`` is True for rows to
-    predict, about which the error gives other advice.
-    """
+    """Return the nominal column ``raw`` called ``name`` as an array of labels (n,)."""
     if hasattr(raw, "is_null") and hasattr(raw, "to_list"):
         missing = np.asarray(raw.is_null().to_list(), dtype=bool)
         labels = np.array(raw.to_list(), dtype=object)
@@ -161,10 +145,7 @@ def category_codes(labels: np.ndarray, categories: np.ndarray) -> np.ndarray:
 
 
 def refuse_other_kind(labels: np.ndarray, categories: np.ndarray, name: str) -> None:
-    """Raise a ValueError if the ``labels`` of new rows are numbers and the ``categories`` are text, or the reverse.
-
-    They would all be unseen categories. ``name`` is that of the column.
-    """
+    """Raise a ValueError if the ``labels`` of new rows are numbers and the ``categories`` are text, or the reverse."""
     kinds = []
     for values in (labels.tolist(), [label for c in categories.tolist() for label in labels_of(c)]):
         is_text = {isinstance(value, str) for value in values if value is not None}

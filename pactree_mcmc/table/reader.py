@@ -11,15 +11,11 @@ import numpy as np
 
 from ..core.checks import MAX_EXACT_INTEGER, read_array
 
-MAX_LISTED_ITEMS = 1_000_000
-"""Largest number of items of a Python sequence that are listed as they are."""
+MAX_LISTED_ITEMS = 1_000_000  # largest number of items of a Python sequence that are listed as they are
 
 
 class Table:
-    """Uniform access to the columns of an array, a pandas or a polars frame, without copying it.
-
-    ``title`` is the name of the table in errors.
-    """
+    """Uniform access to the columns of an array, a pandas or a polars frame, without copying it."""
 
     def __init__(self, X: Any, title: str = "X") -> None:
         X = as_frame(X)
@@ -113,10 +109,7 @@ def _as_matrix(X: Any) -> np.ndarray:
 
 
 def _shape_words(X: Any, array: np.ndarray) -> str:
-    """Return the end of an error message for an ``X`` that is not a table: what it is, and what to give instead.
-
-    ``array`` is X as an array.
-    """
+    """Return the end of an error message for an ``X`` that is not a table: what it is, and what to give instead."""
     name = type(X).__name__
     if array.ndim == 0:
         call = {"LazyFrame": "X.collect()", "generator": "list(X)"}.get(name, "rows and columns, shape (n, p)")

@@ -14,11 +14,7 @@ from .values import exact_array
 
 
 def read_data(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """Return the result of scikit-learn's `validate_data`, or raise a ValueError for values that cannot be used.
-
-    These are values that are too large or do not form a table, integers that float64 would round, and a missing y.
-    ``estimator`` and ``settings`` are passed on.
-    """
+    """Return the result of scikit-learn's `validate_data`, or raise a ValueError for values that cannot be used."""
     for labels in y:
         refuse_missing(labels)
     if not settings.get("skip_check_array"):
@@ -43,10 +39,7 @@ def read_column(y: Any, **settings: Any) -> Any:
 
 
 def _call_check(check: Any, *args: Any, values: tuple, **settings: Any) -> Any:
-    """Return the result of ``check(*args, **settings)``, a function of scikit-learn.
-
-    An exception other than ValueError and TypeError becomes a ValueError that shows ``values``, the data checked.
-    """
+    """Return the result of ``check(*args, **settings)``, a function of scikit-learn."""
     for value in values:
         refuse_long_range("X or y", value)
     try:

@@ -33,26 +33,19 @@ from .words import (
     plain_level,
 )
 
+# number of ticks up to which division by a constant, in float64, gives different quotients for all integers
 EXACT_TICKS = 1 << 52
-"""Number of ticks up to which division by a constant, in float64, gives different quotients for all integers."""
 
 
 def ordered_values(raw: Any, name: str, may_lack: bool = False) -> np.ndarray:
-    """Return the ordered column ``raw`` called ``name`` as float64 (n,), contiguous and finite, but NaN if missing.
-
-    A ValueError refuses missing values unless ``may_lack``. A column that is already in this form is not copied.
-    """
+    """Return the ordered column ``raw`` called ``name`` as float64 (n,), contiguous and finite, but NaN if missing."""
     return read_ordered(raw, name, may_lack)[0]
 
 
 def read_ordered(
     raw: Any, name: str, may_lack: bool = False, model_kind: Kind | None = None
 ) -> tuple[np.ndarray, Kind]:
-    """Return the ordered column ``raw`` called ``name`` as float64 (n,), NaN if missing, and its kind of data.
-
-    A ValueError refuses missing values unless ``may_lack``. ``model_kind`` is the kind of the column in the model if
-    the rows are new, and None if they are training rows, here and below.
-    """
+    """Return the ordered column ``raw`` called ``name`` as float64 (n,), NaN if missing, and its kind of data."""
     if model_kind is not None and model_kind.levels:
         values, kind = _level_values(raw, name, model_kind.levels, may_lack), model_kind
     else:
@@ -83,11 +76,7 @@ def levels_of(raw: Any) -> Kind | None:
 
 
 def _read_with_kind(raw: Any, name: str, model_kind: Kind | None) -> tuple[np.ndarray, Kind]:
-    """Return the column ``raw`` called ``name`` as real numbers (n,) of any dtype, NaN if missing, and its kind.
-
-    ``model_kind`` is the kind of the model's column for new rows. It is None for training rows, in which a ValueError
-    refuses different values that float64 does not distinguish.
-    """
+    """Return the column ``raw`` called ``name`` as real numbers (n,) of any dtype, NaN if missing, and its kind."""
     levels = levels_of(raw)
     if levels is not None:
         return _level_values(raw, name, levels.levels, True), levels
@@ -141,10 +130,7 @@ def _is_polars_integer(raw: Any) -> bool:
 
 
 def _check_exact(values: np.ndarray, name: str, model_kind: Kind | None) -> np.ndarray:
-    """Return the ``values`` of the column called ``name``, or raise a ValueError if float64 would round an integer.
-
-    ``model_kind`` is None for training rows, about which the error gives other advice.
-    """
+    """Return the ``values`` of the column called ``name``, or raise a ValueError if float64 would round an integer."""
     row = inexact_row(values)
     if row is not None:
         _refuse_inexact(values[row], row, name, model_kind)
@@ -152,10 +138,7 @@ def _check_exact(values: np.ndarray, name: str, model_kind: Kind | None) -> np.n
 
 
 def _refuse_inexact(value: Any, row: int, name: str, model_kind: Kind | None) -> None:
-    """Raise the ValueError about an integer, in a ``row`` of the column called ``name``, that float64 would round.
-
-    ``model_kind`` is None for training rows, about which it gives other advice.
-    """
+    """Raise the ValueError about an integer, in a ``row`` of the column called ``name``, that float64 would round."""
     advice = (
         "subtract the same number from all rows, or name the column in nominal= or leave it out if it is an identifier"
     )
@@ -180,11 +163,7 @@ def _refuse_merged(exact: np.ndarray, rounded: np.ndarray, name: str) -> None:
 
 
 def _read_ticks(values: np.ndarray, name: str, model_kind: Kind | None, aware: bool = False) -> tuple[np.ndarray, Kind]:
-    """Return ``values`` (n,), datetime64 or timedelta64, as days (n,) float64, NaN if missing, and their kind.
-
-    ``aware`` is True if the column had a time zone; the dates are then in UTC. In training rows, for which
-    ``model_kind`` is None, a ValueError refuses different dates that float64 does not distinguish.
-    """
+    """Return ``values`` (n,), datetime64 or timedelta64, as days (n,) float64, NaN if missing, and their kind."""
     if values.dtype.kind == "m":
         return _days(values, name, "durations"), DURATION
     days = _days(values, name, "dates")
@@ -195,13 +174,9 @@ def _read_ticks(values: np.ndarray, name: str, model_kind: Kind | None, aware: b
 
 
 def _days(values: np.ndarray, name: str, contents: str) -> np.ndarray:
-    """Return datetime64 as days since 1970, or timedelta64 as days, (n,) float64, NaN if missing.
-
-    ``contents``, "dates" or "durations", names them in messages about the column called ``name``.
-
-    Fractions of a microsecond are rounded up, so that a cut at a microsecond separates the same values. Durations with
-    such fractions are exact to the nanosecond, and refused beyond 52 days.
-    """
+    """Return datetime64 as days since 1970, or timedelta64 as days, (n,) float64, NaN if missing."""
+    # Fractions of a microsecond are rounded up, so that a cut at a microsecond separates the same values. Durations
+    # with such fractions are exact to the nanosecond, and refused beyond 52 days
     is_nat, kind = np.isnat(values), values.dtype.kind
     microseconds = values.astype(f"{kind}8[us]")
     beyond = ~is_nat & (microseconds.astype(f"{kind}8[D]") != values.astype(f"{kind}8[D]"))
@@ -221,11 +196,8 @@ def _days(values: np.ndarray, name: str, contents: str) -> np.ndarray:
 
 
 def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndarray:
-    """Return the index (n,) float64 among the ``levels`` of each label of the column ``raw``, NaN if missing.
-
-    A label is looked up by its value, or else by its text. An error about an unknown label advises None only if
-    ``may_lack``.
-    """
+    """Return the index (n,) float64 among the ``levels`` of each label of the column ``raw``, NaN if missing."""
+    # a label is looked up by its value, or else by its text
     value_of_level: dict[Any, float] = {str(level): float(j) for j, level in enumerate(levels)}
     value_of_level |= {level: float(j) for j, level in enumerate(levels)}
     out = np.full(len(raw), np.nan)
@@ -245,11 +217,7 @@ def _level_values(raw: Any, name: str, levels: tuple, may_lack: bool) -> np.ndar
 
 
 def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tuple[np.ndarray, Kind]:
-    """Return a column of Python objects, ``values`` (n,), as float64 (n,), NaN if missing, and its kind.
-
-    Dates become days since 1970, durations and times of the day days. ``model_kind`` is the kind of the model's column
-    for new rows, None for training rows.
-    """
+    """Return a column of Python objects, ``values`` (n,), as float64 (n,), NaN if missing, and its kind."""
     present = np.array([not is_missing(value) for value in values.tolist()], dtype=np.bool_)
     entries = values[present].tolist()
     frequencies = {getattr(value, "freqstr", None) for value in entries}
@@ -277,12 +245,7 @@ def _read_objects(values: np.ndarray, name: str, model_kind: Kind | None) -> tup
 
 
 def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> float:
-    """Return the Python object in a row of the column called ``name`` as a float; a truth value becomes 0 or 1.
-
-    Raise ValueError if the object is not a real number, or is an integer that float64 would round. The caller leaves
-    out missing values. ``model_kind``, the kind of the column in the model, None for a new model, only changes the
-    advice in the message.
-    """
+    """Return the Python object in a row of the column called ``name`` as a float; a truth value becomes 0 or 1."""
     if isinstance(value, bool | np.bool_):
         return float(value)
     number = as_number(float(value) if isinstance(value, decimal.Decimal) else value)
@@ -297,10 +260,8 @@ def _real_number(value: Any, row: int, name: str, model_kind: Kind | None) -> fl
 
 
 def _as_datetime64(value: Any) -> np.datetime64:
-    """Return a date as datetime64[D], or a date with a time as datetime64[us], in UTC if it has a time zone.
-
-    Those of pandas and NumPy keep their unit.
-    """
+    """Return a date as datetime64[D], or a date with a time as datetime64[us], in UTC if it has a time zone."""
+    # dates of pandas and NumPy keep their unit
     if getattr(value, "tzinfo", None) is not None:
         value = value.astimezone(ZONE_UTC).replace(tzinfo=None)
     return value.to_datetime64() if hasattr(value, "to_datetime64") else np.datetime64(value)
@@ -316,9 +277,9 @@ def _time_as_timedelta64(value: time) -> np.timedelta64:
     return np.timedelta64(datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min)
 
 
+# types of Python objects that are dates, durations or times of the day, with the function that converts an object
 CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((date, np.datetime64), _as_datetime64),
     ((timedelta, np.timedelta64), _as_timedelta64),
     (time, _time_as_timedelta64),
 )
-"""Types of Python objects that are dates, durations or times of the day, with the function that converts an object."""

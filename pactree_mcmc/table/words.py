@@ -16,30 +16,26 @@ import numpy as np
 
 from ..files.encoding import register_class
 
-MICROSECONDS = 86_400_000_000
-"""Number of microseconds of a day."""
-NANOSECONDS = 1000 * MICROSECONDS
-"""Number of nanoseconds of a day."""
+MICROSECONDS = 86_400_000_000  # number of microseconds of a day
+NANOSECONDS = 1000 * MICROSECONDS  # number of nanoseconds of a day
+# number of nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond
 NANOSECOND_PARTS = (NANOSECONDS, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3)
-"""Number of nanoseconds of a day, an hour, a minute, a second, a millisecond and a microsecond."""
+# length of a duration in days up to which its text shows nanoseconds, which float64 distinguishes up to 52 days
 MAX_NANOSECOND_DAYS = 50.0
-"""Length of a duration in days up to which its text shows nanoseconds, which float64 distinguishes up to 52 days."""
+# number of days from which the text is a plain number, since NumPy's dates in microseconds end there
 MAX_DATE_DAYS = 1e8
-"""Number of days from which the text is a plain number, since NumPy's dates in microseconds end there."""
 KIND_GROUPS = {"number": "numbers", "truth value": "numbers", "day": "dates", "time": "dates"}
 KIND_GROUPS |= {"time UTC": "dates with a time zone", "duration": "durations"}
+# contents of a column of each kind in words. New rows may have another kind than the model if the words are equal.
 KIND_GROUPS |= {"level": "levels of an ordered categorical"}
-"""Contents of a column of each kind in words. New rows may have another kind than the model if the words are equal."""
 
 
 @register_class
 class Kind(NamedTuple):
     """Kind of data of an ordered column."""
 
-    name: str
-    """One of the keys of ``KIND_GROUPS``, or "period"."""
-    detail: Any = ""
-    """Levels of an ordered categorical in their order, as a tuple, or the frequency of periods."""
+    name: str  # one of the keys of ``KIND_GROUPS``, or "period"
+    detail: Any = ""  # levels of an ordered categorical in their order, as a tuple, or the frequency of periods
 
     @property
     def is_plain(self) -> bool:
@@ -57,12 +53,11 @@ class Kind(NamedTuple):
         return self.detail if self.name == "level" else ()
 
 
+# kinds without details. Values are floats: dates and times in days since 1970, durations in days.
 NUMBER, TRUTH, DAY, TIME, UTC, DURATION = PLAIN_KINDS = tuple(
     Kind(name) for name in ("number", "truth value", "day", "time", "time UTC", "duration")
 )
-"""Kinds without details. Values are floats: dates and times in days since 1970, durations in days."""
-DATES = (DAY, TIME, UTC)
-"""Kinds whose values are days since 1970."""
+DATES = (DAY, TIME, UTC)  # kinds whose values are days since 1970
 
 
 def kind_of_levels(levels: list) -> Kind:
@@ -98,12 +93,9 @@ def is_kind(kind: Any) -> bool:
 
 
 def kind_words(value: float, kind: Kind, low: float, high: float) -> str:
-    """Return the text of a value or threshold of a column of levels, periods or durations.
-
-    The text of a threshold names the largest level, period or duration that is not above the threshold, so that both
-    separate the same values. If the training values ``low`` and ``high`` next to the threshold are known (not NaN), a
-    duration is rounded to the coarsest unit that lies between the two.
-    """
+    """Return the text of a value or threshold of a column of levels, periods or durations."""
+    # A threshold's text names the largest level, period or duration that is not above it, so that both separate the
+    # same values. With training values `low` and `high` beside it, a duration is the coarsest between the two
     if kind.levels:
         level = min(math.floor(value), len(kind.levels) - 1)
         return str(kind.levels[level]) if level >= 0 else "no level"
@@ -123,10 +115,7 @@ def _period_words(ordinal: float, frequency: str) -> str:
 
 
 def _duration_words(days: float, low: float, high: float) -> str:
-    """Return a duration in days as text that `pandas.Timedelta` reads, ``3 days 04:30:00`` or ``-1 day +12:00:00``.
-
-    If training values ``low`` and ``high``, in days, are known (not NaN), the text is the coarsest between the two.
-    """
+    """Return a duration in days as text that `pandas.Timedelta` reads, ``3 days 04:30:00`` or ``-1 day +12:00:00``."""
     min_part = 1 if abs(days) < MAX_NANOSECOND_DAYS else 1000
     ticks = min_part * _tick(days, NANOSECONDS // min_part)
     for part in NANOSECOND_PARTS:
@@ -151,42 +140,24 @@ def _tick(days: float, ticks_per_day: int) -> int:
     return rounded if rounded / ticks_per_day <= days else rounded - 1
 
 
+# number of significant digits up to which a threshold is shown exactly, and smallest number of digits of predictions
 SHORT_DIGITS = 6
-"""Number of significant digits up to which a threshold is shown exactly, and smallest number of digits of predictions.
-"""
-SAFE_DIGITS = 15
-"""Number of significant digits that every float64 keeps."""
+SAFE_DIGITS = 15  # number of significant digits that every float64 keeps
+# number of digits in which equal predictions agree. The last digits of a sum depend on the order of its terms.
 EQUAL_DIGITS = 13
-"""Number of digits in which equal predictions agree. The last digits of a sum depend on the order of its terms."""
-EXACT_DIGITS = 17
-"""Number of significant digits that distinguishes all float64."""
+EXACT_DIGITS = 17  # number of significant digits that distinguishes all float64
+# number of microseconds of a day, a minute, a second and a microsecond
 MICROSECOND_PARTS = (MICROSECONDS, 60_000_000, 1_000_000, 1)
-"""Number of microseconds of a day, a minute, a second and a microsecond."""
 
 
 def number_text(x: float) -> str:
-    """Return the shortest text that reads back as the same float64.
-
-    Examples
-    --------
-    >>> [number_text(x) for x in (1.7e9, 0.1, -0.0, 1e300)]
-    ['1700000000', '0.1', '0', '1e+300']
-    """
+    """Return the shortest text that reads back as the same float64."""
     return repr(float(x) + 0.0).removesuffix(".0")
 
 
 def shortest_between(low: float, high: float, target: float) -> str:
-    """Return the shortest decimal number t with ``low <= t < high`` as text, of several the closest to ``target``.
-
-    ``target`` itself lies between ``low`` and ``high``. If it has at most six digits, it is returned.
-
-    Examples
-    --------
-    >>> shortest_between(1700000003.0, 1700000004.0, 1700000003.5), shortest_between(0.4127, 0.4391, 0.4259)
-    ('1700000003', '0.4259')
-    >>> shortest_between(0.412710362, 0.439183361, 0.4259468615)
-    '0.43'
-    """
+    """Return the shortest decimal number t with low <= t < high as text, of several the closest to `target`."""
+    # a target of at most six digits is returned itself
     if not low <= target < high or float(f"{target:.{SHORT_DIGITS}g}") == target:
         return number_text(target)
     exact = Decimal(target)
@@ -199,18 +170,8 @@ def shortest_between(low: float, high: float, target: float) -> str:
 
 
 def threshold_text(threshold: float, low: float, high: float, kind: Kind = NUMBER) -> str:
-    """Return a threshold of a column of this kind as text.
-
-    Parameters
-    ----------
-    threshold : float
-        Values up to the threshold go left.
-    low, high : float
-        Largest training value on the left and smallest on the right, in the cell that is split. NaN if not known: then
-        the text is exact.
-    kind : Kind
-        Kind of the column. The text of a date has the fewest parts that separate ``low`` and ``high``.
-    """
+    """Return a threshold of a column of this kind as text; `low` and `high` are the training values beside it."""
+    # NaN if not known: then the text is exact. A date has the fewest parts that separate them
     if not low <= threshold < high:
         low, high = threshold, math.nextafter(threshold, math.inf)
     if kind in DATES and abs(threshold) < MAX_DATE_DAYS:
@@ -230,12 +191,9 @@ def value_text(x: float, kind: Kind = NUMBER) -> str:
 
 
 def _date_between(low: float, high: float, target: float, kind: Kind) -> str:
-    """Return the text of the coarsest date in ``[low, high)``, of several the closest to ``target``.
-
-    A date may be a day, or have minutes, seconds or microseconds. The arguments are days since 1970. In a column of
-    days the text is the day of ``target``. If no microsecond lies in the interval, as can happen after the year 2200,
-    the text is that of the last microsecond that is not after ``target``.
-    """
+    """Return the text of the coarsest date in [low, high), days since 1970, of several the closest to `target`."""
+    # in a column of days that of `target`. If no microsecond lies in the interval, as can happen after the year 2200,
+    # the text is that of the last microsecond that is not after `target`
     if kind == DAY:
         return str(np.datetime64(math.floor(target), "D"))
     microseconds = target * MICROSECONDS
@@ -251,10 +209,7 @@ def _date_between(low: float, high: float, target: float, kind: Kind) -> str:
 
 
 def _moment_text(microseconds: int, kind: Kind) -> str:
-    """Return a time in microseconds since 1970 as text: day and minutes, and seconds and microseconds unless 0.
-
-    In a column of times in UTC, by its ``kind``, " UTC" follows.
-    """
+    """Return a time in microseconds since 1970 as text: day and minutes, and seconds and microseconds unless 0."""
     day, _, time = str(np.datetime64(microseconds, "us")).partition("T")
     if "." in time:
         time = time.rstrip("0").rstrip(".")
@@ -269,11 +224,8 @@ def rounded_text(x: float, digits: int = SHORT_DIGITS) -> str:
 
 
 def digits_that_separate(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> int:
-    """Return the smallest number of significant digits, from ``min_digits`` on, with which different values differ.
-
-    Rounding changes a value by at most a tenth of the smallest difference between two values. Values that agree in 13
-    digits count as equal. The result is at most 15.
-    """
+    """Return the smallest number of digits, `min_digits` to 15, with which different values differ."""
+    # rounding changes a value by at most a tenth of the smallest difference; values equal in 13 digits count as equal
     numbers = np.unique([float(f"{x:.{EQUAL_DIGITS}g}") for x in values if math.isfinite(x)])
     if len(numbers) < 2:
         return min_digits
@@ -286,10 +238,8 @@ def digits_that_separate(values: Iterable[float], min_digits: int = SHORT_DIGITS
 
 
 def digits_of_range(values: np.ndarray, min_digits: int = 5) -> int:
-    """Return how many significant digits show differences of 10^(1 - ``min_digits``) times the range of ``values``.
-
-    Values (m,) are finite. The result lies between ``min_digits`` and 13.
-    """
+    """Return how many significant digits show differences of 10^(1 - ``min_digits``) times the range of ``values``."""
+    # between `min_digits` and 13
     if not len(values):
         return min_digits
     half_range, size = float(values.max()) / 2.0 - float(values.min()) / 2.0, float(np.abs(values).max())
@@ -314,29 +264,23 @@ def names_text(names: Sequence[Any], most: int) -> str:
     return ", ".join(map(str, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
+# pattern of categories shown without quotes: no comma or brace, no quote at the start, no space at either end, and not
+# the word "missing"
 UNQUOTED_CATEGORY = re.compile(r"(?!missing$)[^ \"',{}]([^,{}]*[^ ,{}])?")
-"""Pattern of categories shown without quotes: no comma or brace, no quote at the start, no space at either end, and not
-the word "missing"."""
 
 
 def ordered_words(
     threshold: float, missing_left: bool | None, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan
 ) -> str:
-    """Return an ordered split as text that follows the name of the feature, such as " <= 2.5 or missing".
-
-    ``missing_left`` is None if no value is missing. A threshold NaN separates missing from known values. ``low`` and
-    ``high`` are as in `threshold_text`.
-    """
+    """Return an ordered split as text after the name of the feature, such as " <= 2.5 or missing"."""
+    # `missing_left` is None if no value is missing; a threshold NaN separates missing from known values
     if math.isnan(threshold):
         return " is missing" if missing_left else " is known"
     return f" {side_words(threshold, True, kind, low, high)}" + (" or missing" if missing_left else "")
 
 
 def side_words(threshold: float, left: bool, kind: Kind = NUMBER, low: float = math.nan, high: float = math.nan) -> str:
-    """Return the condition for values on the left or the right of a threshold as text, such as "> 2.5".
-
-    ``low`` and ``high`` are the training values next to the threshold, as in `threshold_text`, or NaN.
-    """
+    """Return the condition for values on the left or the right of a threshold as text, such as "> 2.5"."""
     if kind == TRUTH and 0.0 <= threshold < 1.0:
         return "= no" if left else "= yes"
     return f"{'<=' if left else '>'} {threshold_text(threshold, low, high, kind)}"

@@ -27,10 +27,8 @@ from .spaces import (
     row_as_array,
 )
 
-LARGEST_MAX_TREES = 20_000
-"""Largest value allowed for ``most_trees``."""
-MAX_ROUNDING_FLOW = 1e-15
-"""Largest flow that is attributed to rounding: to ends of intervals that should be equal."""
+LARGEST_MAX_TREES = 20_000  # largest value allowed for ``most_trees``
+MAX_ROUNDING_FLOW = 1e-15  # largest flow that is attributed to rounding: to ends of intervals that should be equal
 
 
 class BalanceError(AssertionError):
@@ -182,11 +180,7 @@ class _BalanceCheck:
         )
 
     def _row(self, i: int, snapshot: StateSnapshot) -> dict:
-        """Return the distribution of the next tree from tree ``i``, {key: probability}, keys as of `tree_key`.
-
-        ``snapshot`` is the state of the chain at tree ``i``. Raise a BalanceError if a step is invalid, or leaves
-        arrays that do not match the tree.
-        """
+        """Return the distribution of the next tree from tree ``i``, {key: probability}, keys as of `tree_key`."""
 
         def check(key: tuple) -> None:
             """Check the proposal, and the arrays of the chain, when a step has led to the tree with this ``key``."""
@@ -221,10 +215,8 @@ class _BalanceCheck:
             ) from error
 
     def _check_arrays(self, i: int, j: int) -> None:
-        """Raise a BalanceError if, after a step from tree ``i``, the arrays of the chain do not match tree ``j``.
-
-        Compared are log prior, log score and counts of nodes. If ``j`` is ``i``, a proposal was refused.
-        """
+        """Raise a BalanceError if, after a step from tree ``i``, the arrays of the chain do not match tree ``j``."""
+        # log prior, log score and counts of nodes; if `j` is `i`, a proposal was refused
         terms, state, lowered = plain_package().module("mcmc.state.terms"), self.chain.packed_state, self.chain.model
         count = tuple(state.count[:5])
         of_chain = (
@@ -247,10 +239,7 @@ class _BalanceCheck:
         )
 
     def _check_terms(self, pair: tuple[int, int], proposal: Any) -> None:
-        """Raise a BalanceError if the prior or score ratio of a proposal is not the model's, see `_wrong_terms`.
-
-        ``pair`` are the numbers of the tree before and after.
-        """
+        """Raise a BalanceError if the prior or score ratio of a proposal is not the model's, see `_wrong_terms`."""
         wrong = self._wrong_terms(pair, proposal)
         if wrong:
             i, j = pair
@@ -259,12 +248,8 @@ class _BalanceCheck:
             )
 
     def _wrong_terms(self, pair: tuple[int, int], proposal: Any) -> str:
-        """Return a text on the log ratios of a proposal that differ from the model's, "" if both are right or the
-        proposal's edit has none.
-
-        They are those of the prior and of the score to the power beta.
-        ``pair`` are the numbers of the tree before and after.
-        """
+        """Return a text on the log ratios of a proposal that differ from the model's, "" if none do."""
+        # those of the prior and of the score to the power beta
         i, j = pair
         edits = plain_package().module("mcmc.edits.proposal")
         if proposal.edit in (edits.TAKE, edits.KEEP_CHANGE):
@@ -279,10 +264,7 @@ class _BalanceCheck:
         return " and ".join(wrong)
 
     def _refuse(self, flow: np.ndarray, relative: np.ndarray) -> None:
-        """Raise a BalanceError that describes the pair of trees with the largest relative difference of flows.
-
-        ``flow`` and ``relative`` (n_trees, n_trees) are the flows and their relative differences.
-        """
+        """Raise a BalanceError that describes the pair of trees with the largest relative difference of flows."""
         i, j = (int(k) for k in np.unravel_index(np.argmax(relative), relative.shape))
         i, j = (i, j) if flow[i, j] > flow[j, i] else (j, i)
         log_ratio = np.inf if flow[j, i] == 0.0 else float(np.log(flow[i, j] / flow[j, i]))

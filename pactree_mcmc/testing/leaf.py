@@ -12,8 +12,7 @@ from ..model.leaf.base import Leaf
 from ..model.leaf.compiled import leaf_score
 from ..model.split_prior.designs import kd_tree
 
-MIN_ROWS, MAX_CELLS = 8, 100_000
-"""Smallest number of rows of y, and largest number of cells."""
+MIN_ROWS, MAX_CELLS = 8, 100_000  # smallest number of rows of y, and largest number of cells
 
 
 class LeafError(AssertionError):
@@ -209,10 +208,7 @@ class _LeafCheck:
         return isinstance(self.leaf, CustomLeaf) and self.leaf.has_function(name)
 
     def _check_value(self, stats: np.ndarray) -> None:
-        """Raise a LeafError if predictions of cells with ``stats`` (m, n_stats) have a wrong shape or are not finite.
-
-        Those of classes must be probabilities that sum to 1. Raise NotImplementedError if the leaf has no predictions.
-        """
+        """Raise a LeafError if predictions of cells with `stats` (m, n_stats) have a wrong shape or are not finite."""
         if not self.leaf.predicts:
             raise NotImplementedError
         value = np.asarray(self.leaf.value(stats, self.target))
@@ -224,11 +220,8 @@ class _LeafCheck:
                 raise LeafError(f"value, {value[0].tolist()}, is not a distribution over {classes} classes.")
 
     def _check_log_density(self, stats: np.ndarray) -> None:
-        """Raise a LeafError if the predictive density of a row is not the difference that it makes to the score.
-
-        A random row is compared in each of the cells with ``stats`` (m, n_stats). Only the shape is checked if the
-        leaf model can use rows E (``estimation=``), or its score is not a sum over leaves.
-        """
+        """Raise a LeafError if the predictive density of a row is not the difference that it makes to the score."""
+        # only the shape is checked if the leaf can use rows E (`estimation=`), or its score is not a sum over leaves
         if not self.leaf.has_likelihood:
             raise NotImplementedError
         rows = self.rng.integers(0, len(self.rows), len(stats))

@@ -15,8 +15,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 PACKAGE = "pactree_mcmc"
-EXCLUDED_PARTS = ("faces", "testing")
-"""Parts of the package that the plain copy does not import."""
+EXCLUDED_PARTS = ("faces", "testing")  # parts of the package that the plain copy does not import
 
 
 def _package_modules() -> list[str]:
@@ -26,11 +25,7 @@ def _package_modules() -> list[str]:
 
 @cache
 def plain_package() -> SimpleNamespace:
-    """Import the package once more without compilation, and return a namespace of it.
-
-    ``plain_package().package`` is the package itself, ``plain_package().module("mcmc.kernel")`` one of its modules.
-    Modules that are imported already stay as they are. The copy is not in ``sys.modules``.
-    """
+    """Import the package once more without compilation, and return a namespace of it, not in sys.modules."""
     compiled = {name: sys.modules.pop(name) for name in _package_modules()}
     disabled, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, True
     try:
@@ -55,11 +50,9 @@ def plain_package() -> SimpleNamespace:
 
 
 def with_stored_results(hash_integer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of Python integers that equals the hash function ``hash_integer``, and stores its results.
+    """Return a function of Python integers that equals the hash function ``hash_integer``, and stores its results."""
 
-    Plain code calls it instead of ``hash_integer``, which would be slow with NumPy integers, and warn of overflows.
-    """
-
+    # plain code calls it instead of `hash_integer`, which would be slow with NumPy integers, and warn of overflows
     @cache
     def stored_result(x: int) -> Any:
         with np.errstate(over="ignore"):
@@ -86,10 +79,7 @@ class _PlainForms:
         self.modules = plain_package()
 
     def plain_form(self, value: Any) -> Any:
-        """Return the plain form of a function, class or module; any other value as it is.
-
-        It is the one in the plain copy of the library, or for any other function a copy that calls plain forms.
-        """
+        """Return the plain form of a function, class or module; any other value as it is."""
         plain = value.py_func if isinstance(value, Dispatcher) else value
         if isinstance(plain, ModuleType):
             return self._module(plain)
@@ -146,11 +136,9 @@ class Record:
 
 
 class Records(Sequence):
-    """Sequence of the records of a copy of an array. An attribute is the field of all records, as a new array.
+    """Sequence of the records of a copy of an array. An attribute is the field of all records, as a new array."""
 
-    A record is made when it is used for the first time, since most records of large arrays are never used.
-    """
-
+    # a record is made when it is used for the first time, since most records of large arrays are never used
     def __init__(self, array: np.ndarray) -> None:
         self._array, self._made = array.copy(), {}
 
@@ -192,10 +180,7 @@ class Records(Sequence):
 
 
 def with_records(group: Any) -> Any:
-    """Return a (nested) NamedTuple of arrays with each record array replaced by `Records`, which plain code reads fast.
-
-    Other arrays are shared.
-    """
+    """Return a NamedTuple of arrays with each record array replaced by `Records`, which plain code reads fast."""
 
     def replaced(value: Any) -> Any:
         """Return a record array as `Records`, a NamedTuple by `with_records`, or any other value itself."""

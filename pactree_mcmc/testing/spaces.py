@@ -18,15 +18,13 @@ from ..model import TreeModel
 from ..posterior.joining import join_chains
 from .plain import Records, plain_function, plain_package, with_records
 
+# advice at the end of an error about an invalid use of the generator
 CHANCE_ADVICE = "draw all chance by moves.pick, moves.flip, moves.flip_log or moves.pick_weighted"
-"""Advice at the end of an error about an invalid use of the generator."""
-MAX_TREES = 500
-"""Default number of trees above which a model is refused."""
+MAX_TREES = 500  # default number of trees above which a model is refused
+# memory for stored values of about a thousand cells, so few that the test also replaces stored values
 CELL_BYTES = 1 << 17
-"""Memory for stored values of about a thousand cells, so few that the test also replaces stored values."""
+# expected numbers of splits that "subgraph" draws in a cell, by level: few, since every outcome is followed
 EXPECTED = (1.2, 0.6, 0.4)
-"""Expected numbers of splits that the move "subgraph" draws in a cell, by level: fewer than in a run, since every
-outcome is followed."""
 
 
 class StepError(ValueError):
@@ -77,11 +75,9 @@ class PrescribedGenerator:
 
 
 class Uniform:
-    """Number ``scale * U + shift``, with U uniform in ``interval`` given all comparisons so far.
+    """Number ``scale * U + shift``, with U uniform in ``interval`` given all comparisons so far."""
 
-    All numbers computed from the same U share the interval.
-    """
-
+    # all numbers computed from the same U share the interval
     def __init__(self, outcomes: PrescribedGenerator, interval: list[float], scale: float, shift: float) -> None:
         self.outcomes, self.interval, self.scale, self.shift = outcomes, interval, scale, shift
 
@@ -149,11 +145,7 @@ def set_attributes(module: Any, **values: Any) -> Iterator[None]:
 
 
 def new_chain(model: Any, beta: float = 1.0, n_nodes: int = 64, move: Move | str | None = None) -> Any:
-    """Return a chain in plain Python at the stump, the tree of one leaf, with arrays for ``n_nodes`` nodes.
-
-    It has the scratch arrays of all moves, or, if ``move`` is given, those of this move and of grow-prune. ``beta`` is
-    the inverse temperature.
-    """
+    """Return a chain in plain Python at the stump, the tree of one leaf, with arrays for ``n_nodes`` nodes."""
     plain = plain_package()
     kernels, stored = plain.module("mcmc.kernel"), plain.module("mcmc.state.stored")
     names = (
@@ -176,11 +168,8 @@ def new_chain(model: Any, beta: float = 1.0, n_nodes: int = 64, move: Move | str
 
 
 def tree_key(state: Any) -> tuple:
-    """Return the current tree of a chain with ``state`` as a tuple, node by node in preorder.
-
-    A leaf is -1, an inner node (feature, cut or -1, bits of the categories going left or -1). Equal trees of equal
-    chains have equal keys.
-    """
+    """Return the current tree of a chain with ``state`` as a tuple, node by node in preorder."""
+    # a leaf is -1, an inner node (feature, cut or -1, bits of the categories going left or -1)
     key, todo = [], [0]
     while todo:
         record = state.node[todo.pop()]
@@ -202,11 +191,9 @@ def saved_trees(model: Any, chain: Any) -> list:
 
 
 class StateSnapshot:
-    """Copies of the arrays that make up the state of a chain.
+    """Copies of the arrays that make up the state of a chain."""
 
-    Scratch arrays are left out, and so are stored values of cells, which are valid for every tree.
-    """
-
+    # scratch is left out, and so are stored values of cells, which are valid for every tree
     ARRAYS = ("order", "node", "stats", "box", "count", "beta", "moves")
 
     def __init__(self, state: Any) -> None:
@@ -267,10 +254,8 @@ class Stepper:
         )
 
     def transition_row(self, chain: Any, snapshot: StateSnapshot, visit: Callable[..., Any]) -> dict:
-        """Return the distribution of the next tree from the state ``snapshot``, {key: probability}, keys of `tree_key`.
-
-        Call ``visit(key)`` at each outcome, when the chain is at the next tree and ``self.proposal`` is the proposal.
-        """
+        """Return the distribution of the next tree from the state ``snapshot``, {key."""
+        # probability}, keys of `tree_key`
         count_column = self.first_count_column(chain)
 
         def run(rng: Any) -> tuple:
@@ -290,13 +275,9 @@ class Stepper:
 
 
 class ReachedTrees:
-    """All trees that a move reaches from the stump, numbered, with snapshots and the rows of its transition matrix.
+    """All trees that a move reaches from the stump, numbered, with snapshots and rows of its transition matrix."""
 
-    ``keys``, ``snapshots``, ``rows`` and ``trees`` have one entry a tree, by number; ``number`` is that of each key.
-    ``after_pruning`` has, by number, the state of the chain when it came to the tree from a larger one. Raise
-    TooManyTrees if there are more than ``max_trees``.
-    """
-
+    # `after_pruning` has, by number, the state of the chain when it came to the tree from a larger one
     def __init__(self, model: Any, stepper: Stepper, chain: Any, max_trees: int = MAX_TREES) -> None:
         self.chain, self.keys, self.number, self.snapshots = chain, [], {}, []
         self.after_pruning: dict[int, StateSnapshot] = {}
@@ -309,10 +290,7 @@ class ReachedTrees:
         self.trees = saved_trees(model, chain)
 
     def _add_tree(self, key: tuple) -> None:
-        """Number and save the current tree, with this ``key``, if it is new.
-
-        If the tree is known and was now reached from a larger one, store the state in ``after_pruning``.
-        """
+        """Number and save the current tree, with this ``key``, if it is new."""
         if key not in self.number:
             if len(self.keys) == self.max_trees:
                 raise TooManyTrees(f"there are more than {self.max_trees} trees")
@@ -334,21 +312,17 @@ def row_as_array(row: dict, number: dict) -> np.ndarray:
 
 
 def posterior_of(model: Any, trees: list, beta: float = 1.0) -> np.ndarray:
-    """Return the probabilities (m,) of ``trees``, proportional to exp(log_prior + beta log_score), in plain Python.
-
-    Both terms are methods of ``model``. The prior is that of the tree and of all its splits, with all its factors.
-    """
+    """Return the probabilities (m,) of ``trees``, proportional to exp(log_prior + beta log_score), in plain Python."""
+    # proportional to exp(log_prior + beta log_score), with all factors of the prior
     log_joint = np.array([model.log_prior(tree) + beta * model.log_score(tree) for tree in trees])
     weight = np.exp(log_joint - log_joint.max())
     return weight / weight.sum()
 
 
 def imbalance(transition: np.ndarray, distribution: np.ndarray, min_flow: float = 0.0) -> float:
-    """Return the largest difference of the two flows between two trees, relative to the larger flow; 0 for balance.
-
-    The flow from tree i to j is ``distribution[i] * transition[i, j]``. Pairs of trees whose larger flow is at most
-    ``min_flow`` are left out.
-    """
+    """Return the largest difference of the two flows between two trees, relative to the larger flow; 0 for balance."""
+    # the flow from tree i to j is distribution[i] * transition[i, j]; pairs with flows of at most `min_flow` are left
+    # out
     flow = distribution[:, None] * transition
     difference, larger = np.abs(flow - flow.T), np.maximum(flow, flow.T)
     return float((difference[larger > min_flow] / larger[larger > min_flow]).max())

@@ -16,10 +16,8 @@ from ..model.split_prior.geometry import call_uncompiled, has_one_split_per_feat
 from .plain import plain_package
 from .spaces import all_outcomes, new_chain
 
-MAX_TESTED_CATEGORIES = 8
-"""Largest number of categories of a nominal column, since all subsets are tried."""
-MAX_DEPTH, MAX_WALKS = 20, 1000
-"""Largest values allowed for ``max_depth`` and ``n_walks``."""
+MAX_TESTED_CATEGORIES = 8  # largest number of categories of a nominal column: all subsets are tried
+MAX_DEPTH, MAX_WALKS = 20, 1000  # largest values allowed for ``max_depth`` and ``n_walks``
 
 
 class SplitPriorError(AssertionError):
@@ -143,10 +141,8 @@ class _SplitPriorCheck:
                 node, cell = (record.left, sides[0]) if goes_left else (record.right, sides[1])
 
     def _check_cell(self, chain: Any, cell: PlainCell, node: int) -> list:
-        """Check all splits of a cell, at ``node`` of the chain. Return the splits that compiled code draws in the cell.
-
-        The list is empty if the cell cannot be split.
-        """
+        """Check all splits of a cell, at ``node`` of the chain."""
+        # return the splits that compiled code draws in the cell
         self.n_cells += 1
         if not chain.state.node[node].splittable:
             return []
@@ -176,11 +172,7 @@ class _SplitPriorCheck:
         return self._check_draws(chain, cell, node, plain_log_p)
 
     def _check_draws(self, chain: Any, cell: PlainCell, node: int, plain_log_p: dict[Hashable, float]) -> list:
-        """Return the splits that compiled code draws in a cell, at ``node`` of the chain.
-
-        Raise a SplitPriorError if they or their probabilities differ from those of the plain form. ``plain_log_p`` has
-        the log probability of each split by its `_key`.
-        """
+        """Return the splits that compiled code draws in a cell, at ``node`` of the chain."""
         drawn_splits: dict[Hashable, tuple[float, Any]] = {}
         for probability, result in all_outcomes(
             lambda rng: self.splits.draw_split(rng, chain.model, chain.packed_state, node)

@@ -10,47 +10,35 @@ import numpy as np
 from ..core.compile.jit import jit
 from ..files.encoding import register_class
 
-LEAF = -1
-"""Feature of a leaf."""
+LEAF = -1  # feature of a leaf
+# results of `find_disorder`: no fault, a node that is not the child that must come next, a wrong left child, a right
+# child out of range, and a child that is missing
 IN_ORDER, STRAY, BAD_LEFT, BAD_RIGHT, MISSING_CHILD = range(5)
-"""Results of `find_disorder`: no fault, a node that is not the child that must come next, a wrong left child, a right
-child out of range, and a child that is missing."""
 
 
 @register_class
 class TreeArrays(NamedTuple):
     """Nodes of one or more trees, one tree after another, each in preorder."""
 
-    offset: np.ndarray
-    """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
-    feature: np.ndarray
-    """(n_nodes,) int32: the feature split on, -1 in a leaf."""
+    offset: np.ndarray  # (n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1
+    feature: np.ndarray  # (n_nodes,) int32: the feature split on, -1 in a leaf
+    # (n_nodes,) float64: x <= threshold goes left. NaN: missing values go to the default side, all others not.
     threshold: np.ndarray
-    """(n_nodes,) float64: x <= threshold goes left. NaN: missing values go to the default side, all others not."""
-    left: np.ndarray
-    """(n_nodes,) int32: index of the left child in its tree."""
-    right: np.ndarray
-    """(n_nodes,) int32: index of the right child in its tree."""
-    categories: np.ndarray
-    """(n_nodes,) int64: bit set of the categories that go left, -1 for an ordered split."""
+    left: np.ndarray  # (n_nodes,) int32: index of the left child in its tree
+    right: np.ndarray  # (n_nodes,) int32: index of the right child in its tree
+    categories: np.ndarray  # (n_nodes,) int64: bit set of the categories that go left, -1 for an ordered split
+    # (n_nodes,) bool: True if missing values, and categories unknown to the training data, go left
     default_left: np.ndarray
-    """(n_nodes,) bool: True if missing values, and categories unknown to the training data, go left."""
 
 
 def find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
-    """Return the code of the first fault in the preorder of nodes, such as STRAY, and its node; or IN_ORDER and 0.
-
-    The arguments (m,) are the feature of each node, LEAF in a leaf, and the indices of its children.
-    """
+    """Return the code of the first fault in the preorder of nodes, such as STRAY, and its node; or IN_ORDER and 0."""
     return _find_disorder(feature, left, right, np.empty(len(feature) + 2, dtype=np.int64))
 
 
 @jit
 def _find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray, expected: np.ndarray) -> tuple[int, int]:
-    """Return the code of the first fault in the preorder of the nodes (m,) of a tree, and its node; or IN_ORDER, 0.
-
-    ``expected`` (m + 2,) is scratch.
-    """
+    """Return the code of the first fault in the preorder of the nodes (m,) of a tree, and its node; or IN_ORDER, 0."""
     m = len(feature)
     expected[0] = 0
     n = 1
@@ -71,12 +59,9 @@ def _find_disorder(feature: np.ndarray, left: np.ndarray, right: np.ndarray, exp
 def iterate_nodes(
     trees: TreeArrays, t: int, state: Any, child_states: Callable[[int, Any, int, int], Iterable[tuple[int, Any]]]
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield (node, feature, state) for the nodes of tree ``t``, parents first; nodes are numbered over all trees.
-
-    A state is a value that the caller computes for a node from that of its parent, such as the node's cell. ``state``
-    is that of the root. ``child_states(node, state, left, right)`` returns the children of an internal node that are to
-    be visited, as pairs (node, state), in the order of the visits.
-    """
+    """Yield (node, feature, state) for the nodes of tree ``t``, parents first; nodes are numbered over all trees."""
+    # a state is computed for a node from that of its parent, such as its cell; child_states(node, state, left, right)
+    # returns the children to be visited as pairs (node, state), in the order of the visits
     base, end = trees.offset[t : t + 2].tolist()
     feature, right = trees.feature[base:end].tolist(), trees.right[base:end].tolist()
     todo = [(base, state)]
@@ -90,12 +75,9 @@ def iterate_nodes(
 
 @jit
 def number_goes_left(x: float, threshold: float, categories: int, default_left: bool) -> bool:
-    """Return True if a split sends the value ``x`` of its feature left. ``categories`` is -1 if the split is ordered.
-
-    Otherwise it is the bit set of the categories that go left, and x an index of a category, -1 if unknown.
-    Missing values and unknown categories go left if ``default_left``. If the threshold is NaN, all others go to the
-    other side.
-    """
+    """Return True if a split sends the value `x` of its feature left; `categories` is -1 if it is ordered."""
+    # else they are the bits that go left, and x an index of a category, -1 if unknown. Missing values and unknown
+    # categories go left if `default_left`; if the threshold is NaN, all others go to the other side
     if categories >= 0:
         return (categories >> np.int64(x)) & 1 == 1 if x >= 0.0 else default_left
     if threshold != threshold:
@@ -105,10 +87,8 @@ def number_goes_left(x: float, threshold: float, categories: int, default_left: 
 
 @jit
 def route_rows_into(leaf: np.ndarray, trees: TreeArrays, t: int, X: np.ndarray) -> None:
-    """Write the leaf that each row of numbers X (n, p) reaches in tree ``t`` to ``leaf`` (n,), numbered over all trees.
-
-    One call handles all rows: a call costs more than a row, since it counts references to all arrays of ``trees``.
-    """
+    """Write the leaf that each row of numbers X (n, p) reaches in tree `t` to `leaf` (n,), numbered over all trees."""
+    # one call handles all rows: a call costs more than a row, since it counts references to all arrays of `trees`
     start = trees.offset[t]
     for i in range(len(X)):
         node = start
@@ -125,10 +105,7 @@ def route_rows_into(leaf: np.ndarray, trees: TreeArrays, t: int, X: np.ndarray) 
 def add_predictions_into(
     out: np.ndarray, trees: TreeArrays, weight: np.ndarray, value: np.ndarray, X: np.ndarray
 ) -> None:
-    """Add predictions for rows of numbers X (n, p) to ``out`` (n, d), summed over trees with ``weight`` (n_trees,).
-
-    ``value`` (n_nodes, d) is the prediction of each leaf. Trees of weight 0 are skipped.
-    """
+    """Add predictions for rows of numbers X (n, p) to ``out`` (n, d), summed over trees with ``weight`` (n_trees,)."""
     leaf = np.empty(len(X), dtype=np.int64)
     for t in range(len(weight)):
         if weight[t] > 0.0:
@@ -173,9 +150,9 @@ def leaves_reached(trees: TreeArrays, X: np.ndarray) -> np.ndarray:
     return out
 
 
-ROWS_PER_BLOCK = 512
-"""Number of rows that go down a tree at the same time, level by level."""
+ROWS_PER_BLOCK = 512  # number of rows that go down a tree at the same time, level by level
 
+# record of a node of `Routes`; a row in a leaf stays there, so that all rows take the same number of steps
 ROUTE_NODE = np.dtype(
     [
         ("threshold", np.float64),  # NaN in a leaf: no number is below it, so that every row goes "right"
@@ -183,22 +160,17 @@ ROUTE_NODE = np.dtype(
         ("right", np.int32),  # the node itself in a leaf; the left child follows the node
     ]
 )
-"""Record of a node of `Routes`. A row in a leaf stays there, so that all rows take the same number of steps."""
 
 
 class Routes(NamedTuple):
     """One tree in the form that is fastest for sending many rows down."""
 
-    node: np.recarray
-    """(m,) records of dtype ROUTE_NODE, with the fields that an ordered split needs."""
-    categories: np.ndarray
-    """(m,) int64: bit set of the categories that go left, -1 if ordered."""
+    node: np.recarray  # (m,) records of dtype ROUTE_NODE, with the fields that an ordered split needs
+    categories: np.ndarray  # (m,) int64: bit set of the categories that go left, -1 if ordered
+    # (m,) bool: True if missing values and unknown categories go left; False in a leaf, in which they stay
     default_left: np.ndarray
-    """(m,) bool: True if missing values and unknown categories go left; False in a leaf, in which they stay."""
-    has_nominal: bool
-    """True if any node has a nominal split."""
-    depth: int
-    """Depth of the deepest leaf, the number of steps of every row."""
+    has_nominal: bool  # true if any node has a nominal split
+    depth: int  # depth of the deepest leaf, the number of steps of every row
 
     def leaves(self, X: np.ndarray) -> np.ndarray:
         """Return the leaf that each row of numbers (n, p) reaches, (n,) int64. A row costs O(depth)."""
@@ -210,11 +182,7 @@ class Routes(NamedTuple):
 def routes(
     feature: np.ndarray, threshold: np.ndarray, right: np.ndarray, categories: np.ndarray, default_left: np.ndarray
 ) -> Routes:
-    """Return the form of a tree for sending many rows down, `Routes`, from its arrays (m,) in preorder.
-
-    ``feature`` is -1 in a leaf, where ``default_left`` may be anything. ``categories`` are the bits of those going
-    left, -1 at an ordered split.
-    """
+    """Return the form of a tree for sending many rows down, `Routes`, from its arrays (m,) in preorder."""
     is_leaf = feature < 0
     node = np.empty(len(feature), dtype=ROUTE_NODE).view(np.recarray)
     node.threshold, node.feature = np.where(is_leaf, np.nan, threshold), np.where(is_leaf, 0, feature)
@@ -225,10 +193,8 @@ def routes(
 
 @jit
 def depths_without_joint(feature: np.ndarray, right: np.ndarray, is_joint: np.ndarray) -> np.ndarray:
-    """Return the number of ancestors of each node of a tree that are not joint, (m,) int64.
-
-    A joint node (``is_joint``) is part of the split of its parent (see `FixedShape`). Nodes are in preorder.
-    """
+    """Return the number of ancestors of each node of a tree that are not joint, (m,) int64."""
+    # a joint node is part of the split of its parent (`FixedShape`)
     out = np.zeros(len(feature), dtype=np.int64)
     for i in range(len(feature)):
         if feature[i] >= 0:
@@ -246,10 +212,7 @@ def descend_into(
     X: np.ndarray,
     depth: int,
 ) -> None:
-    """Write the leaf that each row of numbers ``X`` (n, p) reaches in a tree to ``out`` (n,), which holds zeros before.
-
-    The other arguments are fields of `Routes`: arrays (m,) by node, and the number of steps of every row, ``depth``.
-    """
+    """Write the leaf that each row of numbers `X` (n, p) reaches in a tree to `out` (n,), which holds zeros before."""
     for start in range(0, len(out), ROWS_PER_BLOCK):
         stop = min(start + ROWS_PER_BLOCK, len(out))
         for _ in range(depth):

@@ -14,6 +14,7 @@ from ..core.compile.jit import jit
 from ..files.encoding import register_class, register_records
 from .arrays import LEAF
 
+# record of a node of a tree in codes, as both engines write it. The left child of a node follows it.
 CODED_NODE = np.dtype(
     [
         ("feature", np.int32),  # the coordinate, -1 in a leaf
@@ -25,7 +26,6 @@ CODED_NODE = np.dtype(
     ],
     align=True,
 )
-"""Record of a node of a tree in codes, as both engines write it. The left child of a node follows it."""
 
 register_records(CODED_NODE=CODED_NODE)
 
@@ -34,21 +34,16 @@ register_records(CODED_NODE=CODED_NODE)
 class CodedTrees(NamedTuple):
     """Nodes of trees in codes, one tree after another, each in preorder: the left child of a node follows it."""
 
-    offset: np.ndarray
-    """(n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1."""
-    feature: np.ndarray
-    """(n_nodes,) int32: the coordinate of the split (see `Columns`), -1 in a leaf."""
-    cut: np.ndarray
-    """(n_nodes,) int64: the largest code that goes left; 0 in leaves and nominal splits."""
+    offset: np.ndarray  # (n_trees + 1,) int64: tree t owns the nodes offset[t] to offset[t + 1] - 1
+    feature: np.ndarray  # (n_nodes,) int32: the coordinate of the split (see `Columns`), -1 in a leaf
+    cut: np.ndarray  # (n_nodes,) int64: the largest code that goes left; 0 in leaves and nominal splits
+    # (n_nodes,) int64: the smallest code that goes right, under local cuts among the codes in the cell; 0 in leaves and
+    # nominal splits
     upper: np.ndarray
-    """(n_nodes,) int64: the smallest code that goes right, under local cuts among the codes in the cell; 0 in leaves
-    and nominal splits."""
-    right: np.ndarray
-    """(n_nodes,) int32: index of the right child in its tree; 0 in a leaf."""
-    categories: np.ndarray
-    """(n_nodes,) int64: bit set of the categories that go left, -1 in leaves and ordered splits."""
+    right: np.ndarray  # (n_nodes,) int32: index of the right child in its tree; 0 in a leaf
+    categories: np.ndarray  # (n_nodes,) int64: bit set of the categories that go left, -1 in leaves and ordered splits
+    # (n_nodes,) bool: True if missing values, and categories unknown to the training data, go left
     default_left: np.ndarray
-    """(n_nodes,) bool: True if missing values, and categories unknown to the training data, go left."""
 
     @property
     def n_trees(self) -> int:
@@ -88,10 +83,8 @@ def bytes_view(records: np.ndarray) -> np.ndarray:
 
 
 def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
-    """Return trees from the records ``node`` (n_nodes,) of dtype CODED_NODE; tree t begins at ``offset[t]``.
-
-    Cuts of nominal splits, which are unused, become 0.
-    """
+    """Return trees from the records ``node`` (n_nodes,) of dtype CODED_NODE; tree t begins at ``offset[t]``."""
+    # cuts of nominal splits, which are unused, become 0
     feature, cut, upper, right, categories, default_left = (
         np.ascontiguousarray(node[name]) for name in CodedTrees._fields[1:]
     )
@@ -100,11 +93,8 @@ def from_records(node: np.ndarray, offset: np.ndarray) -> CodedTrees:
 
 
 def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index of each tree among the distinct ones, (n_trees,), and the first tree of each, (n_distinct,).
-
-    Distinct trees are numbered by first occurrence. If ``stats`` (n_nodes, s) are given, trees with equal splits but
-    different statistics are distinct.
-    """
+    """Return the index of each tree among the distinct ones, (n_trees,), and the first tree of each, (n_distinct,)."""
+    # with `stats`, trees with equal splits but different statistics are distinct
     key = np.column_stack([trees.feature, trees.cut, trees.categories])
     number_of_content: dict[bytes, int] = {}
     first: list[int] = []
@@ -121,10 +111,7 @@ def number_trees(trees: CodedTrees, stats: np.ndarray | None = None) -> tuple[np
 
 @jit
 def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, unit_indices: np.ndarray) -> None:
-    """Write to ``leaf`` (m,) the leaf, over all trees, that each of m units (merged rows) reaches in tree ``t``.
-
-    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) the indices of the m units.
-    """
+    """Write to ``leaf`` (m,) the leaf, over all trees, that each of m units (merged rows) reaches in tree ``t``."""
     start = trees.offset[t]
     for i in range(len(unit_indices)):
         node = start
@@ -136,11 +123,8 @@ def route_into(leaf: np.ndarray, trees: CodedTrees, t: int, codes: np.ndarray, u
 
 
 def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the total weight of the units (merged rows) that reach each node of each tree, (n_nodes,) float64.
-
-    ``codes`` (q, U) are the codes of the U units in q coordinates, ``weight`` (U,) their weights. Costs O(U depth) a
-    tree.
-    """
+    """Return the total weight of the units (merged rows) that reach each node of each tree, (n_nodes,) float64."""
+    # O(U depth) a tree
     out, unit_indices = np.zeros(len(trees.feature)), np.arange(codes.shape[1])
     for t in range(trees.n_trees):
         start, end = trees.offset[t : t + 2].tolist()
@@ -154,10 +138,7 @@ def weight_of_nodes(trees: CodedTrees, codes: np.ndarray, weight: np.ndarray) ->
 
 @jit
 def leaves_of_units(trees: CodedTrees, codes: np.ndarray, unit_indices: np.ndarray) -> np.ndarray:
-    """Return the leaf (m, n_trees) that each of m units (merged rows) reaches in each tree, numbered over all trees.
-
-    ``codes`` (q, U) are the codes of all units in q coordinates, ``unit_indices`` (m,) the indices of the m units.
-    """
+    """Return the leaf (m, n_trees) that each of m units (merged rows) reaches in each tree, numbered over all trees."""
     out = np.empty((len(unit_indices), len(trees.offset) - 1), dtype=np.int64)
     leaf = np.empty(len(unit_indices), dtype=np.int64)
     for t in range(out.shape[1]):

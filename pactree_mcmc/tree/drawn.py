@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from ..model import TreeModel
 
 OrderedKey = tuple[int, float | None] | tuple[int, float | None, str]
+# key of a root split: None without splits, (feature, threshold), (feature, threshold, side of missing values), or
+# (feature, categories going left). The threshold is None if the split separates missing from known values.
 RootKey = OrderedKey | tuple[int, frozenset[Any]] | None
-"""Key of a root split: None for a tree without splits, (feature, threshold), (feature, threshold, side of missing
-values), or (feature, categories that go left). The threshold is None if the split separates missing from known values.
-"""
 
+# record of a saved tree: its log prior, its log score, and the index of its first node
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
-"""Record of a saved tree: its log prior, its log score, and the index of its first node."""
 
 
 register_records(SAVED_TREE=SAVED_TREE)
@@ -34,20 +33,14 @@ register_records(SAVED_TREE=SAVED_TREE)
 class Saved(NamedTuple):
     """Draws of a chain. Successive draws of the same tree store the tree once."""
 
-    tree_of_draw: np.ndarray
-    """(n_draws,) int64: index of the tree of each draw."""
-    noise: np.ndarray
-    """(n_draws,) float64: noise variance that all leaves share; NaN if leaves share no variance."""
+    tree_of_draw: np.ndarray  # (n_draws,) int64: index of the tree of each draw
+    noise: np.ndarray  # (n_draws,) float64: noise variance that all leaves share; NaN if leaves share no variance
+    # (n_draws, 2, n_moves) int64: number of proposals since the draw before, and number of these accepted
     moves: np.ndarray
-    """(n_draws, 2, n_moves) int64: number of proposals since the draw before, and number of these accepted."""
-    tree: np.recarray
-    """(n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes."""
-    node: np.recarray
-    """(n_nodes,) records of dtype CODED_NODE, one tree after another, each in preorder."""
-    stats: np.ndarray
-    """(n_nodes, n_stats) float64: statistics of each node."""
-    used: np.ndarray
-    """(3,) int64: number of draws, trees and nodes saved so far."""
+    tree: np.recarray  # (n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes
+    node: np.recarray  # (n_nodes,) records of dtype CODED_NODE, one tree after another, each in preorder
+    stats: np.ndarray  # (n_nodes, n_stats) float64: statistics of each node
+    used: np.ndarray  # (3,) int64: number of draws, trees and nodes saved so far
 
 
 @register_class
@@ -57,20 +50,14 @@ class Course(NamedTuple):
     def __repr__(self) -> str:
         return short_repr(self)
 
-    kernel: Any
-    """Mixture of moves of the chains."""
-    thin: int
-    """Number of steps of a chain from one draw to the next."""
-    ends: tuple
-    """State of each chain at its end."""
-    steps: int
-    """Number of steps of each chain since tuning."""
+    kernel: Any  # mixture of moves of the chains
+    thin: int  # number of steps of a chain from one draw to the next
+    ends: tuple  # state of each chain at its end
+    steps: int  # number of steps of each chain since tuning
+    # (teams, 2): log evidence in nats by the draws and the fitted density of each team of chains that tuned together,
+    # and its standard error, NaN if unknown. None with a temperature ladder, without density, or if there is no
+    # estimate.
     evidences: np.ndarray | None = None
-    """(teams, 2): log evidence in nats that the draws and the fitted density of each team estimate, and its standard
-    error, NaN if unknown. A team is a group of chains that tuned together.
-
-    None if the run has a temperature ladder, fitted no density of whole trees, or cannot estimate the evidence.
-    """
 
     @property
     def teams(self) -> list[list[int]]:
@@ -80,10 +67,7 @@ class Course(NamedTuple):
 
 
 def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
-    """Return ``trees`` of a model with splits on features by thresholds, instead of splits on coordinates by codes.
-
-    A coordinate is a feature as splits use it; a feature with missing values has two (see `Columns`).
-    """
+    """Return ``trees`` of a model with splits on features by thresholds, instead of splits on coordinates by codes."""
     inner, columns = trees.feature != LEAF, model.columns
     threshold = np.zeros(len(inner))
     feature, default_left = trees.feature, trees.default_left
@@ -99,10 +83,7 @@ def in_data_units(model: TreeModel, trees: CodedTrees) -> TreeArrays:
 
 
 def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
-    """Return the training values (n_nodes, 2) on either side of each threshold, in the cell that it splits.
-
-    Leaves and nominal splits have NaN. Return None unless cuts are local, that is between training values of a cell.
-    """
+    """Return the training values (n_nodes, 2) on either side of each threshold, in the cell that it splits."""
     out = np.full((len(trees.feature), 2), np.nan)
     for c, scale in enumerate(model.scales):
         is_ordered_on = (trees.feature == c) & (trees.categories < 0)
@@ -113,10 +94,7 @@ def values_between(model: TreeModel, trees: CodedTrees) -> np.ndarray | None:
 
 
 def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
-    """Return the key of the split of ``node``, the root of a tree, in ``root_split_pmf``, probabilities of root splits.
-
-    ``node`` is numbered over all trees. The key of a leaf is None.
-    """
+    """Return the key of the split of `node`, the root of a tree, in `root_split_pmf`, probabilities of root splits."""
     k = int(trees.feature[node])
     if k == LEAF:
         return None
@@ -126,11 +104,7 @@ def root_key(model: TreeModel, trees: TreeArrays, node: int) -> RootKey:
 
 
 def ordered_key(model: TreeModel, feature: int, threshold: float, missing_left: bool) -> OrderedKey:
-    """Return the key in ``root_split_pmf`` of an ordered split: its feature, its threshold, and maybe a side.
-
-    The threshold is None if it is NaN, for the split of missing from known values. The side, of missing values, is
-    added if the feature has some in the training table.
-    """
+    """Return the key in ``root_split_pmf`` of an ordered split: its feature, its threshold, and maybe a side."""
     key_threshold = None if math.isnan(threshold) else threshold
     if feature in model.columns.twins:
         return (feature, key_threshold, "missing left" if missing_left else "missing right")

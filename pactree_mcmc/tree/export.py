@@ -14,10 +14,8 @@ from .arrays import LEAF
 if TYPE_CHECKING:
     from .tree import Tree
 
-NO_CHILD, NO_SPLIT = -1, -2
-"""Values that scikit-learn stores in a leaf: -1 as children, -2 as feature and threshold."""
-MAX_SHOWN_CLASSES = 6
-"""Largest number of classes, the most probable ones, that are listed in a leaf of a picture."""
+NO_CHILD, NO_SPLIT = -1, -2  # values that scikit-learn stores in a leaf: -1 as children, -2 as feature and threshold
+MAX_SHOWN_CLASSES = 6  # largest number of classes, the most probable ones, that are listed in a leaf of a picture
 
 
 def to_text(tree: Tree) -> str:
@@ -55,12 +53,9 @@ def to_dot(tree: Tree, *, name: str = "tree") -> str:
 
 
 def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Return the arrays of scikit-learn's ``tree_`` by name (`Tree.to_sklearn`).
-
-    ``X`` (n, p) are rows of numbers that must reach the same leaves in scikit-learn, by default the training rows that
-    the tree's ``between`` describes. If a threshold does not separate the values on either side after these are rounded
-    to float32, it is moved to the midpoint of the rounded values.
-    """
+    """Return the arrays of scikit-learn's ``tree_`` by name (`Tree.to_sklearn`)."""
+    # if a threshold does not separate the values beside it after these are rounded to float32, it is moved to the
+    # midpoint of the rounded values
     if np.any(tree.categories >= 0):
         node = int(np.argmax(tree.categories >= 0))
         raise ValueError(
@@ -81,12 +76,7 @@ def to_sklearn(tree: Tree, X: np.ndarray | None = None) -> dict[str, np.ndarray]
 
 
 def leaf_lines(tree: Tree, max_classes: int | None = None, min_digits: int = SHORT_DIGITS) -> list[list[str]]:
-    """Return the prediction of each of m nodes as a list of lines of text, which is empty if the tree has none.
-
-    There is a line for each class, or one line if the leaf model has its own words. Only the ``max_classes``
-    most probable classes are listed, by default all, and a line "..." stands for the others. Means have at least
-    ``min_digits`` digits.
-    """
+    """Return the prediction of each of m nodes as a list of lines of text, which is empty if the tree has none."""
     if tree.words is not None:
         return [[text] if text else [] for text in tree.words]
     if tree.value is None:
@@ -101,12 +91,7 @@ def value_lines(
     is_compared: np.ndarray | None = None,
     min_digits: int = SHORT_DIGITS,
 ) -> list[list[str]]:
-    """Return predictions ``value`` (m, d) as lines of text, for each of m nodes: class probabilities, or means.
-
-    If there are more than ``max_classes`` classes, "..." follows the most probable ones. Means have at least
-    ``min_digits`` digits, and enough that different means differ as text among the nodes for which ``is_compared`` (m,)
-    is True.
-    """
+    """Return predictions ``value`` (m, d) as lines of text, for each of m nodes: class probabilities, or means."""
     if classes is not None:
         return [_class_lines(row, classes, max_classes) for row in value]
     compared = value if is_compared is None else value[is_compared]
@@ -143,16 +128,9 @@ def _dot_label(lines: list[str]) -> str:
 
 
 def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
-    """Return thresholds (m,) that separate the same training values after these are rounded to float32.
-
-    The training values are those of ``between``, without which the thresholds stay as they are. If ``X`` (n, p) is
-    given, they separate its rows instead. Infinite ones separate missing from known values.
-
-    Raises
-    ------
-    ValueError
-        If two values that a split separates are equal in float32.
-    """
+    """Return thresholds (m,) that separate the same training values after these are rounded to float32."""
+    # without `between` the thresholds stay as they are; infinite ones separate missing from known values; two values
+    # that are equal in float32 raise a ValueError
     between = tree.between if X is None else _values_beside(tree, X)
     out = tree.cuts
     if between is None:
@@ -177,11 +155,7 @@ def _float32_thresholds(tree: Tree, X: np.ndarray | None) -> np.ndarray:
 
 
 def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
-    """Return, for each split, the largest value that goes left and the smallest that goes right, (m, 2).
-
-    These are values of the rows of X (n, p) that reach the node. Both are NaN in leaves, and if no row with a known
-    value goes to one of the sides.
-    """
+    """Return, for each split, the largest value that goes left and the smallest that goes right, (m, 2)."""
     out, cuts = np.full((tree.n_nodes, 2), np.nan), tree.cuts
     rows: list[np.ndarray] = [np.arange(len(X))] + [np.empty(0, dtype=np.int64)] * (tree.n_nodes - 1)
     for i in np.flatnonzero(tree.feature != LEAF).tolist():
@@ -195,11 +169,7 @@ def _values_beside(tree: Tree, X: np.ndarray) -> np.ndarray:
 
 
 def sklearn_fields(fitted: Any) -> dict[str, Any]:
-    """Return the fields of a Tree from a fitted scikit-learn tree, its ``tree_``, or a mapping with the same arrays.
-
-    They are feature, threshold, left, right, default_left, classes, and value if there is one, by name, in preorder,
-    and the columns, if the tree was fitted to a frame.
-    """
+    """Return the fields of a Tree from a fitted scikit-learn tree, its ``tree_``, or a mapping with the same arrays."""
     source = getattr(fitted, "tree_", fitted)
     names = ("children_left", "children_right", "feature", "threshold")
     try:
@@ -249,10 +219,7 @@ def _sklearn_preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _sklearn_array(source: Any, name: str) -> np.ndarray:
-    """Return the array called ``name`` (m,) of ``source``, scikit-learn's ``tree_`` or a dict of its arrays.
-
-    A ValueError refuses arrays that do not consist of numbers.
-    """
+    """Return the array called ``name`` (m,) of ``source``, scikit-learn's ``tree_`` or a dict of its arrays."""
     array = read_array(name, source[name] if isinstance(source, dict) else getattr(source, name))
     if array.ndim != 1 or array.dtype.kind not in ("fiu" if name == "threshold" else "iu"):
         raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}; give numbers of shape (n_nodes,).")

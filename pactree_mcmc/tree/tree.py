@@ -144,10 +144,8 @@ class Tree:
         check_tree(self)
 
     def _drop_useless_thresholds(self) -> None:
-        """Replace thresholds that only separate missing from known values by NaN.
-
-        Such thresholds are infinite in trees of scikit-learn, and the largest float in files of earlier releases.
-        """
+        """Replace thresholds that only separate missing from known values by NaN."""
+        # such thresholds are infinite in trees of scikit-learn, and the largest float in files of earlier releases
         if self.feature.shape == self.threshold.shape == self.categories.shape == self.default_left.shape:
             is_useless = np.where(self.default_left, self.threshold <= -LARGEST_FLOAT, self.threshold >= LARGEST_FLOAT)
             self.threshold[is_useless & (self.feature != LEAF) & (self.categories < 0)] = np.nan
@@ -357,10 +355,7 @@ class Tree:
         return (self.feature, self.threshold, self.left, self.right, self.categories, self.default_left)
 
     def __eq__(self, other: object) -> bool:
-        """Return True if both trees have the same splits in the same places, whatever their values.
-
-        Features are compared by position, and by name too if both trees have names.
-        """
+        """Return True if both trees have the same splits in the same places, whatever their values."""
         if not isinstance(other, Tree):
             return NotImplemented
         one, two = self.columns, other.columns
@@ -439,11 +434,7 @@ def check_tree(tree: Tree, n_features: int | None = None) -> None:
 
 
 def match_columns(tree: Tree, columns: Columns) -> Tree:
-    """Return the ``tree`` with its features as indices of ``columns``, those of a model.
-
-    Columns are found by name if both have names, else by position. A ValueError refuses columns that do not match, as
-    `Columns.features_in` does.
-    """
+    """Return the ``tree`` with its features as indices of ``columns``, those of a model."""
     check_type("tree", tree, Tree, "a Tree")
     if tree.columns is None or tree.columns is columns:
         return tree

@@ -31,11 +31,9 @@ from ...limits import Intractable, check_cells
 from ...posterior import ExactPosterior
 from ...recursion.terms import with_unit_weights
 
-SPLITS_PER_CELL = 32
-"""Number of splits of the root allowed for each pair (of a structure and a set of rows) allowed."""
+SPLITS_PER_CELL = 32  # splits of the root allowed for each pair (of a structure and a set of rows) allowed
+# cuts of a node followed at the first level above the two lowest ones; a quarter of them one level down
 MAX_FOLLOWED_CUTS = 32
-"""Number of cuts of a node that `SplittingCounts` follows at the first level above the two lowest ones. One level
-further down it follows a quarter of them."""
 
 
 class _Structures(NamedTuple):
@@ -84,11 +82,8 @@ def count_global_splittings(X: Any, structure: Tree, *, max_cells: int = 1_000_0
 
 
 def count_splittings(model: TreeModel, structure: Tree, max_cells: int) -> int:
-    """Return the number of partitions of the rows of a model by the structure (features and shape) of a tree.
-
-    The model has ``LocalCuts(trivial=True)``. Its tree prior is not used. Cells with the same rows are one cell, and
-    more than ``max_cells`` pairs of a node and a set of rows are refused.
-    """
+    """Return the number of partitions of the rows of a model by the structure (features and shape) of a tree."""
+    # cells with the same rows are one cell
     prior = BranchingProcess(0.5, max(structure.depth, 1))
     base = build_graph(TreeModel.from_parts(model.parts._replace(tree_prior=prior)), max_cells)
     structures, root = _structures_of(structure)
@@ -144,10 +139,8 @@ def check_global(model: Any) -> None:
 
 
 def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
-    """Build the graph in which trees have the weights of the global splitting prior (see `solve_global_splitting`).
-
-    Its cells are pairs of a structure (a tree with features and without cuts) and a set of rows, below one root.
-    """
+    """Build the graph in which trees have the weights of the global splitting prior (`solve_global_splitting`)."""
+    # its cells are pairs of a structure, the shape of a tree with its features, and a set of rows, below one root
     limit, p = int(model.prior_tables.depth_limit), model.n_features
     n_structures = 1
     for _ in range(limit - 1):
@@ -169,10 +162,7 @@ def splitting_graph(model: TreeModel, max_cells: int) -> CellGraph:
 
 
 def _structures_of(tree: Tree) -> tuple[_Structures, int]:
-    """Return the distinct structures of the subtrees of a tree, and the number of that of the whole tree.
-
-    A structure is the shape of a tree with its features and without cuts.
-    """
+    """Return the distinct structures of the subtrees of a tree, and the number of that of the whole tree."""
     numbers: dict[tuple[int, int, int], int] = {}
     rows = [(LEAF, 0, 0, 0)]
     number = np.zeros(tree.n_nodes, dtype=np.int64)
@@ -209,11 +199,7 @@ class _PairSplits(NamedTuple):
 
 
 def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _PairSplits:
-    """Return the splits of pairs of a structure and a cell of the graph ``base``, given by their keys.
-
-    The ``key`` (n,) of a pair is ``structure * n_cells + cell``. Its splits are those of the cell on the feature at the
-    root of the structure, which is the shape and the features of the tree below the cell.
-    """
+    """Return the splits of pairs, each those of its cell in `base` on the feature at the root of its structure."""
     sigma, cell = np.divmod(key, base.n_cells)
     n_edges = np.where(sigma > 0, np.diff(base.first_edge)[cell], 0)
     pair = np.repeat(np.arange(len(key)), n_edges)
@@ -228,11 +214,8 @@ def _splits_of(base: CellGraph, structures: _Structures, key: np.ndarray) -> _Pa
 def _pair_graph(
     base: CellGraph, structures: _Structures, sigma: np.ndarray, cell: np.ndarray, max_cells: int
 ) -> tuple[CellGraph, np.ndarray]:
-    """Return the graph of the pairs of ``sigma`` (structures) and ``cell``, and of all pairs below; also its keys.
-
-    A structure is the shape of a tree with its features. Splits and leaves have no prior factors. The key of a cell of
-    this graph is ``structure * n_cells + cell``. Raise Intractable if there are more than ``max_cells`` pairs.
-    """
+    """Return the graph of the pairs of `sigma` (structures) and `cell`, and of all pairs below, and its keys."""
+    # splits and leaves have no prior factors; the key of a pair is structure * n_cells + cell
     keys = new = np.unique(sigma * base.n_cells + cell)
     while len(new):
         splits = _splits_of(base, structures, new)
@@ -273,12 +256,9 @@ def _indices_in(keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
 def _add_root(
     model: TreeModel, base: CellGraph, structures: _Structures, pairs: CellGraph, keys: np.ndarray
 ) -> CellGraph:
-    """Return the graph ``pairs`` of pairs of a structure and a cell (with ``keys``) below a root, which is cell 0.
-
-    A structure is the shape of a tree with its features. Each split of the root is repeated for every pair of
-    structures on its two sides. Its ``log_rule`` is the log of the prior of the structure of the whole tree divided by
-    the number of splittings of this structure.
-    """
+    """Return the graph `pairs`, with `keys`, below a root, which is cell 0."""
+    # Each split of the root is repeated for every pair of structures on its two sides. Its log_rule is the log of the
+    # prior of the structure of the whole tree divided by the number of splittings of this structure
     log_splittings = log_sums(with_unit_weights(pairs))
     table, n = model.prior_tables.table, len(structures.feature)
     weight = model.split_prior.weights(model.n_features)
@@ -321,11 +301,8 @@ def _add_root(
 
 
 def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: np.ndarray) -> np.ndarray:
-    """Return the log prior (n_structures,) of each structure (shape and features) below a child of the root, nats.
-
-    It is the sum of the log prior factors of its shape and of its features, whose log weights are ``log_label`` (p,);
-    -inf if it is too deep for the prior.
-    """
+    """Return the log prior of each structure below a child of the root, nats; -inf if it is too deep."""
+    # the sum of the log prior factors of its shape and of its features
     prior = model.prior_tables
     limit = prior.depth_limit
     log_prior = np.where(structures.depth == 0, prior.table.log_forced[limit], -np.inf)
@@ -339,14 +316,12 @@ def _log_structure_prior(model: TreeModel, structures: _Structures, log_label: n
 
 
 class SplittingCounts:
-    """Estimates of the number of splittings (partitions of the rows of a table by a structure), without a graph.
+    """Estimates of the number of splittings (partitions of rows by a structure) without a graph."""
 
-    Columns are ordered, and equal rows count once. A node whose children are leaves has ``I + 1`` divisions for I
-    distinct values. A node above such nodes has the sum, over its cuts, of the products of their numbers. Above these
-    two levels a systematic sample of the cuts is followed if there are more than `MAX_FOLLOWED_CUTS`. So the count is
-    exact for few levels and otherwise unbiased. A structure of m splits on one feature has ``C(I + m, m)`` splittings.
-    """
-
+    # Equal rows count once. A node whose children are leaves has I + 1 divisions for I distinct values. A node above
+    # such nodes has the sum, over its cuts, of the products of their numbers. Above these two levels a systematic
+    # sample of the cuts is followed if there are more than `MAX_FOLLOWED_CUTS`: the count is exact for few levels and
+    # otherwise unbiased. A structure of m splits on one feature has C(I + m, m) splittings
     def __init__(self, X: np.ndarray, rng: Any = None) -> None:
         self.codes = np.column_stack([np.unique(X[:, k], return_inverse=True)[1] for k in range(X.shape[1])])
         self.rng = read_generator(rng)
@@ -364,12 +339,9 @@ class SplittingCounts:
         return self._log_counts[shape]
 
     def _count(self, shape: Any, rows: np.ndarray, max_cuts: int) -> float:
-        """Return the estimated number of splittings of ``rows`` by a structure.
-
-        A splitting is a partition of the rows (by number) among the leaves. ``shape`` is nested tuples (feature, left,
-        right), None for a leaf. At most ``max_cuts`` cuts of its root are followed, and a quarter of these one level
-        below.
-        """
+        """Return the estimated number of splittings of `rows` by a structure, following `max_cuts` cuts of its root."""
+        # `shape` is nested tuples (feature, left, right), None for a leaf; one level below a quarter of the cuts is
+        # followed
         if shape is None or len(rows) == 0:
             return 1.0
         feature, left, right = shape
@@ -392,11 +364,7 @@ class SplittingCounts:
         return weight * total
 
     def _divisions(self, shape: Any, rows: np.ndarray) -> np.ndarray:
-        """Return the number of divisions (1 + its distinct values) of the first m of ``rows``, for m = 0, ..., n.
-
-        ``shape`` is a node whose children are leaves, or None for a leaf, which has one division. ``rows`` (n,) are row
-        numbers in the order of the feature of the node above.
-        """
+        """Return the number of divisions (1 + its distinct values) of the first m of `rows`, for m = 0, ..., n."""
         out = np.ones(len(rows) + 1)
         if shape is not None:
             codes = self.codes[rows, shape[0]]

@@ -34,10 +34,8 @@ from ...recursion.trees import as_draws, grow_chosen_trees
 from .global_splitting import check_global, count_splittings, splitting_graph
 from .stages import list_cell_examples
 
-SPLITS = ("corollary", "counted", "global")
-"""Values of ``splits`` in `kl_bound`."""
-PROBABILITIES = np.linspace(0.02, 0.98, 25).tolist()
-"""Success probabilities tried for the largest minimax bound."""
+SPLITS = ("corollary", "counted", "global")  # values of ``splits`` in `kl_bound`
+PROBABILITIES = np.linspace(0.02, 0.98, 25).tolist()  # success probabilities tried for the largest minimax bound
 
 
 class KLBound(NamedTuple):
@@ -137,11 +135,8 @@ def kl_bound(model: TreeModel, tree: Tree, *, splits: str = "corollary", max_cel
 
 
 def check_mixture(model: Any, splits: str) -> tuple[int, int]:
-    """Raise ValueError if the theorems do not apply to a model. Return the number of stages L and of rows of E.
-
-    L is one more than the number of rows of S. S are the test examples that enter one by one, E the rows that determine
-    the leaves.
-    """
+    """Raise ValueError if the theorems do not apply. Return the number of stages L and of rows of E."""
+    # S are the test examples that enter one by one, L - 1 of them; E are the rows that determine the leaves
     check_type("model", model, TreeModel, "a TreeModel")
     check_choice("splits", splits, SPLITS)
     if not isinstance(model.leaf, FrozenLaplace) or model.leaf.pseudocount != 1.0:
@@ -273,10 +268,8 @@ def minimax_lower_bound(n: int, *, alpha: float | None = None, beta: float | Non
 
 
 def _fano(n: int, alpha: float, beta: float) -> MinimaxBound:
-    """Return the minimax bound for n rows and success probabilities alpha, beta, at the best number of intervals.
-
-    A truth has the probability ``beta`` in one of these intervals and ``alpha`` in the others.
-    """
+    """Return the minimax bound for n rows and success probabilities, at the best number of intervals."""
+    # a truth has the probability beta in one of these intervals and alpha in the others
     divergence = (beta - alpha) * (math.log(beta / alpha) - math.log((1.0 - beta) / (1.0 - alpha)))
     hellinger = (math.sqrt(beta) - math.sqrt(alpha)) ** 2 + (math.sqrt(1.0 - beta) - math.sqrt(1.0 - alpha)) ** 2
     largest = max(8.0, 4.0 * n * divergence)
@@ -378,11 +371,8 @@ def _read_truth(truth: Any, model: TreeModel) -> np.ndarray:
 
 
 def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
-    """Return the graph of cuts between values, with a cost ``log(N + 1)`` for each leaf in place of those of splits.
-
-    N is the number of rows plus one. The cost of a split that is left out is the log of the number of splits of its
-    cell on its feature.
-    """
+    """Return the graph of cuts between values, with a cost log(N + 1) for each leaf in place of those of splits."""
+    # N is the number of rows plus one; the cost left out is the log of the number of splits of a cell on a feature
     if model.columns.is_nominal.any():
         raise ValueError(
             "a feature is nominal, and Corollary 2 counts the cuts of ordered ones; give splits='counted'."
@@ -397,11 +387,8 @@ def _with_corollary_terms(model: TreeModel, graph: CellGraph) -> CellGraph:
 
 
 def _divergences(model: TreeModel, graph: CellGraph, probability: np.ndarray) -> np.ndarray:
-    """Return the sum over the rows of each cell (n_cells,) of the divergence of the truth from its mean, divided by n.
-
-    The truth is ``probability`` (n, K), its mean that over the rows of the cell. The divergence of a row is ``sum p log
-    p`` minus ``sum p log(mean)``.
-    """
+    """Return, by cell, the sum over its rows of the divergence of the truth from its mean, divided by n."""
+    # of a row: sum p log p minus sum p log(mean)
     columns = model.columns
     unit = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     codes = np.ascontiguousarray(model.units.codes[:, unit])

@@ -20,11 +20,10 @@ from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
 
 from ...limits import Intractable
 
+# function of a tree under construction and the path of one of its leaves: probabilities (n_splits,)
 LocalRule = Callable[[dict[str, int], str], Any]
-"""Function of a tree under construction and the path of one of its leaves that returns probabilities (n_splits,)."""
 
-MAX_LABELLED_TREES = 100_000
-"""Default of ``max_trees`` in `check_local_rule`."""
+MAX_LABELLED_TREES = 100_000  # default of ``max_trees`` in `check_local_rule`
 
 
 class LocalRuleReport(NamedTuple):
@@ -200,11 +199,7 @@ def local_rule(model: TreeModel) -> ModelRule:
 
 
 def _call_rule(rule: LocalRule, earlier: dict[str, int], leaf: str, n: int | None) -> np.ndarray:
-    """Call the rule for one leaf, and return the probabilities of its splits after checking them.
-
-    They sum to 1, or are all 0. ``earlier`` is the tree so far, ``leaf`` a path as "01". ``n`` is the number of splits,
-    or None if any number is allowed.
-    """
+    """Call the rule for one leaf, and return the probabilities of its splits, which sum to 1 or are all 0."""
     try:
         returned = rule(dict(earlier), leaf)
     except Exception as error:
@@ -223,10 +218,8 @@ def _leaf_paths(tree: dict[str, int]) -> list[str]:
 
 
 def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> Iterator[dict[str, int]]:
-    """Yield all labelled trees that some order of construction reaches with positive probability, each once.
-
-    A labelled tree maps the paths of its inner nodes ("", "0", "01", ...) to numbers of splits below ``n``.
-    """
+    """Yield all labelled trees that some order of construction reaches with positive probability, each once."""
+    # a labelled tree maps the paths of its inner nodes ("", "0", "01", ...) to numbers of splits
     reached: set[tuple] = {()}
     stack: list[dict[str, int]] = [{}]
     while stack:
@@ -249,10 +242,8 @@ def _labelled_trees(rule: LocalRule, n: int, max_depth: int, max_trees: int) -> 
 def _probabilities_in_both_orders(
     rule: LocalRule, tree: dict[str, int], leaf1: str, leaf2: str, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities (n, n) of each pair of splits of two leaves, if ``leaf1`` is split first, or ``leaf2``.
-
-    These are two arrays, equal under condition (*). Rows are the n splits of ``leaf1``, columns those of ``leaf2``.
-    """
+    """Return the probabilities (n, n) of the splits of two leaves if `leaf1` is split first, or `leaf2`."""
+    # equal under condition (*)
     first, second = np.zeros((n, n)), np.zeros((n, n))
     p1, p2 = _call_rule(rule, tree, leaf1, n), _call_rule(rule, tree, leaf2, n)
     for f in range(n):

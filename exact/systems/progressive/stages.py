@@ -45,11 +45,9 @@ class CellExamples(NamedTuple):
 
 
 class UnrolledGraph(NamedTuple):
-    """The graph unrolled over the stages. Each of its cells and splits is a copy of one of the original graph.
+    """The graph unrolled over the stages, with copies of the cells and splits of the original graph."""
 
-    Stage t is the posterior after t test examples. Copy j of a cell is the cell with its first j test examples.
-    """
-
+    # stage t is the posterior after t test examples; copy j of a cell is the cell with its first j test examples
     # Cell 0 chooses the stage by splits on an additional last feature, cell 1 + j is the root at stage j; the last cell
     # is the empty leaf
     graph: CellGraph
@@ -65,11 +63,7 @@ class UnrolledGraph(NamedTuple):
 
 @jit
 def list_cell_examples(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_before: int) -> CellExamples:
-    """Return the examples that pass through each cell. Each cell takes its examples from the first of its parents.
-
-    ``codes`` (q, n) are those of the examples. ``nominal`` (q,) is True for nominal coordinates. ``n_before`` is the
-    number of examples that are seen before the first stage.
-    """
+    """Return the examples that pass through each cell, taken from the first of its parents."""
     n_cells = len(graph.rows)
     first = np.zeros(n_cells + 1, dtype=np.int64)
     for cell in range(n_cells):
@@ -107,11 +101,8 @@ def list_cell_examples(graph: Any, codes: np.ndarray, nominal: np.ndarray, n_bef
 def score_copies_into(
     model: Any, cell_examples: CellExamples, rows: Examples, stats: np.ndarray, score: np.ndarray
 ) -> None:
-    """Write the statistics and scores of all copies of cells into ``stats`` and ``score``, which are zero before.
-
-    Rows of both arrays are cells of the unrolled graph. Copy j of a cell has the first j of its staged examples, those
-    that enter one by one, and all that were seen before the first stage.
-    """
+    """Write the statistics and scores of all copies of cells, which have zeros before."""
+    # copy j of a cell has the first j of its staged examples, and all that were seen before the first stage
     copy = np.int64(1)
     for cell in range(len(cell_examples.n_staged)):
         stop = cell_examples.first[cell + 1]
@@ -137,12 +128,9 @@ def write_children_of_copies(
     left: np.ndarray,
     right: np.ndarray,
 ) -> None:
-    """Write the two children of every edge of the copies of cells into ``left`` and ``right``.
-
-    ``first_copy`` (n_cells,) is the first copy of each cell, ``first`` the first edge of each copy. Copy j of a cell
-    has seen its first j staged examples. The i of them that go left are the first i staged examples of the left child,
-    so that this edge leads to copy i of the left child and to copy j - i of the right child.
-    """
+    """Write the two children of every edge of the copies of cells into `left` and `right`."""
+    # Copy j of a cell has seen its first j staged examples. The i of them that go left are the first i staged examples
+    # of the left child, so that this edge leads to copy i of the left child and to copy j - i of the right child
     example, n_staged = cell_examples.example, cell_examples.n_staged
     for cell in range(len(n_staged)):
         start = cell_examples.first[cell + 1] - n_staged[cell]
@@ -162,12 +150,8 @@ def write_children_of_copies(
 
 
 def unroll_graph(graph: CellGraph, model: Any, cell_examples: CellExamples, rows: Examples) -> UnrolledGraph:
-    """Return the graph unrolled over the stages, with ``sum(n_staged + 1)`` copies of cells and two further cells.
-
-    Copy j of a cell is the cell with the first j of its staged examples, those that enter one by one. The further cells
-    are a root that chooses the stage, and an empty leaf beside it. ``model`` is packed for compiled code, and ``rows``
-    are the examples that ``cell_examples`` numbers.
-    """
+    """Return the graph unrolled over the stages, with sum(n_staged + 1) copies of cells and two further cells."""
+    # these are a root that chooses the stage, and an empty leaf beside it
     n_copies = cell_examples.n_staged + 1
     first_copy = 1 + np.concatenate([[0], np.cumsum(n_copies)])
     n, n_stages = int(first_copy[-1]) + 1, int(n_copies[0])
@@ -211,11 +195,7 @@ def unroll_graph(graph: CellGraph, model: Any, cell_examples: CellExamples, rows
 
 
 def mean_root_pmf(stages: UnrolledGraph, log_inside: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the probability that the root is a leaf, and those of its splits (n_splits,), as means over the stages.
-
-    Stage t is the posterior after t test examples. ``log_inside`` (n_slots,) are the log sums over the trees below each
-    slot (a cell at a depth) of the graph of all stages.
-    """
+    """Return P(the root is a leaf), and P of each of its splits, as means over the stages."""
     graph, n, root = stages.graph, stages.n_stages, stages.roots
     stop = float(np.exp(graph.log_stop[root] - log_inside[root]).mean())
     edges = np.arange(graph.first_edge[1], graph.first_edge[n + 1]).reshape(n, -1)
@@ -225,11 +205,8 @@ def mean_root_pmf(stages: UnrolledGraph, log_inside: np.ndarray) -> tuple[float,
 
 
 def log_sums_over_stages(stages: UnrolledGraph) -> np.ndarray:
-    """Return the log sums (n_slots,) over the trees below each slot (a cell at a depth) of the graph of all stages.
-
-    Stage t is the posterior after t test examples. Overwrite ``log_rule`` of the splits that choose the stage by log
-    weights under which all stages are equally likely, whatever their evidence. The log sum of the root is then 0.
-    """
+    """Return the log sums (n_slots,) of the graph of all stages, and overwrite the weights that choose a stage."""
+    # all stages become equally likely, whatever their evidence: the log sum of the root is then 0
     log_inside = log_sums(stages.graph)
     stages.graph.log_rule[: stages.n_stages] = -np.log(stages.n_stages) - log_inside[stages.roots]
     log_inside[0] = 0.0

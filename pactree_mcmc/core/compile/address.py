@@ -26,34 +26,28 @@ if HAS_PRIVATE_PARTS:
     from .private.blocks import BlockType, load_fixed
 
 NUMBERS_POINTER = types.CPointer(types.float64)
+# signatures of a function without parameters, and of one with parameters
 SIGNATURES = (types.float64(NUMBERS_POINTER, types.int64), types.float64(NUMBERS_POINTER, types.int64, NUMBERS_POINTER))
-"""Signatures of a function without parameters, and of one with parameters."""
 _compile_lock = threading.Lock()
+# compiled functions, which must live as long as the process because their addresses are in use
 _compiled_functions: dict[tuple[Callable[..., float], bool], Any] = {}
-"""Compiled functions, which must live as long as the process because their addresses are in use."""
+# functions of the library that `by_address` has registered, whose code is cached on disk
 _library_functions: set[Callable[..., float]] = set()
-"""Functions of the library that `by_address` has registered, whose code is cached on disk."""
+# Python functions by the number that represents their address, if nothing is compiled
 _python_functions: dict[int, Callable[..., float]] = {}
-"""Python functions by the number that represents their address, if nothing is compiled."""
 
 
 def by_address(function: Callable[..., float]) -> Callable[..., float]:
-    """Register a function of this library that is called by its address. This is a decorator.
-
-    Its compiled code is cached on disk. It must raise no exception.
-    """
+    """Register a function of this library that is called by its address. This is a decorator."""
+    # its compiled code is cached on disk; it must raise no exception
     _library_functions.add(function)
     return function
 
 
 def address_of(function: Callable[..., float], with_params: bool) -> int:
-    """Return the address of ``function``, which is compiled at the first call. Without compilation it is a number that
-    stands for the Python function.
-
-    The function takes ``(numbers, n)``, with ``with_params`` also ``params``, and returns a number, such as the score
-    of a leaf from its n sums. Division is NumPy's, so that x / 0 is infinite or NaN. Compiled callers cannot be passed
-    an exception: a function that raises one returns NaN.
-    """
+    """Return the address of `function`, compiled at the first call; without compilation a number that stands for it."""
+    # The function takes (numbers, n), and params if `with_params`. Division is NumPy's: x / 0 is infinite or NaN.
+    # Compiled callers cannot be passed an exception: a function that raises one returns NaN
     with _compile_lock:
         if not COMPILES:
             _python_functions[id(function)] = function
@@ -91,10 +85,7 @@ def _without_exceptions(function: Callable[..., float], with_params: bool) -> Ca
 
 
 def _entry_pointer(context: Any, builder: Any, kind: Any, value: Any, place: list) -> Any:
-    """Generate code for a pointer to the entry of an array at ``place``, a list of LLVM values. Return the pointer.
-
-    ``kind`` and ``value`` are the numba type and the LLVM value of the array. ``context`` and ``builder`` are numba's.
-    """
+    """Generate code for a pointer to the entry of an array at ``place``, a list of LLVM values. Return the pointer."""
     if HAS_PRIVATE_PARTS and isinstance(kind, BlockType):
         kind, value = kind.as_array, load_fixed(builder, value)
     array = context.make_array(kind)(context, builder, value)
@@ -109,11 +100,7 @@ def _call_address(builder: Any, address: Any, args: list) -> Any:
 
 @intrinsic
 def _call_compiled(typing, address, numbers, row, first, n):  # type: ignore[no-untyped-def]
-    """Return signature and code of `call_at`, which calls the function at ``address``, for numba.
-
-    The function gets a pointer to ``numbers[row, first:]``, and n. numba calls this intrinsic while it compiles, with
-    its ``typing`` context and the types of the arguments. The code is a function that writes LLVM code.
-    """
+    """Return signature and code of `call_at`, which calls the function at ``address``, for numba."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         pointer = _entry_pointer(context, builder, sig.args[1], args[1], [args[2], args[3]])
@@ -139,9 +126,7 @@ _POINTER = ctypes.POINTER(ctypes.c_double)
 
 
 def _call_machine_code(address: int, numbers: np.ndarray, n: int, *params: np.ndarray) -> float:
-    """Return the result of compiled code at an address, called from plain code, as tests of plain moves do.
-    ``numbers``, of which the code reads n, and ``params`` are copied.
-    """
+    """Return the result of compiled code at an address, called from plain code, with copies of its arrays."""
     form = ctypes.CFUNCTYPE(ctypes.c_double, _POINTER, ctypes.c_int64, *[_POINTER for _ in params])
     arrays = [np.array(each, dtype=np.float64) for each in (numbers, *params)]
     first, *own = [array.ctypes.data_as(_POINTER) for array in arrays]
@@ -149,10 +134,7 @@ def _call_machine_code(address: int, numbers: np.ndarray, n: int, *params: np.nd
 
 
 def _call_plain(address: int, numbers: np.ndarray, row: int, first: int, n: int) -> float:
-    """Return the result of the function at an address for ``numbers[row, first:]`` and n, without compilation.
-
-    n is how many of these numbers the function reads.
-    """
+    """Return the result of the function at an address for ``numbers[row, first:]`` and n, without compilation."""
     if address not in _python_functions:
         return _call_machine_code(address, numbers[row, first:], n)
     return float(_python_functions[address](numbers[row, first:], n))
@@ -167,8 +149,7 @@ def _call_plain_with_params(
     return float(_python_functions[address](numbers[row, first:], n, params[at:]))
 
 
+# function for compiled code: call_at(address, numbers, row, first, n) passes a pointer to `numbers[row, first:]` and n
 call_at: Any = _call_compiled if COMPILES else _call_plain
-"""Function for compiled code: ``call_at(address, numbers, row, first, n)`` calls the function at the address with a
-pointer to ``numbers[row, first:]`` and n."""
+# function for compiled code: ``call_at_with_params(..., params, at)`` also passes a pointer to ``params[at:]``
 call_at_with_params: Any = _call_compiled_with_params if COMPILES else _call_plain_with_params
-"""Function for compiled code: ``call_at_with_params(..., params, at)`` also passes a pointer to ``params[at:]``."""

@@ -43,8 +43,7 @@ def _save_or_warn(files: CodeFiles, key: Any, data: Any) -> None:
         _warn_once(f"compiled code is not kept: {where}{error.strerror or error}; {FOLDER_ADVICE}.")
 
 
-_watchers: list[Callable[[CodeCache], None]] = []
-"""Functions that `watch_compilation` has registered."""
+_watchers: list[Callable[[CodeCache], None]] = []  # functions that `watch_compilation` has registered
 
 
 @contextlib.contextmanager
@@ -58,11 +57,9 @@ def watch_compilation(watcher: Callable[[CodeCache], None]) -> Iterator[None]:
 
 
 class CodeCache:
-    """Cache on disk of the compiled forms of one function, a form for each tuple of types of arguments.
+    """Cache on disk of the compiled forms of one function, a form for each tuple of types of arguments."""
 
-    Functions of users are not stored, since their code depends on sources that the library does not know.
-    """
-
+    # functions of users are not stored, since their code depends on sources that the library does not know
     def __init__(self, function: Any) -> None:
         self._function = function
 
@@ -89,11 +86,7 @@ class CodeCache:
         return None if self._files is None or self._files.folder is None else str(self._files.folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled form for the types ``sig``, or None if it is not on disk or its file is damaged.
-
-        numba calls this before it compiles the function, with its ``target_context``. The watchers of
-        `watch_compilation` are called before None is returned.
-        """
+        """Return the compiled form for the types ``sig``, or None if it is not on disk or its file is damaged."""
         form, is_ready = None, False
         if self._files is not None:
             # before keys are compared, which name the processor

@@ -23,12 +23,9 @@ from numba.core.serialize import dumps
 
 from .rebuild import without_machine_code
 
-ARCHIVE = Path(__file__).with_name("archives")
-"""Folder of the code that a wheel contains."""
-MAX_VERSIONS = 30
-"""Largest number of versions of a part on disk. Every edit of the sources makes one."""
-PROCESSOR_POSITION = 1
-"""Position of the processor in numba's key of a compiled form."""
+ARCHIVE = Path(__file__).with_name("archives")  # folder of the code that a wheel contains
+MAX_VERSIONS = 30  # largest number of versions of a part on disk. Every edit of the sources makes one.
+PROCESSOR_POSITION = 1  # position of the processor in numba's key of a compiled form
 
 
 def environment_id() -> str:
@@ -53,26 +50,20 @@ def code_folder() -> Path | None:
 
 
 class CodeFiles:
-    """Cache files with the compiled forms of a function, or of several functions linked as one.
+    """Cache files with the compiled forms of a function, or of several functions linked as one, by numba's keys."""
 
-    A form is stored under its key, numba's tuple of argument types, processor and hashes. ``part`` is the package, a
-    part of the library, and ``digest`` the hash of the sources that the code depends on. The names of the files begin
-    with ``base``.
-    """
-
+    # `part` is a part of the library, `digest` the hash of the sources that the code depends on
     def __init__(self, part: str, digest: str, base: str) -> None:
         subfolder, own = Path(part) / f"{environment_id()}-{digest[:16]}", code_folder()
         self._base = base
         self._indices = [_Index(folder / subfolder, base) for folder in (ARCHIVE, own) if folder is not None]
+        # folder that the files are written to, or None if the user has no home directory
         self.folder = None if own is None else own / subfolder
-        """Folder that the files are written to, or None if the user has no home directory."""
 
     def load(self, key: Any) -> tuple[Any, bool]:
-        """Return the compiled form under a key, and True if it is complete.
-
-        If there is only a form for another processor, return it without machine code, and False: the caller makes the
-        machine code and saves it. If there is none, return None and False.
-        """
+        """Return the compiled form under a key, and True if it is complete."""
+        # if there is only a form for another processor, it is returned without machine code, and False: the caller
+        # makes the machine code and saves it; None and False if there is none
         for index in self._indices:
             form = index.read(key)
             if form is not None:
@@ -96,12 +87,9 @@ class CodeFiles:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Return a context manager that only one process at a time enters for the same files.
-
-        Processes that waited then find the code that the first one compiled. The system removes the lock of a process
-        that ends. Without such locks (Windows, some network folders), or if the folder cannot be written, several
-        processes may enter.
-        """
+        """Return a context manager that only one process at a time enters for the same files."""
+        # Processes that waited find the code that the first one compiled. The system removes the lock of a process that
+        # ends. Without such locks (Windows, some network folders, a read-only folder), several processes may enter
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError, ImportError):
                 import fcntl

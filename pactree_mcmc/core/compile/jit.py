@@ -16,8 +16,8 @@ try:
     from .private.linking import EntryCompiler, PartCompiler
 except (ImportError, AttributeError):
     structs = None
+# true if numba has the private parts that `private` uses. Otherwise compiling takes several times as long.
 HAS_PRIVATE_PARTS = COMPILES and structs is not None
-"""True if numba has the private parts that `private` uses. Otherwise compiling takes several times as long."""
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -52,11 +52,8 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def by_class(function: Callable[..., Any]) -> Any:
-    """Return a generic function that dispatches on the class of its first argument, a NamedTuple. This is a decorator.
-
-    ``@function.register(Class)`` adds a function for a class, as with `functools.singledispatch`. Compiled callers are
-    compiled for each class separately, so that a loop that is written once runs without dispatch.
-    """
+    """Return a generic function that dispatches on the class of its first argument, a NamedTuple (a decorator)."""
+    # compiled callers are compiled for each class, so that a loop that is written once runs without dispatch
     registry = functools.singledispatch(function)
     if COMPILES:
 

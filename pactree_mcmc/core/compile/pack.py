@@ -11,9 +11,7 @@ if HAS_PRIVATE_PARTS:
 
 
 def pack(value: Any) -> Any:
-    """Return a (nested) NamedTuple of arrays and numbers in a form that compiled code takes as one pointer.
-
-    The arrays are shared and must not be resized. Later changes of numbers have no effect. Without compilation, or with
-    a numba without the private parts that this needs, return the NamedTuple itself.
-    """
+    """Return a (nested) NamedTuple of arrays and numbers in a form that compiled code takes as one pointer."""
+    # Arrays are shared and must not be resized; later changes of numbers have no effect. Without compilation, or with a
+    # numba without the private parts needed, the NamedTuple itself is returned
     return PackedRecord(value) if HAS_PRIVATE_PARTS else value

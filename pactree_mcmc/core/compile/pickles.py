@@ -33,9 +33,7 @@ def _attribute(module: str, name: str) -> Any:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return a value that contains functions as bytes. Functions of the library and of modules that can be imported
-    are named, others are sent as code.
-    """
+    """Return a value that contains functions as bytes: those of importable modules by name, others as code."""
     out = io.BytesIO()
     _Pickler(out).dump(value)
     return out.getvalue()

@@ -25,28 +25,20 @@ def file_base(function: Any) -> str:
 
 
 def function_key(function: Any, sig: Any) -> Any:
-    """Return numba's key of the compiled form of a function for arguments of the types ``sig``.
-
-    It is a tuple of the types, the processor, and hashes of the function's bytecode and closure.
-    """
+    """Return numba's key of the compiled form of a function for arguments of the types ``sig``."""
     return FunctionCache._index_key(SimpleNamespace(_py_func=function), sig, cpu_target.target_context.codegen())
 
 
 def without_machine_code(data: Any) -> Any:
-    """Return the data of a file, a tuple whose first entry is the code, with bitcode in place of machine code.
-
-    Machine code of another processor must not run here; bitcode, the optimised code, suits every processor.
-    """
+    """Return the data of a file, a tuple whose first entry is the code, with bitcode in place of machine code."""
+    # machine code of another processor must not run here; bitcode, the optimised code, suits every processor
     (name, kind, code), *rest = data
     return ((name, "bitcode", code[1]) if kind == "object" else (name, kind, code), *rest)
 
 
 def library_from_data(libdata: Any) -> Any:
-    """Return numba's library (a group of functions in machine code) from the data of a file.
-
-    ``libdata`` has its name, the kind "object" or "bitcode", and the code. Machine code is made from bitcode if it is
-    missing.
-    """
+    """Return numba's library (a group of functions in machine code) from the data of a file."""
+    # machine code is made from bitcode if it is missing
     codegen = cpu_target.target_context.codegen()
     name, kind, data = libdata
     if kind == "object":
@@ -59,10 +51,7 @@ def library_from_data(libdata: Any) -> Any:
 
 
 def form_from_data(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest: Any) -> CompileResult:
-    """Return the compiled form of a function from the data that numba writes to a file.
-
-    The arguments are the entries of the tuple that numba's ``CompileResult._reduce`` returns.
-    """
+    """Return the compiled form of a function from the data that numba writes to a file."""
     library, reload_init, environments = library_from_data(libdata), rest[-2], rest[-1]
     result = form_in_library(library, fndesc, environment, sig, reload_init)
     set_environments(environments)
@@ -70,10 +59,7 @@ def form_from_data(libdata: Any, fndesc: Any, environment: Any, sig: Any, *rest:
 
 
 def form_in_library(library: Any, fndesc: Any, environment: Any, sig: Any, reload_init: Any = ()) -> CompileResult:
-    """Return the compiled form of a function whose code is in ``library``.
-
-    ``fndesc``, ``environment`` and ``sig`` are numba's description of the function, its constants and its types.
-    """
+    """Return the compiled form of a function whose code is in ``library``."""
     target = cpu_target.target_context
     fields = dict.fromkeys(CompileResult._fields) | {
         "typing_context": target.typing_context,

@@ -15,11 +15,9 @@ DECORATOR = re.compile(r"^@jit|^@by_address|^@by_class", re.MULTILINE)
 
 @functools.cache
 def sources_hash(package: str = "") -> str:
-    """Return a hash of the sources on which compiled code in the folder of ``package`` depends.
-
-    These are the files of the folder that contain compiled code, everything that they import, directly or not, at the
-    top of a module, and the files of `core.compile`. If ``package`` has no compiled code, these are all sources.
-    """
+    """Return a hash of the sources on which compiled code in the folder of ``package`` depends."""
+    # the files of the folder with compiled code, everything that they import, directly or not, at the top of a module,
+    # and those of `core.compile`; all sources if the package has no compiled code
     texts = _source_texts()
     modules = {name for name in texts if name.rpartition(".")[0] == package and DECORATOR.search(texts[name])}
     pending = list(modules)
@@ -55,10 +53,8 @@ def _module_name(path: Path) -> str:
 
 @functools.cache
 def _imported_names(module: str) -> frozenset[str]:
-    """Return the names in the top-level imports of ``module`` in full, some of which are names of modules.
-
-    So ``from ..core import bits`` gives "pactree_mcmc.core" and "pactree_mcmc.core.bits".
-    """
+    """Return the names in the top-level imports of ``module`` in full, some of which are names of modules."""
+    # `from ..core import bits` gives "pactree_mcmc.core" and "pactree_mcmc.core.bits"
     out = set(re.findall(r"^import ([\w.]+)", _source_texts()[module], re.MULTILINE))
     is_package = any(name.startswith(f"{module}.") for name in _source_texts())
     for dots, base, names in IMPORT_LINE.findall(_source_texts()[module]):

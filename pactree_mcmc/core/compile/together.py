@@ -33,11 +33,9 @@ class Member(NamedTuple):
 
 
 def compile_together(members: Sequence[Member], larger_group: Sequence[Member] = ()) -> None:
-    """Load the functions from disk, or compile those that are missing as one library.
-
-    ``larger_group`` are these functions and others, whose library, stored by a release, is loaded if that of
-    ``members`` is not on disk. If only one function is missing, nothing is done, and it is compiled at its first call.
-    """
+    """Load the functions from disk, or compile those that are missing as one library."""
+    # the library of `larger_group`, stored by a release, is loaded if that of `members` is not on disk; a single
+    # missing function is compiled at its first call
     if not HAS_PRIVATE_PARTS or len(_not_compiled(members)) < 2:
         return
     with global_compiler_lock:
@@ -126,10 +124,7 @@ def _with_code_of(result: CompileResult, library: Any) -> CompileResult:
 
 
 def _as_file_data(results: Sequence[CompileResult], library: Any) -> tuple[Any, ...]:
-    """Return the data for a file from which `_from_file_data` makes the compiled forms and their library again.
-
-    They are the library's code, a tuple for each function, and the environments (constants) that the code reads.
-    """
+    """Return the data for a file from which `_from_file_data` makes the compiled forms and their library again."""
     parts = []
     for result in results:
         result.fndesc.typemap = result.fndesc.calltypes = None

@@ -18,43 +18,19 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FONT_SIZE = 8.0
-"""Size of text in points."""
+FONT_SIZE = 8.0  # size of text in points
+# inches: height of a line, padding of a box, margin of a drawing, gap between levels
 LINE_HEIGHT, BOX_PADDING, DRAWING_MARGIN, LEVEL_GAP = 0.145, 0.06, 0.15, 0.4
-"""Inches: height of a line, padding of a box, margin of a drawing, gap between levels."""
-MIN_FIGURE_WIDTH = 4.4
-"""Smallest width of a new figure in inches, for the longest title."""
+MIN_FIGURE_WIDTH = 4.4  # smallest width of a new figure in inches, for the longest title
 
 
 class TreeCanvas:
-    """Axes for a tree, in which a unit is an inch, or less if the drawing would not fit.
+    """Axes for a tree, in which a unit is an inch, or less if the drawing would not fit."""
 
-    ``x`` (n_nodes,) is the middle and ``y`` the top of the box of each node, ``height`` the height of the boxes of
-    nodes with children. ``inner`` and ``leaves`` are the nodes with and without children, in preorder. ``scale`` is the
-    length of a unit in inches, at most 1.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes or None
-        None: those of a new figure into which the drawing fits, with room for a title.
-    children : list of lists of int
-        Children of each node, from left to right. Node 0 is the root; nodes that cannot be reached are not drawn.
-    lines : dict of lists of str
-        Lines of text in the boxes of nodes with children.
-    slot : float
-        Width of a node without children in inches.
-    foot : float
-        Height of a node without children.
-    least : int
-        Smallest number of slots of the drawing.
-    on_one_level : bool
-        Draw all nodes without children at one height.
-    side : float
-        Width of an axis left of the tree.
-    legend : sequence of str
-        Names in a legend below the tree.
-    """
-
+    # `x` is the middle and `y` the top of the box of each node, `height` that of boxes of nodes with children. `inner`
+    # and `leaves` are the nodes with and without children, in preorder; `scale` is the length of a unit in inches, at
+    # most 1. Arguments: `slot`, `foot`: width and height of a node without children; `least`: smallest number of slots;
+    # `side`: width of an axis left of the tree
     def __init__(
         self,
         ax: Axes | None,
@@ -88,10 +64,7 @@ class TreeCanvas:
         self._set_scale(ax, np.array([max(width, self.column), -bottom]) + 2.0 * DRAWING_MARGIN)
 
     def _set_scale(self, ax: Axes | None, size: np.ndarray) -> None:
-        """Set the attributes ``ax`` (a new figure if None) and ``scale``, and the limits of the axes.
-
-        ``size`` (2,) is the width and height of the drawing in inches; its middle is the attribute ``middle``.
-        """
+        """Set the attributes ``ax`` (a new figure if None) and ``scale``, and the limits of the axes."""
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -115,10 +88,7 @@ class TreeCanvas:
         self.ax.text(x, y, text, fontsize=FONT_SIZE * self.scale * fit, **options)
 
     def bars(self, x: Any, bottom: Any, width: float, height: Any, color: Any, **kwargs: Any) -> None:
-        """Draw rectangles of one width. ``x`` is the middle of their lower edges, which are at ``bottom``.
-
-        ``x``, ``bottom`` and ``height`` may be arrays; ``kwargs`` are for matplotlib.
-        """
+        """Draw rectangles of one width. ``x`` is the middle of their lower edges, which are at ``bottom``."""
         options = {"edgecolor": "0.55", "linewidth": 0.8 * self.scale, **kwargs}
         self.ax.bar(x, height, width, bottom, facecolor=color, **options)
 
@@ -160,12 +130,9 @@ class TreeCanvas:
 
 
 def slot_layout(children: list[list[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nodes in preorder, and the horizontal position (in slots) and the depth of every node.
-
-    ``children`` are the children of each node, of which 0 is the root. Nodes without children have one slot each, the
-    first one at 0.5. The others are in the middle above their first and last child. Both are 0 for nodes that cannot be
-    reached.
-    """
+    """Return the nodes in preorder, and the horizontal position (in slots) and the depth of every node."""
+    # nodes without children have one slot each, the first at 0.5; the others are in the middle above their first and
+    # last child; both are 0 for nodes that cannot be reached
     x, depth = np.zeros(len(children)), np.zeros(len(children), dtype=np.int64)
     order, pending, n_slots = [], [0], 0
     while pending:
@@ -187,11 +154,8 @@ def class_label(label: Any) -> str:
 
 
 def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]:
-    """Return a list of at most ``most_lines`` lines with text such as "age <= 30, weight > 5", with ≤ in place of <=.
-
-    Lines have at most ``line_letters`` letters, or as many as the longest sign with its threshold, if that is longer,
-    since no line ends between these. The last line ends in "..." if the text does not fit.
-    """
+    """Return a list of at most `most_lines` lines with text such as "age <= 30, weight > 5", with ≤ in place of <=."""
+    # no line ends between a sign and its threshold; the last line ends in "..." if the text does not fit
     words = words.replace(" <= ", " ≤\u00a0").replace(" > ", " >\u00a0")
     # letters of the longest threshold with its sign
     longest = max([line_letters, *(len(word) for word in words.split(" ") if word[:1] in "≤>")])
@@ -200,10 +164,7 @@ def wrap_conditions(words: str, line_letters: int, most_lines: int) -> list[str]
 
 
 def wrap_words(text: str, line_letters: int) -> list[str]:
-    """Return a prediction in words, such as "mean 1.5, 2 events", as lines, split at each comma, which is left out.
-
-    A part of more than ``line_letters`` letters is wrapped onto further lines.
-    """
+    """Return a prediction in words, such as "mean 1.5, 2 events", as lines, split at each comma, which is left out."""
     return [line for part in text.split(", ") for line in textwrap.wrap(part, line_letters)]
 
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUPPORT_MARKERS = {"cell": "o", "split": "x"}
-BAND_FREQUENCIES = np.linspace(0.0, 1.0, 201)
-"""Frequencies at which the band of `plot_split_frequencies` is computed."""
+BAND_FREQUENCIES = np.linspace(0.0, 1.0, 201)  # frequencies at which the band of `plot_split_frequencies` is computed
 
 
 def plot_posterior(posterior: SampledPosterior, truth: Posterior | None = None) -> Figure:
@@ -123,10 +122,8 @@ def plot_split_frequencies(
 
 
 def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> None:
-    """Draw a point for each cell and split of ``support``: its exact probability across, its frequency in the draws up.
-
-    ``support`` is that of the sampled posterior. Bars are two Monte-Carlo standard errors.
-    """
+    """Draw a point for each cell and split of ``support``."""
+    # its exact probability across, its frequency in the draws up
     exact_support = truth.support(0.0)
     probability_of = dict(zip(exact_support.key, exact_support.probability, strict=True))
     exact = np.array([probability_of.get(key, 0.0) for key in support.key])
@@ -141,10 +138,7 @@ def _draw_draws_against_exact(ax: Axes, support: Support, truth: Posterior) -> N
 
 
 def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Support) -> None:
-    """Draw a point for each cell, split and chain: frequency in the other chains across, in this chain up.
-
-    The halves of a single chain count as two chains.
-    """
+    """Draw a point for each cell, split and chain: frequency in the other chains across, in this chain up."""
     in_draw = support.by_tree[:, post.tree_of_draw].astype(np.float64)
     names, one, others = [f"chain {c}" for c in range(post.n_chains)], "chain", "chains"
     if post.n_chains == 1:
@@ -171,10 +165,7 @@ def _draw_chain_against_chains(ax: Axes, post: SampledPosterior, support: Suppor
 
 
 def _draw_band(ax: Axes, in_draw: np.ndarray) -> None:
-    """Draw the band of `plot_split_frequencies`, nothing if there are too few draws for an effective sample size.
-
-    ``in_draw`` (m, chains, draws) is 1 if the tree of a draw has a cell or split, else 0.
-    """
+    """Draw the band of `plot_split_frequencies`, nothing if there are too few draws for an effective sample size."""
     m, chains, draws = in_draw.shape
     if draws < MIN_DRAWS_PER_CHAIN or m == 0:
         return

@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from ...posterior.draws import DrawnTrees
     from ...tree.tree import Tree
 
-MAX_DEPENDENCE_ROWS = 60
-"""Largest number of training rows that are averaged over."""
+MAX_DEPENDENCE_ROWS = 60  # largest number of training rows that are averaged over
+# largest number of values of a feature, and of each of two, at which partial dependence is computed
 MAX_PIECES, MAX_PIECES_OF_PAIR = 250, 25
-"""Largest number of values of a feature, and of each of two, at which partial dependence is computed."""
-MAX_GROUP_LETTERS = 60
-"""Largest number of letters of the name of a group of rows."""
+MAX_GROUP_LETTERS = 60  # largest number of letters of the name of a group of rows
 
 
 def plot_partial_dependence(
@@ -134,14 +132,10 @@ def plot_partial_dependence(
 class Dependence(NamedTuple):
     """Predictions at the values of one feature, for rows whose other features stay as they are."""
 
-    axis: FeatureAxis
-    """The feature, and the pieces of its range on which predictions are constant."""
-    by_row: np.ndarray
-    """(pieces of the axis, rows, columns) prediction of the posterior, a column for each class."""
-    lower: np.ndarray
-    """(pieces, columns) lower end of the credible interval of the mean over the rows."""
-    upper: np.ndarray
-    """(pieces, columns) upper end."""
+    axis: FeatureAxis  # the feature, and the pieces of its range on which predictions are constant
+    by_row: np.ndarray  # (pieces of the axis, rows, columns) prediction of the posterior, a column for each class
+    lower: np.ndarray  # (pieces, columns) lower end of the credible interval of the mean over the rows
+    upper: np.ndarray  # (pieces, columns) upper end
 
     @property
     def mean(self) -> np.ndarray:
@@ -159,11 +153,8 @@ def partial_dependence(
     most_pieces: int,
     columns: list[int],
 ) -> Dependence:
-    """Return the partial dependence of some ``columns`` of predictions on a feature, for ``rows`` (n, p) of numbers.
-
-    The credible intervals, of probability ``coverage``, are from ``n_trees`` draws of a tree and its leaf parameters.
-    The axis of an ordered feature has at most ``most_pieces`` pieces, cut at the thresholds of these trees.
-    """
+    """Return the partial dependence of some ``columns`` of predictions on a feature, for ``rows`` (n, p) of numbers."""
+    # intervals of probability `coverage` are from `n_trees` draws of a tree and its leaf parameters
     rng = read_generator(rng)
     post = posterior._draws_that_predict(n_trees, rng)
     axis = feature_axis(posterior.model, feature, _spaced_trees(post, n_trees), most_pieces)
@@ -184,11 +175,7 @@ def _spaced_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
 def _draw_curves(
     ax: Axes, axis: FeatureAxis, mean: np.ndarray, low: np.ndarray, high: np.ndarray, curves: np.ndarray
 ) -> None:
-    """Draw the mean over rows with its interval from ``low`` to ``high``, each (m,), at the pieces of the axis.
-
-    Each column of ``curves`` (m, k) is drawn as a thin curve, the predictions for one row. Pieces of an ordered feature
-    are steps. Categories are points with error bars, and their ticks are labelled. Limits and axis labels are not set.
-    """
+    """Draw the mean over rows with its interval from ``low`` to ``high``, each (m,), at the pieces of the axis."""
     blue = style.color_of(0)
     thin: dict[str, Any] = {"color": "0.45", "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
     if axis.labels is None:

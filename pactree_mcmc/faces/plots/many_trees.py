@@ -23,13 +23,10 @@ from .style import COLORS, ERRORBAR_STYLE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MIN_TAIL_PROBABILITY = 1e-4
-"""Probability below which tails are left out."""
-N_COLORED_FEATURES = len(COLORS) - 2
-"""Number of features with a colour of their own in a forest; all others are grey."""
+MIN_TAIL_PROBABILITY = 1e-4  # probability below which tails are left out
+N_COLORED_FEATURES = len(COLORS) - 2  # number of features with a colour of their own in a forest; all others are grey
 GREY = COLORS[-1]
-MAX_NAME_LETTERS = 36
-"""Largest number of letters of a name in a legend."""
+MAX_NAME_LETTERS = 36  # largest number of letters of a name in a legend
 
 
 def plot_forest(
@@ -106,22 +103,17 @@ def plot_forest(
 class TreeEdges(NamedTuple):
     """Edges between nodes with training rows, of several trees."""
 
+    # (m, 2, 2): mean position of the rows, in (0, 1), and depth, first of the upper, then of the lower node
     ends: np.ndarray
-    """(m, 2, 2): mean position of the rows, in (0, 1), and depth, first of the upper, then of the lower node."""
-    tree: np.ndarray
-    """(m,) int64: index of the tree in ``numbers`` of `_tree_edges`."""
-    feature: np.ndarray
-    """(m,) int64: feature that the upper node splits on."""
-    depth: int
-    """Depth of the deepest tree."""
+    tree: np.ndarray  # (m,) int64: index of the tree in ``numbers`` of `_tree_edges`
+    feature: np.ndarray  # (m,) int64: feature that the upper node splits on
+    depth: int  # depth of the deepest tree
 
 
 def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
-    """Return the edges between nodes with training rows, of the distinct trees of ``post`` with indices ``numbers``.
-
-    The position of a node is the mean position of its training rows, as a fraction of all. The rows are sorted by the
-    leaves, from left to right, of the last of these trees.
-    """
+    """Return the edges between nodes with training rows, of the distinct trees of ``post`` with indices ``numbers``."""
+    # the position of a node is the mean position of its training rows, as a fraction of all, sorted by the leaves, from
+    # left to right, of the last of these trees
     trees, merged_rows = post.coded_trees.take(numbers), identifying_rows(post.model)[0]
     tree = np.repeat(np.arange(len(numbers)), np.diff(trees.offset))
     first = trees.offset[tree]
@@ -158,11 +150,8 @@ def _tree_edges(post: SampledPosterior, numbers: np.ndarray) -> TreeEdges:
 
 
 def _draw_edges(ax: Axes, post: SampledPosterior, edges: TreeEdges, counts: np.ndarray, opacity: float) -> list[Any]:
-    """Draw the edges of trees, and return the lines of a legend of their colours.
-
-    ``counts`` (trees,) is how often each tree was drawn, 0 for a tree whose edges are left out. ``opacity`` is that of
-    an edge of one draw; an edge of n draws has 1 - (1 - opacity)^n. The most frequent features have their own colours.
-    """
+    """Draw the edges of trees, and return the lines of a legend of their colours."""
+    # an edge of n draws has the opacity 1 - (1 - opacity)^n; the most frequent features have their own colours
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D

@@ -27,16 +27,13 @@ from .tree import SPLIT_BOX_WIDTH, SPLIT_LINE_LETTERS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# inches: smallest width of a leaf of a shape, and height of the strip of a mean
 MIN_LEAF_WIDTH, STRIP_HEIGHT = 1.0, 0.14
-"""Inches: smallest width of a leaf of a shape, and height of the strip of a mean."""
+# largest number of classes in a leaf of a shape, and of letters of the name of one
 MAX_CLASSES, MAX_CLASS_LETTERS = 8, 32
-"""Largest number of classes in a leaf of a shape, and of letters of the name of one."""
-CONSENSUS_BOX_WIDTH = 1.75
-"""Width of a node of a consensus tree with the gap to the next, in inches."""
-MAX_LISTED_CLASSES = 6
-"""Largest number of classes that are all listed in a node of a consensus tree."""
-CERTAIN_COLOR, CERTAIN_OPACITY = (0.0, 0.45, 0.7), 0.45
-"""Colour of a certain node of a consensus tree, and its opacity."""
+CONSENSUS_BOX_WIDTH = 1.75  # width of a node of a consensus tree with the gap to the next, in inches
+MAX_LISTED_CLASSES = 6  # largest number of classes that are all listed in a node of a consensus tree
+CERTAIN_COLOR, CERTAIN_OPACITY = (0.0, 0.45, 0.7), 0.45  # colour of a certain node of a consensus tree, and its opacity
 
 
 def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
@@ -85,19 +82,13 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
 class ValueStrip(NamedTuple):
     """The mean of a leaf of a shape, or the probability of a class in it, and its interval."""
 
-    name: str
-    """Class; empty for a regression."""
-    texts: list[str]
-    """Mean, lower end and upper end of the interval as text."""
-    place: list[float]
-    """The same three as fractions of the axis, which all leaves share; probabilities go from 0 to 1."""
+    name: str  # class; empty for a regression
+    texts: list[str]  # mean, lower end and upper end of the interval as text
+    place: list[float]  # the same three as fractions of the axis, which all leaves share; probabilities go from 0 to 1
 
 
 def value_strips(shape: Shape) -> dict[int, list[ValueStrip]]:
-    """Return the strips of each leaf of a shape, by node; empty lists if leaves have no values.
-
-    Of two classes the last one is listed, of more than 8 classes those with the largest mean in some leaf.
-    """
+    """Return the strips of each leaf of a shape, by node; empty lists if leaves have no values."""
     table = shape.leaves
     out: dict[int, list[ValueStrip]] = {int(node): [] for node in table["node"]}
     if "mean" not in table:
@@ -156,10 +147,7 @@ def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:
 
 
 def _draw_strip(canvas: TreeCanvas, x: float, y: float, width: float, place: np.ndarray) -> None:
-    """Draw the mean and its interval as a strip on an axis of this width, whose middle is (x, y).
-
-    ``place`` (3,) has mean, lower and upper end as fractions of the width.
-    """
+    """Draw the mean and its interval as a strip on an axis of this width, whose middle is (x, y)."""
     mean, lower, upper = x + width * (place - 0.5)
     ax, scale = canvas.ax, canvas.scale
     ax.plot([x - width / 2.0, x + width / 2.0], [y, y], color="0.75", linewidth=0.8 * scale, zorder=1)
@@ -168,10 +156,7 @@ def _draw_strip(canvas: TreeCanvas, x: float, y: float, width: float, place: np.
 
 
 def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
-    """Return the children (left, right) of each node of a binary tree, whose nodes are numbered in preorder.
-
-    ``leaves`` are the nodes without children, for which the list is empty.
-    """
+    """Return the children (left, right) of each node of a binary tree, whose nodes are numbered in preorder."""
     children: list[list[int]] = [[] for _ in range(n_nodes)]
     # nodes that wait for a child, the lowest last
     waiting: list[int] = []
@@ -186,10 +171,7 @@ def _children_in_preorder(leaves: set[int], n_nodes: int) -> list[list[int]]:
 
 
 def _condition_lines(words: str) -> list[str]:
-    """Return the condition of a split, such as "x0 <= 3 [2, 4] or missing", in lines.
-
-    The interval, and what follows it, have lines of their own.
-    """
+    """Return the condition of a split, such as "x0 <= 3 [2, 4] or missing", in lines."""
     condition, bracket, rest = words.partition(" [")
     interval, _, after = rest.partition("] ")
     own_lines = [f"[{interval}]", after] if after else [f"[{interval}"] if bracket else []
@@ -238,10 +220,7 @@ def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, m
 
 
 def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
-    """Draw the boxes of a consensus tree: the more probable, the darker the box and the thicker the edge.
-
-    Rows of a node that are in none of its children have a dashed box after these.
-    """
+    """Draw the boxes of a consensus tree: the more probable, the darker the box and the thicker the edge."""
     n = len(tree.words)
     children = [tree.children(i) for i in range(n)]
     lines = {i: _consensus_node_lines(tree, i) for i in range(n)}
@@ -271,10 +250,7 @@ def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
 
 
 def _consensus_node_lines(tree: ConsensusTree, node: int) -> list[str]:
-    """Return the conditions of a node in a few lines, its support (not of the root), its rows, and its prediction.
-
-    Listed are the most probable class of two, all of up to six, and the two most probable of more.
-    """
+    """Return the conditions of a node in a few lines, its support (not of the root), its rows, and its prediction."""
     lines = wrap_conditions(tree.words[node], 24, 4)
     lines += [f"support {tree.support[node]:.2f}"] * (node > 0) + [count_text(float(tree.rows[node]))]
     if tree.value is None or tree.classes is None:

@@ -19,14 +19,12 @@ from ...posterior.trees.distances import evenly_spaced_integers
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# colours that colour-blind readers can tell apart, after Okabe and Ito (2008), without yellow
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#999999")
-"""Colours that colour-blind readers can tell apart, after Okabe and Ito (2008), without yellow."""
-MAX_CHAINS_IN_LEGEND = len(COLORS)
-"""Largest number of chains that have a colour of their own and a line in a legend."""
+MAX_CHAINS_IN_LEGEND = len(COLORS)  # largest number of chains that have a colour of their own and a line in a legend
+# arguments of matplotlib's ``errorbar``
 ERRORBAR_STYLE: dict[str, Any] = {"fmt": "none", "ecolor": "0.2", "elinewidth": 1.0, "capsize": 2.0}
-"""Arguments of matplotlib's ``errorbar``."""
-CAVEAT_LETTERS, CAVEAT_LINE_HEIGHT = 64, 0.17
-"""Letters in a line of a caveat above a title, and inches of a line."""
+CAVEAT_LETTERS, CAVEAT_LINE_HEIGHT = 64, 0.17  # letters in a line of a caveat above a title, and inches of a line
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
@@ -81,11 +79,8 @@ def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], **kwarg
 
 
 def two_standard_errors(indicators: list[np.ndarray]) -> np.ndarray:
-    """Return two standard errors (2, m), below and above the means of m ``indicators``, cut at 0 and 1.
-
-    An indicator is a boolean array (chains, draws). The errors, for matplotlib's ``errorbar``, are NaN if they are zero
-    or cannot be estimated.
-    """
+    """Return two standard errors (2, m), below and above the means of m ``indicators``, cut at 0 and 1."""
+    # NaN if they are zero or cannot be estimated
     mean, size = np.array([(np.mean(x), ess(x)) for x in indicators]).T
     error = 2.0 * np.sqrt(mean * (1.0 - mean) / size)
     return np.minimum(np.where(error > 0.0, error, np.nan), [mean, 1.0 - mean])
@@ -107,10 +102,7 @@ def shortened_names(names: Sequence[str], most: int) -> list[str]:
 
 
 def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
-    """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None.
-
-    Plots average predictions over these rows. Raise a ValueError if there are none.
-    """
+    """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None."""
     if X is None:
         rows = model.row_numbers(evenly_spaced_integers(model.n_rows, most))
     else:
@@ -137,10 +129,7 @@ def feature_number(model: TreeModel, feature: Any) -> int:
 
 
 def value_column(model: TreeModel, label: Any) -> int:
-    """Return the column, in predictions, of the class ``label``, the last one if None; 0 for a regression.
-
-    Raise a ValueError if ``label`` is unknown, or given for a regression.
-    """
+    """Return the column, in predictions, of the class ``label``, the last one if None; 0 for a regression."""
     if model.classes_ is None:
         if label is not None:
             raise ValueError(f"label={label!r} is given, but the model is a regression; leave it out.")

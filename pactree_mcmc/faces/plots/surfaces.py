@@ -24,30 +24,23 @@ from . import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_AXIS_PIECES = 150
-"""Largest number of pieces of an axis."""
+MAX_AXIS_PIECES = 150  # largest number of pieces of an axis
+# largest numbers of training rows drawn, and of trees whose thresholds divide the axes
 MAX_DRAWN_ROWS, MAX_CUT_TREES = 1000, 300
-"""Largest numbers of training rows drawn, and of trees whose thresholds divide the axes."""
-MAX_LEVEL_TICKS = 12
-"""Largest number of levels of an ordered categorical that are named on an axis."""
-AXIS_MARGIN = 0.04
-"""Margin of an axis, as a fraction of the range of the values."""
+MAX_LEVEL_TICKS = 12  # largest number of levels of an ordered categorical that are named on an axis
+AXIS_MARGIN = 0.04  # margin of an axis, as a fraction of the range of the values
 
 
 class FeatureAxis(NamedTuple):
     """A feature divided into pieces on which trees are constant."""
 
-    feature: int
-    """Index of the feature."""
+    feature: int  # index of the feature
     name: str
+    # (m + 1,) increasing ends of the pieces; of a nominal feature -0.5, 0.5, ..., a piece for each category
     edges: np.ndarray
-    """(m + 1,) increasing ends of the pieces; of a nominal feature -0.5, 0.5, ..., a piece for each category."""
-    middles: np.ndarray
-    """(m,) a value in each piece, or the number of a category."""
-    labels: list[str] | None
-    """Categories of a nominal feature, None for an ordered one."""
-    kind: Kind = NUMBER
-    """Kind of the values of an ordered feature: numbers, dates, levels, ..."""
+    middles: np.ndarray  # (m,) a value in each piece, or the number of a category
+    labels: list[str] | None  # categories of a nominal feature, None for an ordered one
+    kind: Kind = NUMBER  # kind of the values of an ordered feature: numbers, dates, levels, ..
 
 
 class FeaturePlane(NamedTuple):
@@ -55,8 +48,7 @@ class FeaturePlane(NamedTuple):
 
     x: FeatureAxis
     y: FeatureAxis
-    rows: np.ndarray
-    """(len(y) * len(x) * m, p) rows of numbers, m for each rectangle, by y, then by x."""
+    rows: np.ndarray  # (len(y) * len(x) * m, p) rows of numbers, m for each rectangle, by y, then by x
 
     def grid(self, values: np.ndarray) -> np.ndarray:
         """Return ``values``, one for each rectangle, by y, then by x, as an array (len(y), len(x))."""
@@ -186,12 +178,9 @@ def plot_partition(
 
 
 def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> FeatureAxis:
-    """Return the axis of a feature (an index), cut at the thresholds of trees.
-
-    It contains these and the values of up to 1,000 training rows, with a margin. If it would have more than
-    ``most_pieces`` pieces, or leaves have a regression on the feature, it is cut into that many pieces of equal width.
-    The axis of a nominal feature has a piece for each category.
-    """
+    """Return the axis of a feature (an index), cut at the thresholds of trees."""
+    # cut into pieces of equal width if there would be more than `most_pieces`, or leaves have a regression on the
+    # feature
     name, categories = model.columns.names[feature], model.columns.categories[feature]
     if categories is not None:
         middles = np.arange(float(len(categories)))
@@ -261,11 +250,7 @@ def feature_pair(model: TreeModel, features: Sequence[Any]) -> tuple[int, int]:
 
 
 def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping[Any, Any] | None) -> np.ndarray:
-    """Return a number for each feature, (p,): that in ``given_values``, or the median or most frequent category.
-
-    ``given_values`` has values by name or index, but none of the ``pair`` of features that vary. Categories become
-    their indices. Medians are of up to 1,000 training rows.
-    """
+    """Return a number for each feature, (p,): that in ``given_values``, or the median or most frequent category."""
     rows = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS))
     out = np.empty(model.n_features)
     for k in range(model.n_features):
@@ -291,11 +276,8 @@ def _fixed_values(model: TreeModel, pair: tuple[int, int], given_values: Mapping
 def feature_plane(
     model: TreeModel, pair: tuple[int, int], rows: np.ndarray, trees: Sequence[Tree], most_pieces: int
 ) -> FeaturePlane:
-    """Return the plane over two features (indices), cut at the thresholds of trees, for predictions in its rectangles.
-
-    ``rows`` (m, p) are numbers. Each rectangle gets a copy of them in which both features have values inside it. The
-    axis of an ordered feature has at most ``most_pieces`` pieces.
-    """
+    """Return the plane over two features, cut at the thresholds of trees, for predictions in its rectangles."""
+    # each rectangle gets a copy of `rows` in which both features have values inside it
     x, y = (feature_axis(model, k, trees, most_pieces) for k in pair)
     out = np.tile(rows, (len(x.middles) * len(y.middles), 1))
     out[:, x.feature] = np.repeat(np.tile(x.middles, len(y.middles)), len(rows))
@@ -318,11 +300,7 @@ def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
 def draw_surface(
     ax: Any, plane: FeaturePlane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]
 ) -> Any:
-    """Draw the rectangles of a plane in the colours of ``values``, a colour bar labelled ``name``, and axis labels.
-
-    ``values`` are one for each rectangle, as of `FeaturePlane.grid`. ``colors`` is the name of a colour map, ``limits``
-    are the ends of its scale (None: those of the values). Return matplotlib's mesh of the rectangles.
-    """
+    """Draw the rectangles of a plane in the colours of ``values``, a colour bar labelled ``name``, and axis labels."""
     x, y, (low, high) = plane.x.edges, plane.y.edges, limits
     mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)
     ax.get_figure().colorbar(mesh, ax=ax).set_label(name, parse_math=False)
@@ -334,10 +312,7 @@ def draw_surface(
 
 
 def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
-    """Draw lines between neighbouring rectangles of different leaves, thinner if there are many.
-
-    ``leaf`` (len(y), len(x)) is the leaf that contains each rectangle.
-    """
+    """Draw lines between neighbouring rectangles of different leaves, thinner if there are many."""
     from matplotlib.collections import LineCollection
 
     x, y = plane.x.edges, plane.y.edges
@@ -350,11 +325,7 @@ def _draw_borders(ax: Any, plane: FeaturePlane, leaf: np.ndarray) -> None:
 
 
 def _draw_rows(ax: Any, model: TreeModel, plane: FeaturePlane, column: int, mesh: Any) -> None:
-    """Draw up to 1,000 training rows as points, in the colours of ``mesh``, or white if that is None.
-
-    The colour of a row is its y, or 1 if its class is that of ``column`` and 0 otherwise. Rows with one category are
-    spread at random within it.
-    """
+    """Draw up to 1,000 training rows as points, in the colours of ``mesh``, or white if that is None."""
     rows = evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS)
     place = model.row_numbers(rows)[:, [plane.x.feature, plane.y.feature]]
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, place.shape)

@@ -34,14 +34,12 @@ from .style import COLORS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SPLIT_LINE_LETTERS, LEAF_LINE_LETTERS = 22, 24
-"""Letters in a line of a split, and of a leaf."""
+SPLIT_LINE_LETTERS, LEAF_LINE_LETTERS = 22, 24  # letters in a line of a split, and of a leaf
+# inches: smallest width of a slot, width of the box of a split, height of the bars of classes
 MIN_SLOT_WIDTH, SPLIT_BOX_WIDTH, CLASS_BARS_HEIGHT = 0.8, 1.5, 0.36
-"""Inches: smallest width of a slot, width of the box of a split, height of the bars of classes."""
+# inches: height and width of the panel below a leaf, and width of an axis beside the panels
 PANEL_HEIGHT, PANEL_WIDTH, SIDE_AXIS_WIDTH = 1.1, 0.8 * MIN_SLOT_WIDTH, 0.45
-"""Inches: height and width of the panel below a leaf, and width of an axis beside the panels."""
-MAX_LEGEND_CLASSES = 20
-"""Largest number of classes with a legend."""
+MAX_LEGEND_CLASSES = 20  # largest number of classes with a legend
 SMALLEST_FLOAT = np.finfo(np.float64).tiny
 
 
@@ -97,10 +95,7 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
 
 
 def most_probable_tree(post: Posterior) -> tuple[Tree, str]:
-    """Return the most probable tree, of those drawn if the posterior is sampled, and a title.
-
-    The title has its probability, if known, or the fraction of the draws that are this tree.
-    """
+    """Return the most probable tree, of those drawn if the posterior is sampled, and a title."""
     tree = post.map_tree()
     if isinstance(post, SampledPosterior) and post.sees_all_rows:
         best = int(np.argmax(post.order_key_of_tree))
@@ -113,13 +108,10 @@ def most_probable_tree(post: Posterior) -> tuple[Tree, str]:
 
 
 class TreeDrawing(TreeCanvas):
-    """A `Tree` on a canvas: boxes of the splits, space for the leaves, and the lines between them.
+    """A `Tree` on a canvas: boxes of the splits, space for the leaves, and the lines between them."""
 
-    If ``panel`` is positive, all leaves are at one height with ``panel`` inches below them, and ``side`` inches for an
-    axis are left of them. Subtrees below ``max_depth`` are left out; ``cut`` are the nodes at which they begin, and
-    ``leaves`` the leaves of the tree that are drawn, in ascending order.
-    """
-
+    # if `panel` is positive, all leaves are at one height with `panel` inches below them, and `side` inches for an axis
+    # are left of them; `cut` are the nodes below `max_depth` at which subtrees are left out
     def __init__(
         self, tree: Tree, ax: Axes | None, max_depth: int | None = None, panel: float = 0.0, side: float = 0.0
     ) -> None:
@@ -165,11 +157,7 @@ class TreeDrawing(TreeCanvas):
             self.text_box(self.x[node], self.y[node], self.slot - 0.08, height, "\n".join(lines), color)
 
     def draw_classes(self, heights: np.ndarray | None = None, bars_height: float = CLASS_BARS_HEIGHT) -> None:
-        """Draw the leaves of a classification as bars above the most probable class, and the legend.
-
-        Bars have the ``heights`` (n_leaves, k classes), by default the probabilities, as fractions of ``bars_height``
-        inches.
-        """
+        """Draw the leaves of a classification as bars above the most probable class, and the legend."""
         value = self.tree.value
         assert value is not None
         k, width, fraction = len(self.labels), 0.8 * MIN_SLOT_WIDTH, value[self.leaves]
@@ -312,11 +300,7 @@ def plot_leaves(posterior: Posterior, ax: Axes | None = None, *, tree: Tree | No
 
 
 def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
-    """Return the tree with the numbers of training rows of all nodes, counted with weights, and with values.
-
-    If it has no values, or those of another number of classes, values are the means of y, or the fractions of classes,
-    of the rows of each node. ``leaf`` (n_rows,) is the node index of the leaf of each training row.
-    """
+    """Return the tree with the numbers of training rows of all nodes, counted with weights, and with values."""
     weight, y = model.target.weights, model.target.values
     values = np.eye(len(model.classes_))[y] if model.classes_ is not None else y.reshape(len(y), -1)[:, :1]
     # means of counts are per unit of exposure
@@ -334,11 +318,7 @@ def _with_training_rows(tree: Tree, model: TreeModel, leaf: np.ndarray) -> Tree:
 def _weights_by_leaf_and_group(
     leaf: np.ndarray, group: np.ndarray, leaves: np.ndarray, n: int, weight: np.ndarray
 ) -> np.ndarray:
-    """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n).
-
-    ``leaf``, ``group`` (0..n - 1) and ``weight`` have an entry for each row. ``leaf`` and the ascending ``leaves`` are
-    node indices.
-    """
+    """Return the weight of the rows of each of ``n`` groups in each of the ``leaves``, as an array (n_leaves, n)."""
     place = np.searchsorted(leaves, leaf)
     return np.bincount(place * n + group, weight, len(leaves) * n).reshape(len(leaves), n)
 
@@ -356,12 +336,8 @@ def _draw_histograms(
     event: np.ndarray,
     n_bins: int,
 ) -> str:
-    """Draw a histogram of y on its side below each leaf, with one axis of y at the left. Return the scale as text.
-
-    ``leaf`` (node index), ``y``, ``weight`` and ``event`` have an entry for each row. The weight of rows with ``event``
-    True is dark, that of the others (censored) light. A line marks the leaf's value. The text is such as "longest bar:
-    12 rows".
-    """
+    """Draw a histogram of y on its side below each leaf, with one axis of y at the left. Return the scale as text."""
+    # the weight of rows with `event` True is dark, that of the others (censored) light; a line marks the leaf's value
     low, high = float(y.min()), float(y.max())
     if low == high:
         low, high = low - 0.5, high + 0.5

@@ -47,41 +47,31 @@ from .parts import Choice, chipman_grid, choose_by_evidence, choose_power
 if TYPE_CHECKING:
     from exact import ExactPosterior
 
-MAX_ERROR_ROWS = 200
-"""Largest number of training rows at which the Monte-Carlo error is measured."""
-ERROR_QUANTILE = 0.9
-"""Fraction of these training rows whose Monte-Carlo error is at most ``monte_carlo_error_``."""
+MAX_ERROR_ROWS = 200  # largest number of training rows at which the Monte-Carlo error is measured
+ERROR_QUANTILE = 0.9  # fraction of these training rows whose Monte-Carlo error is at most ``monte_carlo_error_``
+# default number of trees drawn, its minimum, and the number of rows above which it falls, because trees are larger
 DEFAULT_TREES, MIN_TREES, ROWS_OF_FEWER_TREES = 1000, 100, 20_000
-"""Default number of trees drawn, its minimum, and the number of rows above which it falls, because trees are larger."""
+# default of ``work``, and the number of training rows above which it grows with the square root of this number
 DEFAULT_WORK, ROWS_OF_MORE_WORK = 8e7, 1000
-"""Default of ``work``, and the number of training rows above which it grows with the square root of this number."""
-MAX_SEARCH_ROWS = 2000
-"""Largest number of rows that are used to choose a prior."""
+MAX_SEARCH_ROWS = 2000  # largest number of rows that are used to choose a prior
+# largest number of cells for which a fit is exact, and largest number of splits at which it predicts without draws
 MAX_EXACT_CELLS, MAX_EXACT_SPLITS = 100_000, 50_000
-"""Largest number of cells for which a fit is exact, and largest number of splits at which it predicts without draws."""
+# default tree prior and split prior; the default leaf depends on the estimator
 DEFAULT_PRIORS = {"tree_prior": parts.DEFAULT_TREE_PRIOR, "split_prior": LocalCuts()}
-"""Default tree prior and split prior; the default leaf depends on the estimator."""
+# names of the parameters of an estimator that have parameters themselves
 COMPOSITE_PARAMETERS = (*DEFAULT_PRIORS, "leaf")
-"""Names of the parameters of an estimator that have parameters themselves."""
 
 
 class TrainingRows(NamedTuple):
     """Checked training rows without those of weight zero."""
 
-    X: Any
-    """Table of shape (n, p)."""
-    y: np.ndarray
-    """(n,) labels or numbers."""
-    weight: np.ndarray | None
-    """(n,) weights of the rows, or None if no weights were given."""
-    row_index: np.ndarray
-    """(n,) int64: index of each row in the X of the caller."""
+    X: Any  # table of shape (n, p)
+    y: np.ndarray  # (n,) labels or numbers
+    weight: np.ndarray | None  # (n,) weights of the rows, or None if no weights were given
+    row_index: np.ndarray  # (n,) int64: index of each row in the X of the caller
 
     def sample(self, most: int, seed: int, *, each_class: bool) -> TrainingRows:
-        """Return ``most`` rows drawn at random without replacement, in their order, or all rows if there are not more.
-
-        If ``each_class``, a row of each class that is missing in the sample is added, beyond ``most``.
-        """
+        """Return `most` rows drawn at random without replacement, in their order, or all rows if there are not more."""
         n = len(self.y)
         if n <= most:
             return self
@@ -100,10 +90,8 @@ class TrainingRows(NamedTuple):
 
 
 def default_work(n_rows: int) -> float:
-    """Return the default of ``work``: 8e7, times the square root of n_rows / 1000 above 1,000 training rows.
-
-    ``work`` bounds the length of a run: it is about the number of rows that its moves visit in total.
-    """
+    """Return the default of ``work``: 8e7, times the square root of n_rows / 1000 above 1,000 training rows."""
+    # `work` bounds the length of a run: it is about the number of rows that its moves visit in total
     return DEFAULT_WORK * math.sqrt(max(n_rows, ROWS_OF_MORE_WORK) / ROWS_OF_MORE_WORK)
 
 
@@ -113,25 +101,21 @@ def default_trees(n_rows: int) -> int:
 
 
 def exact_posterior(model: TreeModel, n_trees: int, seed: int) -> ExactPosterior | SampledPosterior | None:
-    """Return the exact posterior, or ``n_trees`` independent draws from it if it has over MAX_EXACT_SPLITS splits.
-
-    Predicting with so many would be slow. Return None if the exact sum over all trees needs more than MAX_EXACT_CELLS
-    cells, or the model has no exact sum.
-    """
+    """Return the exact posterior, or ``n_trees`` independent draws from it if it has over MAX_EXACT_SPLITS splits."""
+    # predicting with very many splits would be slow; None if the sum over all trees needs more than MAX_EXACT_CELLS
+    # cells, or the model has no exact sum
     truth = solve_if_small(model, MAX_EXACT_CELLS)
     return truth if truth is None or truth.graph.n_edges <= MAX_EXACT_SPLITS else truth.sample(n_trees, seed)
 
 
+# file name and line number of each line of user programs whose fits have warned
 _WARNED_LINES: set[tuple[str, int]] = set()
-"""File name and line number of each line of user programs whose fits have warned."""
 
 
 def _may_warn() -> bool:
-    """Return True if a fit may warn, and record the line of the user's program that called it.
-
-    False if scikit-learn called `fit` and a fit from the same line has warned before. So a search over many fits, or a
-    cross-validation, gives one warning.
-    """
+    """Return True if a fit may warn, and record the line of the user's program that called it."""
+    # False if scikit-learn called `fit` and a fit from the same line has warned before: a search over many fits, or a
+    # cross-validation, gives one warning
     frame: FrameType | None = sys._getframe()
     is_search = False
     while frame is not None:
@@ -150,8 +134,7 @@ def _may_warn() -> bool:
 class BayesianTree(BaseEstimator):
     """Base class of both estimators: parameters, input, model, run, feature importances."""
 
-    _leaf_class: type[Leaf]
-    """Class of the default leaf, whose parameters `set_params` sets if ``leaf`` is None."""
+    _leaf_class: type[Leaf]  # class of the default leaf, whose parameters `set_params` sets if ``leaf`` is None
     posterior_: SampledPosterior | ExactPosterior
     """The posterior."""
     prior_: Choice
@@ -349,11 +332,7 @@ class BayesianTree(BaseEstimator):
             ) from None
 
     def _choose(self, build: Any, rows: TrainingRows, seed: int, executor: Executor) -> Choice:
-        """Return the tree prior, the leaf and the power: those that the user gave, otherwise chosen by the data.
-
-        ``prior="stated"`` takes defaults instead of a choice. ``build(choice)`` returns the model of a choice on
-        ``rows``.
-        """
+        """Return the tree prior, the leaf and the power: those that the user gave, otherwise chosen by the data."""
         stated = parts.stated_tree_prior(self.tree_prior, self.max_depth)
         leaf = self._default_leaf(rows.y) if self.leaf is None else self.leaf
         choice = Choice(stated, leaf, 1.0 if self.power == "auto" else float(self.power))
@@ -385,11 +364,8 @@ class BayesianTree(BaseEstimator):
         return post
 
     def _set_error_and_counts(self, *, independent: bool) -> None:
-        """Set ``split_counts_`` and ``monte_carlo_error_`` after a fit.
-
-        ``independent`` is True if the posterior is exact or has independent draws. Otherwise the error is estimated
-        from the variance between chains.
-        """
+        """Set ``split_counts_`` and ``monte_carlo_error_`` after a fit."""
+        # unless draws are independent, the error is estimated from the variance between chains
         post = self.posterior_
         if not isinstance(post, SampledPosterior):
             self.split_counts_, self.monte_carlo_error_ = post.expected_splits(), 0.0

@@ -39,42 +39,33 @@ from ...posterior.rows.left_out import leaves_of_merged_rows, rows_left_out
 from ...posterior.sampled import SampledPosterior
 from ...tree.arrays import LEAF, node_depths
 
+# default tree prior. Its trees are larger than with the customary ``beta = 2``, since they are averaged.
 DEFAULT_TREE_PRIOR = ChipmanPrior(0.95, 0.5)
-"""Default tree prior. Its trees are larger than with the customary ``beta = 2``, since they are averaged."""
+# number of rows above which the cuts of a feature are limited by default, and largest number of cuts then
 ROWS_OF_LIMITED_CUTS, MAX_CUTS = 20_000, 254
-"""Number of rows above which the cuts of a feature are limited by default, and largest number of cuts then."""
+# grid of (alpha, beta) of Chipman's prior
 CHIPMAN_GRID = ((0.95, 2.0), (0.95, 1.0), (0.95, 0.5), (0.95, 0.25), (0.95, 0.0), (0.99, 0.0))
-"""Grid of (alpha, beta) of Chipman's prior."""
+# grid of pseudo-counts of a leaf in total, which are divided equally among the classes
 PSEUDO_COUNT_GRID = (0.001, 0.01, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Grid of pseudo-counts of a leaf in total, which are divided equally among the classes."""
+# grid of prior noise variances in a leaf, as fractions of the variance of y
 NOISE_GRID = (1.0, 0.5, 0.25, 0.125, *(4.0**-k for k in range(2, 8)))
-"""Grid of prior noise variances in a leaf, as fractions of the variance of y."""
+# grid of `a0` of `NormalInverseGamma`, half the rows that the prior on a leaf's noise is worth; if large, leaves have
+# nearly the same noise
 A0_GRID = (1.5, 5.0, 20.0, 80.0)
-"""Grid of ``a0`` of `NormalInverseGamma`, half the number of rows that the prior on the noise of a leaf is worth.
-
-If ``a0`` is large, all leaves have nearly the same noise.
-"""
+# noise fractions with which further searches start, and the index of their tree prior in ``CHIPMAN_GRID``
 START_NOISE, START_PRIOR_INDEX = (1 / 16, 1 / 64), 3
-"""Noise fractions with which further searches start, and the index of their tree prior in ``CHIPMAN_GRID``."""
-MAX_SEARCH_ROUNDS = 5
-"""Largest number of runs of a search."""
+MAX_SEARCH_ROUNDS = 5  # largest number of runs of a search
+# number of chains of a short run, number of draws per chain and of tuning steps, and number of proposals per step
 SEARCH_CHAINS, SEARCH_STEPS, SEARCH_PROPOSALS = 2, 8, 50
-"""Number of chains of a short run, number of draws per chain and of tuning steps, and number of proposals per step."""
-LEFT_OUT_STEPS = 40
-"""Number of draws per chain of a run that estimates the density of left-out rows."""
-POWER_GRID = (1.0, 0.5, 0.25, 0.125)
-"""Powers of the likelihood among which ``power="auto"`` chooses."""
-MAX_LEFT_OUT_ROWS = 5000
-"""Largest number of rows that are left out one by one."""
+LEFT_OUT_STEPS = 40  # number of draws per chain of a run that estimates the density of left-out rows
+POWER_GRID = (1.0, 0.5, 0.25, 0.125)  # powers of the likelihood among which ``power="auto"`` chooses
+MAX_LEFT_OUT_ROWS = 5000  # largest number of rows that are left out one by one
+# number of digits behind the point, in nats, by which choices are compared, so that rounding errors decide nothing
 N_DIGITS = 9
-"""Number of digits behind the point, in nats, by which choices are compared, so that rounding errors decide nothing."""
 
 
 def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
-    """Return the tree prior of an estimator with ``max_depth`` set, unless that is None.
-
-    If ``tree_prior`` is None it is the default one. Raise a ValueError if ``tree_prior`` has a limit of its own too.
-    """
+    """Return the tree prior of an estimator with ``max_depth`` set, unless that is None."""
     prior = DEFAULT_TREE_PRIOR if tree_prior is None else tree_prior
     if max_depth is None:
         return prior
@@ -87,11 +78,7 @@ def stated_tree_prior(tree_prior: Any, max_depth: Any) -> Any:
 
 
 def stated_split_prior(split_prior: Any, min_samples_leaf: Any, n_rows: int) -> Any:
-    """Return the split prior of an estimator, with the smallest number of rows in a leaf if this is not 1.
-
-    If ``split_prior`` is None it is ``LocalCuts()``, with at most MAX_CUTS cuts a feature if there are many rows. Raise
-    a ValueError if ``min_samples_leaf`` cannot be combined with it.
-    """
+    """Return the split prior of an estimator, with the smallest number of rows in a leaf if this is not 1."""
     if split_prior is None:
         split_prior = LocalCuts() if n_rows <= ROWS_OF_LIMITED_CUTS else LocalCuts(max_cuts=MAX_CUTS)
     least = _rows_in_leaf(min_samples_leaf, n_rows)
@@ -124,12 +111,7 @@ def thin_split_prior(split_prior: Any, fraction: float) -> Any:
 
 
 def check_leaf_fits(leaf: Any, power: Any, *, for_classes: bool) -> None:
-    """Raise a ValueError if a leaf does not fit the estimator.
-
-    A classifier needs a leaf of classes, a regressor one of numbers, both with one column of y and without
-    ``estimation=``, and ``power="auto"`` one whose left-out rows have a density. Nothing is checked if ``leaf`` is not
-    a leaf model, such as None.
-    """
+    """Raise a ValueError if a leaf does not fit the estimator."""
     if not isinstance(leaf, Leaf):
         return
     name = type(leaf).__name__
@@ -151,10 +133,8 @@ def check_leaf_fits(leaf: Any, power: Any, *, for_classes: bool) -> None:
 
 
 def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
-    """Return the leaf model for a part of the rows: with the exposures of the rows ``row_index`` only, if it has any.
-
-    ``n_rows`` is the number of rows that the exposures of the caller are of.
-    """
+    """Return the leaf model for a part of the rows: with the exposures of the rows `row_index` only, if it has any."""
+    # with the exposures of these rows only, if it has any
     if getattr(leaf, "exposure", None) is None:
         return leaf
     exposure = read_numbers("exposure", leaf.exposure)
@@ -166,12 +146,9 @@ def leaf_of_rows(leaf: Any, row_index: np.ndarray, n_rows: int) -> Any:
 class Choice(NamedTuple):
     """A tree prior, a leaf, and the power of the likelihood, which a fit chooses unless the user gives them."""
 
-    tree_prior: Any
-    """Prior on the size of trees."""
-    leaf: Any
-    """Leaf model with its parameters."""
-    power: float = 1.0
-    """Power of the likelihood, which multiplies the weights of all rows."""
+    tree_prior: Any  # prior on the size of trees
+    leaf: Any  # leaf model with its parameters
+    power: float = 1.0  # power of the likelihood, which multiplies the weights of all rows
 
 
 def choose_by_evidence(
@@ -182,12 +159,9 @@ def choose_by_evidence(
     rng: Any = None,
     executor: Executor | None = None,
 ) -> Choice:
-    """Choose one of ``tree_priors`` and one of ``leaf_models`` by expectation-maximisation.
-
-    ``build`` returns the model of a choice. A search can end in a local maximum, so one search starts from each of
-    ``starts``. If the searches end differently, the result with the highest density of left-out rows is returned.
-    ``rng`` is the seed; ``executor`` runs the chains.
-    """
+    """Choose one of ``tree_priors`` and one of ``leaf_models`` by expectation-maximisation."""
+    # A search can end in a local maximum, so one starts from each of `starts`; if they end differently, the result with
+    # the highest density of left-out rows is returned
     sources = np.random.SeedSequence(rng).spawn(MAX_SEARCH_ROUNDS + 1)
     results = list(
         dict.fromkeys(_search_from(build, first, tree_priors, leaf_models, sources, executor) for first in starts)
@@ -205,11 +179,9 @@ def _search_from(
     sources: list[Any],
     executor: Executor | None,
 ) -> Choice:
-    """Return the choice at the end of one search by expectation-maximisation that starts from ``choice``.
-
-    A round draws trees under the choice by a short run, and takes the tree prior and the leaf under which these trees
-    are most probable. ``sources`` are seeds, one for each round. The search ends early if the choice stays the same.
-    """
+    """Return the choice at the end of one search by expectation-maximisation that starts from ``choice``."""
+    # a round draws trees under the choice by a short run, and takes the tree prior and the leaf under which these trees
+    # are most probable; it ends early if the choice stays the same
     start: Any = "grown"
     for source in sources[:MAX_SEARCH_ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
@@ -226,10 +198,8 @@ def _search_from(
 def choose_power(
     build: Callable[[Choice], TreeModel], choice: Choice, rng: Any = None, executor: Executor | None = None
 ) -> Choice:
-    """Return ``choice`` with the power in POWER_GRID that gives left-out rows the highest density.
-
-    Arguments are as of `choose_by_evidence`. See Grünwald (2012); formulas, section 12.6.
-    """
+    """Return ``choice`` with the power in POWER_GRID that gives left-out rows the highest density."""
+    # Grünwald (2012); formulas, section 12.6
     choices = [choice._replace(power=power) for power in POWER_GRID]
     return _best_left_out(build, choices, np.random.SeedSequence([rng, 1]), executor)
 
@@ -244,12 +214,9 @@ def _best_left_out(
 
 
 def log_density_left_out(post: SampledPosterior, power: float) -> float:
-    """Return the weighted mean over rows of the log density (nats) of a row given all others, of up to 5000 rows.
-
-    It is estimated from the draws by importance weights, which are truncated at their mean times the square root of
-    their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user. The
-    density of the row left out has power one.
-    """
+    """Return the weighted mean over rows of the log density (nats) of a row given all others, of up to 5000 rows."""
+    # Importance weights of the draws, truncated at their mean times the square root of their number (Ionides 2008). The
+    # weights of rows in the model are `power` times the weights of the user; the row left out has power one
     left_out = rows_left_out(post, power, MAX_LEFT_OUT_ROWS)
     mean = log_mean(-left_out.score_gain, axis=0)
     log_w = np.minimum(-left_out.score_gain, mean + 0.5 * np.log(len(left_out.score_gain)))
@@ -263,11 +230,9 @@ def class_leaf_grid(n_classes: int) -> list[DirichletMultinomial]:
 
 
 def number_leaf_grid(y: np.ndarray, variance: float) -> list[NormalInverseGamma]:
-    """Return the grid of leaves among which the prior of a regression is chosen, for NOISE_GRID and A0_GRID.
-
-    Their noise variance is a fraction of ``variance``, the variance of y. It is at least gap^2 / 12, the variance of
-    rounding to a grid whose step is the smallest gap between two values of y.
-    """
+    """Return the grid of leaves among which the prior of a regression is chosen, for NOISE_GRID and A0_GRID."""
+    # noise variances are fractions of `variance`, that of y, at least gap^2 / 12, the variance of rounding to a grid
+    # whose step is the smallest gap between two values of y
     distinct = np.unique(y)
     least = (np.diff(distinct).min() / np.sqrt(variance)) ** 2 / 12.0 if len(distinct) > 1 else 0.0
     noise = [fraction for fraction in NOISE_GRID if fraction >= least] or [NOISE_GRID[0]]
@@ -275,19 +240,14 @@ def number_leaf_grid(y: np.ndarray, variance: float) -> list[NormalInverseGamma]
 
 
 def number_leaf(variance: float, fraction: float, a0: float) -> NormalInverseGamma:
-    """Return a normal leaf whose prior noise variance is about ``fraction`` times ``variance``, the variance of y.
-
-    ``a0`` is half the number of rows that this prior is worth. The prior variance of the leaf mean is the noise
-    variance divided by ``fraction``, about the variance of y.
-    """
+    """Return a normal leaf whose prior noise variance is about ``fraction`` times ``variance``, the variance of y."""
+    # `a0` is half the number of rows that this prior is worth; the prior variance of the leaf mean is the noise
+    # variance divided by `fraction`, about the variance of y
     return NormalInverseGamma(k0=fraction, a0=a0, b0=a0 * fraction * variance)
 
 
 def search_starts(first: Choice, tree_priors: list[Any], variance: float) -> list[Choice]:
-    """Return the choices with which searches of a regression start: ``first``, and two of less noise and larger trees.
-
-    ``tree_priors`` are in the order of growing trees, and ``variance`` the variance of y.
-    """
+    """Return the choices with which searches of a regression start: `first`, and two of less noise and larger trees."""
     larger = tree_priors[min(START_PRIOR_INDEX, len(tree_priors) - 1)]
     return [first, *(first._replace(tree_prior=larger, leaf=number_leaf(variance, r, 5.0)) for r in START_NOISE)]
 
@@ -300,11 +260,7 @@ def chipman_grid(max_depth: int | None = None) -> list[ChipmanPrior]:
 def _short_run(
     model: TreeModel, start: Any, rng: Any, executor: Executor | None, steps: int = SEARCH_STEPS
 ) -> SampledPosterior:
-    """Return a few draws of each of a few chains, without a warning if they have not converged.
-
-    ``start`` is the argument of `sample`, ``rng`` the seed, and ``steps`` the number of draws a chain and of tuning
-    steps.
-    """
+    """Return a few draws of each of a few chains, without a warning if they have not converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sample(
@@ -322,11 +278,9 @@ def _short_run(
 
 
 def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
-    """Return the one of ``priors`` with the largest mean over the draws of the log prior of the tree.
-
-    The prior is the product of P(split) of each node with a split and 1 - P(split) of each leaf that has a possible
-    split, both at its depth. Which split a node has is left out, since all ``priors`` agree in it.
-    """
+    """Return the one of ``priors`` with the largest mean over the draws of the log prior of the tree."""
+    # the product of P(split) of each node with a split and 1 - P(split) of each leaf that has a possible split, both at
+    # its depth; which split a node has is left out, since all `priors` agree in it
     if len(priors) == 1:
         return priors[0]
     trees = post.distinct_trees
@@ -342,11 +296,8 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
 
 
 def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
-    """Return a bool array (n_nodes,), True for leaves of the drawn trees that could be split further.
-
-    A leaf could not if its rows differ in no feature, it is at the depth limit, or every split leaves too few rows in a
-    leaf. Nodes are those of the distinct trees, one tree after another; ``depth`` (n_nodes,) is the depth of each.
-    """
+    """Return a bool array (n_nodes,), True for leaves of the drawn trees that could be split further."""
+    # a leaf could not if its rows differ in no feature, it is at the depth limit, or every split leaves too few rows
     model, trees = post.model, post.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
     split_prior = model.split_prior
@@ -375,10 +326,7 @@ def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray
 
 
 def _most_likely_leaf(post: SampledPosterior, leaf_models: list[Any]) -> Any:
-    """Return the one of ``leaf_models`` with the largest mean over the draws of the log score of the tree.
-
-    The log score is the sum over the leaves of the tree of the log marginal likelihood of their rows.
-    """
+    """Return the one of ``leaf_models`` with the largest mean over the draws of the log score of the tree."""
     if len(leaf_models) == 1:
         return leaf_models[0]
     is_leaf, target = post.distinct_trees.feature == LEAF, post.model.target

@@ -21,23 +21,19 @@ from ..state.records import NONE
 from ..state.splits import Split, box_range, fixed_split, log_rule_of
 from ..state.tree import ChainState
 
-MIDPOINT = -2
-"""Cut in the raw form of a split in the middle of a box."""
+MIDPOINT = -2  # cut in the raw form of a split in the middle of a box
 LOG_2 = log(2.0)
 
 
 class RawForms(NamedTuple):
-    """Raw forms of a split, which are the thresholds or sets of categories that divide the cell alike.
+    """Raw forms of a split, which are the thresholds or sets of categories that divide the cell alike."""
 
-    At an ordered split, any of the ``n`` cuts from ``first`` on. At a nominal split, the categories whose bits are in
-    ``free`` may be on either side.
-    """
-
+    # at an ordered split any of the `n` cuts from `first` on; at a nominal one the categories in `free` may be on
+    # either side
     first: int
     n: int
     free: int
-    swaps: bool
-    """True if exchanging the sides gives another raw form."""
+    swaps: bool  # true if exchanging the sides gives another raw form
 
 
 class RawForm(NamedTuple):
@@ -45,23 +41,18 @@ class RawForm(NamedTuple):
 
     cut: int
     categories: int
-    swapped: bool
-    """True if the left side of the raw form is the right side of the split."""
-    log_raw_forms: float
-    """Log number of raw forms of the split."""
+    swapped: bool  # true if the left side of the raw form is the right side of the split
+    log_raw_forms: float  # log number of raw forms of the split
 
 
 @jit
 def fit_split(
     model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int
 ) -> tuple[Split, bool]:
-    """Return the split that a raw form from elsewhere gives in a leaf's cell, and True if its sides changed places.
-    Under nominal splits the smallest category goes left.
-
-    The raw form is the largest code going left, ``cut`` (MIDPOINT: the middle of the box), or, if not -1, the bits of
-    the ``categories`` that go left. A fixed tree gives its own split instead. ``log_rule`` of the split is ``-inf`` if
-    it is not admissible.
-    """
+    """Return the split that a raw form gives in a leaf's cell, and True if its sides changed places."""
+    # The raw form is the largest code going left, `cut` (MIDPOINT: the middle of the box), or, if not -1, the bits of
+    # the `categories` that go left; under nominal splits the smallest category goes left. A fixed tree gives its own
+    # split instead. log_rule is -inf if the split is not admissible
     rule = model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node), False
@@ -97,9 +88,7 @@ def fit_split(
 
 @jit
 def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, categories: int) -> tuple[int, bool, bool]:
-    """Return the bits of the categories of nominal feature ``k`` that go left in a node's cell if ``categories`` go
-    left, True if the sides changed places, and True if each side gets enough rows (or may be empty).
-    """
+    """Return the bits that go left in a node's cell, if the sides changed places, and if each has enough rows."""
     rule = model.split_prior
     present = cell_categories(model, state, node, k)
     left = categories & present
@@ -118,10 +107,7 @@ def _fit_categories(model: Lowered, state: ChainState, node: int, k: int, catego
 
 @jit
 def has_min_rows(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> bool:
-    """Return True if a split on feature ``k`` leaves at least ``min_leaf`` rows of the node on both sides.
-
-    Codes up to ``cut`` go left if ``categories`` is -1, else the categories with these bits.
-    """
+    """Return True if a split on feature ``k`` leaves at least ``min_leaf`` rows of the node on both sides."""
     codes, rows, rows_left = model.units.codes, model.units.rows, np.int64(0)
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]
@@ -190,9 +176,7 @@ def draw_raw(rng: np.random.Generator, model: Lowered, state: ChainState, node: 
 
 @jit
 def undivided_side(model: Lowered, state: ChainState, node: int, k: int, cut: int, categories: int) -> int:
-    """Return the side, 0 left or 1 right, to which a split on feature ``k`` sends the whole cell of a node, or -1 if it
-    divides the cell. ``cut`` and ``categories`` are as in `has_min_rows`.
-    """
+    """Return the side, 0 left or 1 right, to which a split sends the whole cell of a node; -1 if it divides it."""
     if categories >= 0:
         present = cell_categories(model, state, node, k)
         if categories & present == present:

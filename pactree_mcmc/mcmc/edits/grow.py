@@ -105,10 +105,9 @@ def attach_children(model: Lowered, state: ChainState, node: int, split: Split) 
 
 @jit
 def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
-    """Sort the units (merged rows) of a node, those that go left first, and sum the statistics of both children.
-
-    Write number of rows and hash of the left child. Return the index in ``order`` at which the right side begins.
-    """
+    """Sort the units (merged rows) of a node, those that go left first, and sum the statistics of both children."""
+    # number of rows and hash of the left child are written; the index in `order` at which the right side begins is
+    # returned
     order, to_right, here = state.order, state.scratch.to_right, state.node[node]
     codes, k, cut, categories = model.units.codes, here.feature, here.cut, here.categories
     n_left, n_right = 0, 0
@@ -129,11 +128,8 @@ def divide_rows(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def _sum_children(model: Lowered, state: ChainState, node: int, middle: int) -> None:
-    """Sum the statistics of both children of a node, whose rows are divided at ``order[middle]``.
-
-    Write number of rows and hash of the left child. If statistics are whole numbers, sum those of the smaller child,
-    and subtract them from the node's for the other one, without rounding.
-    """
+    """Sum the statistics of both children of a node, whose rows are divided at `order[middle]`."""
+    # whole numbers are summed for the smaller child, and subtracted from the node's for the other one, without rounding
     here, order, merged_rows, stats = state.node[node], state.order, model.units, state.stats
     is_left_smaller = middle - here.start <= here.stop - middle
     smaller, start, stop = here.left, here.start, middle
@@ -211,10 +207,8 @@ def accept_growth(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def set_default_side(model: Lowered, state: ChainState, node: int) -> None:
-    """Set the side of unknown values at an internal node to that of most training rows, left if both have as many.
-
-    Under local cuts the same side gets the categories that no row of the node has.
-    """
+    """Set the side of unknown values at an internal node to that of most training rows, left if both have as many."""
+    # under local cuts the same side gets the categories that no row of the node has
     record = state.node[node]
     record.default_left = 2 * state.node[record.left].rows >= record.rows
     if record.categories >= 0 and record.default_left:
@@ -256,11 +250,7 @@ def prune_all(state: ChainState) -> None:
 
 @jit
 def grow_by_split(model: Lowered, state: ChainState, node: int, feature: int, cut: int, categories: int) -> None:
-    """Grow a splittable leaf by a split in raw form, which must be admissible, and update the lists of nodes.
-
-    The raw form is the largest code going left, ``cut``, or for a nominal feature the bits going left, ``categories``,
-    which are -1 for an ordered one. `fit_split` fits it to the cell of the leaf.
-    """
+    """Grow a splittable leaf by an admissible split in raw form (`fit_split`), and update the lists of nodes."""
     attach_children(model, state, node, fit_split(model, state, node, feature, cut, categories)[0])
     accept_growth(model, state, node)
 

@@ -23,15 +23,13 @@ from ..state.tree import ChainState
 from .carry_over import cell_categories, code_range
 from .replace_subtree import plan_copy, plan_node
 
-MAX_MERGED_LEAVES = 10
-"""Largest number of leaves that two subtrees to be merged may have in all."""
+MAX_MERGED_LEAVES = 10  # largest number of leaves that two subtrees to be merged may have in all
 
 
 @jit
 def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags for the root split of a, an internal node, placed above a and b: True if it can send the whole
-    cell of b left, and True if it can send that cell right. Both are False for cuts in the middle of a box.
-    """
+    """Return True twice if the root split of a, placed above a and b, can send b's cell left; and right."""
+    # both are False for cuts in the middle of a box
     record = state.node[a]
     if record.categories >= 0:
         present = cell_categories(model, state, a, record.feature)
@@ -48,9 +46,8 @@ def undivided_sides(model: Lowered, state: ChainState, a: int, b: int) -> tuple[
 
 @jit
 def can_join_roots(model: Lowered, state: ChainState, a: int, b: int) -> tuple[bool, bool]:
-    """Return two flags for a split of both cells whose halves are the root splits of a and b: True if one sends both
-    left sides the same way, and True if one sends them opposite ways. Both are False if a or b is a leaf.
-    """
+    """Return two flags: a split whose halves are the root splits of a and b sends their left sides alike; apart."""
+    # both are False if a or b is a leaf
     if is_leaf(state, a) or is_leaf(state, b):
         return False, False
     node_a, node_b = state.node[a], state.node[b]
@@ -67,11 +64,9 @@ def can_join_roots(model: Lowered, state: ChainState, a: int, b: int) -> tuple[b
 def plan_root(
     model: Lowered, state: ChainState, at: int, a: int, b: int, b_goes_left: bool, b_goes_right: bool, swapped: bool
 ) -> None:
-    """Write the root split of a, to be placed above a and b, into plan record ``at``, without its children.
-
-    The flags say if the whole cell of b goes left or right. If neither, the root split of b is the other half of the
-    split, with its sides exchanged if ``swapped``.
-    """
+    """Write the root split of a, to be placed above a and b, into plan record ``at``, without its children."""
+    # the flags say if the whole cell of b goes left or right; if neither, the root split of b is the other half of the
+    # split, with its sides exchanged if `swapped`
     node_a, node_b = state.node[a], state.node[b]
     k, cut, categories = node_a.feature, node_a.cut, np.int64(-1)
     if node_a.categories >= 0:
@@ -96,9 +91,7 @@ def is_too_large_to_merge(state: ChainState, a: int, b: int) -> bool:
 
 @jit
 def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
-    """Return the number M(a, b) of merges: trees on the union of both cells that the split between the cells of a and b
-    cuts into the subtrees at a and b.
-    """
+    """Return M(a, b): trees on both cells that the split between a and b cuts into the subtrees at a and b."""
     if is_leaf(state, a) and is_leaf(state, b):
         return np.int64(2)
     total = np.int64(1)
@@ -125,10 +118,7 @@ def n_merges(model: Lowered, state: ChainState, a: int, b: int) -> int:
 
 @jit
 def plan_split_above(state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool) -> int:
-    """Plan the split of node v above copies of the subtrees a and b, from plan record ``at`` on (`plan_node`).
-
-    Return the first free record. ``a_is_left`` is True if a is to be the left child.
-    """
+    """Plan the split of node v above copies of the subtrees a and b, from plan record ``at`` on (`plan_node`)."""
     record = state.node[v]
     plan_node(state, at, record.feature, record.cut, record.categories)
     at_b = plan_copy(state, a, at + 1)
@@ -139,11 +129,9 @@ def plan_split_above(state: ChainState, at: int, v: int, a: int, b: int, a_is_le
 
 @jit
 def plan_merge(model: Lowered, state: ChainState, at: int, v: int, a: int, b: int, a_is_left: bool, number: int) -> int:
-    """Plan merge ``number`` of a and b, which the split of v separates, from plan record ``at`` on.
-
-    Return the first free record. ``number`` is from 0, with v's split on top, to ``n_merges - 1``, in the order of its
-    terms. ``a_is_left`` is True if a is the left child of v.
-    """
+    """Plan merge ``number`` of a and b, which the split of v separates, from plan record ``at`` on."""
+    # the first free record is returned; `number` is 0, with v's split on top, to n_merges - 1, in the order of its
+    # terms
     if number == 0:
         return plan_split_above(state, at, v, a, b, a_is_left)
     if is_leaf(state, a) and is_leaf(state, b):

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...core.compile.jit import jit
 
+# kinds of changes of the tree, explained at `Proposal.edit`
 NOTHING, REFUSED, GROW, PRUNE, REPLACE, TAKE, WITHDRAW, ROTATE, KEEP_CHANGE = range(9)
-"""Kinds of changes of the tree, explained at `Proposal.edit`."""
 
 
 class Proposal(NamedTuple):

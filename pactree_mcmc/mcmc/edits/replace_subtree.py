@@ -25,12 +25,11 @@ from .carry_over import draw_raw, fit_split, undivided_side
 from .grow import attach_children, init_leaf, set_default_side
 from .proposal import REPLACE, Proposal
 
+# largest number of internal nodes of a subtree that a move draws anew, and of one that it replaces
 MAX_DRAWN_INTERNAL = 128
-"""Largest number of internal nodes of a subtree that a move draws anew, and of one that it replaces."""
+# free nodes that a proposal may need beside twice those in use: it builds at most two subtrees, and one is refused at 2
+# * (MAX_DRAWN_INTERNAL + 1) + 1 nodes; compiled code does not check them
 MAX_NEW_NODES = 4 * (MAX_DRAWN_INTERNAL + 2)
-"""Free nodes that a proposal may need beside twice those in use: it builds at most two subtrees, and a subtree is
-refused with one internal node too many, when it has ``2 * (MAX_DRAWN_INTERNAL + 1) + 1`` nodes. Nodes are not checked.
-"""
 
 
 @jit

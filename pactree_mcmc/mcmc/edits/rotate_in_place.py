@@ -21,20 +21,17 @@ from .grow import box_hash_term, set_default_side
 
 @jit
 def can_rotate_in_place(model: Lowered, state: ChainState, v: int) -> bool:
-    """Return True if an internal node v, not the root, and its parent cut the same ordered feature.
-
-    The geometry must have free cuts (`has_free_cuts`), not one cut per cell or trivial ones.
-    """
+    """Return True if an internal node v, not the root, and its parent cut the same ordered feature."""
+    # only in geometries with free cuts, not one cut per cell or trivial ones
     record, parent_record = state.node[v], state.node[state.node[v].parent]
     return has_free_cuts(model.split_prior) and record.categories < 0 and record.feature == parent_record.feature
 
 
 @jit
 def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
-    """Exchange the places of v's split and its parent's. Return the log prior ratio, ``-inf`` if the tree gets invalid.
-
-    Rotating the same node again undoes the change, invalid or not. `update_lists_of_rotation` updates the lists.
-    """
+    """Exchange the places of v's split and its parent's."""
+    # return the log prior ratio, ``-inf`` if the tree gets invalid
+    # rotating the same node again undoes the change, invalid or not; `update_lists_of_rotation` updates the lists
     u = state.node[v].parent
     upper, lower = state.node[u], state.node[v]
     v_is_left = upper.left == v
@@ -61,10 +58,7 @@ def rotate_in_place(model: Lowered, state: ChainState, v: int) -> float:
 def _exchange_splits(
     model: Lowered, state: ChainState, u: int, v: int, x: int, y: int, z: int, v_is_left: bool
 ) -> None:
-    """Exchange the splits of u and its child v, whose outer child is x and inner child y; z is the other child of u.
-
-    Give v the rows, score and cell of its new children y and z. ``v_is_left`` is True if v is the left child.
-    """
+    """Exchange the splits of u and its child v, whose outer child is x and inner child y; z is the other child of u."""
     upper, lower = state.node[u], state.node[v]
     upper.cut, lower.cut = lower.cut, upper.cut
     upper.upper, lower.upper = lower.upper, upper.upper
@@ -99,9 +93,8 @@ def log_split_factor(model: Lowered, depth: int) -> float:
 
 @jit
 def move_subtree_down(model: Lowered, state: ChainState, top: int, n_levels: int) -> float:
-    """Add ``n_levels``, maybe negative, to the depths of the subtree at ``top``. Return the change of its log prior,
-    ``-inf`` if the prior of the subtree is 0 before or after. The split prior R counts only if it depends on the depth.
-    """
+    """Add `n_levels` to the depths of the subtree at `top`; return the change of its log prior, or -inf."""
+    # -inf if the prior of the subtree is 0 before or after; R counts only if it depends on the depth
     total, node = 0.0, np.int64(top)
     while node != NONE:
         log_before, log_after = log_prior_factor(model, state, node), move_node_down(model, state, node, n_levels)
@@ -129,9 +122,8 @@ def move_node_down(model: Lowered, state: ChainState, node: int, n_levels: int) 
 
 @jit
 def log_prior_factor(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log prior factor of a node as a leaf, or as a split if it is internal, ``-inf`` if the depth limit
-    excludes it. The split prior R is included only if it depends on the depth.
-    """
+    """Return the log prior factor of a node as leaf or split; -inf if the depth limit excludes it."""
+    # R is included only if it depends on the depth
     depth, limit = state.node[node].depth, model.prior.depth_limit
     if is_leaf(state, node):
         return node_log_stop(model, state, node) if depth <= limit else -inf

@@ -10,9 +10,7 @@ from .tree import ChainState
 
 @jit
 def collect_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the distinct codes (integers for values) of feature ``k`` in the rows of a node, ascending, into
-    ``state.scratch.codes.distinct``. Return their number.
-    """
+    """Write the distinct codes of feature `k` in a node, ascending, into `codes.distinct`; return their number."""
     codes, order, scratch = model.units.codes[k], state.order, state.scratch.codes
     out, is_present = scratch.distinct, scratch.is_present
     start, stop = state.node[node].start, state.node[node].stop
@@ -63,11 +61,9 @@ def has_two_codes(model: Lowered, state: ChainState, node: int, k: int) -> bool:
 
 @jit
 def neighbouring_codes(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> tuple[int, int]:
-    """Return the largest code of feature ``k`` in a node's rows that is at most ``cut``, and the smallest one above it.
-
-    If the rows have no such code, the first is -1 and the second the number of codes of the feature. All cuts from the
-    first code to the one before the second separate the rows alike.
-    """
+    """Return the largest code of `k` in a node's rows that is at most `cut`, and the smallest one above it."""
+    # -1 and the number of codes if there are none; all cuts from the first to the one before the second separate the
+    # rows alike
     codes, order = model.units.codes, state.order
     low, high = np.int64(-1), np.int64(model.split_prior.feature[k].n_codes)
     for i in range(state.node[node].start, state.node[node].stop):
@@ -81,9 +77,8 @@ def neighbouring_codes(model: Lowered, state: ChainState, node: int, k: int, cut
 
 @jit
 def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, low: int, high: int) -> int:
-    """Write the distinct codes of feature ``k`` in a node's rows strictly between ``low`` and ``high``, ascending, into
-    ``codes.distinct``, and return their number.
-    """
+    """Write the distinct codes of `k` in a node between `low` and `high`, exclusive, into `codes.distinct`."""
+    # ascending; their number is returned
     codes, order, n = model.units.codes, state.order, np.int64(0)
     out, is_present = state.scratch.codes.distinct, state.scratch.codes.is_present
     for i in range(state.node[node].start, state.node[node].stop):
@@ -100,9 +95,7 @@ def collect_codes_between(model: Lowered, state: ChainState, node: int, k: int, 
 
 @jit
 def count_rows_by_code(model: Lowered, state: ChainState, node: int, k: int, n: int) -> np.ndarray:
-    """Return the number of training rows of a node with each of the ``n`` codes of feature ``k`` in ``codes.distinct``,
-    which `collect_codes` has just written, (n,) int64 in the same order.
-    """
+    """Return the number of rows of a node with each of the `n` codes of `k` that `collect_codes` has just written."""
     merged_rows, rows, distinct = model.units, state.scratch.codes.rows, state.scratch.codes.distinct
     for i in range(state.node[node].start, state.node[node].stop):
         u = state.order[i]

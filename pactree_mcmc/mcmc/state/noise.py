@@ -16,21 +16,18 @@ from .records import NONE, STORED_VERSION
 from .terms import next_node, score_node, subtree_log_score
 from .tree import ChainState
 
+# difference between the logs of the variance and of its guess from which on a tuning chain sets the guess anew
 MAX_LOG_GUESS_ERROR = 0.2
-"""Difference between the logs of the variance and of its guess from which on a tuning chain sets the guess anew."""
+# parameters of the normal leaf with a shared variance: it, prior mean of a leaf mean and its weight in rows, shape and
+# scale of its inverse gamma prior, log(2 pi sigma2) and 1 / (2 sigma2)
 SIGMA2, M0, K0, A0, B0, LOG_SCALE, HALF_PRECISION = range(7)
-"""Indices of the parameters of the normal leaf with a shared variance: the variance, prior mean of a leaf mean and its
-weight in rows, shape and scale of the inverse gamma prior, ``log(2 pi sigma2)`` and ``1 / (2 sigma2)``.
-"""
 
 
 @jit
 def redraw_noise(chain: Any) -> None:
-    """Draw the noise variance sigma2 given the tree, and compute the scores of all nodes.
-
-    ``sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2)``, with the sums of `noise_sums` and the inverse
-    temperature beta. ``chain`` has the random generator, model and state of one chain.
-    """
+    """Draw the noise variance sigma2 given the tree, and compute the scores of all nodes."""
+    # sigma2 ~ InverseGamma(a0 + beta n / 2, b0 + beta misfit / 2), with the sums of `noise_sums` and the inverse
+    # temperature beta
     model, state = chain.model, chain.state
     params, beta = model.leaf.params, state.beta[0]
     n, misfit, _ = noise_sums(model, state)
@@ -46,11 +43,9 @@ def set_variance(params: np.ndarray, sigma2: float) -> None:
 
 @jit
 def update_noise_guess(model: Any, state: Any) -> None:
-    """Set the guess of the variance to the variance if their logs differ by `MAX_LOG_GUESS_ERROR` or more.
-
-    The guess is the variance at which the scores in stored sums over splits are computed. It is renewed in tuning only,
-    since later it would carry the past of the chain into its next steps.
-    """
+    """Set the guess of the variance to the variance if their logs differ by `MAX_LOG_GUESS_ERROR` or more."""
+    # The scores in stored sums over splits are computed at the guess. It is renewed in tuning only, since later it
+    # would carry the past of the chain into its next steps
     sigma2 = model.leaf.params[SIGMA2]
     if abs(log(sigma2 / model.proposal_leaf.params[SIGMA2])) >= MAX_LOG_GUESS_ERROR:
         set_noise_guess(model, state, sigma2)
@@ -66,9 +61,9 @@ def set_noise_guess(model: Any, state: Any, sigma2: float) -> None:
 
 @jit
 def noise_sums(model: Lowered, state: ChainState) -> tuple[float, float, float]:
-    """Return three sums over the leaves, with n the weight of the rows of a leaf: ``n``; ``misfit``, the squares of y
-    about the leaf mean plus ``k0 n (mean - m0)^2 / (k0 + n)``; and ``log(k0 / (k0 + n)) / 2``.
-    """
+    """Return three sums over the leaves: n, misfit and log(k0 / (k0 + n)) / 2."""
+    # n is the weight of the rows of a leaf, misfit the squares of y about the leaf mean plus k0 n (mean - m0)^2 / (k0 +
+    # n)
     params, node = model.leaf.params, np.int64(0)
     weight, misfit, shrinkage = 0.0, 0.0, 0.0
     while node != NONE:
@@ -96,9 +91,7 @@ def rescore_nodes(model: Any, state: Any) -> None:
 
 @jit
 def log_score_given_noise(state: Any) -> float:
-    """Return the sum of the log scores (log likelihoods, not tempered) of the leaves, given the present variance if the
-    leaves share one.
-    """
+    """Return the sum of the log scores of the leaves, not tempered, given the variance if they share one."""
     return subtree_log_score(state, np.int64(0))
 
 

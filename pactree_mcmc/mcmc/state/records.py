@@ -8,16 +8,13 @@ import numpy as np
 
 NONE = -1
 """Index that means that there is no node, no feature, or no entry."""
+# indices of the entries of `ChainState.count`, which says what they contain
 N_GROWABLE, N_PRUNABLE, N_INTERNAL, N_FREE, N_NODES, TREE_CHANGED, STORED_VERSION, N_VISITED_ROWS = range(8)
-"""Indices of the entries of `ChainState.count`, which says what they contain."""
+# number of depth classes, of terms of a cell, and of terms of a split in the learned density (`density.terms`)
 N_DEPTH_CLASSES, N_CELL_TERMS, N_SPLIT_TERMS = 4, 8, 6
-"""Number of depth classes, of terms of a cell, and of terms of a split in the learned density (`density.terms`)."""
-N_DENSITY_ROWS = 1 + N_DEPTH_CLASSES
-"""Number of rows of `ChainState.density`."""
+N_DENSITY_ROWS = 1 + N_DEPTH_CLASSES  # number of rows of `ChainState.density`
+# entries of `Graph.used`: numbers of pieces and of links, and 1 while the graph grows by every tree, 0 if it is frozen
 N_PIECES, N_LINKS, IS_GROWING = range(3)
-"""Indices of the entries of `Graph.used`: number of pieces (cells at a depth), number of links (their splits), and 1
-while the graph grows by every tree, 0 if it is frozen.
-"""
 
 
 CHAIN_NODE = np.dtype(
@@ -53,6 +50,7 @@ CHAIN_NODE = np.dtype(
 )
 
 
+# entry of a hash table with the values of a cell. A new cell overwrites an old one with the same index.
 CELL = np.dtype(
     [
         ("hash", np.int64),  # of the cell, NONE if the entry is empty
@@ -61,9 +59,9 @@ CELL = np.dtype(
         ("log_w", np.float64),  # log W, the log sum over its splits (`split_sums`)
     ]
 )
-"""Entry of a hash table with the values of a cell. A new cell overwrites an old one with the same index."""
 
 
+# entry of a hash table with the probabilities that the learned density gives to a cell at a depth
 GUIDE = np.dtype(
     [
         ("hash", np.int64),  # of the cell, NONE if the entry is empty
@@ -77,9 +75,9 @@ GUIDE = np.dtype(
         ("log_stop", np.float64),  # log probability of stopping
     ]
 )
-"""Entry of a hash table with the probabilities that the learned density gives to a cell at a depth."""
 
 
+# split of a random subgraph, or node of a tree drawn from it
 BRANCH = np.dtype(
     [
         ("feature", np.int64),  # -1 in a leaf
@@ -94,9 +92,9 @@ BRANCH = np.dtype(
     ],
     align=True,
 )
-"""Split of a random subgraph, or node of a tree drawn from it."""
 
 
+# piece, which is a cell at a depth in the graph of visited cells (`density.graph`)
 GRAPH_PIECE = np.dtype(
     [
         ("hash", np.int64),  # of the cell
@@ -108,9 +106,9 @@ GRAPH_PIECE = np.dtype(
     ],
     align=True,
 )
-"""Piece, which is a cell at a depth in the graph of visited cells (`density.graph`)."""
 
 
+# link, which is a split of a piece and leads to the pieces of the two children
 GRAPH_LINK = np.dtype(
     [
         ("feature", np.int32),
@@ -127,9 +125,9 @@ GRAPH_LINK = np.dtype(
     ],
     align=True,
 )
-"""Link, which is a split of a piece and leads to the pieces of the two children."""
 
 
+# node of a subtree that is to be built
 PLAN = np.dtype(
     [
         ("feature", np.int64),  # -1 in a leaf
@@ -142,7 +140,6 @@ PLAN = np.dtype(
         ("side", np.int64),  # side, 0 or 1, to which the split sends all rows if it was left out, else -1
     ]
 )
-"""Node of a subtree that is to be built."""
 
 
 def _integer_record(*names: str) -> np.dtype:
@@ -150,31 +147,26 @@ def _integer_record(*names: str) -> np.dtype:
     return np.dtype([(name, np.int64) for name in names])
 
 
+# temporary numbers of a node: index in a plan, bits of the old leaves in its cell (`restructure`), first and last place
+# on a line (`interval_sums`), index in a tree drawn from a random subgraph, piece in the growing graph; `preorder` of
+# record i is the i-th node of a subtree in preorder
 NOTE = _integer_record("planned_at", "leaves", "first_place", "last_place", "drawn_at", "piece", "preorder")
-"""Temporary numbers of a node: its index in a plan, the bits of the old leaves in its cell (`restructure`), its first
-and last place on a line (`interval_sums`), its index in a tree drawn from a random subgraph, and its piece in the
-growing graph. The field ``preorder`` of record i is the i-th node of a subtree in preorder.
-"""
+# split drawn by a scan, and the number of cuts from this one on that separate the rows alike
 DRAWN_SPLIT = _integer_record("cut", "upper", "categories", "n_alike")
-"""Split drawn by a scan, and the number of cuts from this one on that separate the rows alike."""
+# line to which the stored sums belong: hash of the cell, depth of the node, `count[STORED_VERSION]` at their
+# computation, number of codes (0 if the sums do not fit) and number of levels
 LINE = _integer_record("hash", "depth", "scan", "n_codes", "n_levels")
-"""Line, a cell with one admissible ordered feature, to which the stored sums belong: hash of the cell, depth of the
-node, `count[STORED_VERSION]` at their computation, number of codes (0 if the sums do not fit) and number of levels.
-"""
+# node of a block and its cut, which separates two neighbouring pieces (`reshape`)
 GAP = _integer_record("node", "cut", "upper")
-"""Node of a block and its cut, which separates two neighbouring pieces (`reshape`)."""
+# pieces from first to last still to be arranged in a subtree (`reshape`), the left child (`on_left` 1) or right child
+# (0) of the parent, or the top of the block if that is -1
 PENDING_UNION = _integer_record("first", "last", "parent", "on_left")
-"""Pieces from the first to the last that are still to be arranged in a subtree (`reshape`). The subtree becomes the
-left child (``on_left`` 1) or right child (0) of the parent, or the top of the block if the parent is -1.
-"""
 
 
 def allocate_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collection[str] = ()) -> Any:
-    """Return a NamedTuple of arrays of zeros with the dtypes and shapes that the class ``kind`` declares.
-
-    Fields may be such NamedTuples too. ``sizes`` has the length of each axis that a declaration names. Arrays have a
-    single entry if ``sizes`` is None, or if ``unneeded`` contains the name of their field or of a group around it.
-    """
+    """Return a NamedTuple of arrays of zeros with the dtypes and shapes that the class ``kind`` declares."""
+    # `sizes` has the length of each axis that a declaration names; arrays have a single entry if it is None, or if
+    # `unneeded` contains the name of their field or of a group around it
     if hasattr(kind, "_fields"):
         fields = get_annotations(kind).items()
         return kind(*(allocate_group(field, None if name in unneeded else sizes, unneeded) for name, field in fields))

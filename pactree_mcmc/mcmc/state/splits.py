@@ -37,8 +37,7 @@ from .random import pick, pick_weighted
 from .records import NONE, STORED_VERSION
 from .tree import ChainState
 
-UNCOUNTED_MASS = -1.0
-"""Value of the stored `split_mass` of an admissible feature whose splits are not counted yet."""
+UNCOUNTED_MASS = -1.0  # value of the stored `split_mass` of an admissible feature whose splits are not counted yet
 
 
 class Split(NamedTuple):
@@ -99,10 +98,8 @@ def _draw_split_of(
 
 @jit
 def box_range(model: Lowered, state: ChainState, node: int, k: int) -> tuple[int, int]:
-    """Return the first code of coordinate ``k`` in the box of a node, and one behind its last.
-
-    A feature with missing values has two, which both bound its codes. A nominal one gives bits of its categories and 0.
-    """
+    """Return the first code of coordinate ``k`` in the box of a node, and one behind its last."""
+    # a feature with missing values has two coordinates, which both bound its codes; a nominal one gives bits and 0
     other = model.split_prior.feature[k].other_coordinate
     low, high = state.box[node, k, 0], state.box[node, k, 1]
     if other == k:
@@ -119,10 +116,8 @@ def middle_cut(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def claim_cell_entry(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the index of a node's cell in the table ``stored.cell``. Clear the entry if it belongs to another cell.
-
-    Each level of a ladder of temperatures has entries of its own, by ``count[STORED_VERSION]``.
-    """
+    """Return the index of a node's cell in the table `stored.cell`, cleared if it belongs to another cell."""
+    # each level of a ladder of temperatures has entries of its own, by count[STORED_VERSION]
     key = state.node[node].hash
     if model.split_prior.by_depth:
         key = hash_integer(key + state.node[node].depth)
@@ -137,19 +132,15 @@ def claim_cell_entry(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def stores_masses(model: Lowered, state: ChainState) -> bool:
-    """Return True if the chain stores which features are admissible in a cell, and the masses of their splits.
-
-    It does not if cells are boxes and splits have equal weights, since a box shows at once which features it admits.
-    """
+    """Return True if the chain stores which features are admissible in a cell, and the masses of their splits."""
+    # not if cells are boxes and splits have equal weights, since a box shows at once which features it admits
     return len(state.stored.cell) > 1 and (parts_rows(model.split_prior) or is_weighted(model.split_prior))
 
 
 @jit
 def store_masses(model: Lowered, state: ChainState, node: int) -> int:
-    """Store the `split_mass` of each feature in a node's cell in ``stored.mass``, unless stored. Return its row.
-
-    The mass is 0 for an inadmissible feature, and `UNCOUNTED_MASS` if R does not need it, as counting visits all rows.
-    """
+    """Store the `split_mass` of each feature in a node's cell in ``stored.mass``, unless stored. Return its row."""
+    # 0 for an inadmissible feature, and UNCOUNTED_MASS if R does not need it, as counting visits all rows
     place, rule = claim_cell_entry(model, state, node), model.split_prior
     if state.stored.cell[place].weight < 0.0:
         counts = rule.over_cell or is_weighted(rule) or rule.min_leaf > 1
@@ -169,10 +160,8 @@ def store_masses(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def fill_feature_weights(model: Lowered, state: ChainState, node: int) -> float:
-    """Write the weights of the features that a cell admits into ``scratch.feature_weight``, and return their sum.
-
-    The split prior R draws a feature in proportion to them. With ``rule.over_cell`` they include the `split_mass`.
-    """
+    """Write the weights of the features that a cell admits into ``scratch.feature_weight``, and return their sum."""
+    # R draws a feature in proportion to them; with `rule.over_cell` they include the `split_mass`
     rule = model.split_prior
     has_stored = stores_masses(model, state)
     place = store_masses(model, state, node) if has_stored else np.int64(0)
@@ -232,10 +221,8 @@ def feature_rule_weight(rule: SplitRule, weight: float, split_mass: float) -> fl
 
 @jit
 def split_mass(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the sum of the weights of a node's splits on feature ``k``, by which R is normalised within the feature.
-
-    With equal weights it is their number, 0 if there are none, but always 1 for dyadic and fixed splits.
-    """
+    """Return the sum of the weights of a node's splits on feature `k`, by which R is normalised within the feature."""
+    # with equal weights their number, 0 if there are none, but always 1 for dyadic and fixed splits
     if stores_masses(model, state) and model.split_prior.feature[k].weight > 0.0:
         place = store_masses(model, state, node)
         if state.stored.mass[place, k] == UNCOUNTED_MASS:
@@ -264,11 +251,9 @@ def split_mass_of_codes(model: Lowered, state: ChainState, node: int, k: int, n:
 
 @jit
 def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Write the weights of a node's splits on feature ``k`` into ``scratch.cut_weight``, and return their sum.
-
-    Entry j is the cut behind the j-th of ``n`` codes (`collect_codes`) or, in a box, behind its j-th code. For a
-    nominal feature entry 0 is the weight of each of its splits.
-    """
+    """Write the weights of a node's splits on feature ``k`` into ``scratch.cut_weight``, and return their sum."""
+    # entry j is the cut behind the j-th of `n` codes or, in a box, behind its j-th code; entry 0 of a nominal feature
+    # is the weight of each of its splits
     rule, weights, depth = model.split_prior, state.scratch.cut_weight, state.node[node].depth
     n_splits = n_splits_of_codes(model, state, node, k, n)
     if rule.feature[k].nominal:
@@ -299,10 +284,8 @@ def fill_cut_weights(model: Lowered, state: ChainState, node: int, k: int, n: in
 
 @jit
 def log_cut_weight(model: Lowered, state: ChainState, node: int, k: int, cut: int) -> float:
-    """Return the log weight of the split of a node on feature ``k`` at ``cut``, 0 if splits have equal weights.
-
-    ``cut``: largest code going left, valid in the geometry. ``log R = log P(feature) - log split_mass + log weight``.
-    """
+    """Return the log weight of the split of a node on feature ``k`` at ``cut``, 0 if splits have equal weights."""
+    # log R = log P(feature) - log split_mass + log weight
     rule = model.split_prior
     if not is_weighted(rule):
         return 0.0
@@ -329,10 +312,8 @@ def log_rule_of(model: Lowered, state: ChainState, node: int, k: int, cut: int) 
 
 @jit
 def n_splits_of_codes(model: Lowered, state: ChainState, node: int, k: int, n: int) -> float:
-    """Return the number of splits of a node on feature ``k``, whatever their weights, or 1 if they are dyadic or fixed.
-
-    ``n`` is the number of codes, used under local cuts. If ``min_leaf`` > 1, `collect_codes` has just collected them.
-    """
+    """Return the number of splits of a node on `k`, whatever their weights; 1 if they are dyadic or fixed."""
+    # if `min_leaf` > 1, `collect_codes` has just collected the `n` codes
     rule = model.split_prior
     if has_one_split_per_feature(rule):
         return 1.0
@@ -406,11 +387,9 @@ def _draw_weighted_cut(
 
 @jit
 def cut_and_upper(model: Lowered, state: ChainState, k: int, n: int, n_left: int) -> tuple[int, int]:
-    """Return ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``n_left`` of ``n`` codes left.
-
-    The caller has just listed the codes of the cell in ``codes.distinct`` by `collect_codes`. If all go left, or n is
-    0, ``cut`` is the feature's last code and ``upper`` its number of codes. If none does, ``cut`` is -1.
-    """
+    """Return ``cut`` and ``upper`` of the split on feature ``k`` that sends the first ``n_left`` of `n` codes left."""
+    # if all go left, or n is 0, `cut` is the feature's last code and `upper` its number of codes; -1 if none does. The
+    # codes of the cell are in `codes.distinct`
     n_codes = model.split_prior.feature[k].n_codes
     if n_left == n:
         return n_codes - 1, n_codes
@@ -454,10 +433,8 @@ def _draw_local_partition(
 
 @jit
 def _n_partitions(sums: np.ndarray, rows: np.ndarray, j: int, right: int, left: int, min_rows: int) -> int:
-    """Return the number of ways to place the categories j, j + 1, ... with at least ``min_rows`` rows on both sides.
-
-    ``rows`` counts them by category, ``right`` and ``left`` count those placed, ``sums`` is from `count_light_subsets`.
-    """
+    """Return the number of ways to place the categories j, j + 1, ... with at least ``min_rows`` rows on both sides."""
+    # `rows` are by category, `right` and `left` count those placed, `sums` is from `count_light_subsets`
     total = 0
     for r in rows:
         total += r

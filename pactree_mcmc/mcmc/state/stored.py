@@ -10,48 +10,38 @@ from ...model import Lowered
 from ...model.split_prior.geometry import call_uncompiled, has_free_cuts, is_weighted
 from .records import CELL, GRAPH_LINK, GRAPH_PIECE, GUIDE, LINE, NONE, allocate_group
 
-MAX_STORED_BYTES = 1 << 24
-"""Largest memory, in bytes, for the stored values of cells of one chain."""
-MAX_GUIDES = 1 << 14
-"""Largest number of cells whose probabilities by the learned density are stored."""
+MAX_STORED_BYTES = 1 << 24  # largest memory, in bytes, for the stored values of cells of one chain
+MAX_GUIDES = 1 << 14  # largest number of cells whose probabilities by the learned density are stored
+# bounds on the number of sums that a chain can store for a line, a cell with one admissible ordered feature
 MIN_LINE_SUMS, MAX_LINE_SUMS = 1 << 15, 1 << 22
-"""Bounds on the number of sums that a chain can store for a line, a cell with one admissible ordered feature."""
+# bounds on the number of levels of a line. Deeper subtrees are left out. No sums are stored if fewer levels fit.
 MIN_LINE_LEVELS, MAX_LINE_LEVELS = 8, 24
-"""Bounds on the number of levels of a line. Deeper subtrees are left out. No sums are stored if fewer levels fit."""
 
 
 class Line(NamedTuple):
     """Sums over all subtrees on each interval of codes of one line (`interval_sums`)."""
 
-    header: Annotated[np.recarray, LINE, 1]
-    """Cell to which the sums belong, and the numbers of its codes and levels."""
-    code: Annotated[np.ndarray, np.int64, "all_codes"]
-    """Codes of the line, ascending."""
+    header: Annotated[np.recarray, LINE, 1]  # cell to which the sums belong, and the numbers of its codes and levels
+    code: Annotated[np.ndarray, np.int64, "all_codes"]  # codes of the line, ascending
+    # number of rows whose code is before code i of the line. The last entry is the number of all rows.
     rows_before: Annotated[np.ndarray, np.int64, "all_codes + 1"]
-    """Number of rows whose code is before code i of the line. The last entry is the number of all rows."""
+    # sums of all intervals by level, at the indices that `interval_sums.table_start` returns
     sums: Annotated[np.ndarray, np.float64, "sums"]
-    """Sums of all intervals by level, at the indices that `interval_sums.table_start` returns."""
 
 
 class Stored(NamedTuple):
-    """Hash tables with values of cells, and the sums over a line.
+    """Hash tables with values of cells, and the sums over a line; lengths are powers of two."""
 
-    A new cell overwrites an old one with the same index (`splits.claim_cell_entry`, `density.evaluate_cell`). The
-    tables have lengths that are powers of two.
-    """
-
-    cell: Annotated[np.recarray, CELL, "cells"]
-    """Values of each cell."""
+    # a new cell overwrites an old one with the same index (`splits.claim_cell_entry`, `density.evaluate_cell`)
+    cell: Annotated[np.recarray, CELL, "cells"]  # values of each cell
+    # sum of the weights of the splits of each feature (`splits.store_masses`)
     mass: Annotated[np.ndarray, np.float64, "cells", "features"]
-    """Sum of the weights of the splits of each feature (`splits.store_masses`)."""
-    log_part: Annotated[np.ndarray, np.float64, "cells", "features"]
-    """Log of each feature's part of W (`split_sums`)."""
-    guide: Annotated[np.recarray, GUIDE, "guides"]
-    """Probabilities of each cell by the learned density."""
+    log_part: Annotated[np.ndarray, np.float64, "cells", "features"]  # log of each feature's part of W (`split_sums`)
+    guide: Annotated[np.recarray, GUIDE, "guides"]  # probabilities of each cell by the learned density
+    # probability of each feature by the learned density, given that the cell is split
     fraction: Annotated[np.ndarray, np.float64, "guides", "features"]
-    """Probability of each feature by the learned density, given that the cell is split."""
+    # log normaliser of each feature's splits by the learned part of the density
     log_learned: Annotated[np.ndarray, np.float64, "guides", "features"]
-    """Log normaliser of each feature's splits by the learned part of the density."""
     line: Line
 
 
@@ -59,14 +49,12 @@ class Stored(NamedTuple):
 class Graph(NamedTuple):
     """Graph of visited cells. Its pieces are cells at a depth, and its links are their splits."""
 
+    # hash table of the indices of pieces, -1 in free slots, at least one. Its length is a power of two.
     slot: Annotated[np.ndarray, np.int32, "slots"]
-    """Hash table of the indices of pieces, -1 in free slots, at least one. Its length is a power of two."""
-    piece: Annotated[np.recarray, GRAPH_PIECE, "pieces"]
-    """Pieces, and room for more."""
-    link: Annotated[np.recarray, GRAPH_LINK, "links"]
-    """Links, and room for more."""
+    piece: Annotated[np.recarray, GRAPH_PIECE, "pieces"]  # pieces, and room for more
+    link: Annotated[np.recarray, GRAPH_LINK, "links"]  # links, and room for more
+    # number of pieces (at N_PIECES) and of links (N_LINKS), and 1 while the graph grows, else 0 (IS_GROWING)
     used: Annotated[np.ndarray, np.int64, 3]
-    """Number of pieces (at N_PIECES) and of links (N_LINKS), and 1 while the graph grows, else 0 (IS_GROWING)."""
 
 
 def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
@@ -88,10 +76,8 @@ def n_stored_cells(p: int) -> int:
 
 
 def n_line_sums(model: Lowered) -> int:
-    """Return the number of sums to be stored if the root is a line, or 0 if it is not or there is no room for them.
-
-    The root is a line if trees split on one ordered feature only, with cuts that are equally likely.
-    """
+    """Return the number of sums to be stored if the root is a line, or 0 if it is not or there is no room for them."""
+    # the root is a line if trees split on one ordered feature only, with cuts that are equally likely
     rule = model.split_prior
     features = rule.feature[rule.feature.weight > 0.0]
     is_plain = call_uncompiled(has_free_cuts, rule) and not call_uncompiled(is_weighted, rule)
@@ -104,9 +90,8 @@ def n_line_sums(model: Lowered) -> int:
 
 @jit
 def n_line_levels(n: int, limit: int, max_sums: int) -> int:
-    """Return the number of levels for which sums of a line, a cell with one admissible ordered feature, of ``n`` codes
-    are stored, 0 if ``max_sums`` are too few. ``limit`` is the largest depth of its subtrees.
-    """
+    """Return the number of levels for which sums of a line of `n` codes are stored, 0 if `max_sums` are too few."""
+    # `limit` is the largest depth of its subtrees
     levels = min(limit, n - 1, MAX_LINE_LEVELS - 1) + 1
     n_stored = min(levels, max_sums // (2 * n * n) - 1)
     return n_stored if n_stored >= min(levels, MIN_LINE_LEVELS) else 0

@@ -13,11 +13,8 @@ from .tree import ChainState
 
 @jit
 def score_node(model: Lowered, state: ChainState, node: int) -> None:
-    """Compute ``score`` and ``guess`` of a node, its log score (log marginal likelihood) as a leaf, and the same at the
-    guess of an unknown variance that leaves share.
-
-    Raise FloatingPointError if they are not finite.
-    """
+    """Compute the log score of a node as a leaf, and the same at the guess of a variance that leaves share."""
+    # FloatingPointError if they are not finite
     record = state.node[node]
     record.score = record.guess = leaf_score(model.leaf, state.stats, node)
     if model.leaf.kind == SHARED_NORMAL:
@@ -28,20 +25,16 @@ def score_node(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def raise_not_finite(state: ChainState, node: int, below: bool) -> None:
-    """Raise FloatingPointError, since the score of a node, or with ``below`` of one side of a split, is not finite.
-
-    Store both arguments, by which `chain.stopped` names the cell.
-    """
+    """Raise FloatingPointError, since the score of a node, or with `below` of one side of a split, is not finite."""
+    # both arguments are stored: `chain.stopped` names the cell
     state.scratch.failed_node[0], state.scratch.failed_node[1] = node, below
     raise FloatingPointError("the score of a cell is not finite")
 
 
 @jit
 def log_stop(model: Lowered, index: int, splittable: bool, rows: int) -> float:
-    """Return the log prior factor of a leaf with ``rows`` rows. ``splittable`` is False if it had to be a leaf.
-
-    ``index`` is its `prior_index`. A leaf without rows gets the prior's term for empty leaves as well.
-    """
+    """Return the log prior factor of a leaf with `rows` rows; `splittable` is False if it had to be a leaf."""
+    # a leaf without rows gets the prior's term for empty leaves as well
     factors = model.prior.table[index]
     out = factors.log_stop if splittable else factors.log_forced
     return out + model.prior.empty_bonus if rows == 0 else out

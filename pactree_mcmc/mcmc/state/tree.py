@@ -18,52 +18,40 @@ from .records import CHAIN_NODE, N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_SPLIT_T
 from .scratch import MAX_PARTITIONS, SCRATCH_NAMES, Scratch
 from .stored import MAX_GUIDES, MIN_LINE_SUMS, Graph, Stored, graph_sizes, n_line_sums, n_stored_cells
 
-PROPOSED, ACCEPTED = range(2)
-"""Rows of `ChainState.moves`."""
-MIN_TOP_DEPTHS = 3
-"""Smallest number of depths from which the top of a redrawn subtree is chosen."""
+PROPOSED, ACCEPTED = range(2)  # rows of `ChainState.moves`
+MIN_TOP_DEPTHS = 3  # smallest number of depths from which the top of a redrawn subtree is chosen
 
 
 class ChainState(NamedTuple):
     """Arrays of one chain. Records of free nodes may contain anything."""
 
+    # units, which are merged rows. Those of node i are ``order[node[i].start:node[i].stop]``.
     order: Annotated[np.ndarray, np.int32, "units"]
-    """Units, which are merged rows. Those of node i are ``order[node[i].start:node[i].stop]``."""
-    node: Annotated[np.recarray, CHAIN_NODE, "nodes"]
-    """Nodes of the tree, and free ones."""
+    node: Annotated[np.recarray, CHAIN_NODE, "nodes"]  # nodes of the tree, and free ones
+    # leaf statistics of each node, of internal nodes as well
     stats: Annotated[np.ndarray, np.float64, "nodes", "stats"]
-    """Leaf statistics of each node, of internal nodes as well."""
+    # box of each node: first code and one behind the last of an ordered feature, bits of categories and 0 of a nominal
+    # one; the second axis is empty if splits do not depend on boxes
     box: Annotated[np.ndarray, np.int64, "nodes", "boxes", 2]
-    """Box of each node. For an ordered feature, its first code and one behind its last. For a nominal one, the bits of
-    its categories and 0. The second axis is empty if splits do not depend on boxes.
-    """
+    # lengths of the lists of growable, prunable, internal and free nodes, number of nodes, 1 if the tree changed since
+    # it was last saved, number that stored values must have to be valid, number of rows visited
     count: Annotated[np.ndarray, np.int64, 8]
-    """Lengths of the lists of growable, prunable, internal and free nodes, number of nodes, 1 if the tree changed since
-    it was last saved, the number that stored values must have to be valid, and number of rows visited.
-    """
+    # inverse temperature, by which log scores are multiplied, 1 unless the chain is tempered
     beta: Annotated[np.ndarray, np.float64, 1]
-    """Inverse temperature, by which log scores are multiplied, 1 unless the chain is tempered."""
+    # number of proposals since the last saved draw, and of accepted ones, for each count in `Kernel.count_names`
     moves: Annotated[np.ndarray, np.int64, 2, "counts"]
-    """Number of proposals since the last saved draw, and of accepted ones, for each count in `Kernel.count_names`."""
+    # parameters of the learned density by depth class. The first entry of the last row is the number of depths from
+    # which the top of a redrawn subtree is chosen.
     density: Annotated[np.ndarray, np.float64, N_DENSITY_ROWS, N_CELL_TERMS + N_SPLIT_TERMS]
-    """Parameters of the learned density by depth class. The first entry of the last row is the number of depths from
-    which the top of a redrawn subtree is chosen.
-    """
-    graph: Graph
-    """Graph of visited cells."""
-    plan: Annotated[np.recarray, PLAN, "nodes"]
-    """Subtree that a move is to build, parents before children."""
-    stored: Stored
-    """Values of cells that were visited, stored for further visits."""
-    scratch: Scratch
-    """Arrays that a function fills and reads before it returns."""
+    graph: Graph  # graph of visited cells
+    plan: Annotated[np.recarray, PLAN, "nodes"]  # subtree that a move is to build, parents before children
+    stored: Stored  # values of cells that were visited, stored for further visits
+    scratch: Scratch  # arrays that a function fills and reads before it returns
 
 
 def initial_density() -> np.ndarray:
-    """Return the parameters of the learned density before any fit, as in `ChainState.density`.
-
-    A cell is split with its lookahead odds, and the logit of a split is half of its gain in nats.
-    """
+    """Return the parameters of the learned density before any fit, as in `ChainState.density`."""
+    # a cell is split with its lookahead odds, and the logit of a split is half of its gain in nats
     out = np.zeros((N_DENSITY_ROWS, N_CELL_TERMS + N_SPLIT_TERMS))
     out[-1, 0] = MIN_TOP_DEPTHS
     out[:-1, 1], out[:-1, N_CELL_TERMS] = 1.0, 0.5
@@ -71,10 +59,7 @@ def initial_density() -> np.ndarray:
 
 
 def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> dict[str, int]:
-    """Return the length of each axis that the declarations of a state's arrays name, by the name of the axis.
-
-    The arguments are those of `new_state`.
-    """
+    """Return the length of each axis that the declarations of a state's arrays name, by the name of the axis."""
     rule, leaf, p = model.split_prior, model.leaf, len(model.split_prior.feature)
     n_cells = 1 if {"scan", "replace"}.isdisjoint(scratch) else n_stored_cells(p)
     all_codes = int(rule.feature.n_codes.max())
@@ -101,10 +86,7 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
 
 
 def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[str]) -> ChainState:
-    """Return the state of a chain without a tree, with room for ``n_nodes`` nodes and ``n_counts`` counts of proposals.
-
-    ``scratch`` has the names, of `SCRATCH_NAMES`, of the groups of arrays that the moves of the chain need.
-    """
+    """Return the state of a chain without a tree, with room for `n_nodes` nodes and `n_counts` counts of proposals."""
     state = allocate_group(ChainState, axis_sizes(model, n_nodes, n_counts, scratch), {*SCRATCH_NAMES} - {*scratch})
     state.order[:] = np.arange(len(state.order))
     state.beta[0], state.graph.slot[:] = 1.0, NONE
@@ -130,10 +112,8 @@ def _logs_of_numbers(n: int) -> np.ndarray:
 
 
 def with_node_capacity(state: ChainState, n_nodes: int) -> ChainState:
-    """Return the state with room for ``n_nodes`` nodes, more than before. Copy arrays by node, and share all others.
-
-    The old state must not be used any more.
-    """
+    """Return the state with room for ``n_nodes`` nodes, more than before. Copy arrays by node, and share all others."""
+    # the old state must not be used any more
     cap, n_free = len(state.node), int(state.count[N_FREE])
     by_node = {name: _pad(getattr(state, name), n_nodes) for name in ("node", "stats", "box", "plan")}
     out = state._replace(**by_node, scratch=state.scratch._replace(note=_pad(state.scratch.note, n_nodes)))

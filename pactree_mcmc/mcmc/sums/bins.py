@@ -16,20 +16,15 @@ from ..state.records import N_VISITED_ROWS
 from ..state.splits import box_range, middle_cut
 from ..state.tree import ChainState
 
-ROWS_PER_CODE = 10
-"""Cost of a code of a feature in a cell, beside the rows of the cell, in rows."""
+ROWS_PER_CODE = 10  # cost of a code of a feature in a cell, beside the rows of the cell, in rows
 
 
 @jit
 def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Sum the statistics and the rows of a node by code of feature ``k``, one bin a code, ascending. Return the number
-    of bins.
-
-    The bins are written into ``scan.stats``, ``scan.rows`` and ``codes.distinct`` of ``state.scratch``. Under dyadic
-    and fixed splits they are the two sides of the only split, with codes 0 and 1, else the codes in the rows. Under
-    grid cuts a nominal feature has a bin for each category of the box, empty ones included. Add the cost, in rows, to
-    the state's count of rows visited.
-    """
+    """Sum the statistics and the rows of a node by code of `k`, one bin a code, ascending; return their number."""
+    # Under dyadic and fixed splits the bins are the two sides of the only split, with codes 0 and 1, else the codes in
+    # the rows. Under grid cuts a nominal feature has a bin for each category of the box, empty ones included. The cost,
+    # in rows, is added to the state's count of rows visited
     rule, n_bins = model.split_prior, np.int64(2)
     if has_one_split_per_feature(rule):
         _sum_by_side(model, state, node, k)
@@ -50,9 +45,8 @@ def fill_bins(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _sum_by_side(model: Lowered, state: ChainState, node: int, k: int) -> None:
-    """Add the statistics and the number of rows of each merged row of a node to those of its side, 0 (left) or 1, at
-    the only split on feature ``k``, in ``scan.by_code`` and ``codes.rows``. The codes of the bins are then 0 and 1.
-    """
+    """Add the statistics and rows of a node's units to those of their side at the only split on `k`."""
+    # in `scan.by_code` and `codes.rows`; the codes of the bins are then 0 (left) and 1
     rule, cut, categories = model.split_prior, np.int64(0), np.int64(-1)
     if follows_design(rule):
         design = rule.design[state.node[node].design]
@@ -71,11 +65,8 @@ def _sum_by_side(model: Lowered, state: ChainState, node: int, k: int) -> None:
 
 @jit
 def _sum_by_code(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Add the statistics and the number of rows of each merged row of a node to those of its code of feature ``k``, in
-    ``scan.by_code`` and ``codes.rows``.
-
-    Write the codes, ascending, into ``codes.distinct``, and return their number.
-    """
+    """Add the statistics and rows of a node's units to those of their code of `k`; return the number of codes."""
+    # in `scan.by_code` and `codes.rows`; the codes are written, ascending, into `codes.distinct`
     codes, rows_by_code, distinct = model.units.codes[k], state.scratch.codes.rows, state.scratch.codes.distinct
     start, stop = state.node[node].start, state.node[node].stop
     low, high = add_units_by_code(
@@ -106,10 +97,8 @@ def _move_sums_to_bins(state: ChainState, n_bins: int) -> None:
 
 @jit
 def _clip_codes(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
-    """Clip the codes of bins to the node's box on feature ``k``. Return the number of bins.
-
-    Codes of missing values may be outside. Two bins that get the same code become one.
-    """
+    """Clip the codes of bins to the node's box on feature ``k``. Return the number of bins."""
+    # codes of missing values may be outside; two bins that get the same code become one
     codes, bins = state.scratch.codes.distinct, state.scratch.scan
     low, high = box_range(model, state, node, k)
     if codes[0] < low:

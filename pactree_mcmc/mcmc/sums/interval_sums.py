@@ -31,17 +31,15 @@ from ..state.stored import n_line_levels
 from ..state.terms import log_stop, raise_not_finite
 from ..state.tree import ChainState
 
+# log of the smallest fraction z of the largest Z of a run. Smaller fractions count as 0.
 LOG_SMALLEST_FRACTION = -690.0
-"""Log of the smallest fraction z of the largest Z of a run. Smaller fractions count as 0."""
-MIN_SUM = 1e-250
-"""Smallest sum of products of fractions. Smaller sums are computed again from logs."""
+MIN_SUM = 1e-250  # smallest sum of products of fractions. Smaller sums are computed again from logs.
 
 
 @jit
 def line_feature(model: Lowered, state: ChainState, node: int) -> int:
-    """Return the only feature that is admissible in a cell, if it is ordered without missing values and its cuts are
-    equally likely, else -1. The descendants of the cell then have the same feature.
-    """
+    """Return the only feature that is admissible in a cell, if the cell is a line, else -1."""
+    # ordered, without missing values, with cuts that are equally likely: the descendants have the same feature
     rule, only_feature = model.split_prior, np.int64(NONE)
     if not has_free_cuts(rule) or is_weighted(rule):
         return only_feature
@@ -56,11 +54,8 @@ def line_feature(model: Lowered, state: ChainState, node: int) -> int:
 
 @jit
 def compute_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Compute the sums over all subtrees of a cell in which only feature ``k`` is admissible, unless they are stored.
-
-    ``state.stored.line`` has room for one cell and gets the sums, of prior times tempered likelihood. Return the number
-    of codes of the cell, or 0 if there is no room for the sums.
-    """
+    """Compute the sums over all subtrees of a line unless stored; return its number of codes, 0 without room."""
+    # sums of prior times tempered likelihood; `state.stored.line` has room for one cell
     line, here = state.stored.line.header[0], state.node[node]
     if line.hash != here.hash or line.depth != here.depth or line.scan != state.count[STORED_VERSION]:
         line.hash, line.depth, line.scan = here.hash, here.depth, state.count[STORED_VERSION]
@@ -73,11 +68,9 @@ def compute_line(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
-    """Write the codes of a node's line on feature ``k``, and for each the number of rows before it and its statistics.
-    Return the number of codes: those in the rows, or under grid cuts all of the box.
-
-    Merged rows are added in the order of their numbers, since rounding must not depend on the history of the chain.
-    """
+    """Write the codes of a node's line, the number of rows before each and its statistics; return their number."""
+    # those in the rows, or under grid cuts all of the box; merged rows are added in the order of their numbers, since
+    # rounding must not depend on the history of the chain
     here, merged_rows, line, work = state.node[node], model.units, state.stored.line, state.scratch.line
     code, rows_before = line.code, line.rows_before
     if parts_box(model.split_prior):
@@ -112,9 +105,7 @@ def _write_codes(model: Lowered, state: ChainState, node: int, k: int) -> int:
 
 @jit
 def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
-    """Write Z, the sum over subtrees, of all runs of neighbouring codes of a node's line at all levels into the table.
-    The runs are treated by last code, the shortest first.
-    """
+    """Write Z of all runs of neighbouring codes at all levels into the table, by last code, the shortest first."""
     n_codes, work, beta = state.stored.line.header[0].n_codes, state.scratch.line, state.beta[0]
     stats, scores = work.run_stats, work.run_score
     for j in range(n_codes):
@@ -133,12 +124,9 @@ def _fill_table(model: Lowered, state: ChainState, node: int) -> None:
 
 @jit
 def table_start(state: ChainState, level: int, by_last: bool) -> int:
-    """Return the index in ``line.sums`` at which the (n, n) entries of all runs of a line of n codes begin, for cells
-    ``level`` levels below the top of the line.
-
-    Their axes are first and last code, or last and first if ``by_last``. The level after the last one has log M, the
-    log of the largest Z of a run, instead of fractions.
-    """
+    """Return the index in `line.sums` at which the (n, n) entries of all runs at a level begin."""
+    # axes are first and last code, or last and first if `by_last`. The level after the last one has log M, the log of
+    # the largest Z of a run, instead of fractions
     n_codes = state.stored.line.header[0].n_codes
     return (2 * level + by_last) * n_codes * n_codes
 
@@ -153,18 +141,13 @@ def _write_entry(state: ChainState, i: int, j: int, level: int, value: float) ->
 
 @jit
 def z_fraction(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return Z(i, j), the sum over the subtrees on the i-th to j-th code of the line whose root is ``level`` levels
-    below its top, divided by the largest Z(i, j) of all levels. At the level after the last return the log of that
-    largest Z.
-    """
+    """Return Z(i, j) at a level divided by the largest of all levels; at the level after the last, its log."""
     return state.stored.line.sums[table_start(state, level, False) + i * state.stored.line.header[0].n_codes + j]
 
 
 @jit
 def log_z(state: ChainState, i: int, j: int, level: int) -> float:
-    """Return log Z, the log sum of prior times tempered likelihood over all subtrees on the i-th to j-th code of the
-    line whose root is ``level`` levels below its top. Return -inf if the fraction of Z in the table counts as 0.
-    """
+    """Return log Z(i, j) at a level; -inf if its fraction in the table counts as 0."""
     fraction = z_fraction(state, i, j, level)
     if fraction <= 0.0:
         return -inf
@@ -179,9 +162,8 @@ def rows_of_run(state: ChainState, i: int, j: int) -> int:
 
 @jit
 def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int, int]:
-    """Return ``first`` and ``last``: of the cuts within the i-th to j-th code of the line, those behind codes ``first``
-    to ``last - 1`` leave enough rows on both sides. They are equal if there is no such cut.
-    """
+    """Return `first` and `last`: the cuts behind codes first to last - 1 of codes i to j leave enough rows."""
+    # equal if there is no such cut
     first, last, min_rows = i, j, least_rows(model.split_prior)
     if min_rows > 1:
         while first < j and rows_of_run(state, i, first) < min_rows:
@@ -193,11 +175,8 @@ def cuts_of_run(model: Lowered, state: ChainState, i: int, j: int) -> tuple[int,
 
 @jit
 def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: float) -> None:
-    """Write Z, the sum over all subtrees of prior times tempered likelihood, of codes i to j at all levels that they
-    can have into the table.
-
-    ``log_leaf`` is beta times their score as a leaf. The entries of all shorter runs within must be in the table.
-    """
+    """Write Z of codes i to j at all levels that they can have into the table."""
+    # `log_leaf` is beta times their score as a leaf; the entries of all shorter runs within must be in the table
     line, highest = state.stored.line.header[0], -inf
     levels = min(line.n_levels, line.n_codes - (j - i))
     first, last = cuts_of_run(model, state, i, j)
@@ -220,28 +199,22 @@ def _write_run(model: Lowered, state: ChainState, i: int, j: int, log_leaf: floa
 
 @jit
 def left_runs(state: ChainState, i: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return a view of the stored `z_fraction` of the left side, codes i to k, for each cut k of ``first:last``. The
-    root of the side is ``level`` levels below the top of the line. The view changes with the table of the line.
-    """
+    """Return a view of the `z_fraction` of the left side, codes i to k, for each cut k of first:last."""
     start = table_start(state, level, False) + i * state.stored.line.header[0].n_codes
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def right_runs(state: ChainState, j: int, first: int, last: int, level: int) -> np.ndarray:
-    """Return a view, as `left_runs`, of the stored `z_fraction` of the right side, codes k + 1 to j, for each cut k of
-    ``first:last``. The root of the side is ``level`` levels below the top of the line.
-    """
+    """Return a view of the `z_fraction` of the right side, codes k + 1 to j, for each cut k of first:last."""
     start = table_start(state, level, True) + j * state.stored.line.header[0].n_codes + 1
     return state.stored.line.sums[start + first : start + last]
 
 
 @jit
 def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> float:
-    """Write ``M(i, k) M(k + 1, j)`` of each cut k of ``first:last``, divided by the largest one, into ``line.weight``.
-
-    M(i, j) is the largest, over the levels, of the sums Z(i, j) over subtrees. Return the log of the largest product.
-    """
+    """Write M(i, k) M(k + 1, j) of each cut of first:last, divided by the largest, into `line.weight`."""
+    # M is the largest Z over the levels; the log of the largest product is returned
     product, largest, max_level = state.scratch.line.weight, -inf, state.stored.line.header[0].n_levels
     left_max, right_max = left_runs(state, i, first, last, max_level), right_runs(state, j, first, last, max_level)
     for k in range(len(left_max)):
@@ -253,11 +226,8 @@ def products_into(state: ChainState, i: int, j: int, first: int, last: int) -> f
 
 @jit
 def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, level: int, largest: float) -> float:
-    """Return the log of the sum, over cuts ``first:last`` of codes i to j, of the product of both sides' Z at ``level +
-    1``.
-
-    Call `products_into` before, which returns ``largest`` and leaves the products in ``line.weight``.
-    """
+    """Return the log of the sum, over cuts first:last of codes i to j, of both sides' Z at level + 1."""
+    # `products_into` was called before, which returned `largest` and left the products in `line.weight`
     left_z, right_z = left_runs(state, i, first, last, level + 1), right_runs(state, j, first, last, level + 1)
     product, total = state.scratch.line.weight, 0.0
     for k in range(len(left_z)):
@@ -274,9 +244,8 @@ def _log_sum_below(state: ChainState, i: int, j: int, first: int, last: int, lev
 
 @jit
 def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, level: int) -> float:
-    """Write the unnormalised probabilities of the cuts ``first`` to ``last - 1`` of codes i to j, given that their
-    cell, ``level`` levels below the top of the line, is split, into ``line.weight`` from entry 0 on. Return their sum.
-    """
+    """Write the unnormalised probabilities of the cuts first:last of codes i to j, given a split at `level`."""
+    # into `line.weight` from entry 0 on; their sum is returned
     products_into(state, i, j, first, last)
     weight, total = state.scratch.line.weight, 0.0
     left_z, right_z = left_runs(state, i, first, last, level + 1), right_runs(state, j, first, last, level + 1)
@@ -292,7 +261,5 @@ def cut_weights_into(state: ChainState, i: int, j: int, first: int, last: int, l
 
 @jit
 def log_term_of_cut(state: ChainState, i: int, j: int, k: int, level: int) -> float:
-    """Return the log of the product of Z, the sum over subtrees, of both sides of the cut behind code k of codes i to
-    j. ``level`` is that of the cell with codes i to j, counted from the top of the line. The sides are one level below.
-    """
+    """Return the log of the product of Z of both sides, one level below, of the cut behind code k of i to j."""
     return log_z(state, i, k, level + 1) + log_z(state, k + 1, j, level + 1)

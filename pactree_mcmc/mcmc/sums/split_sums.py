@@ -57,10 +57,9 @@ from ..state.terms import node_log_split, node_log_stop, raise_not_finite
 from ..state.tree import ChainState
 from .bins import fill_bins
 
-MAX_PAIRED_STATS = 3
-"""Largest number of statistics of a leaf that `_sum_sides_of_cuts` adds up two at a time."""
+MAX_PAIRED_STATS = 3  # largest number of statistics of a leaf that `_sum_sides_of_cuts` adds up two at a time
+# log of the smallest term, relative to the largest one, that rounding does not remove from a sum
 LOG_SMALLEST_TERM = -60.0
-"""Log of the smallest term, relative to the largest one, that rounding does not remove from a sum."""
 
 
 @jit
@@ -73,12 +72,9 @@ def scan(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
-    """Return ``log(stop + split W)``, with the prior factors of a leaf and of a split at a node, and W of `scan`, the
-    prior mean of exp(gain in tempered score) over its splits.
-
-    It is the log sum of prior times exp(beta score) over the subtrees with at most one split, minus beta times the
-    score as a leaf, without the prior factors of the two children. Without a possible split it is ``log(stop)``.
-    """
+    """Return log(stop + split W), with the prior factors of a leaf and of a split at a node, and W of `scan`."""
+    # the log sum of prior times exp(beta score) over the subtrees with at most one split, minus beta times the score as
+    # a leaf, without the prior factors of the two children; log(stop) without a possible split
     stop = node_log_stop(model, state, node)
     if not state.node[node].splittable:
         return stop
@@ -87,9 +83,7 @@ def log_lookahead(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def scan_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute log W (see `scan`) of a node's cell and the log of each feature's part of W, unless stored. Return the
-    index of the cell in the table ``stored.cell``.
-    """
+    """Compute log W of a node's cell and each feature's part of W (`scan`), unless stored; return its index."""
     cell_index, rule, stored = claim_cell_entry(model, state, node), model.split_prior, state.stored
     if stored.cell[cell_index].scan == state.count[STORED_VERSION]:
         return cell_index
@@ -129,9 +123,8 @@ def draw_scanned(rng: np.random.Generator, model: Lowered, state: ChainState, no
 
 @jit
 def draw_scanned_on_feature(rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int) -> Split:
-    """Draw a split q on feature ``k`` of a splittable node in proportion to R(q) exp(beta gain), as `draw_scanned`. The
-    part of the feature in the sum W (see `scan`) must not be 0.
-    """
+    """Draw a split q on feature `k` in proportion to R(q) exp(beta gain), as `draw_scanned`."""
+    # the part of the feature in the sum W must not be 0
     cell_index, rule = scan_cell(model, state, node), model.split_prior
     if follows_design(rule):
         return fixed_split(model, state, node)
@@ -153,10 +146,8 @@ def draw_scanned_on_feature(rng: np.random.Generator, model: Lowered, state: Cha
 
 @jit
 def feature_weight(model: Lowered, state: ChainState, node: int, k: int) -> float:
-    """Return the prior weight of feature ``k`` in a node, not normalised, 0 if box, depth or fixed tree exclude it.
-
-    Under local cuts a feature that is constant in the cell has its weight nevertheless, since rows are not visited.
-    """
+    """Return the prior weight of feature ``k`` in a node, not normalised, 0 if box, depth or fixed tree exclude it."""
+    # under local cuts a feature that is constant in the cell has its weight nevertheless, since rows are not visited
     rule = model.split_prior
     if follows_design(rule):
         return 1.0 if k == rule.design[state.node[node].design].feature else 0.0
@@ -185,13 +176,10 @@ def is_candidate(model: Lowered, state: ChainState, node: int) -> bool:
 def sum_or_draw_splits(
     model: Lowered, state: ChainState, node: int, k: int, n_bins: int, is_drawing: bool, uniform: float, log_sum: float
 ) -> float:
-    """Return the log of the sum of ``exp(beta gain)`` over the splits on feature ``k`` of a node, after `fill_bins`.
-
-    If splits have weights, each term is multiplied by the weight. Splits that leave too few rows on a side are left
-    out. With ``is_drawing`` draw a split in proportion to its term instead, and write it into ``scan.drawn_split``.
-    Then ``log_sum`` is the log of the sum, from an earlier call, ``uniform`` is a random number of [0, 1), and the
-    result has no meaning. Both are ignored otherwise.
-    """
+    """Return the log of the sum of ``exp(beta gain)`` over the splits on feature ``k`` of a node, after `fill_bins`."""
+    # If splits have weights, each term is multiplied by the weight; splits that leave too few rows on a side are left
+    # out. With `is_drawing` a split is drawn in proportion to its term instead, into `scan.drawn_split`: then `log_sum`
+    # is from an earlier call, `uniform` a random number of [0, 1), and the result has no meaning
     n_splits, weighted = gains_into(model, state, node, k, n_bins), is_weighted(model.split_prior)
     if weighted:
         fill_cut_weights(model, state, node, k, n_bins)
@@ -241,9 +229,7 @@ def sum_or_draw_splits(
 
 @jit
 def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> float:
-    """Return the sum of the prior weights of all splits on feature ``k`` that separate the rows as number ``split``: -2
-    sends all rows right, -1 all left, others are in the order of `gains_into`.
-    """
+    """Return the sum of the prior weights of all splits on `k` that separate the rows as number `split`."""
     if model.split_prior.feature[k].nominal:
         return state.scratch.cut_weight[0]
     if not parts_box(model.split_prior):
@@ -262,9 +248,7 @@ def weight_of_alike_splits(model: Lowered, state: ChainState, node: int, k: int,
 def draw_alike_cut(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, k: int, cut: int, n_alike: int
 ) -> int:
-    """Draw one of the ``n_alike`` cuts from ``cut`` (a code, the largest going left) on, which separate the rows alike,
-    by the prior. Return its distance from ``cut``, 0 to ``n_alike - 1``.
-    """
+    """Draw one of the `n_alike` cuts from `cut` on, by the prior; return its distance from `cut`."""
     if not is_weighted(model.split_prior):
         return pick(rng, n_alike)
     first, total = cut - box_range(model, state, node, k)[0], 0.0
@@ -275,13 +259,10 @@ def draw_alike_cut(
 
 @jit
 def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
-    """Write the gain in log score of each split on feature ``k``, not tempered, into ``scan.gain``, after `fill_bins`.
-
-    Return their number. Split i sends bins 0 to i left, or of a nominal feature with few categories the bins in the
-    bits of 1 + 2 i, with many the first i + 1 in the order of their means. Cuts outside of all ``n_bins`` bins have no
-    gain and are not counted. Statistics of both sides are written into ``scan.left`` and ``scan.right``, numbers of
-    rows into ``scan.rows_left``.
-    """
+    """Write the gain in log score of each split on `k`, not tempered, into `scan.gain`; return their number."""
+    # Split i sends bins 0 to i left, or of a nominal feature with few categories the bins in the bits of 1 + 2 i, with
+    # many the first i + 1 in the order of their means. Cuts outside of all `n_bins` bins have no gain and are not
+    # counted
     rule, bins, score = model.split_prior, state.scratch.scan, state.node[node].guess
     if rule.feature[k].nominal and not follows_design(rule):
         n_splits = _sum_sides_of_partitions(model, state, n_bins)
@@ -297,12 +278,9 @@ def gains_into(model: Lowered, state: ChainState, node: int, k: int, n_bins: int
 
 @jit
 def _sum_sides_of_cuts(state: ChainState, n_splits: int) -> None:
-    """Write the statistics of both sides, and the rows to the left, of the ``n_splits`` cuts between ordered bins, into
-    ``scan.left``, ``scan.right`` and ``scan.rows_left``.
-
-    Both sides are sums, since a difference would contain the rounding error of the whole. Each partial sum waits for
-    the one before, so several are computed at a time: many statistics side by side, few statistics two at a time.
-    """
+    """Write statistics of both sides, and rows to the left, of the `n_splits` cuts between ordered bins."""
+    # Both sides are sums, since a difference would contain the rounding error of the whole. Each partial sum waits for
+    # the one before, so several are computed at a time: many statistics side by side, few statistics two at a time
     bins = state.scratch.scan
     stats, left, right, rows_left = bins.stats, bins.left, bins.right, bins.rows_left
     n_stats, last_split, rows = stats.shape[1], n_splits - 1, np.int64(0)
@@ -328,11 +306,8 @@ def _sum_sides_of_cuts(state: ChainState, n_splits: int) -> None:
 
 @jit
 def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> int:
-    """Write the statistics of both sides, and the rows to the left, of each split of a nominal feature, into
-    ``scan.left``, ``scan.right`` and ``scan.rows_left``.
-
-    Return the number of splits: all partitions of few categories, or the prefixes of many in the order of their means.
-    """
+    """Write statistics of both sides, and rows to the left, of each split of a nominal feature; return their number."""
+    # all partitions of few categories, or the prefixes of many in the order of their means
     bins = state.scratch.scan
     left, right, rows_left = bins.left, bins.right, bins.rows_left
     tries_all, left_bins, n_splits = n_bins <= MAX_PARTITIONED_CATEGORIES, np.int64(0), max(n_bins - 1, 0)
@@ -355,11 +330,7 @@ def _sum_sides_of_partitions(model: Lowered, state: ChainState, n_bins: int) -> 
 
 @jit
 def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int) -> None:
-    """Write cut (the last code that goes left), next code and categories of split number ``split`` on feature ``k``,
-    and the number of splits that separate the rows alike, into ``scan.drawn_split``.
-
-    Split -2 sends all rows right, -1 all left. The others are in the order of `gains_into`.
-    """
+    """Write cut, next code, categories of split number `split` on `k`, and the splits alike, to `scan.drawn_split`."""
     rule, out, codes = model.split_prior, state.scratch.scan.drawn_split[0], state.scratch.codes.distinct
     nominal = rule.feature[k].nominal and not follows_design(rule)
     cut, upper, categories, n_alike = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(1)
@@ -391,9 +362,7 @@ def write_split(model: Lowered, state: ChainState, node: int, k: int, n_bins: in
 
 @jit
 def _sum_bins_into(state: ChainState, stats_of_side: np.ndarray, row: int, n_bins: int, bin_bits: int) -> int:
-    """Write the summed statistics of the bins whose bit in ``bin_bits`` is 1 into ``stats_of_side[row]``. Return the
-    number of their rows.
-    """
+    """Write the summed statistics of the bins in `bin_bits` into `stats_of_side[row]`; return their rows."""
     rows, bins = np.int64(0), state.scratch.scan
     for i in range(stats_of_side.shape[1]):
         stats_of_side[row, i] = 0.0
@@ -426,11 +395,8 @@ def next_bin_by_mean(model: Lowered, state: ChainState, n_bins: int, excluded: i
 
 @jit
 def prefix_number(model: Lowered, state: ChainState, n_bins: int, left_categories: int, present: int) -> int:
-    """Return the number of the split between ``left_categories`` and the other ``present`` ones, two bit masks of
-    categories, or -3 if no prefix is this split.
-
-    The numbered splits are the prefixes of the ``n_bins`` categories in the order of their means, on either side.
-    """
+    """Return the number of the split between `left_categories` and the other `present` ones, or -3."""
+    # the numbered splits are the prefixes of the `n_bins` categories in the order of their means, on either side
     prefix, prefix_bins = np.int64(0), np.int64(0)
     for number in range(n_bins - 1):
         next_bin = next_bin_by_mean(model, state, n_bins, prefix_bins)
@@ -445,10 +411,8 @@ def prefix_number(model: Lowered, state: ChainState, n_bins: int, left_categorie
 def empty_sided_splits(
     model: Lowered, state: ChainState, node: int, k: int, n_bins: int, split: int
 ) -> tuple[int, int, int]:
-    """Return the number of splits on feature ``k`` that send all rows right (``split`` -2) or left (-1), the cut of the
-    first of them, and its categories (-1 for an ordered feature), after `fill_bins`. Only under grid cuts there can be
-    several.
-    """
+    """Return the number of splits that send all rows right or left, the cut of the first, and its categories."""
+    # only under grid cuts there can be several
     rule = model.split_prior
     n_codes = rule.feature[k].n_codes
     if has_empty_sides(rule):

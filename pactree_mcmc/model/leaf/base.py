@@ -28,10 +28,8 @@ from . import codes
 from .codes import LeafRule
 from .distributions import Distributions
 
-MAX_TABLE_ENTRIES = 4_000_000
-"""Largest number of entries of a table of functions of the weight of a cell."""
-MIN_VARIANCE = 1e-290
-"""Smallest variance of y whose fractions float64 represents accurately."""
+MAX_TABLE_ENTRIES = 4_000_000  # largest number of entries of a table of functions of the weight of a cell
+MIN_VARIANCE = 1e-290  # smallest variance of y whose fractions float64 represents accurately
 
 
 def check_variance(variance: float) -> float:
@@ -45,22 +43,14 @@ def check_variance(variance: float) -> float:
 class Target(NamedTuple):
     """Checked y, weights and other data of the rows, as leaf models use them."""
 
-    values: np.ndarray
-    """(n,) int32: class indices, or (n,) or (n, d) float64: y of a regression."""
-    classes: np.ndarray | None
-    """(K,) sorted labels; None for a regression."""
-    weight: np.ndarray | None
-    """(n,) float64 sample weights; None: all one."""
-    estimation: np.ndarray | None
-    """(n,) bool, True for the rows of E; None if ``estimation=`` is not given."""
-    center: float
-    """Weighted mean of y, which `moments` of normal leaves subtract; 0 for classes, and if y has columns."""
-    variance: float
-    """Weighted variance of y; 1 for classes, and if y is constant or has columns."""
-    regressors: np.ndarray | None = None
-    """(n, c) float64: the columns of X that the leaf uses, or None."""
-    names: tuple[str, ...] = ()
-    """Names of the columns of y in the order of ``values``; () if y has no names."""
+    values: np.ndarray  # (n,) int32: class indices, or (n,) or (n, d) float64: y of a regression
+    classes: np.ndarray | None  # (K,) sorted labels; None for a regression
+    weight: np.ndarray | None  # (n,) float64 sample weights; None: all one
+    estimation: np.ndarray | None  # (n,) bool, True for the rows of E; None if ``estimation=`` is not given
+    center: float  # weighted mean of y, which `moments` of normal leaves subtract; 0 for classes, and if y has columns
+    variance: float  # weighted variance of y; 1 for classes, and if y is constant or has columns
+    regressors: np.ndarray | None = None  # (n, c) float64: the columns of X that the leaf uses, or None
+    names: tuple[str, ...] = ()  # names of the columns of y in the order of ``values``; () if y has no names
 
     @property
     def prior_variance(self) -> float:
@@ -73,10 +63,8 @@ class Target(NamedTuple):
         return 0 if self.classes is None else len(self.classes)
 
     def integer_weights(self, n_functions: int) -> np.ndarray | None:
-        """Return 0, 1, ..., up to the sum of the weights, as floats: all weights that a cell can have.
-
-        Return None if weights are not integers, or a table of ``n_functions`` functions of them would be too large.
-        """
+        """Return 0, 1, ..., up to the sum of the weights, as floats: all weights that a cell can have."""
+        # None if weights are not integers, or a table of `n_functions` functions of them would be too large
         weight = self.weights
         if np.any(weight != np.floor(weight)) or (weight.sum() + 1.0) * n_functions > MAX_TABLE_ENTRIES:
             return None
@@ -88,21 +76,18 @@ class Target(NamedTuple):
         return np.ones(len(self.values)) if self.weight is None else self.weight
 
 
+# drawn parameters, such as a mean and a standard deviation: arrays with one entry (or row) for each leaf, or for each y
+# to be drawn
 Theta = Sequence[np.ndarray]
-"""Drawn parameters, such as a mean and a standard deviation: arrays with one entry (or row) for each leaf, or for each
-y to be drawn.
-"""
 
 
 class Leaf:
-    """Base class of leaf models.
+    """Base class of leaf models."""
 
-    The statistics of a cell are its weight and then the sums of `statistics` over its rows, each multiplied by the
-    weight of the row. Leaves of classes have the weight of each class instead. The compiled score is called by its
-    address, so that a new leaf model needs no recompilation. Its argument is the sums without the weight. Scores with a
-    code of their own (`codes`) read all statistics instead.
-    """
-
+    # The statistics of a cell are its weight and then the sums of `statistics` over its rows, each multiplied by the
+    # weight of the row. Leaves of classes have the weight of each class instead. The compiled score is called by its
+    # address, so that a new leaf model needs no recompilation. Its argument is the sums without the weight. Scores with
+    # a code of their own (`codes`) read all statistics instead.
     kind: Any = codes.BY_ADDRESS
     positive_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that must be positive and finite."""
@@ -435,11 +420,7 @@ class Leaf:
 
 
 def refuse_rows(is_bad: np.ndarray, name: str, values: np.ndarray, advice: str) -> None:
-    """Raise a ValueError if ``is_bad`` (n,) is True for a row.
-
-    The message names the first such row and its value among ``values`` (n,) or (n, d), which are called ``name``, and
-    ends with ``advice``.
-    """
+    """Raise a ValueError if ``is_bad`` (n,) is True for a row."""
     if np.any(is_bad):
         row = int(np.argmax(is_bad))
         raise ValueError(f"{name} is {values[row].tolist()} in row {row}; {advice}")

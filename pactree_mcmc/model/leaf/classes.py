@@ -18,16 +18,13 @@ from .base import Leaf, Target, Theta, check_positive
 from .distributions import Constant, Distributions
 from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 
-TABLE_BLOCK = 1 << 15
-"""Number of columns of the table of scores that are computed at a time."""
+TABLE_BLOCK = 1 << 15  # number of columns of the table of scores that are computed at a time
 
 
 class ClassLeaf(Leaf):
-    """Base class of leaf models for classes.
+    """Base class of leaf models for classes."""
 
-    The statistics are the weight of each class; if E and S differ, its weight in E and then its weight in S.
-    """
-
+    # the statistics are the weight of each class; if E and S differ, its weight in E and then its weight in S
     is_classifier = True
 
     def n_stats(self, target: Target) -> int:
@@ -145,10 +142,8 @@ class DirichletMultinomial(ClassLeaf):
 
 @jit
 def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the weights by class.
-
-    ``params``: sum of alpha, its `stirling_rest`, alpha of each class, `stirling_rest` of each.
-    """
+    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the weights by class."""
+    # `params`: sum of alpha, its `stirling_rest`, alpha of each class, `stirling_rest` of each
     # log of Gamma(A) / Gamma(A + N) times the product of Gamma(a_i + n_i) / Gamma(a_i), A and N sums of a_i and n_i, by
     # Stirling's formula: its large terms n_i log((a_i + n_i) / (A + N)) are -n_i log1p(others / (a_i + n_i))
     n_classes, total = stats.shape[1], 0.0
@@ -174,11 +169,9 @@ def dirichlet_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def counts_score(log_rising: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the (K,) integer counts by class.
-
-    ``log_rising`` (K + 1, m) is the table `DirichletMultinomial.lookup`: entry n of row i is log Gamma(alpha_i + n) -
-    log Gamma(alpha_i), and of the last row the same of the sum of alpha, less multiples of n that cancel in the score.
-    """
+    """Return the Dirichlet-multinomial score in nats of the cell ``stats[row]``, the (K,) integer counts by class."""
+    # `log_rising` (K + 1, m): entry n of row i is log Gamma(alpha_i + n) - log Gamma(alpha_i), and of the last row the
+    # same of the sum of alpha, less multiples of n that cancel in the score
     total, score = np.int64(0), 0.0
     for i in range(stats.shape[1]):
         count = np.int64(stats[row, i])
@@ -257,10 +250,8 @@ class FrozenLaplace(ClassLeaf):
 
 @jit
 def laplace_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log likelihood in nats of a cell's rows of S, the others, under class probabilities by its rows of E.
-
-    These are proportional to weight plus ``params[0]``. ``stats[row]``: weights of E by class, then of S by class.
-    """
+    """Return the log likelihood in nats of a cell's rows of S under class probabilities by its rows of E."""
+    # these are proportional to weight plus params[0]; `stats[row]`: weights of E by class, then of S by class
     n_classes = stats.shape[1] // 2
     total, score = 0.0, 0.0
     for i in range(n_classes):
@@ -340,11 +331,9 @@ class PacBayesLoss(ClassLeaf):
 
 @jit
 def loss_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` in nats of the cell ``stats[row]``.
-
-    errors is the weight of its rows of S outside the majority class of those of E, n that of its rows of S. ``params``:
-    lambda1, lambda2, number of classes. ``stats[row]``: weights by class of E, then of S; once if E and S are the same.
-    """
+    """Return the score ``-lambda1 * errors - lambda2 * sqrt(n)`` in nats of the cell ``stats[row]``."""
+    # errors: weight of the rows of S outside the majority class of those of E, n: weight of its rows of S. `params`:
+    # lambda1, lambda2, number of classes; `stats[row]`: weights by class of E, then of S, once if they are the same
     n_classes = np.int64(params[2])
     label, best = 0, stats[row, 0]
     for i in range(1, n_classes):

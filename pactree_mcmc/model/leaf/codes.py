@@ -7,25 +7,21 @@ import numpy as np
 from ...core.compile.address import call_at, call_at_with_params
 from ...core.compile.jit import jit
 
+# size of a difference, as a fraction of its terms, up to which the difference is rounding error
 ROUNDING_FRACTION = 2.0**-48
-"""Size of a difference, as a fraction of its terms, up to which the difference is rounding error."""
+# codes of leaf scores: class counts, Laplace on E, mean and variance unknown, variance known, counts, loss, variance
+# shared by the leaves, and a function called by its address
 DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL, BY_ADDRESS = range(8)
-"""Codes of leaf scores: class counts, Laplace on E, mean and variance unknown, variance known, counts, loss, variance
-shared by the leaves, and a function called by its address.
-"""
 
 
 class LeafRule(NamedTuple):
     """Parameters of a leaf model in the form that compiled code uses."""
 
-    kind: int
-    """One of the codes of this module."""
-    params: np.ndarray
-    """float64, in the layout of the score function of the kind."""
-    n_stats: int
-    """Number of statistics of a cell."""
+    kind: int  # one of the codes of this module
+    params: np.ndarray  # float64, in the layout of the score function of the kind
+    n_stats: int  # number of statistics of a cell
+    # (r, m) float64: r functions of 0, ..., m - 1, tables for a score with integer weights; (1, 1) if unused
     lookup: np.ndarray
-    """(r, m) float64: r functions of 0, ..., m - 1, tables for a score with integer weights; (1, 1) if unused."""
 
     @property
     def is_fixed(self) -> bool:
@@ -35,11 +31,9 @@ class LeafRule(NamedTuple):
 
 @jit
 def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the score in nats of the cell ``stats[row]`` by the function at an address; 0 if the cell has no weight.
-
-    ``params``: the address, the index of the first statistic that the function reads, 1 if it has parameters, the
-    parameters. The index is 1 if the first statistic is the weight of the cell, and 0 if all statistics are weights.
-    """
+    """Return the score in nats of the cell `stats[row]` by the function at an address; 0 if the cell has no weight."""
+    # `params`: the address, the index of the first statistic that the function reads (1 after the weight of the cell, 0
+    # if all statistics are weights), 1 if it has parameters, the parameters
     first, weight = np.int64(params[1]), stats[row, 0]
     if first == 0:
         for j in range(1, stats.shape[1]):
@@ -54,9 +48,6 @@ def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
 
 @jit
 def add_addressed_scores_into(out: np.ndarray, params: np.ndarray, stats: np.ndarray, n: int) -> None:
-    """Add the score by the function whose address is ``params[0]`` of the first ``n`` cells to ``out`` (at least n,).
-
-    ``stats`` (m, n_stats) are the statistics of the cells, ``params`` as in `addressed_score`.
-    """
+    """Add the score by the function whose address is ``params[0]`` of the first ``n`` cells to `out` (at least n,)."""
     for row in range(n):
         out[row] += addressed_score(params, stats, row)

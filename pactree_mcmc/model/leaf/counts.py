@@ -48,10 +48,7 @@ class ExposedLeaf(Leaf):
 
 
 def read_exposures(leaf: Leaf, exposure: Any, n: int) -> np.ndarray:
-    """Return the exposures (n,) of n new rows, given as a number or an array.
-
-    A leaf model without exposure raises a ValueError.
-    """
+    """Return the exposures (n,) of n new rows, given as a number or an array."""
     if not isinstance(leaf, ExposedLeaf):
         raise ValueError(
             f"{type(leaf).__name__} has no exposure; leave exposure= out. PoissonGamma, ExponentialGamma and "
@@ -119,11 +116,9 @@ class PoissonGamma(ExposedLeaf):
         ]
 
     def _reference(self, target: Target) -> float:
-        """Return the mean rate r if the rates y / exposure of rows have a standard deviation below r / 10, otherwise 0.
-
-        Large counts have scores much smaller than their log factorials. If r > 0, statistics hold the log likelihoods
-        of rows at rate r instead, which avoids cancellation.
-        """
+        """Return the mean rate r if the rates of rows have a standard deviation below r / 10, otherwise 0."""
+        # Large counts have scores much smaller than their log factorials. If r > 0, statistics hold the log likelihoods
+        # of rows at rate r instead, which avoids cancellation
         y, e = target.values, self.exposures(target)
         fraction = target.weights * e
         if not fraction.sum() > 0.0:
@@ -200,12 +195,10 @@ class PoissonGamma(ExposedLeaf):
 
 @jit
 def poisson_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log marginal likelihood in nats of Poisson counts with a gamma rate in the cell ``stats[row]``.
-
-    ``params``: shape, rate, a constant of the prior, reference rate or 0, `stirling_rest` of the shape. ``stats[row]``:
-    sums over rows with weight w and exposure e of w e, w y, and w (y log e - lgamma(y + 1)). With a reference rate the
-    last is w times the log density at it.
-    """
+    """Return the log marginal likelihood of Poisson counts with a gamma rate in the cell `stats[row]`, nats."""
+    # `params`: shape, rate, a constant of the prior, reference rate or 0, `stirling_rest` of the shape. `stats[row]`:
+    # sums over rows with weight w and exposure e of w e, w y, and w (y log e - lgamma(y + 1)); with a reference rate
+    # the last is w times the log density at it
     if stats[row, 0] <= 0.0:
         return 0.0
     shape, rate = params[0] + stats[row, 1], params[1] + stats[row, 0]

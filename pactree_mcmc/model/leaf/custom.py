@@ -23,8 +23,7 @@ from .base import Leaf, Target
 from .custom_checks import MAX_CHECKED_ROWS, SCORE_TOLERANCE, check_calls, check_predictions, check_scores
 from .distributions import Distributions
 
-FEW_CELLS = 4
-"""Number of cells on which a leaf is checked when a model is built."""
+FEW_CELLS = 4  # number of cells on which a leaf is checked when a model is built
 
 
 @register_class
@@ -36,10 +35,8 @@ class LeafOutline(NamedTuple):
     y_columns: int
     x_columns: tuple
     params: np.ndarray
-    stats: np.ndarray
-    """(m, n_stats): the statistics of some cells."""
-    scores: np.ndarray
-    """(m,): the scores of these cells, to recognise the leaf."""
+    stats: np.ndarray  # (m, n_stats): the statistics of some cells
+    scores: np.ndarray  # (m,): the scores of these cells, to recognise the leaf
 
 
 class CustomLeaf(Leaf):
@@ -322,11 +319,7 @@ class CustomLeaf(Leaf):
         check_predictions(self, target)
 
     def _target(self, y: Any, X: Any) -> Target:
-        """Return the first ``MAX_CHECKED_ROWS`` rows of data, checked, as the `Target` that checks of a leaf take.
-
-        ``y`` (n,) or (n, y_columns) has labels if the leaf is one of classes, which ignores ``X``. Otherwise ``X``
-        (n, c) has the columns ``x_columns`` alone, and is None if the leaf has none. All rows have weight 1.
-        """
+        """Return the first ``MAX_CHECKED_ROWS`` rows of data, checked, as the `Target` that checks of a leaf take."""
         refuse_other_rows(X=X, y=y)
         if self.is_classifier:
             classes, values = np.unique(_first_rows("y", read_array("y", y)), return_inverse=True)
@@ -404,10 +397,7 @@ class CustomDistributions(Distributions):
         return CustomDistributions(self.leaf, self.target, self.stats, regressors)
 
     def _call_function(self, argument: str, use: str, *arguments: np.ndarray) -> np.ndarray:
-        """Return the result (m,) of the user's function ``argument``, such as "cdf", of the sums of the cells.
-
-        It is also given ``arguments``. ``use`` says in an error what needs the function.
-        """
+        """Return the result (m,) of the user's function ``argument``, such as "cdf", of the sums of the cells."""
         function = self.leaf._function(argument, use)
         out = np.asarray(function(self.leaf.sums_of(self.stats).copy(), *arguments, *_copies(self.regressors)))
         if out.shape != (len(self.stats),):
@@ -441,10 +431,8 @@ class CustomDistributions(Distributions):
 
 @functools.lru_cache(maxsize=64)
 def _unpickle_leaf(parts: bytes) -> CustomLeaf:
-    """Return the leaf with the pickled arguments ``parts``.
-
-    The same bytes give the same object, so that the score is compiled once.
-    """
+    """Return the leaf with the pickled arguments ``parts``."""
+    # the same bytes give the same object, so that the score is compiled once
     return CustomLeaf(**cloudpickle.loads(parts))
 
 

@@ -13,6 +13,7 @@ from .base import Leaf, Target
 if TYPE_CHECKING:
     from .custom import CustomLeaf
 
+# arguments of each function, before the rows of X if the leaf has ``x_columns``
 CALL_ARGUMENTS = {
     "stats": "y",
     "log_score": "s",
@@ -23,25 +24,16 @@ CALL_ARGUMENTS = {
     "draw": "rng, stats, leaf",
     "expectation": "rng, stats, leaf",
 }
-"""Arguments of each function, before the rows of X if the leaf has ``x_columns``."""
-SCORE_TOLERANCE = 1e-9
-"""Largest difference of the plain and the compiled score, relative to the score."""
-MAX_CHECKED_ROWS = 1000
-"""Largest number of rows that a check uses."""
+SCORE_TOLERANCE = 1e-9  # largest difference of the plain and the compiled score, relative to the score
+MAX_CHECKED_ROWS = 1000  # largest number of rows that a check uses
+# largest difference allowed between a probability from the distribution function and the same from the score
 PROBABILITY_TOLERANCE = 1e-6
-"""Largest difference allowed between a probability from the distribution function and the same from the score."""
-MAX_INTEGRAL_ERROR = 1e-4
-"""Estimated error of an integral above which the check skips the integral."""
-MAX_SUMMED_INTEGERS = 5000
-"""Largest number of integers between two quantiles over which a probability is summed."""
+MAX_INTEGRAL_ERROR = 1e-4  # estimated error of an integral above which the check skips the integral
+MAX_SUMMED_INTEGERS = 5000  # largest number of integers between two quantiles over which a probability is summed
 
 
 def check_calls(score: Callable[..., Any], has_params: bool, functions: dict[str, Any], has_x: bool) -> None:
-    """Raise a ValueError if ``score`` or another function does not take the arguments with which a leaf calls it.
-
-    ``functions`` are the others by the name of their argument, None if not given. ``has_params`` is True if the score
-    takes parameters, ``has_x`` if the leaf uses columns of X.
-    """
+    """Raise a ValueError if ``score`` or another function does not take the arguments with which a leaf calls it."""
     if not _accepts(score, "s, n, params" if has_params else "s, n"):
         if has_params and _accepts(score, "s, n"):
             raise ValueError(
@@ -75,10 +67,8 @@ def _accepts(function: Any, call: str) -> bool:
 
 
 def check_scores(leaf: CustomLeaf, target: Target, rng: np.random.Generator, n_cells: int) -> None:
-    """Raise a ValueError if statistics are not additive, a score is not 0 without rows, or two scores of a cell differ.
-
-    The plain and the compiled score are compared on ``n_cells`` random sets of rows.
-    """
+    """Raise a ValueError if statistics do not add, a score is not 0 without rows, or two scores of a cell differ."""
+    # the plain and the compiled score are compared on `n_cells` random sets of rows
     n = len(target.values)
     row_stats = leaf.stats_of_y(target.values, target)
     if not np.isfinite(row_stats).all():
@@ -140,10 +130,7 @@ def check_predictions(leaf: CustomLeaf, target: Target) -> None:
 
 
 def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
-    """Raise a ValueError if ``log_density`` of a row is not the difference that the row makes to the score of a cell.
-
-    ``cells`` (n, n_stats) are the statistics of a cell for each row.
-    """
+    """Raise a ValueError if `log_density` of a row is not the difference that the row makes to the score of a cell."""
     density = leaf.log_density(cells, target.values, target)
     gain = Leaf.log_density(leaf, cells, target.values, target)
     agrees = np.abs(density - gain) <= 1e-6 * np.maximum(1.0, np.abs(gain))
@@ -153,10 +140,7 @@ def _check_density(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
 
 
 def _check_monotone(leaf: CustomLeaf, cells: np.ndarray, target: Target) -> None:
-    """Raise a ValueError if ``cdf``, the distribution function of a new y, decreases in y or leaves [0, 1].
-
-    ``cells`` (n, n_stats) are the statistics of one cell, n times.
-    """
+    """Raise a ValueError if ``cdf``, the distribution function of a new y, decreases in y or leaves [0, 1]."""
     chances = leaf.predictive(cells, target.values, target).at(target.regressors).below(np.sort(target.values))
     rises = target.regressors is not None or np.all(np.diff(chances) >= -1e-12)
     if not np.all((chances >= 0.0) & (chances <= 1.0)) or not rises:
@@ -183,11 +167,8 @@ def _check_cdf(leaf: CustomLeaf, target: Target) -> None:
 def _probabilities_by_score(
     leaf: CustomLeaf, cell: np.ndarray, low: float, high: float, target: Target
 ) -> Iterator[tuple[float, float]]:
-    """Yield P(low < y <= high) by the score in a cell with statistics ``cell``, and the error allowed.
-
-    There are up to two such pairs: from a sum over integers, and from an integral.
-    The sum is left out unless all y are integers, the integral if it is inaccurate or the leaf is one of integers.
-    """
+    """Yield P(low < y <= high) by the score in a cell with statistics ``cell``, and the error allowed."""
+    # from a sum over integers unless y has others, and from an integral unless it is inaccurate or y are integers
     are_integers = np.array_equal(target.values, np.round(target.values)) and high - low <= MAX_SUMMED_INTEGERS
     if are_integers:
         total = float(_densities_by_score(leaf, cell, np.arange(low + 1.0, high + 1.0), target).sum())
@@ -208,9 +189,7 @@ def _probabilities_by_score(
 
 
 def _densities_by_score(leaf: CustomLeaf, cell: np.ndarray, y: np.ndarray, target: Target) -> np.ndarray:
-    """Return the predictive densities (m,) of y (m,) in a cell with statistics ``cell``, as the score implies them.
-
-    They are the exponentials of the differences that a row with this y makes to the score.
-    """
+    """Return the predictive densities (m,) of y (m,) in a cell with statistics ``cell``, as the score implies them."""
+    # exponentials of the differences that a row with this y makes to the score
     with np.errstate(all="ignore"):
         return np.exp(Leaf.log_density(leaf, np.tile(cell, (len(y), 1)), y, target))

@@ -11,33 +11,22 @@ import numpy as np
 from ...core.special import betainc, betaincc, gammainc, gammaincc
 from ...table.coding import LARGEST_FLOAT
 
+# largest error of a quantile, relative to its size and to the range of the quantiles of the components
 QUANTILE_ERROR = 1e-10
-"""Largest error of a quantile, relative to its size and to the range of the quantiles of the components."""
+# largest number of steps of a bisection. Ten geometric ones cross all positive floats, 53 more reach the last bit.
 MAX_BISECTIONS = 200
-"""Largest number of steps of a bisection. Ten geometric ones cross all positive floats, 53 more reach the last bit."""
+# smallest positive float, and bound of the numbers that count as 0, which have fewer digits
 SMALLEST_FLOAT, SMALLEST_NORMAL = 5e-324, 2.3e-308
-"""Smallest positive float, and bound of the numbers that count as 0, which have fewer digits."""
+# ends of the support by the name of the family, (0, inf) for all others of the library's
 ENDS_OF_SUPPORT = {"beta": (0.0, 1.0), "t": (-np.inf, np.inf), "norm": (-np.inf, np.inf)}
-"""Ends of the support by the name of the family, (0, inf) for all others of the library's."""
+# rate from which Poisson counts are drawn from a normal distribution (at 1e15 NumPy draws five times too many beyond
+# the .0005-quantile), and count from which Poisson noise is below the rounding of floats: counts are as their gamma
+# rate
 LARGEST_RATE, LARGEST_COUNT = 1e12, 1e32
-"""Rate from which Poisson counts are drawn from a normal distribution: at rate 1e15 NumPy draws five times too many
-counts beyond the .0005-quantile. Count from which Poisson noise is below the rounding of floats, so that counts have
-the gamma distribution of their rate.
-"""
 
 
 class Distributions:
-    """k distributions of one family, with parameters in arrays (k,).
-
-    Parameters
-    ----------
-    family : str
-        Name of a distribution in scipy.stats.
-    parameters : arrays of shape (k,)
-        Its parameters, as scipy.stats orders them.
-    is_whole : bool
-        True if y is an integer.
-    """
+    """k distributions of one family of scipy.stats, with parameters in arrays (k,), in SciPy's order."""
 
     has_exact_brackets = True
     quantile_error = QUANTILE_ERROR
@@ -55,10 +44,7 @@ class Distributions:
         return out
 
     def _by_scipy(self, name: str, *arguments: Any) -> np.ndarray:
-        """Return the result (k,) of the method ``name``, such as "cdf", of the family in scipy.stats.
-
-        ``arguments`` come before the parameters.
-        """
+        """Return the result (k,) of the method ``name``, such as "cdf", of the family in scipy.stats."""
         # scipy.stats takes longer to import than this library
         from scipy import stats
 
@@ -78,10 +64,8 @@ class Distributions:
         return self._by_scipy("sf", y)
 
     def bracket(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays (k,) between which the q-quantile of each distribution lies.
-
-        If ``has_exact_brackets`` is False they are a first guess only. Here both are the quantile by SciPy.
-        """
+        """Return two arrays (k,) between which the q-quantile of each distribution lies."""
+        # exact here; a first guess only if `has_exact_brackets` is False
         y = self._by_scipy("ppf", q) if q <= 0.5 else self._by_scipy("isf", 1.0 - q)
         bottom, top = self.ends
         return np.where(np.isnan(y), bottom, y), np.where(np.isnan(y), top, y)
@@ -95,12 +79,10 @@ class Distributions:
 class Mixture(NamedTuple):
     """Mixture distributions of m rows, of k components in all; each row has at least one component."""
 
+    # (k,) int64: index of each component in a list of distributions, such as those of the leaves, row after row
     place: np.ndarray
-    """(k,) int64: index of each component in a list of distributions, such as those of the leaves, row after row."""
-    weight: np.ndarray
-    """(k,): probability of each component; these sum to one in each row."""
-    first: np.ndarray
-    """(m + 1,) int64: index of the first component of each row; the last entry is k."""
+    weight: np.ndarray  # (k,): probability of each component; these sum to one in each row
+    first: np.ndarray  # (m + 1,) int64: index of the first component of each row; the last entry is k
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """Return the mean (m,) in each row of the ``values`` (k,) of its components, by their probabilities."""
@@ -111,11 +93,9 @@ class Mixture(NamedTuple):
         return np.repeat(values, np.diff(self.first))
 
     def quantile(self, distributions: Distributions, q: float) -> np.ndarray:
-        """Return the q-quantiles (m,) of the mixtures. ``distributions`` (k,) are their components, row after row.
-
-        The quantile of a mixture lies between the smallest and the largest quantile of its components. Bisection goes
-        on from there, geometric so that the size of y does not matter. A quantile beyond all floats is infinite.
-        """
+        """Return the q-quantiles (m,) of the mixtures. ``distributions`` (k,) are their components, row after row."""
+        # The quantile of a mixture lies between the smallest and the largest quantile of its components. Bisection goes
+        # on from there, geometric so that the size of y does not matter. A quantile beyond all floats is infinite
         with np.errstate(all="ignore"):
             low, high = distributions.bracket(q)
             low = np.minimum.reduceat(low, self.first[:-1])
@@ -227,11 +207,9 @@ class StudentT(Distributions):
 
 
 class NegativeBinomial(Distributions):
-    """Negative binomial distributions: Poisson counts whose rate has the distribution ``Gamma(shape, rate)``.
+    """Negative binomial distributions: Poisson counts whose rate has the distribution ``Gamma(shape, rate)``."""
 
-    SciPy takes the probability ``rate / (1 + rate)`` instead of the rate, so that the digits of a large rate are lost.
-    """
-
+    # SciPy takes the probability rate / (1 + rate) instead of the rate, so that the digits of a large rate are lost
     has_exact_brackets = False
 
     def __init__(self, shape: np.ndarray, rate: np.ndarray) -> None:

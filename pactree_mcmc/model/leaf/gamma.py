@@ -10,16 +10,13 @@ import numpy as np
 from ...core import portable
 from ...core.compile.jit import jit
 
-SERIES_START = 16.0
-"""Smallest x for which the series in `stirling_rest` is exact to the last bit."""
+SERIES_START = 16.0  # smallest x for which the series in `stirling_rest` is exact to the last bit
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def stirling_rest(x: np.ndarray) -> np.ndarray:
-    """Return the error of Stirling's formula, ``lgamma(x) - [(x - 1/2) log x - x + log(2 pi) / 2]``, for x > 0.
-
-    Differences of log gamma functions are computed with it, so that the large terms of the formula can be cancelled.
-    """
+    """Return the error of Stirling's formula, lgamma(x) - [(x - 1/2) log x - x + log(2 pi) / 2], for x > 0."""
+    # differences of log gamma functions are computed with it, so that the large terms of the formula can be cancelled
     x = np.asarray(x, dtype=np.float64)
     large = np.maximum(x, SERIES_START)
     z = 1.0 / large**2
@@ -46,10 +43,8 @@ def log_fractions(parts: np.ndarray) -> np.ndarray:
 
 
 def poisson_kl(s: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Return ``s log(s / m) - s + m``, for s >= 0 and m > 0.
-
-    This is the log density of s events under a Poisson distribution of mean s minus that under mean m.
-    """
+    """Return ``s log(s / m) - s + m``, for s >= 0 and m > 0."""
+    # the log density of s events under a Poisson distribution of mean s minus that under mean m
     relative = (s - m) / m
     is_close = np.abs(relative) < 0.5
     close_terms = s * portable.log1p(np.where(is_close, relative, 0.0))

@@ -22,11 +22,9 @@ from .gamma import log_gamma_ratio
 
 
 class NormalLeaf(Leaf):
-    """Base class of leaf models for normal y, with ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf.
+    """Base class of leaf models for normal y, with ``mu ~ Normal(m0, sigma2 / k0)`` in each leaf."""
 
-    The statistics are the weight, and the sums of y and of y^2, both measured from the center of y (`Target.center`).
-    """
-
+    # the statistics are the weight, and the sums of y and of y^2, both measured from the center of y (`Target.center`)
     finite_parameters = ("m0",)
     m0: float | None
     k0: float | None
@@ -148,10 +146,8 @@ class NormalInverseGamma(_UnknownVariance):
         return np.array([rest, *self.mean_tables(n)])
 
     def _posterior(self, stats: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return mn less the center of y, kn, an and bn of the posterior in cells with ``stats`` (..., 3).
-
-        It is ``sigma2 ~ InverseGamma(an, bn)``, and ``mu ~ Normal(mn, sigma2 / kn)`` given sigma2.
-        """
+        """Return mn less the center of y, kn, an and bn of the posterior in cells with `stats` (..., 3)."""
+        # sigma2 ~ InverseGamma(an, bn), and mu ~ Normal(mn, sigma2 / kn) given sigma2
         # mu | sigma2 ~ Normal(mn, sigma2 / kn), sigma2 ~ InverseGamma(an, bn), with mn = (k0 m0 + n mean) / kn and
         # bn = b0 + scatter / 2 + k0 n (mean - m0)^2 / (2 kn)
         n, mean, scatter = self.spread(stats)
@@ -191,11 +187,8 @@ class NormalInverseGamma(_UnknownVariance):
 def log_student_density(
     deviation: np.ndarray, weight: Any, kn: np.ndarray, an: np.ndarray, bn: np.ndarray
 ) -> np.ndarray:
-    """Return the log density (m,) in nats of m y, each observed ``weight`` times, with y less its mean, ``deviation``.
-
-    Mean and variance are integrated out: ``sigma2 ~ InverseGamma(an, bn)``, and the mean has the posterior variance
-    ``sigma2 / kn``. For weight 1 this is the density of a Student t distribution.
-    """
+    """Return the log density in nats of m y, each observed `weight` times, with y less its mean, `deviation`."""
+    # sigma2 ~ InverseGamma(an, bn) and the mean, of variance sigma2 / kn, are integrated out: Student t for weight 1
     spread, half = (kn + weight) / kn, np.asarray(weight) / 2.0
     return (
         log_gamma_ratio(an, half)
@@ -207,12 +200,10 @@ def log_student_density(
 
 @jit
 def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log marginal likelihood in nats of a cell of normal y, with mean and variance integrated out.
-
-    ``params``: m0 less the center (mean) of y, k0, a0, b0, a0 log b0 - lgamma(a0). ``stats[row]``: n, sums of y and y^2
-    from it. ``lookup``, by n: all terms but -(a0 + n/2) log(b0 + misfit/2), then the two rows that `misfit` reads.
-    With one column it is not used.
-    """
+    """Return the log marginal likelihood in nats of a cell of normal y, with mean and variance integrated out."""
+    # `params`: m0 less the center (mean) of y, k0, a0, b0, a0 log b0 - lgamma(a0). `stats[row]`: n, sums of y and y^2
+    # from it. `lookup`, by n: all terms but -(a0 + n/2) log(b0 + misfit/2), then the two rows that `misfit` reads; with
+    # one column it is not used
     n, k0 = stats[row, 0], params[1]
     if n <= 0.0:
         return 0.0
@@ -224,10 +215,8 @@ def normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row:
 
 
 def known_normal_params(sigma2: float, m0: float, k0: float, a0: float = 0.0, b0: float = 0.0) -> np.ndarray:
-    """Return the arguments, log(2 pi sigma2) and 1 / (2 sigma2), (7,), as `known_normal_score` reads them.
-
-    ``m0`` is measured from the center of y. ``a0`` and ``b0`` are those of the prior of a shared variance, else 0.
-    """
+    """Return the arguments, log(2 pi sigma2) and 1 / (2 sigma2), (7,), as `known_normal_score` reads them."""
+    # m0 is measured from the center of y; a0 and b0 are those of the prior of a shared variance, else 0
     return np.array([sigma2, m0, k0, a0, b0, math.log(2.0 * math.pi * sigma2), 0.5 / sigma2])
 
 
@@ -310,12 +299,10 @@ class NormalKnownVariance(NormalLeaf):
 
 @jit
 def known_normal_score(params: np.ndarray, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the log marginal likelihood in nats of the cell ``stats[row]``, n and sums of y and y^2 from the center.
-
-    The variance is given, and the mean integrated out. ``params``: those of `known_normal_params`, sigma2, m0 less the
-    center, k0, a0, b0, log(2 pi sigma2), 1 / (2 sigma2). ``lookup``, by n: 0.5 log(k0 / (k0 + n)), then the two rows
-    that `misfit` reads.
-    """
+    """Return the log marginal likelihood of the cell `stats[row]`, nats, with the mean integrated out."""
+    # `params`: those of `known_normal_params`: sigma2, m0 less the center, k0, a0, b0, log(2 pi sigma2), 1 / (2
+    # sigma2). `stats[row]`: n, sums of y and y^2 from the center. `lookup`, by n: 0.5 log(k0 / (k0 + n)), then the two
+    # rows that `misfit` reads
     n, k0 = stats[row, 0], params[2]
     if n <= 0.0:
         return 0.0
@@ -371,11 +358,8 @@ class NormalSharedVariance(_UnknownVariance):
         return self.with_variance(self.b0 / rng.gamma(self.a0))
 
     def _variance(self, stats: np.ndarray, tree: np.ndarray, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        """Return an and bn, (m,) each, of the posterior ``InverseGamma(an, bn)`` of the variance in each node's tree.
-
-        All leaves of the tree share it. ``stats`` (m, 3) are the statistics of the nodes, as in `NormalLeaf`. ``tree``
-        (m,) is the index of the tree of which a node is a leaf, -1 for an inner node, which gets any numbers.
-        """
+        """Return an and bn, (m,) each, of the posterior InverseGamma(an, bn) of the variance of each node's tree."""
+        # `tree` is the tree of which a node is a leaf, -1 for an inner node, which gets any numbers
         leaf, out = tree >= 0, np.zeros((2, len(tree)))
         for i, amounts in enumerate((stats[:, 0], self.misfit(stats, target))):
             out[i] = np.bincount(tree[leaf], weights=amounts[leaf])[tree]
@@ -435,21 +419,16 @@ def sums_of_others(values: np.ndarray) -> np.ndarray:
 
 @jit
 def squares_about_mean(total: float, squares: float, mean: float) -> float:
-    """Return the sum of squares about the mean from ``total``, the sum of y, and ``squares``, that of y^2.
-
-    It is 0 if it is within rounding error.
-    """
+    """Return the sum of squares about the mean from ``total``, the sum of y, and ``squares``, that of y^2."""
+    # 0 if it is within rounding error
     scatter = squares - total * mean
     return scatter if scatter > ROUNDING_FRACTION * squares else 0.0
 
 
 @jit
 def misfit(m0: float, k0: float, lookup: np.ndarray, stats: np.ndarray, row: int) -> float:
-    """Return the sum of squares about the mean plus ``k0 n (mean - m0)^2 / (k0 + n)``, for the cell ``stats[row]``.
-
-    ``m0`` and sums of the cell are measured from the center of y. Rows 1 and 2 of ``lookup``, by n: 1 / n and n k0 /
-    (k0 + n). They are computed if it has one column.
-    """
+    """Return the squares about the mean plus k0 n (mean - m0)^2 / (k0 + n), for the cell `stats[row]`."""
+    # rows 1 and 2 of `lookup`, by n: 1 / n and n k0 / (k0 + n), computed if it has one column
     n, total = stats[row, 0], stats[row, 1]
     if lookup.shape[1] > 1:
         mean, weight = total * lookup[1, np.int64(n)], lookup[2, np.int64(n)]

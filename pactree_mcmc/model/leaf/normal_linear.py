@@ -152,10 +152,8 @@ class NormalLinear(Leaf):
         return *(basis[i] * basis[j]), *(basis * residual), residual**2
 
     def _posterior(self, sums: np.ndarray) -> LinearPosterior:
-        """Return the posterior of coefficients and variance in m cells with ``sums`` (m, k).
-
-        The sums are the lower triangle of F'F, F'r and r'r, with the rows of `_basis` as F and r = y - m0.
-        """
+        """Return the posterior of coefficients and variance in m cells with ``sums`` (m, k)."""
+        # the sums are the lower triangle of F'F, F'r and r'r, with the rows of `_basis` as F and r = y - m0
         q = len(self.columns) + 1
         lower, n_products = np.tril_indices(q), q * (q + 1) // 2
         precision = np.empty((len(sums), q, q))
@@ -233,21 +231,17 @@ def solve_upper(root: np.ndarray, right: np.ndarray) -> np.ndarray:
 class LinearPosterior(NamedTuple):
     """Posterior of the coefficients and the variance in m cells."""
 
-    mean: np.ndarray
-    """(m, q): posterior mean of the coefficients."""
+    mean: np.ndarray  # (m, q): posterior mean of the coefficients
+    # (m, q, q): lower Cholesky root of the posterior precision matrix of the coefficients times sigma2
     root: np.ndarray
-    """(m, q, q): lower Cholesky root of the posterior precision matrix of the coefficients times sigma2."""
     an: np.ndarray
-    bn: np.ndarray
-    """(m,) each: ``sigma2 ~ InverseGamma(an, bn)``."""
+    bn: np.ndarray  # (m,) each: ``sigma2 ~ InverseGamma(an, bn)``
 
 
 class LinearDistributions(Distributions):
-    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), given the regressors of its row.
+    """Student t distributions of a new y in cells with ``stats`` (m, n_stats), given the regressors of its row."""
 
-    With ``noise`` 0 instead of 1 these are the distributions of the mean of y.
-    """
-
+    # with `noise` 0 instead of 1 these are the distributions of the mean of y
     def __init__(self, leaf: NormalLinear, stats: np.ndarray, noise: float = 1.0) -> None:
         super().__init__("t", *stats.T)
         self.leaf, self.stats, self.noise = leaf, stats, noise

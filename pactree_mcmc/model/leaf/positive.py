@@ -76,10 +76,8 @@ class SurvivalLeaf(ExposedLeaf):
         return self.with_defaults(shape=shape, rate=rate)
 
     def _posterior(self, stats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return shape and rate, (m,) each, of the gamma posterior of lambda in cells with ``stats`` (m, n_stats).
-
-        These begin with the weight, the number of events, and the sum of t^k times the exposure.
-        """
+        """Return shape and rate, (m,) each, of the gamma posterior of lambda in cells with ``stats`` (m, n_stats)."""
+        # `stats` begin with the weight, the number of events, and the sum of t^k times the exposure
         return self.shape + stats[:, 1], self.rate + stats[:, 2]
 
     def _times_exposure(self, amount: np.ndarray, target: Target) -> np.ndarray:

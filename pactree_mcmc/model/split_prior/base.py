@@ -17,20 +17,18 @@ from ...tree.arrays import LEAF
 from ..cells import PlainCell, PlainSplit
 from ..tree_prior import FixedShape
 
+# codes of the geometries: local cuts, the same with two trivial splits, cuts of a grid, midpoints of a box, midpoints
+# of features in turn, nodes of a fixed tree
 LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC, FIXED = range(6)
-"""Codes of the geometries: local cuts, the same with two trivial splits, cuts of a grid, midpoints of a box, midpoints
-of features in turn, nodes of a fixed tree.
-"""
-MAX_LEVELS = 31
-"""Largest number of times that dyadic cuts halve a coordinate, since codes would overflow beyond it."""
+MAX_LEVELS = 31  # largest number of times that dyadic cuts halve a coordinate, since codes would overflow beyond it
+# largest weight of a feature or of a split. A positive weight of a feature is at least its inverse.
 LARGEST_WEIGHT = 1e100
-"""Largest weight of a feature or of a split. A positive weight of a feature is at least its inverse."""
+# record of a node of a fixed tree: feature, largest code that goes left (-1: none), bit set of the categories that go
+# left (-1: ordered), right child
 DESIGN = np.dtype([("feature", np.int64), ("cut", np.int64), ("categories", np.int64), ("right", np.int64)])
-"""Record of a node of a fixed tree: feature, largest code that goes left (-1: none), bit set of the categories that go
-left (-1: ordered), right child.
-"""
 
 
+# record of a coordinate. A feature has one coordinate, or two if it has missing values.
 FEATURE = np.dtype(
     [
         ("weight", np.float64),
@@ -42,43 +40,34 @@ FEATURE = np.dtype(
     ],
     align=True,
 )
-"""Record of a coordinate. A feature has one coordinate, or two if it has missing values."""
 
 
 class SplitRule(NamedTuple):
     """Parameters of a split prior in the form that compiled code uses."""
 
-    kind: int
-    """Code of the geometry: LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC or FIXED."""
-    min_leaf: int
-    """Smallest number of rows on each side of a local cut."""
-    feature: np.recarray
-    """(q,) records of dtype FEATURE: the coordinates."""
-    n_turns: int
-    """Number of features p, the period of cyclic splits."""
+    kind: int  # code of the geometry: LOCAL, LOCAL_TRIVIAL, GRID, DYADIC, CYCLIC or FIXED
+    min_leaf: int  # smallest number of rows on each side of a local cut
+    feature: np.recarray  # (q,) records of dtype FEATURE: the coordinates
+    n_turns: int  # number of features p, the period of cyclic splits
+    # (m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1
     design: np.recarray
-    """(m,) records of dtype DESIGN: the fixed tree in preorder, so that the left child of node i is i + 1."""
+    # address of the function that weights a split (see `weights`); 0 if the splits on a feature are equally likely
     weight_address: int
-    """Address of the function that weights a split (see `weights`); 0 if the splits on a feature are equally likely."""
+    # true if a split is drawn from all splits of the cell by its weight, False if its feature is drawn first
     over_cell: bool
-    """True if a split is drawn from all splits of the cell by its weight, False if its feature is drawn first."""
-    by_depth: bool
-    """True if the weight depends on the depth, so that cells of different depths are different."""
-    params: np.ndarray
-    """(1 + m,) float64: a zero, and the parameters of the weight."""
+    by_depth: bool  # true if the weight depends on the depth, so that cells of different depths are different
+    params: np.ndarray  # (1 + m,) float64: a zero, and the parameters of the weight
+    # (2, m) float64: smallest and largest value of each code, of one coordinate after another; (2, 1) zeros if splits
+    # are not weighted
     ends: np.ndarray
-    """(2, m) float64: smallest and largest value of each code, of one coordinate after another; (2, 1) zeros if splits
-    are not weighted."""
 
 
 class SplitPrior:
-    """Base class of split priors.
+    """Base class of split priors."""
 
-    A split prior has a geometry, which determines the splits of each cell. Both engines implement the geometry that the
-    code ``kind`` names. The splits on a feature are equally likely, or weighted by a function (`CustomSplits`). Splits
-    are on one of q coordinates: one for each of p features, and a second one if the feature has missing values.
-    """
-
+    # A split prior has a geometry, which determines the splits of each cell. Both engines implement the geometry that
+    # the code `kind` names. The splits on a feature are equally likely, or weighted by a function (`CustomSplits`).
+    # Splits are on one of q coordinates: one for each of p features, and a second one if the feature has missing values
     kind: int
     min_leaf: int = 1
     needs_depth: bool = False
@@ -219,11 +208,7 @@ class SplitPrior:
 
 
 def read_weights(feature_weights: Any, p: int) -> np.ndarray:
-    """Check feature weights and return them as float64 (p,), not scaled.
-
-    Return ones for None (equal weights). Raise a ValueError for weights that are negative, not finite, all 0, outside
-    1e-100..1e100, or not of shape (p,).
-    """
+    """Check feature weights and return them as float64 (p,), not scaled; ones for None."""
     weight = check_weights(feature_weights)
     if len(weight) == 0:
         return np.ones(p)

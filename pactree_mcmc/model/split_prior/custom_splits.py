@@ -22,12 +22,10 @@ from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
 from .cuts import GridCuts, LocalCuts
 from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, plain_weight, weight_at
 
-WEIGHT_TOLERANCE = 1e-9
-"""Relative difference allowed between the plain and the compiled weight."""
+WEIGHT_TOLERANCE = 1e-9  # relative difference allowed between the plain and the compiled weight
+# largest numbers of cuts of a cell, and of rows of a table, that a check uses
 MAX_CHECKED_CUTS, MAX_CHECKED_ROWS = 200, 1000
-"""Largest numbers of cuts of a cell, and of rows of a table, that a check uses."""
-N_STORED_CUTS = 8
-"""Largest number of cuts of a feature whose weights a file stores."""
+N_STORED_CUTS = 8  # largest number of cuts of a feature whose weights a file stores
 
 
 class CustomSplits(SplitPrior):
@@ -293,11 +291,9 @@ class BoundSplits(SplitPrior):
         return np.concatenate([[0.0], self.splits.params])
 
     def cuts_of_codes(self, k: int, present: np.ndarray, rows: np.ndarray, depth: int = 0) -> Iterator[Cut]:
-        """Yield the cuts on coordinate ``k`` of a cell at this depth in which code ``present[i]`` has ``rows[i]`` rows.
-
-        Each side has ``min_leaf`` rows or more. ``present`` ascends. Under GridCuts all codes from its first to its
-        last are in the cell, and ``rows`` is ignored. Two or more categories yield one `Cut` for all their splits.
-        """
+        """Yield the cuts on coordinate ``k`` of a cell at this depth in which code `present[i]` has `rows[i]` rows."""
+        # each side has `min_leaf` rows or more; under GridCuts all codes from the first to the last are in the cell,
+        # and `rows` is ignored; two or more categories yield one `Cut` for all their splits
         ends, depth = self.ends[k], depth if self.splits.by_depth else 0
         if np.isnan(ends).any():
             n_splits = float((1 << (len(present) - 1)) - 1) if len(present) else 0.0
@@ -319,19 +315,14 @@ class BoundSplits(SplitPrior):
             yield Cut(k, False, threshold, a, b, low, high, *sides, number, float(len(places)), depth)
 
     def cuts_of_all_codes(self, k: int) -> Iterator[Cut]:
-        """Yield the cuts on coordinate ``k`` of a cell with all codes, each in ``min_leaf`` rows, to check weights.
-
-        The depth is 0, then also 1 if the weight depends on the depth.
-        """
+        """Yield the cuts on coordinate ``k`` of a cell with all codes, each in ``min_leaf`` rows, to check weights."""
+        # the depth is 0, then also 1 if the weight depends on the depth
         n = self.values[k].n_codes
         for depth in range(2 if self.splits.by_depth else 1):
             yield from self.cuts_of_codes(k, np.arange(n), np.full(n, float(self.min_leaf)), depth)
 
     def _codes(self, cell: PlainCell, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes of coordinate ``k`` that splits of a cell can separate, and the number of rows of each.
-
-        Under GridCuts these are all codes in the box, with one row each.
-        """
+        """Return the codes of coordinate ``k`` that splits of a cell can separate, and the number of rows of each."""
         if self.kind != GRID:
             return cell.rows_by_code(k)
         codes = np.array(set_bits(cell.low[k])) if cell.high[k] < 0 else np.arange(*cell.span(k))
@@ -347,10 +338,8 @@ class BoundSplits(SplitPrior):
         return np.array([self.weight_of_cut(cut) for cut in self.cuts_of_codes(k, *self._codes(cell, k), cell.depth)])
 
     def weight_of_cut(self, cut: Cut) -> float:
-        """Return the weight of a cut, computed in Python, or raise a ValueError if it lies outside 0 to 1e100.
-
-        A nominal feature that is drawn before its split has weight 1, since the weight cancels.
-        """
+        """Return the weight of a cut, computed in Python, or raise a ValueError if it lies outside 0 to 1e100."""
+        # a nominal feature that is drawn before its split has weight 1, since the weight cancels
         if cut.nominal and self.splits.over == "feature":
             return 1.0
         weight = plain_weight(self.splits.weight, cut, self.splits.params)
@@ -359,10 +348,7 @@ class BoundSplits(SplitPrior):
         return weight
 
     def check_weights_of(self, cuts: Iterator[Cut]) -> None:
-        """Raise a ValueError if the compiled and the Python weight of a cut differ, or if a weight is not allowed.
-
-        Without ``by_depth`` it must not depend on the depth. At most ``MAX_CHECKED_CUTS`` of the cuts are checked.
-        """
+        """Raise a ValueError if the compiled and the Python weight of a cut differ, or if a weight is not allowed."""
         address, cut_list = self._address, list(cuts)
         places = np.unique(np.linspace(0, len(cut_list) - 1, MAX_CHECKED_CUTS).astype(int))
         for cut in [cut_list[i] for i in places] if cut_list else []:

@@ -100,11 +100,7 @@ class LocalCuts(SplitPrior):
         return 1 << 62 if self.trivial else 0
 
     def _cuts(self, cell: PlainCell, feature: int) -> np.ndarray:
-        """Return the cuts (m,) of the cell on an ordered coordinate, ascending, as the largest codes that go left.
-
-        They are codes of rows of the cell, and leave ``min_leaf`` rows or more on each side. Trivial splits are left
-        out.
-        """
+        """Return the cuts (m,) of the cell on an ordered coordinate, ascending, as the largest codes that go left."""
         present, rows = cell.rows_by_code(feature)
         below = np.cumsum(rows)[:-1]
         return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]

@@ -17,8 +17,7 @@ from ...tree.tree import Tree
 from .. import DyadicCuts, FixedTree
 from ..tree_prior import DEPTH_CEILING
 
-MAX_CONTEXT_NODES = 1 << 27
-"""Largest number of nodes of a context tree."""
+MAX_CONTEXT_NODES = 1 << 27  # largest number of nodes of a context tree
 
 
 def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordinate: str = "cycling") -> FixedTree:
@@ -74,10 +73,7 @@ def kd_tree(X: Any, depth: int, *, y: Any = None, rule: str = "median", coordina
 
 
 def _ordered_numbers(X: Any, what: str) -> tuple[np.ndarray, Columns | None]:
-    """Return the table as float64 (n, p), and its columns, None without names.
-
-    Raise a ValueError that names ``what`` is built if a column is nominal.
-    """
+    """Return the table as float64 (n, p), and its columns, None without names."""
     columns = describe_columns(Table(X), None)
     if columns.is_nominal.any():
         name = columns.names[int(np.argmax(columns.is_nominal))]
@@ -86,10 +82,7 @@ def _ordered_numbers(X: Any, what: str) -> tuple[np.ndarray, Columns | None]:
 
 
 def _class_of_row(y: Any, n: int, X: Any) -> np.ndarray:
-    """Return the index of the class of each row (n,); if ``y`` is None every row is a class of its own.
-
-    ``X`` is the table with n rows, whose index that of ``y`` must equal if both are from pandas.
-    """
+    """Return the index of the class of each row (n,); if ``y`` is None every row is a class of its own."""
     if y is None:
         return np.arange(n)
     labels = read_labels(y, X)
@@ -104,13 +97,9 @@ def _class_of_row(y: Any, n: int, X: Any) -> np.ndarray:
 def grow_design(
     x: np.ndarray, label: np.ndarray, depth: int, is_median: bool, is_cycling: bool, unit: np.ndarray, box: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return feature, threshold, left and right of the nodes, in preorder, of a tree over the rows of ``x`` (n, p).
-
-    Leaves have the feature LEAF, -1. ``label`` (n,) are classes: a cell with one class is a leaf, as is one at
-    ``depth``. ``box`` (p, 2), the range of each feature, gives a dyadic tree, ``box`` (0, 2) a KD tree. This cuts at
-    the median if ``is_median``, else at mid-range, on features in turn if ``is_cycling``, else on that with the widest
-    range in multiples of ``unit`` (p,).
-    """
+    """Return feature, threshold, left and right, in preorder, of a dyadic tree in `box` (p, 2), or of a KD tree."""
+    # a cell with one class is a leaf, as is one at `depth`; `box` (0, 2) means a KD tree, which cuts at the median or
+    # at mid-range, on features in turn or on that with the widest range in multiples of `unit`
     n = len(x)
     code = np.zeros((len(box), n), dtype=np.int64)
     order, scratch, todo = np.arange(n), np.empty(n, dtype=np.int64), np.zeros((depth + 2, 4), dtype=np.int64)
@@ -135,16 +124,12 @@ def grow_nodes(
     code: np.ndarray,
     todo: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return feature, left and right (size, 3), and threshold (size,) of the nodes of a tree, and their number.
-
-    A cell is a leaf if it has fewer than two rows, if all its rows have the same ``label`` (n,), or if it lies at
-    ``depth``. If ``box`` (p, 2) has entries, splits halve its sides in turn. If it is empty, `kd_cut` determines the
-    splits by arguments of the same names, and a cell whose rows are equal is a leaf too. ``order`` (n,) contains the
-    indices of the rows, which are sorted by cell. ``code`` (len(box), n) of zeros receives for each feature and row one
-    bit per halving, 1 for the upper half. ``todo`` (depth + 2, 4) is a stack of cells to split: start and stop in
-    ``order``, level, and the parent of a right child (LEAF for a left one). ``right_rows`` and ``value`` (n,) are
-    scratch.
-    """
+    """Return feature, left, right and threshold of the nodes of a tree, and their number."""
+    # A cell is a leaf if it has fewer than two rows, rows of one label, or lies at `depth`. If `box` has entries,
+    # splits halve its sides in turn, else `kd_cut` determines them, and a cell whose rows are equal is a leaf too.
+    # `order` has the rows, sorted by cell; `code` gets for each feature and row one bit per halving, 1 for the upper
+    # half. `todo` is a stack of cells to split: start and stop in `order`, level, and the parent of a right child (LEAF
+    # for a left one)
     n, p = x.shape
     node, threshold, n_nodes, n_todo = np.zeros((64, 3), dtype=np.int64), np.zeros(64), 0, 1
     todo[0, 1], todo[0, 3] = n, LEAF
@@ -241,13 +226,10 @@ def kd_cut(
     unit: np.ndarray,
     value: np.ndarray,
 ) -> tuple[np.int64, float]:
-    """Return the feature and the threshold by which a KD tree splits a cell. The feature is LEAF if its rows are equal.
-
-    The rows are ``order[start:stop]``, and ``value`` is scratch. If ``is_cycling``, the feature is the first from
-    ``level mod p`` on in which rows differ. Otherwise it has the widest range, measured in ``unit`` (p,). The threshold
-    lies between the two neighbouring values that split the rows most evenly if ``is_median``, otherwise in the middle
-    of the range.
-    """
+    """Return feature and threshold by which a KD tree splits a cell; the feature is LEAF if its rows are equal."""
+    # If `is_cycling`, the feature is the first from level mod p on in which rows differ, otherwise that of the widest
+    # range, in `unit`. The threshold lies between the two neighbouring values that split the rows most evenly if
+    # `is_median`, otherwise in the middle of the range
     p, feature, widest, low, high = x.shape[1], np.int64(LEAF), -1.0, 0.0, 0.0
     for j in range(p):
         k = (level + j) % p if is_cycling else np.int64(j)
@@ -429,11 +411,9 @@ def context_tree(depth: int, n_symbols: int) -> FixedTree:
 
 @jit
 def grow_contexts(depth: int, n_symbols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder.
-
-    At level r < ``depth`` it splits on the feature r, the symbol r + 1 places back. A split into ``n_symbols`` children
-    is a chain of binary nodes; ``joint`` marks all but the first of the chain.
-    """
+    """Return feature, threshold, left, right and joint of the nodes of a complete context tree in preorder."""
+    # At level r < `depth` the split is on feature r, the symbol r + 1 places back. A split into `n_symbols` children is
+    # a chain of binary nodes; `joint` marks all but the first of the chain
     size = np.ones(depth + 1, dtype=np.int64)  # nodes of the subtree of a node with r symbols left to split on
     for r in range(1, depth + 1):
         size[r] = n_symbols - 1 + n_symbols * size[r - 1]

@@ -20,8 +20,7 @@ from ..cells import PlainCell, PlainSplit
 from ..tree_prior import FixedShape
 from .base import DESIGN, FIXED, SplitPrior
 
-ROWS_PER_PIECE = 1 << 16
-"""Number of rows of a table that are converted to numbers at a time."""
+ROWS_PER_PIECE = 1 << 16  # number of rows of a table that are converted to numbers at a time
 
 
 @register_class
@@ -208,8 +207,7 @@ class FixedTree(SplitPrior):
 class _BoundFixedTree(FixedTree):
     """Fixed tree with the split of each node expressed in codes of a model."""
 
-    splits: Any = None
-    """Records (n_nodes,) of dtype DESIGN."""
+    splits: Any = None  # records (n_nodes,) of dtype DESIGN
 
     def _split(self, node: int) -> PlainSplit:
         """Return the split of a node of the fixed tree in the codes of the model."""
@@ -234,10 +232,8 @@ class _BoundFixedTree(FixedTree):
 
 @jit
 def count_distinct(ranks: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Return the number (m, p) of distinct values of each feature among the rows ``start[i]:stop[i]``, for i < m.
-
-    ``ranks`` (p, n) are the values of the features in n rows as ranks 0, 1, ..., equal for equal values.
-    """
+    """Return the number (m, p) of distinct values of each feature among the rows ``start[i]:stop[i]``, for i < m."""
+    # `ranks` (p, n) are the values of the features in n rows as ranks 0, 1, ..., equal for equal values
     p = ranks.shape[0]
     out = np.zeros((len(start), p), dtype=np.int64)
     for k in range(p):

@@ -25,10 +25,8 @@ def parts_rows(rule: SplitRule) -> bool:
 
 @jit
 def parts_box(rule: SplitRule) -> bool:
-    """Return True if cells of a split prior are boxes whose splits are all cuts inside, or subsets of categories.
-
-    So it is for `GridCuts`, whose cuts need no rows on either side. It is False for cuts between rows (`LocalCuts`).
-    """
+    """Return True if cells of a split prior are boxes whose splits are all cuts inside, or subsets of categories."""
+    # so it is for `GridCuts`, whose cuts need no rows on either side, not for cuts between rows (`LocalCuts`)
     return rule.kind == GRID
 
 
@@ -70,10 +68,7 @@ def takes_turns(rule: SplitRule) -> bool:
 
 @jit
 def has_free_cuts(rule: SplitRule) -> bool:
-    """Return True if cells of a split prior can have several cuts on a feature, and children keep those on their side.
-
-    It is False if there are trivial splits.
-    """
+    """Return True if cells can have several cuts on a feature, and children keep those on their side."""
     return rule.kind == LOCAL or rule.kind == GRID
 
 

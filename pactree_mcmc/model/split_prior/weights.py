@@ -47,8 +47,8 @@ class Cut(NamedTuple):
     """Depth of the cell if ``by_depth`` is set, else 0."""
 
 
+# positions of the fields of a `Cut` in an array of ``N_FIELDS`` numbers
 FEATURE, NOMINAL, AT, BELOW, ABOVE, LOW, HIGH, ROWS_LEFT, ROWS_RIGHT, NUMBER, N_SPLITS, DEPTH = range(12)
-"""Positions of the fields of a `Cut` in an array of ``N_FIELDS`` numbers."""
 N_FIELDS = len(Cut._fields)
 
 
@@ -87,10 +87,8 @@ def cut_from_fields(s: np.ndarray) -> Cut:
 
 
 def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -> float:
-    """Return the weight of a cut by the user's ``function``, in Python; NaN after a ValueError or ArithmeticError.
-
-    ``params`` are the user's parameters; if there are none the function is called with the cut alone.
-    """
+    """Return the weight of a cut by the user's ``function``, in Python; NaN after a ValueError or ArithmeticError."""
+    # without parameters the function is called with the cut alone
     try:
         with np.errstate(all="ignore"):
             return float(function(cut, np.array(params)) if len(params) else function(cut))
@@ -101,11 +99,8 @@ def plain_weight(function: Callable[..., float], cut: Cut, params: np.ndarray) -
 
 @jit
 def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
-    """Return the fields (1, N_FIELDS) of a `Cut` that all cuts, or nominal splits, on coordinate ``k`` share.
-
-    The others are NaN. ``n_splits`` is the number of splits of the cell on ``k``. ``depth`` is stored as 0 unless the
-    weight depends on it.
-    """
+    """Return the fields (1, N_FIELDS) of a `Cut` that all cuts, or nominal splits, on coordinate ``k`` share."""
+    # `depth` is stored as 0 unless the weight depends on it
     out = np.full((1, N_FIELDS), math.nan)
     out[0, FEATURE], out[0, NOMINAL] = rule.feature[k].turn, rule.feature[k].nominal
     out[0, NUMBER], out[0, N_SPLITS], out[0, DEPTH] = 0.0, n_splits, depth if rule.by_depth else 0
@@ -114,21 +109,14 @@ def new_cut(rule: SplitRule, k: int, n_splits: float, depth: int) -> np.ndarray:
 
 @jit
 def set_cell_ends(rule: SplitRule, out: np.ndarray, k: int, first: int, last: int) -> None:
-    """Write the ends LOW and HIGH of a cell, in units of the feature, to ``out``, the fields (1, N_FIELDS) of a cut.
-
-    ``first`` and ``last`` are the smallest and the largest code of coordinate ``k`` in the cell.
-    """
+    """Write the ends LOW and HIGH of a cell, in units of the feature, to ``out``, the fields (1, N_FIELDS) of a cut."""
     first_column = rule.feature[k].ends
     out[0, LOW], out[0, HIGH] = rule.ends[0, first_column + first], rule.ends[1, first_column + last]
 
 
 @jit
 def weight_between_codes(rule: SplitRule, out: np.ndarray, k: int, cut: int, upper: int, number: int) -> float:
-    """Return the weight of the cut with index ``number`` on coordinate ``k``, between the codes ``cut`` and ``upper``.
-
-    ``out`` (1, N_FIELDS) are fields of the cut, from `new_cut`, with the ends of the cell and the rows on either side.
-    The threshold, the values beside it and ``number`` are written to it.
-    """
+    """Return the weight of the cut with index ``number`` on coordinate ``k``, between the codes ``cut`` and `upper`."""
     first_column = rule.feature[k].ends
     below, above = rule.ends[1, first_column + cut], rule.ends[0, first_column + upper]
     middle = below / 2.0 + above / 2.0
@@ -139,10 +127,7 @@ def weight_between_codes(rule: SplitRule, out: np.ndarray, k: int, cut: int, upp
 
 @jit
 def checked_weight(rule: SplitRule, cut: np.ndarray) -> float:
-    """Return the weight of a cut, its fields (1, N_FIELDS), by the function in the split prior ``rule``.
-
-    Raise a ValueError if it is outside 0 to 1e100 or NaN.
-    """
+    """Return the weight of a cut, its fields (1, N_FIELDS), by the function in the split prior ``rule``."""
     weight = weight_at(rule.weight_address, cut, rule.params)
     if not (weight >= 0.0 and weight <= LARGEST_WEIGHT):
         raise ValueError(
@@ -153,10 +138,7 @@ def checked_weight(rule: SplitRule, cut: np.ndarray) -> float:
 
 @jit
 def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
-    """Return the weight of a cut with fields (1, N_FIELDS), from the function at ``address``, without a check.
-
-    ``params`` are a zero and the user's parameters, as `SplitRule.params`.
-    """
+    """Return the weight of a cut with fields (1, N_FIELDS), from the function at ``address``, without a check."""
     zero, one, n = np.int64(0), np.int64(1), np.int64(N_FIELDS)
     if len(params) > 1:
         return call_at_with_params(address, cut, zero, zero, n, params, one)
@@ -165,10 +147,8 @@ def weight_at(address: int, cut: np.ndarray, params: np.ndarray) -> float:
 
 @jit
 def nominal_split_weight(rule: SplitRule, k: int, n_splits: float, depth: int) -> float:
-    """Return the weight of each split on a nominal coordinate ``k``; 1 if the feature is drawn first, as it cancels.
-
-    ``n_splits`` is the number of splits of the cell on ``k``; if it is 0 the weight is 1. ``depth`` is the cell's.
-    """
+    """Return the weight of each split on a nominal coordinate ``k``; 1 if the feature is drawn first, as it cancels."""
+    # 1 if the feature is drawn first, as the weight cancels
     return checked_weight(rule, new_cut(rule, k, n_splits, depth)) if rule.over_cell and n_splits > 0.0 else 1.0
 
 
@@ -177,20 +157,16 @@ class SplitsOutline(NamedTuple):
     """Description of a `CustomSplits` prior in a file, which does not contain a weight function of the user."""
 
     name: str
-    of: Any
-    """Split prior whose splits are weighted."""
+    of: Any  # split prior whose splits are weighted
     over: str
     by_depth: bool
     params: np.ndarray
-    weights: np.ndarray
-    """(m,): the weights of some cuts in the range of the data."""
+    weights: np.ndarray  # (m,): the weights of some cuts in the range of the data
 
 
 def ends_of_codes(scale: AnyScale) -> np.ndarray:
-    """Return the smallest and the largest value of each code of a scale, (2, n_codes); NaN for a nominal feature.
-
-    They are values of the data under LocalCuts, and cuts under GridCuts, with infinite outer ends, as for one category.
-    """
+    """Return the smallest and the largest value of each code of a scale, (2, n_codes); NaN for a nominal feature."""
+    # values of the data under LocalCuts, cuts under GridCuts, with infinite outer ends, as for one category
     assert isinstance(scale, Scale)
     if len(scale.low):
         return np.array([scale.low, scale.high])

@@ -20,8 +20,8 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.extending import infer_getattr, models, register_model
 from numba.np import arrayobj
 
+# positions, in numba's description of an array, of the address of the first entry and of the shape
 DATA_POSITION, SHAPE_POSITION = 4, 5
-"""Positions, in numba's description of an array, of the address of the first entry and of the shape."""
 
 
 class BlockType(types.Type):
@@ -60,10 +60,7 @@ class _BlockModel(models.PrimitiveModel):
 
 @lower_cast(BlockType, types.Array)
 def _to_array(context: Any, builder: Any, block: Any, array: Any, value: Any) -> Any:
-    """Generate code that converts a block to its array, by loading the array's description. Return its LLVM value.
-
-    ``block`` and ``array`` are their types, ``value`` is the LLVM value of the block.
-    """
+    """Generate code that converts a block to its array, by loading the array's description. Return its LLVM value."""
     return load_fixed(builder, value)
 
 
@@ -138,18 +135,14 @@ class _TypeOfAttribute(AttributeTemplate):
 
 @lower_getattr_generic(BlockType)
 def _get_attribute(context: Any, builder: Any, block: BlockType, value: Any, name: str) -> Any:
-    """Generate code that reads the attribute ``name`` of a block, which is that of its array. ``block`` is the type and
-    ``value`` the LLVM value of the block. Return the LLVM value that is read.
-    """
+    """Generate code that reads an attribute of a block, which is that of its array; return the LLVM value."""
     array, loaded = block.as_array, load_fixed(builder, value)
     result = context.typing_context.resolve_getattr(array, name)
     return context.get_getattr(array, name)(context, builder, array, loaded, name) if result is not None else None
 
 
 def load_fixed(builder: Any, pointer: Any) -> Any:
-    """Generate code that loads the value at a pointer, marked as never changing while compiled code runs, so that loops
-    load it once. Return its LLVM value.
-    """
+    """Generate code that loads the value at a pointer, marked as never changing, so that loops load it once."""
     loaded = builder.load(pointer)
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded
@@ -161,9 +154,7 @@ def _axis_length(builder: Any, block: Any, axis: int) -> Any:
 
 
 def _entry_address(context: Any, builder: Any, kinds: Any, block: Any, indices: Any) -> Any:
-    """Generate code for the address of the entry of a block at ``indices`` of types ``kinds``, and return the address.
-    Block, indices and address are LLVM values. Negative indices count from the end.
-    """
+    """Generate code for the address of the entry of a block at `indices`; negative ones count from the end."""
     offset = ir.Constant(ir.IntType(64), 0)
     for axis, (kind, index) in enumerate(zip(kinds, indices, strict=True)):
         size = _axis_length(builder, block, axis) if axis > 0 or _may_be_negative(kind, index) else None
@@ -186,11 +177,7 @@ def _may_be_negative(kind: Any, index: Any) -> bool:
 @lower_builtin(operator.getitem, BlockType, types.Integer)
 @lower_builtin(operator.getitem, BlockType, types.BaseTuple)
 def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code for ``block[index]`` of one entry, and return the LLVM value of the entry.
-
-    numba calls this while it compiles. ``sig`` has the numba types and ``args`` the LLVM values of block and index,
-    here and below. A block is a pointer to the description of one array.
-    """
+    """Generate code for ``block[index]`` of one entry, and return the LLVM value of the entry."""
     return arrayobj.load_item(context, builder, sig.args[0], _indexed_entry_address(context, builder, sig, args))
 
 
@@ -198,11 +185,8 @@ def _lower_getitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 @lower_builtin(operator.setitem, BlockType, types.BaseTuple, types.Any)
 @lower_builtin(operator.setitem, BlockType, types.SliceType, types.Any)
 def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code for ``block[index] = value``. ``args`` are block, index and value. Return a dummy value.
-
-    Indices may be negative. numba's code for the block's array is used for slices, for indices of some axes only, and
-    if the block is not contiguous.
-    """
+    """Generate code for ``block[index] = value``. ``args`` are block, index and value. Return a dummy value."""
+    # numba's code for the block's array is used for slices, for some axes only, and if the block is not contiguous
     block, index, value = sig.args
     if not block.is_entry(index) or value != block.dtype:
         array_signature = signature(types.none, block.as_array, index, value)
@@ -214,9 +198,7 @@ def _lower_setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _indexed_entry_address(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Generate code for the address of an entry from the arguments of getitem or setitem, and return its LLVM value.
-    ``sig`` has the numba types and ``args`` the LLVM values of a block, and of an index or a tuple of indices.
-    """
+    """Generate code for the address of an entry from the arguments of getitem or setitem."""
     if isinstance(sig.args[1], types.BaseTuple):
         at = cgutils.unpack_tuple(builder, args[1], count=len(sig.args[1]))
         return _entry_address(context, builder, sig.args[1], args[0], at)

@@ -15,6 +15,7 @@ from .blocks import load_fixed
 
 _NUMBA_TYPE = typeof(np.random.default_rng(0))
 ZERO, ONE, THIRTY_TWO, TWO_TO_32 = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64(1 << 32)
+# fields of numba's form of a generator, each of which is an address
 GENERATOR_FIELDS = (
     "state_address",
     "state",
@@ -23,7 +24,6 @@ GENERATOR_FIELDS = (
     "fnptr_next_double",
     "bit_generator",
 )
-"""Fields of numba's form of a generator, each of which is an address."""
 
 
 class GeneratorType(types.Type):
@@ -52,12 +52,9 @@ def generator_words(rng: np.random.Generator) -> np.ndarray:
 
 @intrinsic
 def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
-    """Return signature and code of ``_as_numba(generator)``, which gives a struct's generator in numba's own form.
+    """Return signature and code of ``_as_numba(generator)``, which gives a struct's generator in numba's own form."""
 
-    numba calls this intrinsic while it compiles, with its ``typing`` context and the type of the generator. The code is
-    a function that writes LLVM code. References to the generator are not counted.
-    """
-
+    # references to the generator are not counted
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         generator = cgutils.create_struct_proxy(_NUMBA_TYPE)(context, builder)
         bits = cgutils.create_struct_proxy(context.data_model_manager[_NUMBA_TYPE]._members[0])(context, builder)
@@ -73,19 +70,13 @@ def _as_numba(typing, generator):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "random")
 def _random(rng):  # type: ignore[no-untyped-def]
-    """Return the function that numba compiles for ``rng.random()`` of a struct's generator. It draws from [0, 1).
-
-    numba calls this overload, and those below, with the types of the arguments while it compiles.
-    """
+    """Return the function that numba compiles for ``rng.random()`` of a struct's generator. It draws from [0, 1)."""
     return lambda rng: _as_numba(rng).random()
 
 
 @intrinsic
 def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
-    """Return signature and code of ``_upper_word(x, y)``, bits 64 to 127 of the product of two uint64.
-
-    This is an intrinsic, as `_as_numba`.
-    """
+    """Return signature and code of ``_upper_word(x, y)``, bits 64 to 127 of the product of two uint64."""
 
     def code(context, builder, sig, args):  # type: ignore[no-untyped-def]
         wide = ir.IntType(128)
@@ -97,16 +88,12 @@ def _upper_word(typing, x, y):  # type: ignore[no-untyped-def]
 
 @overload_method(GeneratorType, "integers")
 def _draw_integer(rng, low, high):  # type: ignore[no-untyped-def]
-    """Return the function to compile for ``rng.integers(low, high)``, see `_random`. It draws from low to high - 1.
+    """Return the function to compile for `rng.integers(low, high)`, which draws from low to high - 1."""
 
-    It draws as NumPy does (Lemire 2019, Fast random integer generation in an interval, Algorithm 5), and returns
-    ``low`` if there is no other integer.
-
-    Let n = high - low, and x have 32 or 64 random bits. The upper word of x n is uniform below n if x is drawn again
-    whenever the lower word is below 2^32 mod n, or 2^64 mod n. numba's own function takes half a second to compile, and
-    omits the rejection above 2^32, so that near 2^62 some integers would be 1.5 times as probable as others.
-    """
-
+    # As NumPy draws (Lemire 2019, Fast random integer generation in an interval, Algorithm 5). Let n = high - low, and
+    # x have 32 or 64 random bits. The upper word of x n is uniform below n if x is drawn again whenever the lower word
+    # is below 2^32 mod n, or 2^64 mod n. numba's own function takes half a second to compile, and omits the rejection
+    # above 2^32, so that near 2^62 some integers would be 1.5 times as probable as others
     def implementation(rng, low, high):  # type: ignore[no-untyped-def]
         n, bits = np.uint64(high - low), _as_numba(rng).bit_generator
         if n <= ONE:

@@ -151,11 +151,9 @@ class EntryLowering(_Lowering):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class PartLowering(_Lowering):
-    """numba's lowering pass for a function that compiled code calls. It makes no machine code.
+    """numba's lowering pass for a function that compiled code calls. It makes no machine code."""
 
-    A new object takes the place of the function's address.
-    """
-
+    # it makes no machine code; a new object takes the place of the function's address
     _name, library_class = "part_lowering", PartLibrary
 
     def run_pass(self, state: Any) -> bool:
@@ -192,11 +190,9 @@ class TypeInference(NopythonTypeInference):
 
 
 class _TypingContext:
-    """numba's typing context, except that a built-in function is resolved only once for the same types of arguments.
+    """numba's typing context, in which a built-in function is resolved once for the same types of arguments."""
 
-    numba tries the templates of all libraries, most of which do not fit, at every use of an operator.
-    """
-
+    # numba tries the templates of all libraries, most of which do not fit, at every use of an operator
     signatures: ClassVar[dict[Any, Any]] = {}
 
     def __init__(self, context: Any) -> None:
@@ -218,6 +214,7 @@ class _TypingContext:
         return self.signatures[key]
 
 
+# numba's compiler passes without those for closures, array expressions, constants and parallel loops
 PASSES = (
     TranslateByteCode,
     FixupArgs,
@@ -230,7 +227,6 @@ PASSES = (
     NativeLowering,
     NoPythonBackend,
 )
-"""numba's compiler passes without those for closures, array expressions, constants and parallel loops."""
 
 
 class EntryCompiler(CompilerBase):
@@ -244,10 +240,7 @@ class EntryCompiler(CompilerBase):
             return super().compile_extra(func)
 
     def define_pipelines(self) -> list[Any]:
-        """Return the lists of compiler passes to try in turn, all with ``self.lowering``.
-
-        For functions of the library the first list is PASSES. The last is numba's list.
-        """
+        """Return the lists of compiler passes to try in turn, all with ``self.lowering``."""
         managers = [DefaultPassBuilder.define_nopython_pipeline(self.state)]
         if self.state.func_id.modname.partition(".")[0] in LIBRARY_PACKAGES:
             few = _UncheckedPasses("few passes")

@@ -24,8 +24,7 @@ from numba.extending import NativeValue, infer_getattr, models, register_model, 
 from .blocks import BlockType, load_fixed
 from .generators import GENERATOR, generator_words
 
-WORD_BYTES = 8
-"""Number of bytes of a word."""
+WORD_BYTES = 8  # number of bytes of a word
 
 
 class StructType(types.Type):
@@ -63,10 +62,8 @@ class InnerType(types.Type):
 
 
 def n_words(kind: types.Type) -> int:
-    """Return the number of 64-bit words that a field takes: 5 + 2 ndim for an array, 1 for a number or a pointer.
-
-    A NamedTuple in another one takes the sum over its fields.
-    """
+    """Return the number of 64-bit words that a field takes: 5 + 2 ndim for an array, 1 for a number or a pointer."""
+    # a NamedTuple in another one takes the sum over its fields
     if isinstance(kind, InnerType):
         return sum(n_words(field) for _, field in kind.struct.fields)
     return 5 + 2 * kind.ndim if isinstance(kind, BlockType) else 1
@@ -139,11 +136,7 @@ class _StructModel(models.OpaqueModel):
 
 @unbox(StructType)
 def _unbox(kind: Any, obj: Any, c: Any) -> Any:
-    """Generate code that takes the ``address`` of a `PackedRecord` when Python calls compiled code with it.
-
-    ``kind`` is its type, ``obj`` the LLVM value of the Python object, and ``c`` numba's context. Return a
-    `NativeValue`.
-    """
+    """Generate code that takes the ``address`` of a `PackedRecord` when Python calls compiled code with it."""
     number = c.pyapi.object_getattr_string(obj, "address")
     value = c.pyapi.long_as_voidptr(number)
     c.pyapi.decref(number)
@@ -163,9 +156,7 @@ class _Fields(AttributeTemplate):
 
 @lower_getattr_generic(StructType)
 def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: str) -> Any:
-    """Generate code that reads the field ``name``: a number, or a pointer to the words of an array or a struct.
-    ``kind`` is the type of the struct and ``value`` its LLVM value, a pointer. Return the LLVM value that is read.
-    """
+    """Generate code that reads a field of a struct: a number, or a pointer to the words of an array or a struct."""
     at, field = kind.places[name]
     place = builder.gep(value, [ir.Constant(ir.IntType(64), at)], inbounds=True)
     if isinstance(field, InnerType):

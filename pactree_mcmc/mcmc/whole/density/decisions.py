@@ -23,33 +23,24 @@ from .density import evaluate_cell
 from .systematic import sample_splits
 from .terms import cell_terms_into, depth_class
 
-SAMPLE_SIZE = 40.0
-"""Expected number of splits in the sample of a cell's splits."""
-CELL_COUNT, SPLIT_COUNT = range(2)
-"""Indices of the entries of `Decisions.counts`."""
+SAMPLE_SIZE = 40.0  # expected number of splits in the sample of a cell's splits
+CELL_COUNT, SPLIT_COUNT = range(2)  # indices of the entries of `Decisions.counts`
 
 
 class Decisions(NamedTuple):
-    """Decisions, to stop or to take a split, of trees at m splittable cells, with samples of the splits of these cells,
-    r in all. The arrays may have spare entries.
-    """
+    """Decisions of trees at m splittable cells, with samples of the splits of these cells, r in all."""
 
-    level: np.ndarray
-    """(m,) int64: depth class of the cell, its row in the parameters of the density."""
-    is_split: np.ndarray
-    """(m,) float64: 1 if the cell is split."""
-    cell_terms: np.ndarray
-    """(m, N_CELL_TERMS) float64: covariates of the decision to split (`cell_terms_into`)."""
+    # the arrays may have spare entries
+    level: np.ndarray  # (m,) int64: depth class of the cell, its row in the parameters of the density
+    is_split: np.ndarray  # (m,) float64: 1 if the cell is split
+    cell_terms: np.ndarray  # (m, N_CELL_TERMS) float64: covariates of the decision to split (`cell_terms_into`)
+    # (m + 1,) int64: the sample of cell i is the splits ``first[i]`` to ``first[i + 1] - 1``, none for a leaf
     first: np.ndarray
-    """(m + 1,) int64: the sample of cell i is the splits ``first[i]`` to ``first[i + 1] - 1``, none for a leaf."""
+    # (m,) int64: index of the split that the tree has, -1 for a leaf or a split that is never sampled
     choice: np.ndarray
-    """(m,) int64: index of the split that the tree has, -1 for a leaf or a split that is never sampled."""
-    split_terms: np.ndarray
-    """(r, N_SPLIT_TERMS) float64: covariates of the sampled splits (`split_terms_into`)."""
-    offset: np.ndarray
-    """(r,) float64: log R of each split minus the log probability that the split is in the sample."""
-    counts: np.ndarray
-    """(2,) int64: numbers m (index CELL_COUNT) and r (SPLIT_COUNT) of entries in use."""
+    split_terms: np.ndarray  # (r, N_SPLIT_TERMS) float64: covariates of the sampled splits (`split_terms_into`)
+    offset: np.ndarray  # (r,) float64: log R of each split minus the log probability that the split is in the sample
+    counts: np.ndarray  # (2,) int64: numbers m (index CELL_COUNT) and r (SPLIT_COUNT) of entries in use
 
 
 def new_decisions(n_cells: int) -> Decisions:
@@ -69,11 +60,8 @@ def new_decisions(n_cells: int) -> Decisions:
 
 @jit
 def record_decisions(chain: Any, decisions: Any) -> None:
-    """Append what the chain's present tree does at its splittable cells, to stop or to take a split, to ``decisions``,
-    until these are full. Cells that the density always or never splits are left out.
-
-    ``chain`` is a `PackedChain`, and ``decisions`` a packed `Decisions`.
-    """
+    """Append what the chain's tree does at its splittable cells to `decisions`, until these are full."""
+    # cells that the density always or never splits are left out
     model, state = chain.model, chain.state
     node = np.int64(0)
     while node != NONE:
@@ -100,10 +88,7 @@ def record_decisions(chain: Any, decisions: Any) -> None:
 
 @jit
 def _record_splits(chain: Any, decisions: Any, node: int) -> None:
-    """Append a random sample of the splits of an internal node's cell, which contains the split of the node.
-
-    Store the covariates and the offset of each split, and the index of the node's own one (`Decisions`).
-    """
+    """Append a random sample of the splits of an internal node's cell, which contains the split of the node."""
     work, n_splits = chain.state.scratch.density, decisions.counts[SPLIT_COUNT]
     n_sampled = sample_splits(chain.rng, chain.model, chain.state, node, SAMPLE_SIZE, node, np.int64(0))
     work.is_exhausted[0] = 0
@@ -149,13 +134,10 @@ def conditional_logit_loss(
     logits: np.ndarray,
     mean_terms: np.ndarray,
 ) -> float:
-    """Return minus the log likelihood of parameters ``theta`` of choosing split ``choice[i]`` among ``first[i]``, ...,
-    ``last[i] - 1``, over all choices i, and add its derivatives to ``gradient`` and ``hessian``.
-
-    With z_r = offset_r + theta . f_r for the terms f_r of split r, and p the probabilities in proportion to exp(z),
-    choice c adds ``log sum_r exp(z_r) - z_c`` to the sum, ``E_p[f] - f_c`` to ``gradient`` and the covariance ``E_p[f
-    f'] - E_p[f] E_p[f]'`` to ``hessian``. ``logits`` and ``mean_terms`` are overwritten with z and E_p[f].
-    """
+    """Return minus the log likelihood of choosing split choice[i] of first[i]:last[i], and add its derivatives."""
+    # With z_r = offset_r + theta . f_r for the terms f_r of split r, and p the probabilities in proportion to exp(z),
+    # choice c adds log sum_r exp(z_r) - z_c to the sum, E_p[f] - f_c to `gradient` and the covariance E_p[f f'] -
+    # E_p[f] E_p[f]' to `hessian`. `logits` and `mean_terms` are overwritten with z and E_p[f]
     n_terms, total = terms.shape[1], 0.0
     for i in range(len(first)):
         for r in range(first[i], last[i]):

@@ -44,25 +44,21 @@ from .terms import (
     split_terms_into,
 )
 
+# weight of the defensive parts. Without that of splits g lost 63 nats on breast_cancer (benchmarks/README.md).
 DEFENSIVE_WEIGHT = 0.1
-"""Weight of the defensive parts. Without that of splits g lost 63 nats on breast_cancer (benchmarks/README.md)."""
+# power of the odds in the defensive part of splitting. A probability of 1/2 instead cost 1.28 times as much.
 DEFENSIVE_POWER = 0.5
-"""Power of the odds in the defensive part of splitting. A probability of 1/2 instead cost 1.28 times as much."""
+# largest absolute log odds, and largest difference of logits, in the defensive parts. The product of two such
+# probabilities is still positive in floating point.
 MAX_LOG_ODDS = 300.0
-"""Largest absolute log odds, and largest difference of logits, in the defensive parts. The product of two such
-probabilities is still positive in floating point."""
+# merged rows times features of the largest cell whose subtree is redrawn; a table with a larger root has no density by
+# default: local moves predict as well in less time (benchmarks/README.md, Large tables)
 MAX_REDRAWN_VALUES = 200_000
-"""Number of merged rows times features of the largest cell whose subtree is redrawn. To a table whose root is larger
-no density is fitted by default: local moves predict as well in less time (benchmarks/README.md, Large tables)."""
 
 
 @jit
 def evaluate_cell(model: Lowered, state: ChainState, node: int) -> int:
-    """Compute the log probabilities by the learned density g that a splittable node's cell is split or not, unless
-    stored.
-
-    Return the index of the cell's entry in the table ``stored.guide``.
-    """
+    """Compute log P(split) and log P(stop) of a splittable node by g unless stored; return the index of its guide."""
     here = state.node[node]
     hash_value = hash_integer(here.hash + state.count[STORED_VERSION] * np.int64(0x9E3779B1) + here.depth * 64)
     guide_index = (hash_value ^ (hash_value >> 32)) & (len(state.stored.guide) - 1)
@@ -92,19 +88,15 @@ def evaluate_cell_and_splits(model: Lowered, state: ChainState, node: int) -> in
 
 @jit
 def _has_one_class(model: Lowered, state: ChainState, node: int) -> bool:
-    """Return True if all rows of a cell are of one class, so that gains depend on row counts alone. False if y is
-    numeric.
-    """
+    """Return True if all rows of a cell are of one class, so that gains depend on row counts alone."""
     return model.units.counts and impurity(model, state.scratch.density.logs, state.stats, node).minority == 0.0
 
 
 @jit
 def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log of the mean of exp(gain in tempered score) over the splits of one feature, that with most codes in
-    the table among those with splits in the cell, or -inf without one.
-
-    It stands for log W, the mean over all features, in a cell of one class, where other features gain about as much.
-    """
+    """Return the log of the mean of exp(gain in tempered score) over the splits of one feature, or -inf."""
+    # The feature with most codes in the table among those with splits in the cell. It stands for log W, the mean over
+    # all features, in a cell of one class, where other features gain about as much
     most_codes, log_w = np.int64(0), -inf
     for k in range(len(model.split_prior.feature)):
         n_codes = model.split_prior.feature[k].n_codes
@@ -119,12 +111,9 @@ def _log_mean_of_one_feature(model: Lowered, state: ChainState, node: int) -> fl
 
 @jit
 def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
-    """Compute the probability by the density g of each feature given a split, and the normalisers of g's two parts.
-
-    ``guide_index`` is the index of the node's cell in ``stored.guide``. For each feature ``density.log_sum`` gets the
-    log of the sum over its splits of R exp(gain) and of R exp(logit), with the prior probability R not divided by the
-    sum of the weights of features, which ``guide.weight`` gets.
-    """
+    """Compute P(feature | split) by g of each feature, and the normalisers of g's two parts."""
+    # for each feature `density.log_sum` gets the log of the sum over its splits of R exp(gain) and of R exp(logit),
+    # with R not divided by the sum of the weights of features, which `guide.weight` gets
     stored, guide, work = state.stored, state.stored.guide[guide_index], state.scratch.density
     n_features, total_weight = len(model.split_prior.feature), 0.0
     for k in range(n_features):
@@ -152,11 +141,8 @@ def _evaluate_features(model: Lowered, state: ChainState, node: int, guide_index
 
 @jit
 def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -> float:
-    """Return log(split W / stop), the log odds of splitting a node once against stopping, by prior and score.
-
-    ``log_w`` is log W, the log of the mean over the splits, by R, of exp(gain in tempered score). The prior factors of
-    the children are left out. Return -inf if no split has a positive probability.
-    """
+    """Return log(split W / stop), the log odds of splitting a node once against stopping, by prior and score."""
+    # the prior factors of the children are left out; -inf if no split has a positive probability
     split = node_log_split(model, state, node)
     if split == -inf or log_w == -inf:
         return -inf
@@ -165,9 +151,7 @@ def lookahead_odds(model: Lowered, state: ChainState, node: int, log_w: float) -
 
 @jit
 def _split_probability_into(model: Lowered, state: ChainState, node: int, guide_index: int) -> None:
-    """Write the log probabilities of splitting and stopping at a node by the learned density into its entry of
-    ``stored.guide``.
-    """
+    """Write log P(split) and log P(stop) at a node by the learned density into its entry of `stored.guide`."""
     guide = state.stored.guide[guide_index]
     if guide.odds == -inf or guide.odds == inf:
         guide.log_split, guide.log_stop = (0.0, -inf) if guide.odds > 0.0 else (-inf, 0.0)
@@ -191,11 +175,8 @@ def _logistic(z: float) -> float:
 def split_probability(
     model: Lowered, state: ChainState, node: int, guide_index: int, k: int, rule_weight: float, split_logit: float
 ) -> float:
-    """Return the probability by the learned density g of one split on feature ``k``, given that its node is split.
-
-    ``split_logit`` is its log weight before R (`logit`), ``rule_weight`` its prior probability R times the sum of the
-    weights of features, and ``guide_index`` the index of the cell in ``stored.guide``.
-    """
+    """Return the probability by g of one split on feature `k`, given that its node is split."""
+    # `split_logit` is its log weight before R (`logit`), `rule_weight` R times the sum of the weights of features
     guide = state.stored.guide[guide_index]
     # the learned part is normalised over all splits, the defensive one over those of the feature
     defensive = feature_weight(model, state, node, k) / guide.weight
@@ -206,10 +187,8 @@ def split_probability(
 
 @jit
 def log_split_probability(model: Lowered, state: ChainState, node: int) -> float:
-    """Return the log probability of an internal node's split by the learned density g, given that the node is split.
-
-    The split must be one of those that `is_candidate` admits.
-    """
+    """Return the log probability of an internal node's split by the learned density g, given that the node is split."""
+    # the split must be one that `is_candidate` admits
     if follows_design(model.split_prior):
         return 0.0
     guide_index, here, work = evaluate_cell_and_splits(model, state, node), state.node[node], state.scratch.density
@@ -254,11 +233,8 @@ def draw_guided_split(rng: np.random.Generator, model: Lowered, state: ChainStat
 def numbered_split(
     model: Lowered, state: ChainState, node: int, k: int, n_bins: int, number: int, alike_index: int, log_rule: float
 ) -> Split:
-    """Return split number ``number`` on feature ``k`` as a `Split`, after `fill_bins`, which returned ``n_bins``.
-    Number -2 sends all rows right and -1 all left, others are in the order of `gains_into`.
-
-    ``alike_index`` is its index among the cuts that separate the rows alike, ``log_rule`` its log prior probability R.
-    """
+    """Return split number `number` on `k` as a `Split`, after `fill_bins`, which returned `n_bins`."""
+    # `alike_index` is its index among the cuts that separate the rows alike, `log_rule` its log R
     write_split(model, state, node, k, n_bins, number)
     entry = state.scratch.scan.drawn_split[0]
     cut = entry.cut + alike_index
@@ -268,12 +244,9 @@ def numbered_split(
 
 @jit
 def pick_cell(rng: np.random.Generator, model: Lowered, state: ChainState) -> int:
-    """Return a random node whose subtree is to be redrawn, or NONE (-1). Its probability does not depend on this
-    subtree.
-
-    Follow the path of a random merged row to the first cell that is not too large, and from there a number of levels
-    that is uniform on 0 to n - 1, with n in the density's last row. Return NONE if the path ends before.
-    """
+    """Return a random node whose subtree is to be redrawn, or NONE, with a probability that ignores the subtree."""
+    # Follow the path of a random merged row to the first cell that is not too large, and from there a number of levels
+    # that is uniform on 0 to n - 1, with n in the density's last row. NONE if the path ends before
     n_depths = np.int64(state.density[len(state.density) - 1, 0])
     # the number may come from a file, and be too small
     unit, levels = pick(rng, len(state.order)), pick(rng, max(n_depths, np.int64(MIN_TOP_DEPTHS)))

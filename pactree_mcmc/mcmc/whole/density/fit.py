@@ -14,19 +14,15 @@ from ...state.tree import MIN_TOP_DEPTHS, initial_density
 from .decisions import Decisions, conditional_logit_loss
 from .terms import ROWS_TERM
 
+# precision of the normal prior about `initial_density`, of the parameters of terms with unit standard deviation. With
+# .05 the run cost as much (benchmarks/README.md).
 RIDGE = 1.0
-"""Precision of the normal prior about `initial_density`, of the parameters of terms with unit standard deviation. With
-.05 the run cost as much (benchmarks/README.md)."""
-MIN_DEVIATION = 1e-3
-"""Standard deviation of a term below which it counts as constant."""
-MIN_NEWTON_GAIN = 1e-3
-"""Gain of a Newton step, in nats, below which the fit ends."""
+MIN_DEVIATION = 1e-3  # standard deviation of a term below which it counts as constant
+MIN_NEWTON_GAIN = 1e-3  # gain of a Newton step, in nats, below which the fit ends
 
 
 def fit_density(decisions: Decisions) -> np.ndarray:
-    """Return the parameters of a density (`ChainState.density`) that are most probable given the decisions, to six
-    digits: a row for each depth class, and a last one with the rounded `mean_depth`.
-    """
+    """Return the most probable parameters given the decisions, to six digits, by depth class, then `mean_depth`."""
     out = initial_density()
     out[-1, 0] = max(MIN_TOP_DEPTHS, round(mean_depth(decisions)))
     has_choice = decisions.choice >= 0
@@ -56,10 +52,7 @@ def mean_depth(decisions: Decisions) -> float:
 def logistic_loss(
     theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, terms: np.ndarray, is_split: np.ndarray
 ) -> float:
-    """Return minus the log likelihood of a logistic regression of ``is_split`` (m,) on ``terms`` (m, n_terms).
-
-    ``theta`` (n_terms,) are its parameters. Add the derivatives to ``gradient`` and ``hessian``.
-    """
+    """Return minus the log likelihood of a logistic regression of ``is_split`` (m,) on ``terms`` (m, n_terms)."""
     n_terms, total = len(theta), 0.0
     for i in range(len(terms)):
         z = 0.0
@@ -107,11 +100,7 @@ def _choice_loss(
     last: np.ndarray,
     choice: np.ndarray,
 ) -> float:
-    """Return minus the log likelihood of the choices of splits, a conditional logit, and add its derivatives to
-    ``gradient`` and ``hessian``.
-
-    The arguments are those of `conditional_logit_loss`, which this calls with working arrays.
-    """
+    """Call `conditional_logit_loss` for the choices of splits with working arrays."""
     z = np.empty((last - first).max())
     mean = np.empty_like(theta)
     return conditional_logit_loss(theta, terms, offset, first, last, choice, gradient, hessian, z, mean)
@@ -120,13 +109,9 @@ def _choice_loss(
 def _maximize_posterior(
     add_loss: Callable[..., float], terms_of_scale: np.ndarray, start: np.ndarray, terms: np.ndarray, *data: np.ndarray
 ) -> np.ndarray:
-    """Return the parameters that maximize the posterior density, under a normal prior about ``start``.
-
-    ``add_loss(theta, gradient, hessian, terms, *data)`` returns minus the log likelihood and adds its derivatives. The
-    prior is for terms divided by their standard deviations over the rows of ``terms_of_scale``. Without rows return
-    ``start``. Use Newton's method on the convex loss, and halve each step until the loss decreases by at least a
-    quarter of what its slope predicts.
-    """
+    """Return the parameters that maximize the posterior density, under a normal prior about `start`."""
+    # The prior is for terms divided by their standard deviations over the rows of `terms_of_scale`. Newton's method on
+    # the convex loss; each step is halved until the loss decreases by at least a quarter of what its slope predicts
     if len(terms_of_scale) == 0:
         return start
     scale = term_scales(terms_of_scale)
@@ -155,12 +140,9 @@ def _maximize_posterior(
 
 
 def term_scales(terms: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column of ``terms``, or if it is constant, its largest absolute value, at
-    least 1.
-
-    Terms are in nats, or logs of counts. A deviation below `MIN_DEVIATION` counts as none: that of rounding errors
-    alone would give parameters so large that a split has another probability if its terms are computed in another
-    order.
-    """
+    """Return the standard deviation of each column of `terms`, or if constant, its largest size, at least 1."""
+    # Terms are in nats, or logs of counts. A deviation below `MIN_DEVIATION` counts as none: that of rounding errors
+    # alone would give parameters so large that a split has another probability if its terms are computed in another
+    # order
     deviation, size = terms.std(axis=0), np.maximum(np.abs(terms).max(axis=0), 1.0)
     return np.where(deviation > MIN_DEVIATION, deviation, size)

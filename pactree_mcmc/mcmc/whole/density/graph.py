@@ -40,20 +40,17 @@ from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
 from .density import draw_guided_split, evaluate_cell, log_split_probability
 
+# probability that a decision proposed from g is kept although the graph contains it, and in a growing graph, so that
+# branches in which only poor subtrees were found are explored again (benchmarks/README.md)
 KEEP_PROBABILITY, KEEP_PROBABILITY_GROWING = 0.02, 0.25
-"""Probability that a decision proposed from g is kept although the graph contains it, and the same in a growing graph,
-so that branches in which only poor subtrees were found are explored again (measured in benchmarks/README.md)."""
+# number of pieces, and of links, that must be free to add a tree. A tree has at most ``2 * MAX_DRAWN_INTERNAL + 1``
+# nodes, and compiled code does not check the bounds of arrays.
 MIN_FREE_ENTRIES = 4 * MAX_DRAWN_INTERNAL
-"""Number of pieces, and of links, that must be free to add a tree. A tree has at most ``2 * MAX_DRAWN_INTERNAL +
-1`` nodes, and compiled code does not check the bounds of arrays.
-"""
 
 
 @jit
 def find_piece(graph: Any, cell_hash: int, depth: int) -> int:
-    """Return the index of the piece (cell at a depth) with this hash and depth, or if the graph has none, ``-1 - slot``
-    with the entry ``slot`` of the hash table to which it would belong.
-    """
+    """Return the index of the piece with this hash and depth, or -1 - slot with its free entry of the hash table."""
     slots, slot = graph.slot, hash_integer(cell_hash + depth * np.int64(0x9E3779B1))
     slot = (slot ^ (slot >> 32)) & (len(slots) - 1)
     while slots[slot] >= 0:
@@ -66,19 +63,15 @@ def find_piece(graph: Any, cell_hash: int, depth: int) -> int:
 
 @jit
 def piece_of_node(state: ChainState, node: int) -> int:
-    """Return the index of the piece of a node, its cell at its depth, or -1 if the graph has none with a value V, the
-    estimated log sum over its subtrees.
-    """
+    """Return the index of a node's piece, or -1 if the graph has none with a value V."""
     index = find_piece(state.graph, state.node[node].hash, state.node[node].depth)
     return np.int64(NONE) if index < 0 or state.graph.piece[index].value == -inf else index
 
 
 @jit
 def find_link(graph: Any, piece_index: int, feature: int, cut: int, categories: int) -> int:
-    """Return the index of a piece's link, the stored split with this feature and cut or categories, or -1.
-
-    ``cut`` is the largest code going left, ignored if ``categories``, from `canonical_categories`, is not -1.
-    """
+    """Return the index of a piece's link, the stored split with this feature and cut or categories, or -1."""
+    # `cut` is ignored if `categories`, from `canonical_categories`, is not -1
     link_index = np.int64(graph.piece[piece_index].first)
     while link_index >= 0:
         link = graph.link[link_index]
@@ -90,10 +83,8 @@ def find_link(graph: Any, piece_index: int, feature: int, cut: int, categories: 
 
 @jit
 def canonical_categories(model: Lowered, state: ChainState, node: int, feature: int, categories: int) -> int:
-    """Return the categories of a node's cell on the same side as its first one, so that a partition has one name.
-
-    ``categories`` are the bits going left. Return 0 if all categories go right, and -1 for an ordered feature.
-    """
+    """Return the categories of a node's cell on the same side as its first one, so that a partition has one name."""
+    # 0 if all categories go right, -1 for an ordered feature
     if categories < 0:
         return categories
     present = cell_categories(model, state, node, feature)
@@ -111,9 +102,8 @@ def find_link_of_node(model: Lowered, state: ChainState, piece_index: int, node:
 
 @jit
 def evaluate_piece(graph: Any, piece_index: int) -> None:
-    """Compute V of a piece, the estimated log sum of prior times likelihood over the subtrees of a cell at a depth, and
-    the log terms ``weight`` of its links (stored splits), from the values of the children's pieces.
-    """
+    """Compute V of a piece and the log terms `weight` of its links from the values of the children's pieces."""
+    # V estimates the log sum of prior times likelihood over the subtrees of a cell at a depth
     piece, links, pieces = graph.piece[piece_index], graph.link, graph.piece
     largest, e = piece.stop, np.int64(piece.first)
     while e >= 0:
@@ -137,9 +127,7 @@ def evaluate_piece(graph: Any, piece_index: int) -> None:
 
 @jit
 def evaluate_pieces(graph: Any, order: np.ndarray) -> None:
-    """Compute the values V (`evaluate_piece`) of all pieces, cells at a depth, from their indices in ``order``,
-    children first.
-    """
+    """Compute V (`evaluate_piece`) of all pieces, from their indices in `order`, children first."""
     for at in order:
         evaluate_piece(graph, at)
 
@@ -152,10 +140,8 @@ def log_g_of_split(model: Lowered, state: ChainState, node: int) -> float:
 
 @jit
 def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node, or feature NONE to stop, and return it with its log probability.
-
-    Propose from the learned density. If the graph of visited cells has the proposal, mostly draw a stored one instead.
-    """
+    """Draw a split of a splittable node, or feature NONE to stop, and return it with its log probability."""
+    # propose from the learned density; if the graph has the proposal, mostly draw a stored one instead
     split, log_g = _propose_decision(rng, model, state, node)
     piece_index, link_index = piece_of_node(state, node), np.int64(NONE)
     if piece_index < 0:
@@ -172,17 +158,13 @@ def draw_decision(rng: np.random.Generator, model: Lowered, state: ChainState, n
 
 @jit
 def keep_probability(graph: Any) -> float:
-    """Return the probability that a decision proposed from the learned density is kept although the graph contains it.
-    It is larger while the graph grows.
-    """
+    """Return the probability that a decision proposed from g is kept although the graph contains it."""
     return KEEP_PROBABILITY_GROWING if graph.used[IS_GROWING] else KEEP_PROBABILITY
 
 
 @jit
 def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
-    """Return the log probability that `draw_decision` draws link ``e`` (a stored split) of a piece, or stops if it is
-    -1.
-    """
+    """Return the log probability that `draw_decision` draws link `e` of a piece, or stops if it is -1."""
     piece, keep_p = graph.piece[piece_index], keep_probability(graph)
     weight, log_g = (piece.stop, piece.g_stop) if e < 0 else (graph.link[e].weight, graph.link[e].g)
     # P = k g + (1 - k) e^(s - V), with k = keep_p
@@ -191,10 +173,8 @@ def _log_stored_probability(graph: Any, piece_index: int, e: int) -> float:
 
 @jit
 def _propose_decision(rng: np.random.Generator, model: Lowered, state: ChainState, node: int) -> tuple[Split, float]:
-    """Draw a split of a splittable node from the learned density, or feature NONE to stop, with its log probability.
-
-    Only splits that the split prior admits are drawn. The node must have one.
-    """
+    """Draw a split of a splittable node from the learned density, or feature NONE to stop, with its log probability."""
+    # only splits that the split prior admits are drawn; the node must have one
     guide = state.stored.guide[evaluate_cell(model, state, node)]
     log_p, log_stop = guide.log_split, guide.log_stop
     if not flip(rng, exp(log_p)):
@@ -205,11 +185,7 @@ def _propose_decision(rng: np.random.Generator, model: Lowered, state: ChainStat
 
 @jit
 def _draw_stored_decision(rng: np.random.Generator, state: ChainState, piece_index: int) -> tuple[Split, int]:
-    """Draw one of the decisions that a piece stores, to stop or a split, in proportion to its term in the sum over
-    subtrees.
-
-    Return the split, with feature NONE for stopping, and the index of its link, -1 for stopping.
-    """
+    """Draw one of the decisions of a piece in proportion to its term; return the split and its link, or NONE and -1."""
     piece, links = state.graph.piece[piece_index], state.graph.link
     # sum_stored e^(s - V) = G, or 1 if G is larger, so that no exponential overflows
     stop = exp(piece.stop - piece.value)
@@ -255,10 +231,8 @@ def log_density(model: Lowered, state: ChainState, top: int) -> float:
 
 @jit
 def add_tree(model: Lowered, state: ChainState, top: int) -> None:
-    """Add the subtree at node ``top``, which the density must be able to draw, to the graph, and update its values.
-
-    Do nothing if the graph is frozen or has no room, or if the chain is tempered.
-    """
+    """Add the subtree at node ``top``, which the density must be able to draw, to the graph, and update its values."""
+    # nothing is done if the graph is frozen or has no room, or if the chain is tempered
     graph, note = state.graph, state.scratch.note
     if graph.used[IS_GROWING] == 0 or state.beta[0] != 1.0:
         return
@@ -320,9 +294,8 @@ def _add_link(model: Lowered, state: ChainState, node: int, piece_index: int) ->
 
 @jit
 def add_graph(graph: Any, other: Any) -> None:
-    """Add the pieces and links of ``other`` that ``graph`` lacks, as far as there is room. `evaluate_pieces` must
-    follow.
-    """
+    """Add the pieces and links of ``other`` that ``graph`` lacks, as far as there is room."""
+    # `evaluate_pieces` must follow
     index_in_graph = np.empty(other.used[N_PIECES], dtype=np.int64)
     for i in range(len(index_in_graph)):
         piece = other.piece[i]
@@ -361,10 +334,9 @@ def with_capacity(graph: Graph, n_pieces: int, n_links: int) -> Graph:
 
 @jit
 def copy_graph(graph: Any, copy: Any) -> None:
-    """Copy the pieces and links of a graph into ``copy``, which has room for them and an empty hash table ``slot``.
-
-    The links of a piece get consecutive places, in the same order, so that they are read from memory one after another.
-    """
+    """Copy the pieces and links of a graph into ``copy``, which has room for them and an empty hash table ``slot``."""
+    # the links of a piece get consecutive places, in the same order, so that they are read from memory one after
+    # another
     n_links = np.int64(0)
     for i in range(graph.used[N_PIECES]):
         piece, e = graph.piece[i], np.int64(graph.piece[i].first)
@@ -381,9 +353,7 @@ def copy_graph(graph: Any, copy: Any) -> None:
 
 
 def merge_graphs(graphs: list[Graph]) -> Graph:
-    """Return a frozen graph with all pieces (cells at a depth) and links (splits) of several graphs, without spare
-    entries. The values V of its pieces are computed again (`evaluate_piece`).
-    """
+    """Return a frozen graph with all pieces and links of several graphs, with new values V, without spare entries."""
     n_pieces, n_links = (sum(int(graph.used[i]) for graph in graphs) for i in (N_PIECES, N_LINKS))
     merged = with_capacity(graphs[0], max(n_pieces, 1), max(n_links, 1))
     packed = pack(merged)

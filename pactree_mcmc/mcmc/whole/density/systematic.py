@@ -26,12 +26,10 @@ from .terms import LEARNED, evaluate_splits
 def sample_splits(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, size: float, retained: int, first_entry: int
 ) -> int:
-    """Write a systematic sample of the splits of a node into ``density.branch[first_entry:]`` and return its size.
-
-    The sample contains split q with probability ``p_q = min(1, size * g(q))``, with g(q) the probability of q by the
-    density g given a split. If ``retained`` is a node of the same cell and not NONE, draw the sample given that it
-    contains the split of that node. Without room for all splits set ``density.is_exhausted``.
-    """
+    """Write a systematic sample of the splits of a node into ``density.branch[first_entry:]`` and return its size."""
+    # The sample contains split q with probability p_q = min(1, size * g(q)), with g(q) the probability of q by the
+    # density g given a split. If `retained` is a node of the same cell and not NONE, the sample is drawn given that it
+    # contains the split of that node. Without room for all splits `density.is_exhausted` is set
     guide_index, prior, work = evaluate_cell_and_splits(model, state, node), model.split_prior, state.scratch.density
     if follows_design(prior):
         _write_branch(state, first_entry, fixed_split(model, state, node), 0.0, retained != NONE)
@@ -82,11 +80,9 @@ def sample_splits(
 def _first_point(
     rng: np.random.Generator, model: Lowered, state: ChainState, node: int, size: float, retained: int, guide_index: int
 ) -> tuple[float, bool]:
-    """Draw the first point of the lattice of a systematic sample, in [0, 1), with the arguments of `sample_splits`.
-
-    If ``retained`` is not NONE, draw it given that the interval of that node's split contains a point of the lattice.
-    Return True as well if the interval is shorter than the mesh, so that it contains exactly one.
-    """
+    """Draw the first point, in [0, 1), of the lattice of a systematic sample."""
+    # If `retained` is not NONE, given that the interval of that node's split contains a point of the lattice. True as
+    # well if the interval is shorter than the mesh, so that it contains exactly one
     if retained == NONE:
         return rng.random(), False
     # interval ends are added up as in `sample_splits`, to the last bit: intervals may be shorter than rounding errors
@@ -119,12 +115,8 @@ def _first_point(
 
 @jit
 def split_number_of(model: Lowered, state: ChainState, node: int, other: int, k: int, n_bins: int) -> tuple[int, int]:
-    """Return the number of the split that node ``other`` of the same cell has on feature ``k``, after `fill_bins`, and
-    its index among the cuts that separate the rows alike.
-
-    Number -2 sends all rows right and -1 all left, others are in the order of `gains_into`. The number is -3 if the
-    split is not a candidate of `split_sums`.
-    """
+    """Return the number of the split that node `other` has on `k`, or -3, and its index among those alike."""
+    # -3 if the split is not a candidate of `split_sums`
     rule, here, code_of = model.split_prior, state.node[other], state.scratch.codes.distinct
     zero = np.int64(0)
     if here.categories >= 0:
@@ -159,9 +151,7 @@ def split_number_of(model: Lowered, state: ChainState, node: int, other: int, k:
 
 @jit
 def _write_branch(state: ChainState, entry: int, split: Split, log_p: float, is_retained: bool) -> None:
-    """Write a sampled split, the log probability of being sampled, and if the present tree has the split, into
-    ``density.branch[entry]``.
-    """
+    """Write a sampled split, its log probability, and if the tree has it, into `density.branch[entry]`."""
     branch = state.scratch.density.branch[entry]
     branch.feature, branch.cut, branch.upper = split.feature, split.cut, split.upper
     branch.categories, branch.log_rule, branch.log_p, branch.in_tree = (

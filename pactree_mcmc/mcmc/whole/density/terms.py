@@ -20,30 +20,22 @@ from ...state.scratch import Density
 from ...state.tree import ChainState
 from ...sums.split_sums import empty_sided_splits, gains_into
 
+# rows of the scratch arrays ``density.exponent`` and ``density.log_sum``: gain in score of a split, and its logit b . f
 GAIN, LEARNED = range(2)
-"""Rows of the scratch arrays ``density.exponent`` and ``density.log_sum``: gain in score of a split, and its logit b .
-f."""
-ROWS_TERM = 6
-"""Index of log(1 + rows) among the terms of a cell."""
-LOG_NEGLIGIBLE = -30.0
-"""Log of a summand, relative to the largest one, below which sums leave it out."""
+ROWS_TERM = 6  # index of log(1 + rows) among the terms of a cell
+LOG_NEGLIGIBLE = -30.0  # log of a summand, relative to the largest one, below which sums leave it out
 
 
 class Impurity(NamedTuple):
     """Impurity of a cell, which bounds the gain in score that its splits can make under the leaf model."""
 
-    nats: float
-    """Bound of the gain, for classes ``n log n - sum_k n_k log n_k`` with n_k the weight of class k."""
-    minority: float
-    """Weight outside the largest class. For numbers the same as ``nats``."""
+    nats: float  # bound of the gain, for classes ``n log n - sum_k n_k log n_k`` with n_k the weight of class k
+    minority: float  # weight outside the largest class. For numbers the same as ``nats``.
 
 
 @jit
 def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
-    """Return the `Impurity` of the cell with statistics ``stats[stats_row]``, 0 if the cell has no weight.
-
-    ``logs`` is the scratch array ``density.logs`` of stored logarithms.
-    """
+    """Return the `Impurity` of the cell with statistics ``stats[stats_row]``, 0 if the cell has no weight."""
     rule = model.proposal_leaf
     if not model.units.counts:
         return _impurity_of_numbers(rule.kind, rule.params, stats, stats_row)
@@ -68,9 +60,7 @@ def impurity(model: Lowered, logs: np.ndarray, stats: np.ndarray, stats_row: int
 
 @jit
 def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
-    """Return the impurity ``n log n - sum_k n_k log n_k`` of a cell with whole counts n_k, by class, in
-    ``stats[stats_row]``. ``logs[0]`` has the values of x log x.
-    """
+    """Return n log n - sum_k n_k log n_k of a cell with whole counts n_k, by class; logs[0] is x log x."""
     total, largest, nats = np.int64(0), np.int64(0), 0.0
     for i in range(stats.shape[1]):
         n = np.int64(stats[stats_row, i])
@@ -82,11 +72,8 @@ def _impurity_of_counts(logs: np.ndarray, stats: np.ndarray, stats_row: int) -> 
 
 @jit
 def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, stats_row: int) -> Impurity:
-    """Return the impurity of a cell of numbers, the scale of the gain that its splits can make. Both fields are equal.
-
-    By the ``kind`` of the leaf model, with parameters ``params``, it is a function of the squares about the mean, the
-    sum (Poisson) or the weight (`BY_ADDRESS`). ``stats[stats_row]`` are the statistics, the weight first.
-    """
+    """Return the impurity of a cell of numbers, the scale of the gain that its splits can make, in both fields."""
+    # by the `kind` of the leaf a function of the squares about the mean, the sum (Poisson) or the weight (BY_ADDRESS)
     n = stats[stats_row, 0]
     if n <= 0.0:
         return Impurity(0.0, 0.0)
@@ -109,9 +96,8 @@ def _impurity_of_numbers(kind: int, params: np.ndarray, stats: np.ndarray, stats
 def _impurities_into(
     nats: np.ndarray, minority: np.ndarray, model: Lowered, logs: np.ndarray, stats: np.ndarray, n_cells: int
 ) -> None:
-    """Write both fields of the `impurity` of cells 0 to ``n_cells - 1``, with statistics in rows of ``stats``, into
-    ``nats`` and ``minority``. The commonest leaf models have their own, faster loops.
-    """
+    """Write both fields of the `impurity` of cells 0 to n_cells - 1 into `nats` and `minority`."""
+    # the commonest leaf models have their own, faster loops
     if logs.shape[1] > 1 and stats.shape[1] == 2:
         x_log_x = logs[0]
         for row in range(n_cells):
@@ -135,11 +121,8 @@ def _stored_log1p(logs: np.ndarray, x: float) -> float:
 
 @jit
 def split_terms_into(work: Density, column: int, gain: float, left: Impurity, right: Impurity, n_left: int) -> None:
-    """Write what `finish_split_terms` needs of a split, ``n_left`` of whose rows go left, into
-    ``split_terms[:, column]``.
-
-    ``left`` and ``right`` are the impurities of its sides, and ``gain`` is its gain in tempered score.
-    """
+    """Write what `finish_split_terms` needs of a split, `n_left` of whose rows go left, into a column."""
+    # `left` and `right` are the impurities of its sides, and `gain` is its gain in tempered score
     terms = work.split_terms
     terms[0, column], terms[5, column] = gain, n_left
     terms[1, column], terms[2, column] = left.nats, right.nats
@@ -148,13 +131,10 @@ def split_terms_into(work: Density, column: int, gain: float, left: Impurity, ri
 
 @jit
 def finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
-    """Replace entries 1 to 5 of the splits ``first`` to ``stop - 1`` of a cell with ``rows`` rows by the density's
-    terms.
-
-    The entries are the impurities in nats of the left and right side, their minorities, and the number of rows that go
-    left. The terms are the sum, maximum and sum of roots of the impurities, the log of the product of the minorities
-    plus 1, and that of the product of both sides' fractions of the rows, with 1 added to the rows of each.
-    """
+    """Replace entries 1 to 5 of the splits first:stop of a cell with `rows` rows by the density's terms."""
+    # Before: impurities in nats of the left and right side, their minorities, number of rows that go left. After: sum,
+    # maximum and sum of roots of the impurities, log of the product of the minorities plus 1, and of the product of
+    # both sides' fractions of the rows, with 1 added to the rows of each
     logs, log_rows, terms = work.logs, work.log_rows, work.split_terms
     total, largest, roots = terms[1, first:stop], terms[2, first:stop], terms[3, first:stop]
     minorities, balance, twice = terms[4, first:stop], terms[5, first:stop], 2.0 * log_rows[rows + 1]
@@ -173,9 +153,9 @@ def finish_split_terms(work: Density, first: int, stop: int, rows: int) -> None:
 
 @jit
 def cell_terms_into(model: Lowered, state: ChainState, node: int, log_odds: float) -> None:
-    """Write the terms x of a node's cell into ``density.cell_terms``: 1, its lookahead ``log_odds`` and their negative
-    part, the impurity, its root, the logs of 1 + weight outside the largest class and of 1 + rows, and the depth.
-    """
+    """Write the terms x of a node's cell into `density.cell_terms`."""
+    # 1, its lookahead log odds and their negative part, the impurity, its root, the logs of 1 + weight outside the
+    # largest class and of 1 + rows, and the depth
     work = state.scratch.density
     terms, cell_impurity = work.cell_terms, impurity(model, work.logs, state.stats, node)
     log_odds = min(max(log_odds, -1e6), 1e6)
@@ -192,9 +172,7 @@ def depth_class(state: ChainState, node: int) -> int:
 
 @jit
 def logit(density: np.ndarray, density_row: int, terms: np.ndarray, column: int) -> float:
-    """Return b . f, the log weight of a split in the learned density before R: its terms f = ``terms[:, column]`` times
-    the parameters b in row ``density_row`` of ``density``.
-    """
+    """Return b . f, the log weight of a split in the learned density before R, of its terms and a row's parameters."""
     total = 0.0
     for j in range(N_SPLIT_TERMS):
         total += density[density_row, N_CELL_TERMS + j] * terms[j, column]
@@ -203,12 +181,9 @@ def logit(density: np.ndarray, density_row: int, terms: np.ndarray, column: int)
 
 @jit
 def evaluate_splits(model: Lowered, state: ChainState, node: int, k: int, n_bins: int) -> int:
-    """Compute the gain in tempered score, the terms f and the `logit` b . f of the splits of a node on feature ``k``,
-    after `fill_bins`. Return their number.
-
-    Split i has entry i + 2 in ``density.exponent``, ``split_terms`` and ``n_alike``, the number of splits that separate
-    the rows alike, 0 if they leave too few rows on a side. Entries 0 and 1, all rows right or left, are not counted.
-    """
+    """Compute gain, terms f and `logit` of the splits of a node on `k`, after `fill_bins`; return their number."""
+    # Split i has entry i + 2 in `density.exponent`, `split_terms` and `n_alike`, the splits that separate the rows
+    # alike, 0 if too few rows are on a side. Entries 0 and 1, all rows right or left, are not counted
     n_splits, row, rule = gains_into(model, state, node, k, n_bins), depth_class(state, node), model.split_prior
     work, scan, codes = state.scratch.density, state.scratch.scan, state.scratch.codes.distinct
     terms, n_alike, logs, exponent = work.split_terms, work.n_alike, work.logs, work.exponent
