@@ -30,7 +30,7 @@ RUN_BY_THE_BUILD = ("tutorial", "case_")
 """Beginnings of the names of pages whose blocks run when the site is built: `docs/conf.py`."""
 
 
-@pytest.mark.more(everyday=["README.md", "theory_certificates.md"])
+@pytest.mark.more(everyday=["README.md", "certificates.md"])
 @pytest.mark.parametrize(
     "path", [path for path in PAGES if not path.stem.startswith(RUN_BY_THE_BUILD)], ids=lambda path: path.name
 )
