@@ -149,7 +149,7 @@ def neyman_pearson_tree(
     Notes
     -----
     Trees that split no cell without rows; a tree that does has a larger tolerance and can be better (see
-    `docs/theory_dyadic.md`). Minimum empirical risk trees over (leaves, false alarms), from the smallest cells up
+    `docs/theory.md`). Minimum empirical risk trees over (leaves, false alarms), from the smallest cells up
     (Figures 3.2 and 3.3). Sizes are skipped if a Lagrange multiplier for false alarms shows that no tree so large can
     be optimal. Cyclic: O(max_leaves^2 n0^2) near the root. Without ``bounds`` the range is that of the rows, and the
     guarantee holds only approximately.

@@ -152,7 +152,7 @@ def check_theory(rng, X, y, max_depth):
 @pytest.mark.more(everyday=["0"])
 @each_block
 def test_the_model_of_the_theorem_equals_all_subtrees(block):
-    """T0 and labels from one half, weights from the other, as `docs/theory_pac_bayes.md` says."""
+    """T0 and labels from one half, weights from the other, as `docs/theory.md` says."""
     checked = [check_theory(*case[:4]) for case in problems("kd", block)]
     assert sum(checked) >= 5
 
