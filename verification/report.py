@@ -35,8 +35,6 @@ class Part(NamedTuple):
     false_alarm: float
     failures: tuple[str, ...]
     controls: tuple[Control, ...]
-    worst: dict[str, dict[str, float]] | None = None
-    """Largest distance by distribution for each kernel, for the page on trust."""
 
     @property
     def passed(self):

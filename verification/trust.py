@@ -70,8 +70,9 @@ TEXT = """# Trust
 
 For those who must decide whether to rely on the library. After this page you know how many tests there are, which
 planted bugs they caught, what hostile input and which faults were tried, and what failed. `python verification/trust.py
-tests.xml` writes this page from the results of five other commands. You can run each of them again, with the same fixed
-seeds. The seconds were measured on a machine of two cores that also did other work.
+tests.xml` writes this page from the results of other commands. You can run each of them again, with the same fixed
+seeds. [Statistical verification](verification.md) has a page of its own. The seconds were measured on a machine of two
+cores that also did other work.
 
 ## Tests
 
@@ -88,21 +89,6 @@ tests plant bugs of their own: errors that they put into the code, or into its s
 tests until one fails. {n_noticed} were noticed.
 
 {planted}
-
-## Statistical verification
-
-`python verification/run.py`, page by page in [Statistical verification](verification.md). The false-alarm rate is that
-of a whole part.
-
-{parts}
-
-## Total variation to exact, by kernel
-
-The largest total variation of the distribution of the root split, and of the number of leaves, to the exact
-distribution, over the problems of `python verification/run.py distances`. What independent draws of the same effective
-size would show is on that page.
-
-{worst}
 
 ## Hostile input
 
@@ -173,34 +159,6 @@ def planted(found):
     return table(("part", "bug", "noticed by"), rows)
 
 
-def parts(results):
-    """Return the table of the statistical verification; ``results`` are the records of its parts."""
-    rows = [
-        (
-            one["title"],
-            f"`{one['command']}`",
-            one["day"],
-            one["n_checks"],
-            one["seconds"],
-            f"{one['false_alarm']:g}",
-            f"{sum(control['caught'] for control in one['controls'])} of {len(one['controls'])}",
-            len(one["failures"]),
-        )
-        for one in results
-    ]
-    header = ("part", "command", "day", "checks", "seconds", "false-alarm rate", "planted bugs caught", "failed")
-    return table(header, rows)
-
-
-def worst(distances):
-    """Return the table of the largest total variations; ``distances`` is `Part.worst`."""
-    rows = [
-        (kernel, *(f"{distributions[distribution]:.4f}" for distribution in ("root", "leaves")))
-        for kernel, distributions in distances.items()
-    ]
-    return table(("kernel", "root split", "leaves"), rows)
-
-
 def fuzz(results):
     """Return the table of the fuzzers; ``results`` are their records by name."""
     rows = [
@@ -254,8 +212,6 @@ def main():
         seconds=sum(test.seconds for test in tests),
         day=day,
         levels=subjects(tests),
-        parts=parts(results),
-        worst=worst(results[PARTS.index("distances")]["worst"]),
         fuzz=fuzz(fuzzed),
         faults=shown,
     )
