@@ -1,4 +1,4 @@
-"""The estimators with their defaults against tuned CART; with --context also bagged trees, forests, boosting and BART.
+"""The estimators with their defaults against tuned CART; with --context also bagged trees, forests and boosting.
 
 Run: python benchmarks/estimators.py [--held-out] [--tables iris diabetes ...] [--context] [--ours-only] [--out FILE]
 
@@ -19,7 +19,7 @@ folds, all tuning included but for what no user spends (pseudo votes of forests,
 Learners. CART: `rivals.Cart`, the price of a leaf and the pseudo rows of the leaves by 5-fold (large tables: 3-fold)
 cross-validation on the training rows; intervals cross-conformal. 16 bagged unpruned trees, a random forest of 500,
 gradient boosting, with scikit-learn's defaults; pseudo votes, and residuals for intervals, out of bag; boosting has no
-intervals. BART of 200 trees by stochtree (`bart.py`), which has no model of more than two classes.
+intervals.
 
 Each measurement is a line of --out; what is there already is not measured again, so a run that was cut is called again.
 To measure anew, give another file, or --again: of several lines the last counts. At the end, and with --summary alone,
@@ -38,12 +38,11 @@ import warnings
 from itertools import chain, islice
 from pathlib import Path
 
-import elsewhere
 import held_out
 import numpy as np
 from data import GENERATED, has_table, load
 from estimator_summary import key_of, number, read, summary
-from rivals import CONTEXT, COVERAGES, Bart, Cart, calibration_error, loss, mean_leaves, score
+from rivals import CONTEXT, COVERAGES, Cart, calibration_error, loss, mean_leaves, score
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
@@ -59,7 +58,7 @@ TABLES = {
         "diabetes", "abalone", "concrete", "cpu_small", "autoprice", "pbc", "dtgfn_energy", *GENERATED,
     ),
 }  # fmt: skip
-LEARNERS = ("ours", "ours, stated", "CART", *CONTEXT, "BART")
+LEARNERS = ("ours", "ours, stated", "CART", *CONTEXT)
 MANY_ROWS, N_TEST, FEW_ROWS, FOLDS = 4000, 2000, 300, 5
 WARM_ROWS = 700
 """Number of rows fitted once before anything is timed: more than 256 cuts of a feature, so codes of both sizes."""
@@ -99,12 +98,10 @@ class Ours:
         return self.estimator.predict(X) if self.regression else self.estimator.predict_proba(X)
 
 
-def learner_of(who, regression, n_rows, bart):
-    """Return a learner that is not fitted yet, by its name ``who``. ``bart`` is the interpreter with stochtree."""
+def learner_of(who, regression, n_rows):
+    """Return a learner that is not fitted yet, by its name ``who``."""
     if who == "CART":
         return Cart(regression, 3 if n_rows > MANY_ROWS else 5, conformal=regression)
-    if who == "BART":
-        return Bart(regression, bart)
     if who in CONTEXT:
         return CONTEXT[who](regression)
     return Ours(regression, **({"prior": "stated"} if who == "ours, stated" else {}))
@@ -132,13 +129,11 @@ def fold(learner, rows, y, classes):
     return figures, np.array(counted, dtype=float).reshape(-1, len(test))
 
 
-def measure(task, name, who, few_rows, bart, n_folds=FOLDS):
-    """Return the figures of a learner ``who`` on a table, as a line of the file, or None if it has no such model."""
+def measure(task, name, who, few_rows, n_folds=FOLDS):
+    """Return the figures of a learner ``who`` on a table, as a line of the file."""
     X, y = load(name)
     regression, n_rows = task == "regression", len(y)
     y = y if regression else y.astype(int)
-    if who == "BART" and not regression and len(np.unique(y)) > 2:
-        return None
     if few_rows:
         rows = np.random.default_rng(0).permutation(n_rows)[:FEW_ROWS]
         X, y = X[rows], y[rows]
@@ -148,8 +143,8 @@ def measure(task, name, who, few_rows, bart, n_folds=FOLDS):
         here, there = impute.transform(X[train]), impute.transform(X[test])
         if not found and who.startswith(("ours", "CART")):
             first = np.random.default_rng(0).permutation(len(train))[:WARM_ROWS]
-            learner_of(who, regression, n_rows, bart).fit(here[first], y[train][first]).predict(there[:5])
-        learner = learner_of(who, regression, n_rows, bart)
+            learner_of(who, regression, n_rows).fit(here[first], y[train][first]).predict(there[:5])
+        learner = learner_of(who, regression, n_rows)
         figures, rows = fold(learner, (here, there), (y[train], y[test]), None if regression else np.unique(y[train]))
         found.append(figures)
         counted.append(rows)
@@ -176,31 +171,22 @@ def asked_for(options):
     ours = "ours, stated" if options.stated else "ours"
     if options.ours_only:
         return [ours]
-    return [ours, "CART", *(CONTEXT if options.context else ()), *(["BART"] if options.context else ())]
+    return [ours, "CART", *(CONTEXT if options.context else ())]
 
 
 def run(options, names):
     """Measure what the file lacks, of ``names`` (task, table), and append a line for each measurement."""
     found, learners = read(options.out), asked_for(options)
-    bart = elsewhere.interpreter_with("stochtree", options.rivals) if "BART" in learners else None
-    if "BART" in learners and bart is None:
-        print("BART left out: no stochtree here; give --rivals PYTHON of an interpreter that has it (extra bench)")
-        learners.remove("BART")
     for task, name in names:
         for who in learners if has_table(name) else ():
             if not options.again and (task, name, who, options.few_rows) in found:
                 continue
-            try:
-                line = measure(task, name, who, options.few_rows, bart, options.folds)
-            except elsewhere.Failed as failure:
-                print(f"{name}, {who}: {failure}", flush=True)
-                continue
-            if line is not None:
-                with options.out.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-                found[key_of(line)] = line
-                words = [f"{figure} {number(line[figure])}" for figure in ("loss", "score", "calibration", "seconds")]
-                print(f"{name}, {who}: {', '.join(words)}", flush=True)
+            line = measure(task, name, who, options.few_rows, options.folds)
+            with options.out.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            found[key_of(line)] = line
+            words = [f"{figure} {number(line[figure])}" for figure in ("loss", "score", "calibration", "seconds")]
+            print(f"{name}, {who}: {', '.join(words)}", flush=True)
 
 
 def main():
@@ -217,7 +203,6 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("estimators.jsonl"), help="default estimators.jsonl")
     parser.add_argument("--again", action="store_true", help="measure also what the file has")
     parser.add_argument("--summary", action="store_true", help="measure nothing, print what the file has")
-    elsewhere.add_option(parser)
     options = parser.parse_args()
     tables = held_out.TABLES if options.held_out else TABLES
     names = [(task, name) for task in tables for name in tables[task] if options.only in (None, task)]

@@ -1,4 +1,4 @@
-"""Rivals that several benchmarks share: CART tuned by cross-validation, forests, bagged trees, boosting, BART.
+"""Rivals that several benchmarks share: CART tuned by cross-validation, forests, bagged trees, boosting.
 
 ``fit(X, y)`` fits a rival. ``predict(X)`` returns the means of a regression (n,), or the probabilities of ``classes``
 (n, K). Those that have intervals return their ends (n, 2) by ``predict_interval(X, coverage)``. ``loss``, ``score`` and
@@ -7,9 +7,7 @@
 
 import heapq
 import time
-from pathlib import Path
 
-import elsewhere
 import numba
 import numpy as np
 from sklearn.ensemble import (
@@ -312,39 +310,6 @@ class Boosted:
 
     def predict(self, X):
         return self.boosted.predict(X) if self.regression else self.boosted.predict_proba(X)
-
-
-class Bart:
-    """BART by stochtree (`bart.py`), in a process of an interpreter that has it; regressions and two classes.
-
-    It is fitted when it predicts; ``seconds`` is then the processor time of the fit. Intervals are those of the rows
-    that were predicted last.
-    """
-
-    def __init__(self, regression, interpreter):
-        self.regression, self.interpreter = regression, interpreter
-
-    def fit(self, X, y):
-        self.classes = None if self.regression else np.unique(y)
-        self.given = {"X": X, "y": y if self.regression else (y == self.classes[1]).astype(float)}
-        return self
-
-    def predict(self, X):
-        ends = sorted((1.0 + sign * coverage) / 2.0 for coverage in COVERAGES for sign in (-1, 1))
-        script = Path(__file__).with_name("bart.py")
-        arrays = self.given | {"test": X, "q": np.array(ends)}
-        found = elsewhere.run([self.interpreter, script], arrays, {"regression": self.regression})
-        self.seconds = float(found["seconds"])
-        if not self.regression:
-            return np.column_stack([1.0 - found["said"], found["said"]])
-        self.quantiles = dict(zip(np.round(ends, 6), found["quantiles"].T, strict=True))
-        return found["said"]
-
-    def predict_interval(self, X, coverage):
-        low, high = (self.quantiles[round((1.0 + sign * coverage) / 2.0, 6)] for sign in (-1, 1))
-        if len(low) != len(X):
-            raise ValueError(f"{len(low)} rows were predicted, and {len(X)} are asked for")
-        return np.column_stack([low, high])
 
 
 CONTEXT = {

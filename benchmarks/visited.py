@@ -16,8 +16,8 @@ import exact
 import pactree_mcmc as pt
 
 sys.path.insert(0, str(Path(__file__).parent / "mixing"))
-import problems
 import real
+import tables
 
 LOG_EVIDENCE = -58.803694
 RUNS = ((250, 1), (1000, 1), (1000, 2), (1000, 3))
@@ -42,7 +42,8 @@ def visited(name, model, whole=None):
 
 def main():
     warnings.simplefilter("ignore", pt.ConvergenceWarning)
-    model = problems.maptree_medium()
+    X, y = tables.read_table("maptree_medium")
+    model = pt.TreeModel(X, y, tree_prior=pt.ChipmanPrior(0.95, 0.5), leaf=pt.DirichletMultinomial(2.5))
     exact.visited(pt.sample(model, 10, tune=10, chains=1, rng=1, kernel="local", progress=False), 2)
     visited("maptree_medium", model, LOG_EVIDENCE)
     visited("heart_statlog", real.model_of_table("heart_statlog"))

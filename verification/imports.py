@@ -1,16 +1,10 @@
-"""Find who imports whom: the layers, the scan of all sources, imports inside functions included, and a drawing of them.
-
-Run: python verification/imports.py, which writes docs/_static/imports.svg, the picture of docs/develop/index.md.
-"""
+"""Find who imports whom: the layers, and the scan of all sources, imports inside functions included."""
 
 import ast
-import math
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs" / "_static" / "imports.svg"
 LAYERS = tuple(
     f"pactree_mcmc.{name}"
     for name in (
@@ -30,7 +24,6 @@ LAYERS = tuple(
         *("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
     )
 )
-"""Layers from the lowest upwards; no module imports one of a layer above its own, wherever in its file."""
 LAYERS += ("exact", "pactree_mcmc.faces")
 """From what knows nothing upwards; no module imports one of a layer above its own, wherever in its file."""
 EXACT_LAYERS = tuple(
@@ -44,8 +37,6 @@ EXACT_LAYERS = tuple(
 TABLES_OF_CONTENTS = ("pactree_mcmc", "exact")
 SAMPLERS = ("pactree_mcmc.mcmc", "pactree_mcmc.smc")
 """Packages that the exact engine does not need."""
-WIDTH, ROW, BOX, LEFT, TOP = 440, 30, 150, 50, 40
-INK, ALARM = "#2c5f8a", "#b3352c"
 
 
 def sources(package, root=ROOT):
@@ -53,44 +44,24 @@ def sources(package, root=ROOT):
     return sorted((root / package).rglob("*.py"))
 
 
-def imported_modules(source, package, at_once=False):
-    """Return the full names of all imports in ``source``; ``from a import b`` counts as a and a.b.
-
-    ``package`` is the package of the source. Imports for type checkers alone do not count, and if ``at_once`` neither
-    do those inside functions.
-    """
-    return set(_imported_modules(source, package)[at_once])
-
-
 @cache
-def _imported_modules(source, package):
-    """Return the names of all imports of ``source``, and of those outside of functions."""
-    names, first, todo = set(), set(), [(ast.parse(source), True)]
+def imports_of(path, root=ROOT):
+    """Return the full names of all imports of a file; ``from a import b`` counts as a and a.b."""
+    package, names = path.relative_to(root).parent.parts, set()
+    todo = [ast.parse(path.read_text(encoding="utf-8"))]
     while todo:
-        node, is_outside = todo.pop()
-        found = set()
+        node = todo.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            todo += [(below, is_outside) for below in node.orelse]
+            todo += node.orelse
         elif isinstance(node, ast.Import):
-            found = {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")
-            above = parents[: len(parents) - node.level + 1] if node.level else []
+            above = list(package[: len(package) - node.level + 1]) if node.level else []
             base = ".".join(above + ([node.module] if node.module else []))
-            found = {base} | {f"{base}.{alias.name}" for alias in node.names}
-        elif not isinstance(node, ast.expr):
-            is_outside = is_outside and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            todo += [(below, is_outside) for below in ast.iter_child_nodes(node)]
-        names |= found
-        first |= found if is_outside else set()
-    return names, first
-
-
-@cache
-def imports_of(path, at_once=False, root=ROOT):
-    """Return `imported_modules` of a file."""
-    package = ".".join(path.relative_to(root).parent.parts)
-    return imported_modules(path.read_text(encoding="utf-8"), package, at_once)
+            names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+        else:
+            todo += ast.iter_child_nodes(node)
+    return names
 
 
 @cache
@@ -104,9 +75,9 @@ def modules(root=ROOT):
 
 
 @cache
-def arrows(module, at_once=False, root=ROOT):
+def arrows(module, root=ROOT):
     """Return the modules of the library that a module imports."""
-    found = imports_of(modules(root)[module], at_once, root) & modules(root).keys()
+    found = imports_of(modules(root)[module], root) & modules(root).keys()
     return {name for name in found if not any(other.startswith(name + ".") for other in found)} - {module}
 
 
@@ -150,63 +121,3 @@ def within(name, package):
 def layer_of(module, layers):
     """Return the index of a module's layer from below, or None if it is outside of all."""
     return next((i for i, layer in enumerate(layers) if within(module, layer)), None)
-
-
-class Bundle(NamedTuple):
-    """The imports from one layer, ``above``, of another, ``below``; both are indices."""
-
-    above: int
-    below: int
-    n: int
-    lazy: bool
-    """True if all of them are imports inside functions."""
-
-
-def bundles(layers, root=ROOT):
-    """Return the imports between different layers, bundled."""
-    count, at_once = {}, set()
-    for module in modules(root):
-        own = layer_of(module, layers)
-        for name in arrows(module, root=root) if own is not None else ():
-            other = layer_of(name, layers)
-            if other not in (None, own):
-                count[own, other] = count.get((own, other), 0) + 1
-                at_once |= {(own, other)} if name in arrows(module, True, root) else set()
-    return [Bundle(*ends, n, ends not in at_once) for ends, n in sorted(count.items())]
-
-
-def panel(title, layers, left, height, root=ROOT):
-    """Return SVG lines that draw the layers of one package, lowest at the bottom; upward imports are on the left."""
-    out = [f'<text class="title" x="{left + LEFT}" y="22">{title}</text>']
-    middle = [height - ROW * (i + 1) for i in range(len(layers))]
-    for each in bundles(layers, root):
-        down, start, end = each.above > each.below, middle[each.above], middle[each.below]
-        x = left + LEFT + (BOX if down else 0)
-        bend = x + (1 if down else -1) * (10 + 12.5 * abs(each.above - each.below))
-        style = f'stroke="{INK if down else ALARM}" stroke-width="{0.4 + 0.25 * math.log2(each.n):.2f}"'
-        dashes = ' stroke-dasharray="4 3"' if each.lazy else ""
-        words = f"{layers[each.above]} imports {layers[each.below]}, {each.n} times{', lazily' if each.lazy else ''}"
-        path = f'<path d="M{x} {start}C{bend:.0f} {start} {bend:.0f} {end} {x} {end}" {style}{dashes}>'
-        out.append(f"{path}<title>{words}</title></path>")
-    for layer, y in zip(layers, middle, strict=True):
-        name = layer if layer in TABLES_OF_CONTENTS else layer.partition(".")[2]
-        out.append(f'<rect x="{left + LEFT}" y="{y - 10}" width="{BOX}" height="20" rx="3"/>')
-        out.append(f'<text x="{left + LEFT + BOX / 2:.0f}" y="{y + 4}" text-anchor="middle">{name}</text>')
-    return out
-
-
-def picture(root=ROOT):
-    """Return the drawing as SVG."""
-    height = TOP + ROW * len(LAYERS)
-    size = f'width="{2 * WIDTH}" height="{height}" viewBox="0 0 {2 * WIDTH} {height}"'
-    style = "text{font:12px sans-serif;fill:#222}.title{font-weight:bold}"
-    style += "rect{fill:#fff;stroke:#888}path{fill:none;stroke-opacity:.6}"
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', f"<style>{style}</style>"]
-    lines.append(f'<rect width="{2 * WIDTH}" height="{height}" style="stroke:none"/>')
-    lines += panel("pactree_mcmc", LAYERS, 0, height, root) + panel("exact", EXACT_LAYERS, WIDTH, height, root)
-    return "\n".join([*lines, "</svg>", ""])
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(picture(), encoding="utf-8")
-    print(f"{PICTURE.relative_to(ROOT)}: {sum(len(arrows(module)) for module in modules())} arrows")

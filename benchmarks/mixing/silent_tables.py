@@ -258,6 +258,6 @@ TABLES = {
     "abalone_ages": abalone_ages,
     **MADE,
 }
-"""Functions that make the tables. Of the real ones those of the third line are listed in `settings.py`."""
+"""Functions that make the tables. Of the real ones those of the third line are listed in `real.py`."""
 SAME_POSTERIOR = {"tic_tac_toe_permuted": "tic_tac_toe"}
 """Tables that are another table in another order, so that both have the same evidence."""

@@ -10,8 +10,7 @@ from sklearn.model_selection import train_test_split
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "examples")]
-from chipman_1998 import chipman_data  # noqa: E402, F401
-from data import DATA, four_levels, friedman, stepped  # noqa: E402, F401
+from data import DATA, friedman, stepped  # noqa: E402
 
 
 class MissingTable(Exception):
@@ -39,15 +38,6 @@ def wu_tjelmeland_west(seed=0):
     groups = [((low, low, high), 1.0), ((low, high, high), 3.0), ((high, wide, low), 5.0)]
     X = np.concatenate([np.column_stack([rng.uniform(*ends, 100) for ends in box]) for box, _ in groups])
     return X, np.repeat([mean for _, mean in groups], 100) + rng.normal(0.0, 0.25, 300)
-
-
-def xor_twins(rows_a_cell=6, seed=0):
-    """Return an 8 x 8 grid and an exclusive-or of its halves, a tenth flipped. The third column repeats the first."""
-    rng = np.random.default_rng(seed)
-    cell = np.repeat(np.arange(64), rows_a_cell)
-    first, second = cell // 8, cell % 8
-    y = (first > 3) ^ (second > 3) ^ (rng.random(len(cell)) < 0.1)
-    return np.column_stack([first, second, first]).astype(float), y
 
 
 def real(name):

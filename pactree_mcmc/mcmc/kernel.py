@@ -81,7 +81,7 @@ KERNEL_WEIGHTS = {
     "grow-prune": {"grow-prune": 1.0},
     "blanchard": {"blanchard": 1.0},
 }
-"""Named kernels. The weights of "local" and "whole" are those that did best in `benchmarks/mixing`."""
+"""Named kernels. The weights of "local" and "whole" are those that did best (benchmarks/README.md)."""
 LINE_KERNEL_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.33, "rotate": 0.17}
 """Weights of "default" and "local" if only one ordered feature is split on."""
 WORK_FRACTIONS = {"learned": 0.6, "subgraph": 0.1}

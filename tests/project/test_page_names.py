@@ -208,7 +208,7 @@ def test_what_pages_mention_exists(check):
         ("see [this](no_such.md)", wrong_paths),
         ("`test_no_such.py` shows it", wrong_paths),
         ("\n    python benchmarks/no_such.py --quick\n", wrong_commands),
-        ("`python benchmarks/mixing/run.py tabel`", wrong_commands),
+        ("`python benchmarks/progressive.py sped`", wrong_commands),
         ("`python verification/fuzz.py --file 10`", wrong_commands),
         ("`pytest tests/no_such`", wrong_commands),
         ("`python -m pytest -m slow tests/project/test_docs.py::test_no_such`", wrong_commands),
