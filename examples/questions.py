@@ -61,7 +61,7 @@ def did_it_converge():
     the log posterior of a tree, the sum of `log_prior` and `log_score`. After a warning, [when chains
     disagree](howto_disagree.md) says what to do.
     """
-    print(post.summary().round(2))
+    print(post.summary().round(2).head(6))
 
 
 def which_variables_matter():
