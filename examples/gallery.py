@@ -236,15 +236,11 @@ def draw(picture, folder):
     print(picture.__name__, flush=True)
 
 
-def section(picture):
-    """Return the description of a picture, the code that draws it, and its image as Markdown."""
-    name, code = picture.__name__, code_of(picture)
-    words = inspect.getdoc(picture)
-    if "\n" in code:
-        text = f"{words}\n\n<!-- not run: examples/gallery.py does -->\n\n```python\n{code}\n```"
-    else:
-        text = f"{words}\n`{code}`"
-    return f"{text}\n\n![{name.replace('_', ' ').capitalize()}](gallery/{name}.png)\n"
+def row(picture):
+    """Return the description of a picture, the code that draws it, and its image as a row of a table in Markdown."""
+    name, words = picture.__name__, " ".join(inspect.getdoc(picture).split())
+    code = "<br>".join(f"`{line}`" for line in code_of(picture).splitlines())
+    return f"| {words}<br>{code}<br>![{name.replace('_', ' ').capitalize()}](gallery/{name}.png) |\n"
 
 
 def main(folder):
@@ -254,8 +250,8 @@ def main(folder):
     for question, pictures in QUESTIONS.items():
         for picture in pictures:
             draw(picture, folder)
-        page += [f"## {question}\n", *map(section, pictures)]
-    (folder / "gallery.md").write_text("\n".join(page), encoding="utf-8")
+        page += [f"\n## {question}\n\n| |\n| --- |\n", *map(row, pictures)]
+    (folder / "gallery.md").write_text("".join(page), encoding="utf-8")
 
 
 if __name__ == "__main__":
