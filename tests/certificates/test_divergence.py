@@ -107,7 +107,7 @@ def merged_divergence(post):
     return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in fraction.items()), len(fraction)
 
 
-@pytest.mark.more(everyday=["chains-local", "tempered-trivial", "resumed-grid", "loaded-dyadic"])
+@pytest.mark.more(everyday=["tempered-trivial", "loaded-dyadic"])
 @pytest.mark.parametrize("split_prior", SPLIT_PRIORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_divergence_is_that_of_the_merged_distribution(kind, split_prior, tmp_path):

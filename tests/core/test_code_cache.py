@@ -102,17 +102,6 @@ def test_damaged(folder, ending, content):
     assert hits() == 1
 
 
-def test_a_file_under_the_name_of_another_key(folder):
-    """Two processes that save forms of one function at the same time may write the same file."""
-    first = jit(twice)
-    assert (first(3), first(0.25)) == (6, 0.5)
-    one, other = sorted(files(folder, "nbc"))
-    other.write_bytes(one.read_bytes())
-    second = jit(twice)
-    assert (second(3), second(0.25)) == (6, 0.5)
-    assert sum(second.stats.cache_hits.values()) == 1
-
-
 # folders
 
 

@@ -1,6 +1,5 @@
 """Functions compiled as one, and code that comes with the library: used where it fits, refused where it does not."""
 
-import contextlib
 import pickle
 import sys
 import threading
@@ -111,19 +110,6 @@ def test_a_process_waits_while_another_one_compiles_the_same():
         assert other.is_alive()
     other.join()
     assert compiled_here == [["first", "second"]]
-
-
-def test_what_another_process_compiled_meanwhile_is_found(monkeypatch):
-    @contextlib.contextmanager
-    def after_another(store):
-        monkeypatch.setattr(JointCache, "locked", lambda store: contextlib.nullcontext())
-        compiled()
-        yield
-
-    monkeypatch.setattr(JointCache, "locked", after_another)
-    functions, compilations = compiled()
-    check(functions)
-    assert compilations == ["first", "second"]
 
 
 def shipped(folder):

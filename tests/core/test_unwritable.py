@@ -50,6 +50,7 @@ def test_without_it_one_warning_says_what_to_do(home):
     assert not (ROOT / "~").exists()
 
 
+@pytest.mark.more
 def test_two_processes_that_start_together_compile_and_keep(tmp_path):
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     with ThreadPoolExecutor(2) as pool:

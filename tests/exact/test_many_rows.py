@@ -105,21 +105,6 @@ def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):
     assert truth.predict_std_new_y(rows)[::6] == pytest.approx(single, rel=1e-8)
 
 
-def test_leaves_that_look_at_the_row():
-    """The answers come back in the order of the rows, with certain cells or not."""
-    leaf = pt.NormalLinear([2])
-    truth, rows = solved("local", X[:, 0] + X[:, 2], leaf=leaf), new_rows("local")
-    single = np.array([truth.predict(rows[i : i + 1])[0] for i in range(0, 90, 6)])
-    assert truth.predict(rows)[::6] == pytest.approx(single, rel=1e-9)
-
-
-def test_no_rows_and_no_splits():
-    truth = solved("local")
-    assert truth.predict_proba(X[:0]).shape == (0, 2)
-    leaf = exact.solve(pt.TreeModel(np.ones((4, 2)), [0, 1, 1, 1]))
-    assert leaf.predict_proba([[0.0, 1.0], [1.0, 1.0]])[:, 1] == pytest.approx([4 / 6] * 2)
-
-
 def test_of_two_equal_branches_the_left_one_is_followed():
     """Two rows on either side; an unknown category, and a value missing where none was, go left in both engines."""
     table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": pd.Categorical(list("pprr"))})

@@ -82,7 +82,7 @@ def test_all_trees_made_of_drawn_pieces(split_prior, gaps):
     assert any(more)
 
 
-@pytest.mark.more(everyday=["local"])
+@pytest.mark.more
 @pytest.mark.parametrize("split_prior", ["local", "grid", "dyadic", "fixed", "own local", "own grid"])
 def test_all_trees_drawn_are_all_there_is(split_prior):
     """Empty cells, categories and missing values too: with every tree drawn nothing is missing, and nothing is new."""

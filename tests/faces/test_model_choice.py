@@ -62,32 +62,6 @@ def test_the_prior_of_a_penalty_is_normalised():
         assert table.loc[cost, "log_evidence"] == pytest.approx(evidence, abs=1e-9)
 
 
-def test_predictions_side_by_side():
-    models = {"small": model_of(), "large": model_of(LARGE)}
-    table = compared(models, X[:3])
-    for name, model in models.items():
-        expected = exact.solve(model).predict_proba(X[:3])
-        for i in range(3):
-            table_row = table.loc[name, [f"P(y = {label}) at row {i}" for label in ("no", "yes")]]
-            assert np.allclose(table_row.astype(float), expected[i])
-    numbers = {"one": model_of(y=X[:, 0] + 0.5, leaf=pt.NormalInverseGamma(0.1, 1.0, 2.0, 1.0))}
-    table = compared(numbers, X[:1])
-    assert table.loc["one", "E(y) at row 0"] == pytest.approx(exact.solve(numbers["one"]).predict(X[:1])[0])
-    assert table.loc["one", "probability"] == 1.0
-
-
-def test_posteriors_are_used_as_they_are():
-    truth = exact.solve(model_of())
-    fixed = pt.sample(model_of(LARGE), 200, tune=50, chains=2, rng=1, kernel="grow-prune", progress=False)
-    with pytest.warns(UserWarning, match="model 'draws' has no log evidence"):
-        table = compared({"exact": truth, "draws": fixed})
-    assert table["engine"].to_dict() == {"exact": "exact", "draws": "sampled"}
-    assert table.loc["exact", "log_evidence"] == pytest.approx(truth.log_evidence)
-    assert np.isnan(table.loc["draws", "log_evidence"]) and np.isnan(table.loc["draws", "probability"])
-    assert table.loc["exact", "probability"] == 1.0
-    assert np.isfinite(table["elpd_loo"]).all()
-
-
 def test_a_run_that_did_not_converge_warns_in_one_line():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

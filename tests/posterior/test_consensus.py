@@ -113,37 +113,6 @@ def test_a_node_may_have_three_children():
     assert "(4 rows, support 1.00) False: 0.833, True: 0.167" in consensus.format()
 
 
-def test_rows_in_no_child_are_told():
-    x = np.arange(12.0)
-    model = pt.TreeModel(x[:, None], x > 5)
-
-    def stump(t):
-        return pt.Tree([0, -1, 0, -1, -1], [2.5, 0, t, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
-
-    def reversed_stump(t):
-        return pt.Tree([0, 0, -1, -1, -1], [t, 2.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
-
-    post = pt.posterior_from_trees(model, [stump(5.5), reversed_stump(6.5), reversed_stump(7.5)])
-    tree = post.consensus_tree(join_cuts=False)
-    assert tree.words == ["all rows", "x0 <= 2.5"] and tree.rest.tolist() == [9.0, 0.0]
-    assert str(tree).splitlines()[0] == "all rows (12 rows, 9 rows in no child) False: 0.500, True: 0.500"
-
-
-def stumps(cuts):
-    """A posterior of one tree for each cut of x0, and none of its cells in a majority."""
-    x = np.arange(40.0)
-    trees = [pt.Tree([0, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for cut in cuts]
-    return pt.posterior_from_trees(pt.TreeModel(x[:, None], x > 19), trees)
-
-
-def test_neighbouring_cuts_are_joined():
-    post = stumps([17.5, 18.5, 19.5, 20.5])
-    assert post.consensus_tree(join_cuts=False).words == ["all rows"]
-    tree = post.consensus_tree()
-    assert tree.words == ["all rows", "x0 <= 19.5 [17.5, 20.5]", "x0 > 19.5 [17.5, 20.5]"]
-    assert tree.support.tolist() == [1.0, 1.0, 1.0] and tree.rows.tolist() == [40.0, 20.0, 20.0]
-
-
 def test_a_cell_reached_by_several_paths_is_listed_once():
     """Of twenty trees 19 have the cell x0 > 3.5, x1 > 0.5, by three paths.
 

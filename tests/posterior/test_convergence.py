@@ -273,6 +273,7 @@ def test_the_advice_is_followed_to_the_letter_and_the_run_passes(before, after):
     assert all(f"{name}={value}" in advice for name, value in after.items() if value != before.get(name))
 
 
+@pytest.mark.more
 @pytest.mark.planted
 def test_a_run_too_short_for_its_problem_is_seen():
     x = np.random.default_rng(0).uniform(size=(300, 3))

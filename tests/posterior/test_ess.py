@@ -37,23 +37,6 @@ def test_figures_equal_those_of_arviz(shape, stickiness):
         assert own == pytest.approx(reference, rel=1e-9, nan_ok=True)
 
 
-def test_one_chain_is_compared_half_with_half():
-    stats = pytest.importorskip("scipy.stats")
-    values = chains(np.random.default_rng(2), (5, 1, 301), 0.9)
-    own_rhat, own_ess = rhat_and_ess(values)
-    assert own_ess == pytest.approx([float(load_arviz().ess(quantity)) for quantity in values], rel=1e-9)
-    for i, draws in enumerate(values[:, 0]):
-        halves = np.array([draws[:150], draws[151:]])
-
-        def plain(v):
-            z = stats.norm.ppf((stats.rankdata(v).reshape(2, 150) - 0.375) / 300.25)
-            within, between = z.var(axis=1, ddof=1).mean(), 150 * z.mean(axis=1).var(ddof=1)
-            return np.sqrt((149 / 150 * within + between / 150) / within)
-
-        assert own_rhat[i] == pytest.approx(max(plain(halves), plain(np.abs(halves - np.median(halves)))), rel=1e-9)
-        assert np.isnan(rhat(draws[None]))
-
-
 def test_figures_of_odd_input():
     values = np.random.default_rng(0).normal(size=(6, 3, 20))
     values[1] = 7.0

@@ -142,6 +142,7 @@ def two_models():
     return out
 
 
+@pytest.mark.more
 def test_compare_agrees_with_refits_in_order_and_size(two_models):
     az = load_arviz()
     elpd = {name: value for name, (value, _) in two_models.items()}

@@ -64,6 +64,7 @@ def test_quantiles_of_a_new_y_are_those_of_its_distribution(truth):
                 assert 1.0 - ((1.0 + e * y**leaf.k / rate) ** -shape).mean() == pytest.approx(p, abs=1e-7)
 
 
+@pytest.mark.more
 def test_draws_of_a_new_y_have_the_exposure(truth):
     drawn = truth.sample_predictive(NEW, 4000, rng=3, exposure=AT)
     drawn = drawn.reshape(4000, 4, -1)[..., 0]

@@ -1,7 +1,5 @@
 """Trees whose odds are not those of the model: global splitting priors, means over stages, and draws of them."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -57,32 +55,9 @@ def test_a_file_keeps_what_the_draws_are_of(globally, mixture, tmp_path):
             pt.load(tmp_path / f"{name}.nc").credible_set()
 
 
-@pytest.mark.parametrize("which", ["globally", "staged"])
-def test_a_report_has_no_levels_of_such_trees(which, request, tmp_path):
-    post = request.getfixturevalue(which)
-    page = post.report(tmp_path / "page.html").read_text()
-    assert "no common order" in page and "credible set has" not in page
-    assert not re.search(r'"level": ?[0-9]', page)
-    assert ("log posterior -" in page) == (which == "globally")
-
-
 def test_draws_of_stages_have_no_leave_one_out_densities(mixture):
     with pytest.raises(ValueError, match="many stages"):
         mixture.to_arviz(draws=20, log_likelihood=True)
-
-
-def test_trees_of_different_stages_are_ordered_by_their_draws():
-    # at the first stages every tree has a score near 0, at the last one all scores are far below
-    x = np.arange(30.0)[:, None]
-    y = x[:, 0] > 14
-    model = pt.TreeModel(x, y, tree_prior=pt.ChipmanPrior(max_depth=1))
-    stump = pt.Tree([0, -1, -1], [14.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    early = pt.Tree([0, -1, -1], [3.5, 0, 0], [1, 0, 0], [2, 0, 0])
-    post = pt.posterior_from_trees(model, [stump, early], [[0] * 9 + [1]])
-    post.sees_all_rows = False
-    post.log_score_of_tree = np.array([-10.0, -0.5])
-    assert post.shapes().shapes[0].tree.threshold[0] == 14.5
-    assert post.map_tree().threshold[0] == 14.5
 
 
 def test_engines_under_different_priors_are_not_compared(globally):

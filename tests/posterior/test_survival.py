@@ -82,6 +82,7 @@ def test_one_leaf_in_closed_form(name):
     assert post.survival(X[:1], median["median"][0]).mean[0, 0] == pytest.approx(0.5, abs=1e-9)
 
 
+@pytest.mark.more
 def test_exact_sampled_and_drawn_times_agree():
     model = pt.TreeModel(X, Y, leaf=LEAVES["Weibull"], **PRIOR)
     truth = exact.solve(model)

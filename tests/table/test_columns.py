@@ -85,17 +85,6 @@ def test_words_of_dates(text, kind, words):
     assert value_text(float(days), kind) == words
 
 
-def test_columns_that_a_new_table_lacks_are_all_named():
-    table = pd.DataFrame({name: np.arange(8.0) for name in "abc"})
-    post = solved(table, table["a"] > 3)
-    with pytest.raises(ValueError, match=r"X lacks column 'b'; the model was built on \['a', 'b', 'c'\]"):
-        post.predict(table[["a", "c"]])
-    with pytest.raises(ValueError, match=r"X lacks 2 columns, \['b', 'c'\]"):
-        post.predict(table[["a"]])
-    with pytest.raises(ValueError, match=r"(?s)2 columns cannot be used:.*'a' contains NaN.*'c' contains infinity"):
-        post.predict(table.assign(a=np.nan, c=np.inf))
-
-
 MISSING_LABELS = {
     "numbers": [1, None, 2, 3],
     "strings": ["a", None, "b", "a"],

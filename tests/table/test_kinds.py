@@ -100,16 +100,6 @@ def test_new_levels_are_matched_by_label():
         post.predict(pd.DataFrame({"g": ["2", None]}))
 
 
-def test_levels_of_other_types_and_files(tmp_path):
-    for column in (pd.cut(np.arange(N), 4), pd.Categorical(np.arange(N) % 3, ordered=True)):
-        table = pd.DataFrame({"g": column})
-        model = pt.TreeModel(table, LATE)
-        model.save(tmp_path / "model.nc")
-        loaded = pt.load(tmp_path / "model.nc")
-        assert loaded.columns.kinds == model.columns.kinds
-        assert np.array_equal(loaded.columns.numbers(table), model.columns.numbers(table))
-
-
 LARGE = {
     "int64": np.repeat(np.array([2**53, 2**53 + 1]), 20)[:, None],
     "uint64": np.repeat(np.array([2**63, 2**63 + 1], dtype=np.uint64), 20)[:, None],
@@ -166,17 +156,3 @@ def test_values_that_fall_together_are_refused(column):
 )
 def test_words_of_durations(days, low, high, words):
     assert threshold_text(days, low, high, DURATION) == words
-
-
-@pytest.mark.parametrize("value", [np.nan, "a", None])
-def test_advice_about_new_rows_can_be_followed(value):
-    """Errors at prediction do not name arguments of the model."""
-    ordered = solved(pd.DataFrame({"x": np.arange(float(N))}))
-    nominal = solved(pd.DataFrame({"x": np.where(LATE, "b", "c")}))
-    for post in (ordered, nominal):
-        new = pd.DataFrame({"x": np.array([value], dtype=object)})
-        if value == "a" and post is nominal:
-            continue
-        with pytest.raises(ValueError, match="the model was built") as refused:
-            post.predict(new)
-        assert "missing=" not in str(refused.value) and "nominal=" not in str(refused.value)

@@ -60,19 +60,6 @@ def test_dot_has_every_node_and_edge(n_leaves):
         assert nodes[i] == (f"{tree.value[i, 0]:.6g}" if is_leaf else tree.split(i), is_leaf)
 
 
-def test_dot_escapes_what_would_end_a_label():
-    frame = pd.DataFrame({'5" \\ pipe': [1.0, 2.0], "kind": pd.Categorical(['a "b"', "c"])})
-    columns = pt.TreeModel(frame, [0, 1]).columns
-    tree = pt.Tree(
-        [0, 1, -1, -1, -1], [1.5, 0, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0],
-        categories=[-1, 0b01, -1, -1, -1], columns=columns,
-    )  # fmt: skip
-    nodes, _ = parsed(tree.to_dot(name='a "tree"'))
-    assert nodes[0][0] == '5\\" \\\\ pipe <= 1.5'
-    assert nodes[1][0] == 'kind in {a \\"b\\"}'
-    assert tree.to_dot(name='a "tree"').startswith('digraph "a \\"tree\\"" {')
-
-
 @pytest.mark.more(everyday=["1"])
 @pytest.mark.parametrize("n_leaves", [1, 2, 40])
 def test_scikit_learns_own_code_predicts_alike_from_the_arrays(n_leaves):

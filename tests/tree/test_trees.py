@@ -16,7 +16,6 @@ NODES = {
     "right": [4, 3, 0, 0, 0],
 }
 X = np.array([[1.0, 4.0], [1.0, 6.0], [3.0, 4.0], [2.0, 5.0]])
-STUMP = pt.Tree([-1], [0], [0], [0])
 COLOURS = pd.DataFrame({"colour": pd.Categorical(["red", "blue", "green", "blue"]), "size": [1.0, 2.0, 3.0, 4.0]})
 
 
@@ -73,21 +72,6 @@ def test_each_breach_is_named(changes, message):
         tree_with(**changes)
 
 
-def test_equality_is_of_splits_in_places():
-    tree = tree_with()
-    same = tree_with(value=np.ones((5, 1)))
-    assert tree == same
-    assert hash(tree) == hash(same)
-    others = [
-        STUMP,
-        *(tree_with(**set_at(*c)) for c in (("threshold", 1, 4.0), ("feature", 1, 0), ("categories", 0, 1))),
-    ]
-    others.append(tree_with(**set_at("default_left", 0, True)))
-    assert all(tree != other for other in others)
-    assert len({tree, same, *others}) == 6
-    assert tree != "tree"
-
-
 def test_format():
     value = np.array([[0.5], [1.0], [1.25], [-3.0], [1234567.0]])
     assert tree_with(value=value).format().split("\n") == [
@@ -97,18 +81,6 @@ def test_format():
         "|   `-- no:  leaf -3",
         "`-- no:  leaf 1234567",
     ]
-
-
-def test_format_shows_the_rows_of_nodes():
-    assert tree_with(rows=[8, 7, 1, 6.5, 0]).format().split("\n") == [
-        "x0 <= 2 (8 rows)",
-        "|-- yes: x1 <= 5 (7 rows)",
-        "|   |-- yes: leaf (1 row)",
-        "|   `-- no:  leaf (6.5 rows)",
-        "`-- no:  leaf (0 rows)",
-    ]
-    with pytest.raises(ValueError, match=r"rows has shape \(2,\); give a number for each node, \(5,\)"):
-        tree_with(rows=[1, 2])
 
 
 THRICE = np.repeat(np.arange(8.0), 3)[:, None]

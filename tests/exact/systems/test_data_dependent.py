@@ -5,7 +5,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems.progressive import global_splitting
 from exact.systems.progressive.global_splitting import SplittingCounts
 from tests.exact.systems.test_global_splitting import brute_force, chain
 from tests.reference.derivations import log_sum
@@ -130,16 +129,6 @@ def test_counts_of_splittings(structure):
     X, _ = table(9, 9, 2, 6)
     count = exact.count_global_splittings(X, structure)
     assert np.exp(SplittingCounts(X).log_count(structure)) == pytest.approx(count)
-
-
-def test_counts_of_some_cuts_are_unbiased(monkeypatch):
-    monkeypatch.setattr(global_splitting, "MAX_FOLLOWED_CUTS", 4)
-    X, _ = table(9, 30, 2, 20)
-    count = exact.count_global_splittings(X, STRUCTURES[2])
-    counts = [np.exp(SplittingCounts(X, seed).log_count(STRUCTURES[2])) for seed in range(300)]
-    error = np.std(counts) / np.sqrt(len(counts))
-    assert error < 0.05 * count
-    assert np.mean(counts) == pytest.approx(count, abs=4 * error)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def plain_path(X, y, criterion, delta=0.05, steps=6):
     return out
 
 
-@pytest.mark.more(everyday=["0-entropy", "1-bound"])
+@pytest.mark.more(everyday=["1-bound"])
 @pytest.mark.parametrize("criterion", ["entropy", "bound"])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_path_is_that_of_a_plain_search(criterion, seed):

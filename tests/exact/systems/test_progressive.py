@@ -216,19 +216,3 @@ def test_new_rows_are_predicted_by_the_mean_of_the_stages(make_table, options, o
     expected = mean_of_solutions(model, mixture._orders, rows)
     assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
     assert mixture.predict(rows).tolist() == np.argmax(mixture.predict_proba(rows), axis=1).tolist()
-
-
-@pytest.mark.parametrize("base", ["kd", "dyadic"])
-def test_random_halves_on_a_fixed_design_predict_new_rows_by_the_mean_of_the_stages(base):
-    rng = np.random.default_rng(4)
-    X, rows, half = rng.random((24, 2)), rng.uniform(-0.2, 1.2, (40, 2)), rng.permutation(24) < 12
-    design = pt.kd_tree(X, 4, coordinate="widest") if base == "kd" else pt.dyadic_tree(X, 4)
-
-    def model(weight=None, estimation=half):
-        return pt.TreeModel(
-            X, X[:, 0] + X[:, 1] > 1, tree_prior=pt.BranchingProcess(0.5, None), split_prior=design,
-            leaf=pt.FrozenLaplace(0.5), sample_weight=weight, estimation=estimation,
-        )  # fmt: skip
-
-    mixture = exact.progressive_mixture(model(), orders=2, resplit=True, rng=0)
-    assert mixture.predict_proba(rows) == pytest.approx(mean_of_solutions(model, mixture._orders, rows), **TIGHT)

@@ -8,7 +8,6 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.faces.report.effects import curves_in_boxes, feature_effects
-from tests.faces.report.pages import ParsedPage, write_page
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({name: RNG.integers(0, 6, 240).astype(float) for name in ("up", "down", "hump", "idle")})
@@ -42,16 +41,3 @@ def test_directions_and_bands_of_a_regression(numbers):
     # the curve of an increasing effect goes up, and so the heights in the picture go down
     line = [float(z) for z in re.findall(r"V([0-9.]+)", boxes[0][0]["line"])]
     assert line == sorted(line, reverse=True) and line[0] > line[-1]
-
-
-def test_classes_keep_their_order_and_names(tmp_path):
-    y = np.array(["low", "middle", "top"])[(X["up"] // 2).astype(int)]
-    post = pt.posterior_from_trees(pt.TreeModel(X[["up", "idle"]], pd.Series(y, name="level")), [split_on(0, 2.5)])
-    (effect,) = feature_effects(post, [0], [0, 1, 2])
-    assert effect.directions[0] == "decreasing" and effect.directions[2] == "increasing"
-    page = ParsedPage(write_page(post, tmp_path))
-    heads = [page.words.index(f"P({name})") for name in ("low", "middle", "top")]
-    assert heads == sorted(heads) and "level predicted from 240 rows" in page.words
-    model = pt.TreeModel(X, pd.Series(MEAN, name="sugar"))
-    words = ParsedPage(write_page(pt.posterior_from_trees(model, [split_on(0, 2.5)]), tmp_path)).words
-    assert "mean sugar" in words

@@ -242,19 +242,3 @@ def test_exposures_follow_their_rows():
             pt.BayesianTreeRegressor(**SMALL, leaf=pt.PoissonGamma(exposure=np.ones(wrong))).fit(
                 X[few], y[few], sample_weight=weight
             )
-
-
-def test_fewer_rows_have_fewer_in_a_leaf(monkeypatch):
-    """Leaves of the search on a sample of the rows have a proportional number of rows."""
-    X, y, _ = large(2500)
-    models = []
-
-    def first_models(build, firsts, *_):
-        models.append(build(firsts[0]))
-        return firsts[0]
-
-    monkeypatch.setattr(_estimator_base, "choose_by_evidence", first_models)
-    for parameter, few, complete in ((1, 1, 1), (100, 80, 100), (0.3, 600, 750), (3, 3, 3)):
-        fitted = pt.BayesianTreeClassifier(**SMALL, min_samples_leaf=parameter).fit(X, y)
-        assert (models[-1].n_rows, models[-1].split_prior.min_leaf) == (2000, few)
-        assert fitted.posterior_.model.split_prior.min_leaf == complete

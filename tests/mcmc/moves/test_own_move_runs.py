@@ -24,6 +24,7 @@ from tests.mcmc.moves.own_moves import (
 # in kernels
 
 
+@pytest.mark.more
 @compiled
 def test_posterior_of_a_kernel_with_own_moves():
     """Against the exact posterior, in a mixture of two moves of one's own alone."""

@@ -11,7 +11,6 @@ from scipy import special
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile import address
-from pactree_mcmc.core.compile.cache import watch_compilation
 from pactree_mcmc.model.leaf import base
 from tests.problems.leaves import own_classes, own_poisson
 
@@ -54,20 +53,6 @@ def test_progressive_mixture_is_that_of_the_same_formula():
     own, theirs = (exact.progressive_mixture(model) for model in both())
     assert own.stage_log_evidence == pytest.approx(theirs.stage_log_evidence, abs=1e-10)
     assert own.predict(X) == pytest.approx(theirs.predict(X), abs=1e-10)
-
-
-def test_a_second_leaf_compiles_nothing_of_the_library():
-    first = pt.sample(both()[0], kernel="grow-prune", **RUN)
-
-    def other(s, n):
-        return -0.25 * s[1] * s[0] / (1.0 + s[0])
-
-    compiled = []
-    with watch_compilation(compiled.append):
-        leaf = pt.CustomLeaf(other, stats=lambda y: np.column_stack([y, np.ones_like(y)]), predict=lambda s: s[:, 0])
-        pt.sample(pt.TreeModel(X, COUNTS, leaf=leaf), kernel="grow-prune", **RUN)
-    assert compiled == []
-    assert first.n_draws == RUN["draws"]
 
 
 class TestFiles:
@@ -138,12 +123,6 @@ class TestWhatIsMissing:
     def test_it_is_named(self, bare, ask, argument):
         with pytest.raises(ValueError, match=rf"give CustomLeaf\({argument}=...\)"):
             ask(bare)
-
-    def test_the_rest_is_answered(self, bare):
-        assert bare.to_arviz(log_likelihood=True).log_likelihood["y"].shape == (2, 200, N)
-        assert bare.map_tree().value is None
-        assert bare.n_leaves_pmf().sum() == pytest.approx(1.0)
-        bare.summary()
 
 
 def leaf_of(score, stats=lambda y: y[:, None], **more):
