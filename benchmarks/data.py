@@ -34,10 +34,7 @@ def four_levels(n=200, seed=0):
 
 
 def stepped(n=1000, p=8, cells=50, seed=0, noise=0.1):
-    """Return normal features (n, p) and y, whose mean is constant on each of ``cells`` cells, normal with deviation 3.
-
-    The largest cell is cut again and again, at a random feature's quantile between .3 and .7.
-    """
+    """Return normal features (n, p) and y, whose mean is constant on each of ``cells`` cells."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     rows = [np.arange(n)]

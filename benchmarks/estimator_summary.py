@@ -12,7 +12,6 @@ FIGURES = {
     "regression": {"loss": "RMSE", "score": "R squared", "calibration": "mean gap of coverage"},
 }
 SECONDS = "CPU seconds of a fit"
-WITH_LEAVES = ("ours", "ours, stated", "CART")
 LEAST = 1e-15
 """Smallest loss in a ratio, since the loss of a table that is split without error may be 0."""
 
@@ -47,39 +46,21 @@ def markdown(head, rows):
 
 
 def summary(found, order, learners, few_rows):
-    """Yield the lines of all tables of both tasks.
-
-    ``found`` is the result of `read`, ``order`` has the names of the tables of each task, ``learners`` those of the
-    learners. ``few_rows`` selects the measurements on few rows, or those on all.
-    """
+    """Yield the lines of a table of each figure of both tasks, and of the ratios of losses."""
     lines = pd.DataFrame([line for line in found.values() if line["few_rows"] == few_rows])
     for task, figures in FIGURES.items():
         here = lines[lines["task"] == task] if len(lines) else lines
         if here.empty:
             continue
-        tables = [t for t in order[task] if t in set(here["table"])]
-        named = [who for who in learners if who in set(here["learner"])]
-
-        def by_table(figure, here=here, tables=tables, named=named):
+        for figure, title in {**figures, "seconds": SECONDS, "leaves": "leaves"}.items():
             values = here.pivot(index="table", columns="learner", values=figure)
-            return values.reindex(index=tables, columns=named).astype(float)
-
-        leaves = by_table("leaves").filter(WITH_LEAVES)
-        for figure, title in {**figures, "seconds": SECONDS}.items():
-            values = by_table(figure)
-            rows = [[t, *map(number, values.loc[t])] for t in tables]
-            head = [f"{task}, {title}", *named]
-            if figure == "loss":
-                rows = [[*row, *("-" if n != n else f"{n:.0f}" for n in leaves.loc[row[0]])] for row in rows]
-                head += [f"leaves, {who}" for who in leaves]
-            elif figure != "score":
-                # over the tables that all learners with the figure have
-                shared = values.dropna(axis=1, how="all").dropna()
-                kind, total = ("mean", shared.mean()) if figure == "calibration" else ("sum", shared.sum())
-                rows.append([f"{kind} where all are", *(number(total.get(who)) for who in named)])
-            yield from markdown(head, rows)
+            tables = [t for t in order[task] if t in values.index]
+            values = values.reindex(index=tables, columns=[who for who in learners if who in values]).astype(float)
+            yield from markdown([f"{task}, {title}", *values], [[t, *map(number, values.loc[t])] for t in tables])
             yield ""
-        yield from _ratios(by_table("loss").clip(lower=LEAST), f"{task}, {figures['loss']}")
+            if figure == "loss":
+                losses = values.clip(lower=LEAST)
+        yield from _ratios(losses, f"{task}, {figures['loss']}")
 
 
 def _ratios(losses, title):

@@ -65,10 +65,7 @@ WARM_ROWS = 700
 
 
 def splits(y, regression, n_folds=FOLDS):
-    """Yield the training and the test rows of each split: one of a large table, ``n_folds`` of a small one.
-
-    The folds of the first shuffle come first. More than five folds are those of further shuffles.
-    """
+    """Yield the training and the test rows of each split: one of a large table, ``n_folds`` of a small one."""
     if len(y) > MANY_ROWS:
         by_class = not regression and np.unique(y, return_counts=True)[1].min() >= 10
         rows = np.arange(len(y))

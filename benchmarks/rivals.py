@@ -36,10 +36,7 @@ def mean_leaves(post):
 
 
 def loss(said, y, classes=None):
-    """Return the mean log loss (nats) of probabilities (n, K) of ``classes``, or the RMSE of means (n,).
-
-    A class that is not among ``classes`` has the probability LEAST.
-    """
+    """Return the mean log loss (nats) of probabilities (n, K) of ``classes``, or the RMSE of means (n,)."""
     if said.ndim == 1:
         return float(np.sqrt(np.mean((said - y) ** 2)))
     place = np.searchsorted(classes, y).clip(max=len(classes) - 1)
@@ -243,10 +240,7 @@ class Cart(Conformal):
         return (sums + pseudo / sums.shape[1]) / (sums.sum(axis=1, keepdims=True) + pseudo)
 
     def _losses(self, inside, outside):
-        """Return the losses (nodes, pseudo rows) of the held-out rows of each node if it were a leaf.
-
-        ``inside`` and ``outside`` are the sums of `_columns` over training and held-out rows.
-        """
+        """Return the losses (nodes, pseudo rows) of the held-out rows of each node if it were a leaf."""
         if self.regression:
             mean = self._values(inside, 0.0)
             return (outside[:, 2] - 2.0 * mean * outside[:, 1] + mean**2 * outside[:, 0])[:, None]

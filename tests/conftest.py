@@ -59,10 +59,7 @@ def pytest_pycollect_makeitem(collector):
 
 
 def pytest_collection(session):
-    """In a first run each worker rewrites the assertions of its part of the files, and finds the others on disk.
-
-    pytest rewrites them when it imports a file of tests. Without this every worker would do it for every file.
-    """
+    """In a first run each worker rewrites the assertions of its part of the files, and finds the others on disk."""
     number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
     if number and "tests" in {Path(arg).name for arg in session.config.args}:
         n_workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
@@ -74,10 +71,7 @@ def pytest_collection(session):
 
 @pytest.fixture(scope="session", autouse=True)
 def sampler_compiled_as_one(request):
-    """Before the first chain, whatever its kernel, all that any kernel calls is made ready.
-
-    If most tests run, functions that few tests call are, too.
-    """
+    """Before the first chain, whatever its kernel, all that any kernel calls is made ready."""
     from pactree_mcmc.mcmc.chain.chain import Chain
 
     from .problems.compiled import compile_all
@@ -95,11 +89,7 @@ def sampler_compiled_as_one(request):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what runs with ``--all`` only, sort the files, and name tests that plant bugs.
-
-    One worker begins with the exact engine, one with the sampler. What one has compiled the other finds on disk,
-    unless it needs it at the same time. Reports (--junitxml) say which tests plant bugs.
-    """
+    """Leave out what runs with ``--all`` only, sort the files, and name tests that plant bugs."""
     if not config.option.all:
         config.hook.pytest_deselected(items=[item for item in items if not is_everyday(item)])
         items[:] = [item for item in items if is_everyday(item)]
@@ -112,10 +102,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def is_everyday(item):
-    """Return False if a case runs with ``--all`` only.
-
-    Those are the cases marked ``more``, except for the ones that a mark ``more(everyday=[...])`` names by their ids.
-    """
+    """Return False if a case runs with ``--all`` only."""
     case = item.callspec.id if hasattr(item, "callspec") else ""
     return all(case in mark.kwargs.get("everyday", ()) for mark in item.iter_markers("more"))
 

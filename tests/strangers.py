@@ -19,10 +19,7 @@ UNWRITABLE = "/dev/null/home"
 
 
 def stranger(home=UNWRITABLE):
-    """Return the arguments of `subprocess.run` for such a user: nobody, if we may start processes for others.
-
-    ``home`` is what the system says of the home directory, None for nothing.
-    """
+    """Return the arguments of `subprocess.run` for such a user: nobody, if we may start processes for others."""
     if sys.platform == "win32":
         pytest.skip("Windows has no such users")
     names = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")

@@ -82,10 +82,7 @@ def arrows(module, root=ROOT):
 
 
 def reached(module, root=ROOT):
-    """Return the modules of the library that a module imports, directly or by way of others.
-
-    The tables of contents import everything. Therefore what they import does not count.
-    """
+    """Return the modules of the library that a module imports, directly or by way of others."""
     found, todo = set(), [module]
     while todo:
         new = arrows(todo.pop(), root=root) - set(TABLES_OF_CONTENTS) - found
@@ -100,10 +97,7 @@ def sampler_modules(module, root=ROOT):
 
 
 def circles(root=ROOT):
-    """Return the modules that are on circles of imports, or import such modules, with what they import.
-
-    The tables of contents import everything and do not count.
-    """
+    """Return the modules that are on circles of imports, or import such modules, with what they import."""
     ahead = {module: arrows(module, root=root) - set(TABLES_OF_CONTENTS) for module in modules(root)}
     for table in TABLES_OF_CONTENTS:
         ahead.pop(table, None)

@@ -475,10 +475,7 @@ def plant(bug, copy):
 
 
 def run_tests(arguments, copy):
-    """Run tests in the ``copy`` until one fails. Return the test that failed, or None, and what pytest printed last.
-
-    The last line is None if all tests passed.
-    """
+    """Run tests in the ``copy`` until one fails. Return the test that failed, or None, and what pytest printed last."""
     command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-p", "no:cacheprovider", *arguments]
     environ = os.environ | {"PYTHONPATH": str(copy)}
     try:

@@ -20,7 +20,6 @@ import json
 import multiprocessing
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -74,26 +73,11 @@ def _is_usable(name):
 
 
 def lines_of(tasks, processes):
-    """Yield the line of each task of `run_or_error`, from other processes. If one dies, each task left gets its own."""
-    left = dict.fromkeys(tasks)
-    try:
-        with _pool(processes) as pool:
-            futures = {pool.submit(run_or_error, *task): task for task in tasks}
-            for future in as_completed(futures):
-                line = future.result()
-                del left[futures[future]]
-                yield line
-    except BrokenProcessPool:
-        for task in left:
-            try:
-                with _pool(1) as pool:
-                    yield pool.submit(run_or_error, *task).result()
-            except BrokenProcessPool as broken:
-                yield _error_line(*task, broken)
-
-
-def _pool(processes):
-    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=prepare)
+    """Yield the line of each task of `run_or_error`, from other processes."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=prepare) as pool:
+        for future in as_completed([pool.submit(run_or_error, *task) for task in tasks]):
+            yield future.result()
 
 
 def prepare():
@@ -112,18 +96,11 @@ def prepare():
 
 def run_or_error(name, seed, is_reference=False):
     """Return the line of a run of a table, by name, or of the exception that ended it."""
+    key = {"table": name, "seed": seed, "reference": is_reference}
     try:
-        return {**_key(name, seed, is_reference), **one_run(TABLES[name](), seed, is_reference)}
+        return {**key, **one_run(TABLES[name](), seed, is_reference)}
     except Exception as error:  # the measurement goes on
-        return _error_line(name, seed, is_reference, error)
-
-
-def _key(name, seed, is_reference):
-    return {"table": name, "seed": seed, "reference": is_reference}
-
-
-def _error_line(name, seed, is_reference, error):
-    return {**_key(name, seed, is_reference), "error": f"{type(error).__name__}: {error}"[:WARNING_LENGTH]}
+        return {**key, "error": f"{type(error).__name__}: {error}"[:WARNING_LENGTH]}
 
 
 def model_of(table):
@@ -177,12 +154,7 @@ def mean_and_error(values):
 
 
 def quantities(post, table):
-    """Return mean, standard deviation and effective draws of each judged quantity, by name, with six digits.
-
-    Names: log posterior, leaves, depth; "root k" and "in k", indicators of feature k at the root and in the tree; "row
-    i", the prediction at a training row, which is the probability of its class or the mean. Features that no draw has
-    at the root, or in the tree, are left out: `silent_summary.py` takes their indicators as 0.
-    """
+    """Return mean, standard deviation and effective draws of each judged quantity, by name, with six digits."""
     log_posterior = post.log_prior + post.log_score
     found = {"log posterior": log_posterior, "leaves": post.n_leaves, "depth": post.depth}
     in_tree = post.split_counts > 0

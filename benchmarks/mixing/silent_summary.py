@@ -44,10 +44,7 @@ HEADER = (
 
 
 def read(path):
-    """Return the runs of a file by (table, seed, reference), the last line of each; none if there is no file.
-
-    Lines that are cut off, because the measurement was stopped while it wrote, are left out.
-    """
+    """Return the runs of a file by (table, seed, reference), the last line of each; none if there is no file."""
     found = {}
     for text in path.read_text().splitlines() if path.exists() else ():
         try:
@@ -164,11 +161,7 @@ def root_mean_square(z):
 
 
 def summary(found, order, same_posterior=None):
-    """Yield the lines of the table, the totals, and every run that is silent and wrong.
-
-    ``found`` is the result of `read`, ``order`` the names of tables. ``same_posterior`` maps tables to the table whose
-    evidence they have. Such tables have one reference.
-    """
+    """Yield the lines of the table, the totals, and every run that is silent and wrong."""
     group_of = {name: (same_posterior or {}).get(name, name) for name in order}
     runs_of_group = defaultdict(list)
     for (name, *_), line in sorted(found.items()):

@@ -91,11 +91,7 @@ def from_array(X, y, nominal=(), symmetries=()):
 
 
 def joined(X, y, generators):
-    """Return the table of X, y and their images, doubled by each generator in turn, with the same targets.
-
-    The result has the generators as symmetries if the group is the product of the steps, which `check_symmetries`
-    verifies.
-    """
+    """Return the table of X, y and their images, doubled by each generator in turn, with the same targets."""
     for symmetry in generators:
         X, y = np.concatenate([X, image(X, symmetry)]), np.concatenate([y, y])
     return from_array(X, y, symmetries=generators)
@@ -120,10 +116,7 @@ LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4
 
 
 def tic_tac_toe():
-    """Return the 958 boards at which a game that x begins may end, whether x has won (1 or 0), and the nominal columns.
-
-    A field is 0 if it is empty, 1 for x and 2 for o. All nine columns are nominal.
-    """
+    """Return the 958 boards at which a game may end, whether x has won (1 or 0), and the nominal columns."""
     ends, todo = {}, {((0,) * 9, 1)}
     while todo:
         board, turn = todo.pop()
@@ -178,11 +171,7 @@ def flipped(y, rng, fraction=FLIPPED):
 
 
 def swapped_copy():
-    """Return heart_statlog and a copy in which columns are exchanged in pairs: 540 rows, twelve columns.
-
-    The columns are ranks, so that values do not show which rows belong to the copy. The last column, without a partner,
-    is left out.
-    """
+    """Return heart_statlog and a copy in which columns are exchanged in pairs: 540 rows, twelve columns."""
     X, y, _ = tables.real("heart_statlog")
     ranks = X.iloc[:, :12].rank(pct=True).to_numpy()
     return joined(ranks, np.asarray(y), [exchange(12, *((k, k + 1) for k in range(0, 12, 2)))])
@@ -208,11 +197,7 @@ def near_duplicates():
 
 
 def cyclic_categories():
-    """Return labels that depend on (g + h) mod 6: 360 rows, nominal columns g and h of six categories, and a coin.
-
-    Each cell (g, h, coin) has five rows. If g + h is 0, 1 or 2 modulo 6, four of them have the label 1, else one. Every
-    split of g or h into neighbours is as good as its rotations.
-    """
+    """Return labels that depend on (g + h) mod 6: 360 rows, nominal columns g and h of six categories, and a coin."""
     m = CATEGORIES
     g, h, coin, row = (a.ravel() for a in np.indices((m, m, 2, 5)))
     y = np.where((g + h) % m < m // 2, row < 4, row < 1).astype(int)
@@ -230,10 +215,7 @@ def cyclic_categories():
 
 
 def two_trees():
-    """Return labels that are both an exclusive-or of x0, x1 and one of x2, x3: 400 rows, five columns.
-
-    A tree of four leaves on x0 and x1 is as good as one on x2 and x3, and they have no split in common.
-    """
+    """Return labels that are both an exclusive-or of x0, x1 and one of x2, x3: 400 rows, five columns."""
     rng = np.random.default_rng(MADE_SEED)
     label, side, other = rng.integers(0, 2, (3, 50))
     high = np.column_stack([side, side ^ label, other, other ^ label, rng.integers(0, 2, 50)])

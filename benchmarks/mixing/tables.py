@@ -41,10 +41,7 @@ def wu_tjelmeland_west(seed=0):
 
 
 def real(name):
-    """Return features as a frame, with NaN for missing values, the target, and the names of the nominal columns.
-
-    Columns without any value, one of ``sick``, are left out.
-    """
+    """Return features as a frame, with NaN for missing values, the target, and the names of the nominal columns."""
     if name in ("breast_cancer", "diabetes", "iris", "wine"):
         data = getattr(sklearn.datasets, f"load_{name}")(as_frame=True)
         return data.data, data.target, []

@@ -114,12 +114,7 @@ def test_a_node_may_have_three_children():
 
 
 def test_a_cell_reached_by_several_paths_is_listed_once():
-    """Of twenty trees 19 have the cell x0 > 3.5, x1 > 0.5, by three paths.
-
-    Eight split at x0 > 3.5 and x1, four at x0 > 1.5, x1 and x0 > 3.5, seven at x0 > 1.5, x0 > 3.5 and x1. The nodes
-    with one x0 > and x1 are in 12 trees, those with two and x1 in 12 with the last tree. A consensus tree of these two
-    groups would list the cell twice, each time with support 0.6. The other cell of two rows is x0 > 3.5, x1 <= 0.5.
-    """
+    """Of twenty trees 19 have the cell x0 > 3.5, x1 > 0.5, by three paths."""
     x0, x1 = (a.ravel().astype(float) for a in np.meshgrid(np.arange(6), np.arange(2)))
     model = pt.TreeModel(np.column_stack([x0, x1]), (x0 > 3) & (x1 > 0))
 

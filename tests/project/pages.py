@@ -128,10 +128,7 @@ def indented_blocks(page):
 
 
 def foreign_numbers(page):
-    """Return the decimal numbers in sentences of a page that none of its blocks contains, not even with more digits.
-
-    Paragraphs that name a benchmark, the day of a measurement or a section of the formulas are left out.
-    """
+    """Return the decimal numbers in sentences of a page that none of its blocks contains, not even with more digits."""
     blocks = read_blocks(page)
     known = [float(number) for block in blocks for number in NUMBER.findall(block.text)]
     prose = re.sub(r"(?ms)^\s*```.*?^\s*```|\$\$.*?\$\$|<!--.*?-->|^\|.*?$", " ", page)
@@ -246,10 +243,7 @@ def round_up(error):
 
 
 def written(page, runs):
-    """Return a page's text with the output of its first run; blocks without a ``text`` block get one.
-
-    The outputs of all runs, each with another seed, give the comments on draws.
-    """
+    """Return a page's text with the output of its first run; blocks without a ``text`` block get one."""
     lines = page.splitlines()
     for outputs in reversed(list(zip(*runs, strict=True))):
         block, printed, shown = outputs[0]

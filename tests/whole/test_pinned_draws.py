@@ -44,10 +44,7 @@ RUNS = {
 
 
 def digest(post):
-    """Trees, draws and counts of proposals to the last bit; scores to nine digits behind the point.
-
-    The last bit of a logarithm may differ between processors (docs/platforms.md).
-    """
+    """Trees, draws and counts of proposals to the last bit; scores to nine digits behind the point."""
     out = hashlib.sha256()
     counts = (post.tree_of_draw, post.proposed, post.accepted)
     for array in (*post.distinct_trees, *counts):

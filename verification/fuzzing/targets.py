@@ -108,10 +108,7 @@ def target(
 
 
 def methods(cls: type, self: str, /, **asked: Any) -> list[Target]:
-    """Return targets for methods of a class; ``self`` is the kind of the object.
-
-    ``asked`` has for each method the check of its answer, or a pair of the check and exceptions of its kinds.
-    """
+    """Return targets for methods of a class; ``self`` is the kind of the object."""
     found = []
     for name, valid in asked.items():
         valid, kinds = valid if isinstance(valid, tuple) else (valid, {})

@@ -30,11 +30,7 @@ class Report(NamedTuple):
 
 
 def run(command: list[str], numbers: Iterator[int] | range) -> Iterator[Report]:
-    """Yield the report of the task of each number, done by one worker after another.
-
-    ``command`` starts a worker, which runs `serve`. After a crash or a hang the next worker goes on with the next
-    number.
-    """
+    """Yield the report of the task of each number, done by one worker after another."""
     left = iter(numbers)
     number = next(left, None)
     while number is not None:

@@ -101,10 +101,7 @@ WEIGHTS = {
 
 
 def refits(kind, power, count):
-    """Log density of each row's y, one of its counts left out, by the evidence with and without it.
-
-    A weight of zero keeps the row among those that splits part.
-    """
+    """Log density of each row's y, one of its counts left out, by the evidence with and without it."""
     X, y = tiny(kind)
     out = np.empty(len(y))
     for i in range(len(y)):

@@ -118,10 +118,7 @@ def assert_digits(found, true, slack=0.0):
 
 
 def slack_of(model, rows):
-    """Return the rounding error of the moments if light rows lie beside heavy ones far from the mean of all y.
-
-    The squares about the mean carry the rounding of the squares about the centre.
-    """
+    """Return the rounding error of the moments if light rows lie beside heavy ones far from the mean of all y."""
     leaf, weight = model.leaf, model.target.weights[rows]
     if not hasattr(leaf, "a0") or weight.max() < 1e13 * weight.min():
         return 0.0
