@@ -8,6 +8,7 @@ import pytest
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.compile.pack import pack
+from tests.programs import run
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 RECORD = np.dtype([("a", np.int64), ("b", np.int32), ("c", np.float32)], align=True)
@@ -119,3 +120,15 @@ def test_drawn_as_numpy_draws(n, bits):
     rest = draw(pack(Drawing(ours)), out, n)
     assert out.tolist() == [theirs.integers(0, n) for _ in range(300)]
     assert rest == (theirs.random(), theirs.gamma(2.5), theirs.standard_exponential())
+
+
+@pytest.mark.more
+def test_another_numba_gives_the_same_answer(tmp_path):
+    """Compile without the private parts of numba if they have changed."""
+    import os
+
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    faster, plainly = (run("with_another_numba", *words, env=env) for words in ((), ("other",)))
+    assert faster.stdout.startswith("True")
+    assert plainly.stdout.startswith("False"), plainly.stderr
+    assert faster.stdout.split(" ", 1)[1] == plainly.stdout.split(" ", 1)[1]

@@ -18,13 +18,7 @@ TIMES = pt.TreeModel(X, PAIRS, tree_prior=pt.ChipmanPrior(0.7, 1.0, 3), leaf=pt.
 ARGUMENTS = {"X": X[:2], "y": X[:2, 0] > 0, "q": 0.5, "n": 3, "times": [1.0, 2.0]}
 UNKNOWN_OF_STAGES = {
     *("predict_quantiles", "predict_interval", "predict_std_new_y", "predict_std_over_trees", "sample_predictive"),
-    *(
-        "credible_set",
-        "kl_to_prior",
-        "credible_interval",
-        "draw_expectations",
-        "shapes",
-    ),
+    *("credible_set", "kl_to_prior", "credible_interval", "draw_expectations", "shapes"),
     *("survival", "median_survival", "survival_calibration"),
 }
 """Questions whose answer differs between the stages of a progressive mixture, of which only means are kept."""

@@ -133,11 +133,7 @@ def test_forms_of_y_are_the_same():
     expected = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
     time, event = Y[:, 0], Y[:, 1] == 1.0
     records = np.array(list(zip(event, time, strict=True)), dtype=[("cens", "?"), ("days", "<f8")])
-    forms = [
-        pd.DataFrame({"event": event, "time": time}),
-        pd.DataFrame({"dead": event, "days": time}),
-        records,
-    ]
+    forms = [pd.DataFrame({"event": event, "time": time}), pd.DataFrame({"dead": event, "days": time}), records]
     for y in forms:
         post = exact.solve(pt.TreeModel(X, y, leaf=pt.ExponentialGamma(), **PRIOR))
         assert post.log_evidence == pytest.approx(expected.log_evidence)

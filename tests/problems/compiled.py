@@ -41,10 +41,7 @@ def _rare(chain):
     """Return the functions that few tests call, with the types of their arguments."""
     walk = numba.typeof(chain.packed_chain)
     at_node = walk.kind_of("model"), walk.kind_of("state"), compiled.INT
-    args = {
-        grow_prior: (walk, compiled.INT),
-        compute_line: (*at_node, compiled.INT),
-    }
+    args = {grow_prior: (walk, compiled.INT), compute_line: (*at_node, compiled.INT)}
     return [
         Member(function, args.get(function, at_node))
         for function in (add_tree, is_drawable, scan, scan_cell, line_feature, compute_line, grow_prior)

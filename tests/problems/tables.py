@@ -4,10 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-ORDERED = {
-    "X": [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0), (1.0, 1.0), (3.0, 2.0)],
-    "y": [0, 1, 1, 0, 1],
-}
+ORDERED = {"X": [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0), (1.0, 1.0), (3.0, 2.0)], "y": [0, 1, 1, 0, 1]}
 """Two ordered features with ties; the third and fourth row are equal, so that a leaf with both cannot be split."""
 
 WIDE = {
@@ -24,11 +21,7 @@ NOMINAL = {
 }
 """Four categories beside a binary feature."""
 
-THREE = {
-    "X": [("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 2.0), ("c", 2.0)],
-    "y": [0, 1, 1, 0, 0],
-    "nominal": {0},
-}
+THREE = {"X": [("a", 0.0), ("b", 1.0), ("c", 2.0), ("a", 2.0), ("c", 2.0)], "y": [0, 1, 1, 0, 0], "nominal": {0}}
 """Three categories, an ordered feature, two equal rows."""
 
 TWO = {"X": [("a", 0.0), ("b", 0.0), ("b", 1.0)], "y": [0, 1, 1], "nominal": {0}}
@@ -50,10 +43,7 @@ LONG = {
 UNEVEN = {"X": [(0.0,), (1.0,), (1.0,), (2.0,), (2.0,), (3.0,), (3.0,), (4.0,)], "y": [0, 0, 1, 1, 1, 0, 1, 0]}
 """Single rows at both ends of pairs: of cuts that leave two rows, the first is not the first of all."""
 
-BINARY = {
-    "X": [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)],
-    "y": [0, 1, 1, 0],
-}
+BINARY = {"X": [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)], "y": [0, 1, 1, 0]}
 """Three binary features."""
 
 LINE = {"X": [(0.0,), (2.0,), (2.0,)], "y": [0, 1, 1]}

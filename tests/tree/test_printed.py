@@ -9,16 +9,8 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.plain import draw_prior
-from pactree_mcmc.table.words import (
-    shortest_between,
-)
-from tests.tree.printed import (
-    hold_together,
-    partition_of_dot,
-    partition_of_text,
-    same_partition,
-    table_columns,
-)
+from pactree_mcmc.table.words import shortest_between
+from tests.tree.printed import hold_together, partition_of_dot, partition_of_text, same_partition, table_columns
 
 N = 60
 

@@ -112,10 +112,7 @@ def test_predict():
 
 @pytest.mark.parametrize(
     ("table", "message"),
-    [
-        ([1.0, 2.0], r"X has 1 dimension\(s\); give a table"),
-        ([[1.0]], "X has 1 columns; the tree splits on feature 1"),
-    ],
+    [([1.0, 2.0], r"X has 1 dimension\(s\); give a table"), ([[1.0]], "X has 1 columns; the tree splits on feature 1")],
 )
 def test_apply_refuses_tables_of_another_shape(table, message):
     with pytest.raises(ValueError, match=message):

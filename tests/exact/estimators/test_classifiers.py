@@ -9,10 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import exact
 
-ESTIMATORS = [
-    exact.DyadicTreeClassifier(),
-    exact.DyadicTreeClassifier("square-root", cyclic=True),
-]
+ESTIMATORS = [exact.DyadicTreeClassifier(), exact.DyadicTreeClassifier("square-root", cyclic=True)]
 
 
 @pytest.mark.more
@@ -64,10 +61,7 @@ def test_wrong_arguments():
         exact.DyadicTreeClassifier("lasso").fit(X, y)
 
 
-CLASSIFIERS = [
-    exact.PACBayesTreeClassifier(random_state=3),
-    exact.DyadicTreeClassifier(),
-]
+CLASSIFIERS = [exact.PACBayesTreeClassifier(random_state=3), exact.DyadicTreeClassifier()]
 each_classifier = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
 
 

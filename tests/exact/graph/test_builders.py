@@ -93,11 +93,7 @@ def _graph():
 @pytest.mark.parametrize(
     ("column", "change", "message"),
     [
-        (
-            "left",
-            lambda a: np.where(np.arange(len(a)) == 1, 0, a),
-            "edge 1 leads from cell 1 to cells 0 and",
-        ),
+        ("left", lambda a: np.where(np.arange(len(a)) == 1, 0, a), "edge 1 leads from cell 1 to cells 0 and"),
         ("right", lambda a: a + 100, "edge 0 leads from cell 0 to cells .*topological"),
         ("first_edge", lambda a: a[::-1], "first_edge must rise from 0"),
         ("first_slot", lambda a: a[:-1], "first_slot must rise"),

@@ -66,11 +66,7 @@ def test_equals_the_exact_engine_on_a_context_tree(m):
     sequence = np.where(rng.random(400) < 0.5, np.arange(400) % m, rng.integers(m, size=400))
     design, (X, y) = pt.context_tree(3, m), pt.contexts(sequence, 3, m)
     model = pt.TreeModel(
-        X,
-        y,
-        tree_prior=pt.BranchingProcess(0.5, max_depth=None),
-        split_prior=design,
-        leaf=pt.DirichletMultinomial(0.5),
+        X, y, tree_prior=pt.BranchingProcess(0.5, max_depth=None), split_prior=design, leaf=pt.DirichletMultinomial(0.5)
     )
     ctw = exact.ContextTreeWeighting(3, m)
     steps = ctw.update(sequence)

@@ -125,11 +125,7 @@ def check_theory(rng, X, y, max_depth):
         penalty = n * lam * math.sqrt(p_hat * 2.0 * math.log(n_nodes / delta) / n)
         return -lam * wrong[a.number] - penalty - 3.0 * depth
 
-    rule = naive.Rule(
-        root,
-        lambda t: sum(map(phi, t)),
-        lambda t: -3.0 * depth * len(t),
-    )
+    rule = naive.Rule(root, lambda t: sum(map(phi, t)), lambda t: -3.0 * depth * len(t))
     model = pt.TreeModel(
         X,
         y,

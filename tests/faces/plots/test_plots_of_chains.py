@@ -5,10 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots import (
-    plot_inclusion,
-    plot_n_leaves,
-)
+from pactree_mcmc.faces.plots import plot_inclusion, plot_n_leaves
 from pactree_mcmc.posterior.inference_data import ess
 from tests.faces.plots.posteriors import LEAF, problem, stump
 

@@ -5,11 +5,7 @@ from matplotlib.collections import LineCollection
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots import (
-    plot_consensus,
-    plot_forest,
-    plot_split_frequencies,
-)
+from pactree_mcmc.faces.plots import plot_consensus, plot_forest, plot_split_frequencies
 from tests.faces.plots.posteriors import problem, some, stump, twice
 
 

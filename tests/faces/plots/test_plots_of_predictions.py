@@ -8,11 +8,7 @@ import pytest
 from matplotlib.collections import LineCollection, QuadMesh
 
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots import (
-    plot_partial_dependence,
-    plot_partition,
-    plot_surface,
-)
+from pactree_mcmc.faces.plots import plot_partial_dependence, plot_partition, plot_surface
 
 
 @functools.cache

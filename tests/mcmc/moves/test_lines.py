@@ -149,10 +149,7 @@ def test_strong_steps(scale):
     x = np.arange(40.0)
     y = np.where(x < 11, 0.0, np.where(x < 23, 5.0, -3.0)) + 0.01 * np.sin(x)
     model = pt.TreeModel(
-        x[:, None],
-        y,
-        leaf=pt.NormalKnownVariance(scale, 0.0, 0.01),
-        tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=6),
+        x[:, None], y, leaf=pt.NormalKnownVariance(scale, 0.0, 0.01), tree_prior=pt.ChipmanPrior(0.95, 1.0, max_depth=6)
     )
     post = pt.sample(model, 400, tune=100, chains=2, rng=2, proposals=20, progress=False)
     mean = post.n_leaves.mean()

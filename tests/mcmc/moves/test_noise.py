@@ -51,10 +51,7 @@ def noisy_chain(naive):
     return chain
 
 
-SPACES = {
-    "rotate": ("ties", "five_corners"),
-    "subgraph": ("three_letters", "min_leaf_mixed"),
-}
+SPACES = {"rotate": ("ties", "five_corners"), "subgraph": ("three_letters", "min_leaf_mixed")}
 
 
 BOTH = [(step, case) for step in STEPS for case in SPACES.get(step, ("ties", "min_leaf_mixed"))]
