@@ -121,7 +121,7 @@ def what_about_missing_values():
 
 def how_is_new_data_added():
     """How is new data added?"""
-    more = pt.sample(pt.TreeModel(X, y, missing="branch"), rng=2, progress=False)  # a run on all rows takes seconds
+    more = pt.sample(pt.TreeModel(X, y, missing="branch"), rng=2, progress=False)  # a new run, on all rows
     print(more.model.n_rows, more.predict_proba(X[600:602]).round(2)[:, 0])
 
 
