@@ -62,6 +62,9 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
         check_kind_and_shape(course.evidences, "f", (len(course.teams), 2), "the evidences")
         require(np.isfinite(course.evidences[:, 0]), "an evidence is not finite")
         require(~(course.evidences[:, 1] < 0.0), "the error of an evidence is negative")
+    if course.visited is not None:
+        check_kind_and_shape(course.visited, "f", (2, model.n_features), "the probabilities of visited features")
+        require((course.visited >= 0.0) & (course.visited <= 1.0), "a probability of a feature is not in [0, 1]")
 
 
 def check_kernel(kernel: Any) -> None:

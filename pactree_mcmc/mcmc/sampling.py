@@ -15,9 +15,9 @@ from ..core.warn import warn
 from ..files.calls import call_record, seed_of
 from ..files.store import AnyPath
 from ..model import TreeModel
-from ..posterior.convergence import MIN_JUDGED_DRAWS, short_diagnosis
+from ..posterior.convergence import MIN_JUDGED_DRAWS, loss_lines, short_diagnosis
 from ..posterior.ess import ConvergenceWarning
-from ..posterior.evidence import evidence_difference_lines, join_ladder_reports, prior_mass
+from ..posterior.evidence import join_ladder_reports, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.drawn import Course
@@ -31,7 +31,7 @@ from .run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
 from .run.workers import RunState, fit_steps, make_draws
 from .schedule import Schedule
 from .state.stored import n_line_sums
-from .whole.evidence import team_evidences
+from .whole.evidence import team_evidences, with_evidences
 from .whole.rounds import has_work_to_tune, tune_teams, work_by_default
 
 DEFAULT_TUNE = 1000
@@ -238,9 +238,9 @@ def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
     try:
         if post.course is not None:
             evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
-            post.course = post.course._replace(evidences=evidences)
+            post.course = with_evidences(post, evidences)
         # draws that passed are not diagnosed once more, which would take a tenth of a short run
-        if not has_passed or evidence_difference_lines(evidences):
+        if not has_passed or loss_lines(post):
             lines = short_diagnosis(post)
         post.caveat = lines[0] if lines else ""
         if run_state.is_complete and run_state.checkpoint is not None:

@@ -30,13 +30,12 @@ from math import inf
 import numpy as np
 
 from ..core.warn import warn
-from ..posterior.convergence import has_converged, log_posterior_converged
-from ..posterior.evidence import evidence_difference_lines
+from ..posterior.convergence import has_converged, log_posterior_converged, loss_lines
 from ..posterior.joining import join_chains
 from ..tree.drawn import Course
 from .run.task import Length, Plan, Result
 from .run.workers import RunState, make_draws
-from .whole.evidence import team_evidences
+from .whole.evidence import team_evidences, with_evidences
 from .whole.rounds import add_draws_to_graphs, can_add_draws, drop_draws
 
 MAX_STRETCHES = 6
@@ -221,7 +220,7 @@ class Schedule:
 def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | None]:
     """Return True if the draws satisfy the criterion, and the evidences of the teams, or None if not computed.
 
-    The criterion is that of `check_convergence`, and that the evidences, if computed, do not differ between teams.
+    The criterion is that of `check_convergence`, with all that follows from the evidences.
     """
     saved = [result.saved for result in results]
     # the log posterior is judged first, since large trees take seconds to be joined
@@ -234,7 +233,8 @@ def judge_draws(plan: Plan, results: list[Result]) -> tuple[bool, np.ndarray | N
         return False, None
     limit = inf if plan.length is None or plan.length.seconds is None else plan.length.seconds
     evidences = team_evidences(post, limit)
-    return not evidence_difference_lines(evidences), evidences
+    post.course = with_evidences(post, evidences)
+    return not loss_lines(post), evidences
 
 
 def thin_of_stretch(stretch: int) -> int:

@@ -61,6 +61,11 @@ MAX_CHECKED_FOCAL_TREES = 12
 """Largest number of trees from which distances are checked."""
 RARE_PROBABILITY = 0.02
 """Smallest probability of an indicator that is checked; the largest one is 1 minus this."""
+MIN_VISITED_PROBABILITY = 0.01
+"""Smallest lower bound of the probability of a feature, by the trees visited, of which the draws must have enough: the
+smallest that a reader of two digits sees."""
+LACK_LEVEL = 1e-3
+"""Level of the test that draws lack a feature. It is made for some ten features."""
 COVERAGE = 0.95
 """Probability that an answer is within the error that a verdict states."""
 MAX_USABLE_PROBABILITY, MAX_USABLE_SD = 0.2, 0.5
@@ -113,7 +118,7 @@ def short_diagnosis(post: DrawnTrees, diagnostics: Diagnostics | None = None) ->
     if _has_too_few_draws(post):
         return [_too_few_draws_line(post)]
     diagnostics = _compute_diagnostics(post) if diagnostics is None else diagnostics
-    losses = [f"{line[:1].upper()}{line[1:]}." for line in _loss_lines(post)]
+    losses = [f"{line[:1].upper()}{line[1:]}." for line in loss_lines(post)]
     if not diagnostics.failed.any() and not losses:
         return []
     lines = [_usable_line(post, diagnostics)]
@@ -152,7 +157,9 @@ def check_convergence(post: DrawnTrees) -> list[str]:
     * the distances from up to 12 trees drawn;
     * the predictions at up to 500 distinct training rows, of a classifier the up to 3 probabilities that vary most at
       the row;
-    * the log evidences of two teams of chains that tuned separately.
+    * the log evidences of two teams of chains that tuned separately;
+    * the features, at the root or anywhere, of which the draws have far less than the sum over the trees visited in
+      tuning, or that no chain has entered and left.
 
     R-hat must not exceed 1.01, and the bulk effective sample size must reach 400 (Vehtari et al. 2021). Of hundreds of
     predictions some exceed 1.01 by chance. Therefore an R-hat of a prediction between 1.01 and 1.03 fails only if the
@@ -166,7 +173,7 @@ def check_convergence(post: DrawnTrees) -> list[str]:
     """
     if _has_too_few_draws(post):
         return [_too_few_draws_line(post)]
-    diagnostics, losses = _compute_diagnostics(post), _loss_lines(post)
+    diagnostics, losses = _compute_diagnostics(post), loss_lines(post)
     if not diagnostics.failed.any() and not losses:
         return []
     return [
@@ -200,17 +207,73 @@ def _too_few_draws_line(post: DrawnTrees) -> str:
     return f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
 
 
-def _loss_lines(post: DrawnTrees) -> list[str]:
-    """Return lines on parts of the posterior that some chains lack; [] if nothing shows any."""
-    return evidence_difference_lines(None if post.course is None else post.course.evidences)
+def loss_lines(post: DrawnTrees) -> list[str]:
+    """Return lines on parts of the posterior that some chains, or all draws, lack; [] if nothing shows any."""
+    if post.course is None:
+        return []
+    names = post.model.columns.names
+    return evidence_difference_lines(post.course.evidences) + [
+        f"{lack.kind} {names[lack.feature]!r} has probability {_rounded_down(lack.least)} or more, by the sum over the "
+        f"trees visited in tuning, and {lack.fraction:.2g} in the draws"
+        f"{'' if lack.is_mixing else ', which never entered and left it'}: a part of the posterior is missing"
+        for lack in lacking_features(post)[:MAX_LISTED_PER_KIND]
+    ]
+
+
+class Lack(NamedTuple):
+    """A feature of which the draws have too little."""
+
+    kind: str  # "root feature" or "feature"
+    feature: int
+    least: float  # lower bound of its probability, by the trees visited
+    fraction: float  # of the draws
+    is_mixing: bool  # True if the chains have entered and left the trees with the feature
+
+
+def lacking_features(post: DrawnTrees) -> list[Lack]:
+    """Return the features, at the root or anywhere, of which the draws have far too little, the greatest lack first."""
+    if post.course is None or post.course.visited is None:
+        return []
+    root = post.root_feature_of_tree == np.arange(post.model.n_features)[:, None]
+    lacks, size = [], _typical_size(root, post.tree_of_draw)
+    for kind, bounds, has_it in zip(
+        ("root feature", "feature"), post.course.visited, (root, (post.split_counts_of_tree > 0).T), strict=True
+    ):
+        for k in np.flatnonzero(bounds >= MIN_VISITED_PROBABILITY).tolist():
+            draws, bound = has_it[k][post.tree_of_draw], float(bounds[k])
+            fraction, change = float(draws.mean()), np.diff(draws.astype(np.int8), axis=1)
+            if fraction > 1.0 - RARE_PROBABILITY:
+                continue
+            is_mixing = bool((change > 0).any() and (change < 0).any())
+            # the number of visits among n effective draws is about Poisson with mean n * probability. Few visits say
+            # little about how long a visit lasts, so n is at most that of the frequent root features.
+            n = min(float(ess_of_chains(split_chains(draws[None].astype(np.float64)))[0]), size) if is_mixing else size
+            is_rare = fraction < bound / 2.0 and _poisson_tail(fraction * n, bound * n) < LACK_LEVEL
+            if is_rare or not is_mixing:
+                lacks.append(Lack(kind, k, bound, fraction, is_mixing))
+    return sorted(lacks, key=lambda lack: lack.fraction - lack.least)
+
+
+def _typical_size(indicators: np.ndarray, tree_of_draw: np.ndarray) -> float:
+    """Return the median effective sample size of the indicators (m, trees) that are not rare, `MIN_ESS` if all are."""
+    draws = indicators[:, tree_of_draw]
+    fraction = draws.mean(axis=(1, 2))
+    frequent = (fraction > RARE_PROBABILITY) & (fraction < 1.0 - RARE_PROBABILITY)
+    return float(np.median(rhat_and_ess(draws[frequent])[1])) if frequent.any() else MIN_ESS
+
+
+def _poisson_tail(n: float, mean: float) -> float:
+    """Return the probability that a Poisson variable with this mean is at most ``n``."""
+    return sum(math.exp(i * math.log(mean) - mean - math.lgamma(i + 1.0)) for i in range(math.floor(n) + 1))
 
 
 def _lost_mass(post: DrawnTrees) -> float:
-    """Return the probability of the parts of the posterior of `_loss_lines`, by which any probability may be wrong."""
-    if post.course is None or not _loss_lines(post):
-        return 0.0
-    log_evidences = post.course.evidences[:, 0]
-    return float(-np.expm1(log_evidences.min() - log_evidences.max()))
+    """Return the probability of the parts of the posterior of `loss_lines`, by which any probability may be wrong."""
+    lost = max((lack.least - lack.fraction for lack in lacking_features(post)), default=0.0)
+    if post.course is not None and evidence_difference_lines(post.course.evidences):
+        log_evidences = post.course.evidences[:, 0]
+        lost = max(lost, float(-np.expm1(log_evidences.min() - log_evidences.max())))
+    return max(lost, 0.0)
 
 
 # what can be used
@@ -258,6 +321,11 @@ def _errors(by_tree: np.ndarray, tree_of_draw: np.ndarray) -> np.ndarray:
 def _within(error: float) -> str:
     """Return "within" and the error of a probability, or that it cannot be used."""
     return f"within {_rounded_up(max(error, 0.001))}" if error <= MAX_USABLE_PROBABILITY else "not"
+
+
+def _rounded_down(probability: float) -> str:
+    """Return a probability of at least `MIN_VISITED_PROBABILITY` with two digits, rounded down."""
+    return f"{math.floor(100.0 * probability + 1e-9) / 100.0:.2f}"
 
 
 def _rounded_up(error: float) -> str:
@@ -465,7 +533,7 @@ def has_converged(post: DrawnTrees) -> bool:
     parts.append(_checked_predictions(post))
     rhat_and_ess_of_parts.append(rhat_and_ess_by_tree(parts[-1].by_tree, post.tree_of_draw))
     failed = _join_diagnostics(post, parts, rhat_and_ess_of_parts).failed
-    return not (failed.any() or _loss_lines(post))
+    return not (failed.any() or loss_lines(post))
 
 
 def feature_indicators(post: DrawnTrees) -> Quantities:

@@ -58,6 +58,9 @@ class Course(NamedTuple):
     # and its standard error, NaN if unknown. None with a temperature ladder, without density, or if there is no
     # estimate.
     evidences: np.ndarray | None = None
+    # (2, p): the probability that a tree has each feature at its root, and anywhere, is at least this, by the exact sum
+    # over the trees that a team has visited in tuning. None without evidences.
+    visited: np.ndarray | None = None
 
     @property
     def teams(self) -> list[list[int]]:

@@ -21,7 +21,8 @@ import numpy as np
 from ...core.logsum import log_mean
 from ...core.special import stdtrit
 from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times
-from ...posterior.evidence import ERROR_COVERAGE, evidence_constant, prior_mass
+from ...posterior.evidence import ERROR_COVERAGE, combined_evidence, evidence_constant, prior_mass
+from ...tree.drawn import Course
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
 from ..moves.learned import saved_log_weights_into
@@ -29,6 +30,7 @@ from ..run.task import DEFAULT_WORK
 from ..state.records import N_VISITED_ROWS
 from .density.density import MAX_REDRAWN_VALUES
 from .tasks import TREES_PER_CALL, density_of, sample_independent, set_density
+from .visited_features import visited_probabilities
 
 N_WEIGHTED_DRAWS = 400
 """Number of draws of all chains whose weights are computed. Twice as many trees are drawn from the densities of all
@@ -72,8 +74,20 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         if not (np.isfinite(of_draws).any() and np.isfinite(of_trees).any()):
             return None
         log_z, se = bridge_evidence(of_draws, of_trees)
+        if len(team) > 1 and np.isfinite(se):
+            # chains in different modes: the error covers the difference between what each alone would estimate
+            by_chain = np.array([bridge_evidence(one[None], of_trees) for one in of_draws if np.isfinite(one).any()])
+            between = combined_evidence(by_chain)[1]
+            se = np.nan if between is None else max(se, between)
         evidences.append((log_z + evidence_constant(model), se))
     return np.array(evidences)
+
+
+def with_evidences(post: Any, evidences: np.ndarray | None) -> Course:
+    """Return the course of a run with its evidences, and what follows from them for the features that it visited."""
+    course = post.course
+    graphs = [course.ends[team[0]].replicas[0].graph for team in course.teams]
+    return course._replace(evidences=evidences, visited=visited_probabilities(post.model, graphs, evidences))
 
 
 def log_weights_of_trees(chain: Chain, n_trees: int, rows: float, seconds: float) -> np.ndarray | None:

@@ -101,6 +101,16 @@ def test_a_density_off_by_a_factor_is_noticed(side, solved, monkeypatch):
         assert_right(truth, np.concatenate([team_evidences(post) for post in posts]))
 
 
+@pytest.mark.planted
+def test_the_error_covers_a_difference_between_chains_of_a_team(solved, monkeypatch):
+    """As if one chain of each team lay in a mode that the density makes ten times too likely."""
+    _, posts = solved("classes")
+    honest, real = team_evidences(posts[0]), _evidence.log_weights_of_draws
+    monkeypatch.setattr(_evidence, "log_weights_of_draws", lambda *given: real(*given) + np.array([[0.0], [3.0]]))
+    apart = team_evidences(posts[0])
+    assert (honest[:, 1] < 0.2).all() and (apart[:, 1] > 0.7).all(), (honest, apart)
+
+
 @pytest.mark.more
 def test_files_and_further_draws_keep_it(solved, tmp_path):
     truth, posts = solved("classes")
