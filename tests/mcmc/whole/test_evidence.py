@@ -108,7 +108,7 @@ def test_the_error_covers_a_difference_between_chains_of_a_team(solved, monkeypa
     honest, real = team_evidences(posts[0]), _evidence.log_weights_of_draws
     monkeypatch.setattr(_evidence, "log_weights_of_draws", lambda *given: real(*given) + np.array([[0.0], [3.0]]))
     apart = team_evidences(posts[0])
-    assert (honest[:, 1] < 0.2).all() and (apart[:, 1] > 0.7).all(), (honest, apart)
+    assert (honest[:, 1] < 0.2).all() and (apart[:, 1] > 0.3).all(), (honest, apart)
 
 
 @pytest.mark.more
