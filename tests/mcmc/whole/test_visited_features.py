@@ -75,7 +75,7 @@ def test_a_root_that_the_draws_lack_fails_whatever_r_hat_says(fractions, bounds,
     assert [lack.feature for lack in lacking_features(post)] == lacking
     assert has_converged(post) != bool(lacking)
     if lacking:
-        line, lost, advice, _ = short_diagnosis(post)
+        line, lost, *_ = short_diagnosis(post)
         assert "which tree: not" in line and "a part of the posterior is missing" in lost
         assert lost.startswith(f"Root feature {post.model.columns.names[lacking[0]]!r} has probability 0.")
 
