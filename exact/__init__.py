@@ -22,36 +22,34 @@ Scikit-learn estimators: PACBayesTreeClassifier, DyadicTreeClassifier.
 
 from typing import TYPE_CHECKING, Any
 
-import pactree_mcmc.core.extras as _extras
+import pactree_mcmc.core.texts as _extras
 
 from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
 from .exploring import TreesWithin
-from .graph.building import build_graph
+from .graph.build import build_graph
 from .graph.cells import CellGraph
 from .limits import Intractable
 from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
-from .recursion.terms import by_slot, with_terms
+from .recursion.inside_outside import by_slot, with_terms
 from .solving import VisitedPosterior, solve, visited
 from .systems.context_trees import ContextTreeWeighting, TreeSource, context_tree_weighting
-from .systems.dyadic_bounds import (
-    OracleInequality,
-    dyadic_fragment_bound,
-    dyadic_oracle,
-    vc_failure,
-    vc_failure_iid,
-    vc_tolerance,
-)
 from .systems.dyadic_trees import (
     AdditivePenalty,
+    OracleInequality,
     PenalisedTree,
     RootFragments,
     SizePenalty,
     SpatiallyAdaptive,
     SquareRoot,
+    dyadic_fragment_bound,
+    dyadic_oracle,
     minimise_risk,
+    vc_failure,
+    vc_failure_iid,
+    vc_tolerance,
 )
 from .systems.forward import ForwardTree, forward_tree
 from .systems.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
@@ -80,8 +78,7 @@ from .systems.root_fragments import RootFragmentTree, minimise_root_fragment
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture
 
-    from .estimators.dyadic import DyadicTreeClassifier
-    from .estimators.voting import PACBayesTreeClassifier
+    from .estimators import DyadicTreeClassifier, PACBayesTreeClassifier
 
 __all__ = [
     "AdaptiveRate",
@@ -158,7 +155,7 @@ __all__ = [
     "with_terms",
 ]
 
-_LATE = {"PACBayesTreeClassifier": "exact.estimators.voting", "DyadicTreeClassifier": "exact.estimators.dyadic"}
+_LATE = {"PACBayesTreeClassifier": "exact.estimators", "DyadicTreeClassifier": "exact.estimators"}
 _LATE |= dict.fromkeys(("data_dependent_mixture", "DataDependentMixture"), "pactree_mcmc.faces.data_dependent")
 """Modules that are imported on first use. The estimators need scikit-learn, which takes a second to import; the last
 one uses the sampler as well as this package."""

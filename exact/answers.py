@@ -11,21 +11,28 @@ import numpy as np
 from pactree_mcmc.core.checks import check_count, check_type, read_array, read_numbers
 
 from .graph.cells import CellGraph
-from .graph.progress import Bar
-from .limits import Intractable, refuse_bytes
-from .recursion.hulls import Fragments, Hull
-from .recursion.inside_outside import Occurrences, compute_inside, expected_occurrences
+from .limits import Bar, Intractable, refuse_bytes
+from .recursion.inside_outside import (
+    NEGLIGIBLE_MASS,
+    Occurrences,
+    compute_inside,
+    expected_occurrences,
+    likely_part,
+    with_terms,
+    with_unit_weights,
+)
 from .recursion.semirings import (
     Best,
     BestBySize,
     DepthDistribution,
+    Fragments,
+    Hull,
     LogSum,
     Moments,
     Products,
     Residue,
     SizeDistribution,
 )
-from .recursion.terms import NEGLIGIBLE_MASS, likely_part, with_terms, with_unit_weights
 
 COLUMN_BYTES = 1 << 28
 """Bytes for the values, at all slots, of the functions computed together."""

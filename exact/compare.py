@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.extras import require_package
+from pactree_mcmc.core.texts import require_package
 from pactree_mcmc.posterior.ess import ess
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import rounded_text
-from pactree_mcmc.tree.drawn import key_words, root_key
+from pactree_mcmc.tree.coded import key_words, root_key
 
 from .posterior import ExactPosterior
 

@@ -9,8 +9,7 @@ import numpy as np
 from pactree_mcmc import model as parts
 from pactree_mcmc.core.checks import read_array, read_labels, read_numbers, refuse_other_rows, repr_of
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.base import SplitPrior
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
+from pactree_mcmc.model.split_prior.base import SplitPrior, call_uncompiled, parts_rows
 from pactree_mcmc.table.columns import Columns, describe_columns
 from pactree_mcmc.table.reader import Table
 

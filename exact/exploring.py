@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_number, read_generator, read_labels
-from pactree_mcmc.core.names import short_repr
+from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.posterior.trees.answers import AnswersAboutTrees
 from pactree_mcmc.posterior.trees.credible_set import (
     CredibleSet,
@@ -25,7 +25,7 @@ from pactree_mcmc.tree.tree import Tree
 
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph
-from .recursion.row_sets import CellPaths, RowSets, distinct_row_sets, path_probabilities, weights_of_cells
+from .recursion.rows import CellPaths, RowSets, distinct_row_sets, path_probabilities, weights_of_cells
 from .recursion.trees import rank_trees
 
 if TYPE_CHECKING:

@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, read_numbers
-from pactree_mcmc.core.names import short_repr
+from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.obstacles import log_prior_mass
+from pactree_mcmc.model.model import log_prior_mass
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.posterior.trees.cells import checked_divergence
-from pactree_mcmc.tree.drawn import RootKey, ordered_key
+from pactree_mcmc.tree.coded import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
 from . import answers
 from .exploring import ExploresGraph
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, with_feature_numbers
-from .graph.progress import stage
+from .limits import stage
 from .predicting import CellProbabilities, PredictsFromGraph
-from .recursion.inside_outside import Occurrences
-from .recursion.row_sets import CellPaths, most_probable_paths
+from .recursion.inside_outside import Occurrences, by_slot, with_terms
+from .recursion.rows import CellPaths, most_probable_paths
 from .recursion.semirings import Best, BestBySize, LogSum
-from .recursion.terms import by_slot, with_terms
 from .recursion.trees import IndependentDraws, as_draws, grow_chosen_trees, rank_trees
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.names import short_repr
+from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.model.leaf.distributions import Mixture
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
+from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.draws import refuse_by_row
 from pactree_mcmc.posterior.rows.predictive import (
@@ -30,8 +30,17 @@ from pactree_mcmc.posterior.rows.predictive import (
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
 from .graph.cells import CellGraph
-from .recursion.new_rows import PathPredictions, Router, RowLeaves, is_fixed_design, leaves_of_rows, mean_leaf_values
-from .recursion.row_sets import CellPaths, CellRows, rows_of_cells
+from .recursion.rows import (
+    CellPaths,
+    CellRows,
+    PathPredictions,
+    Router,
+    RowLeaves,
+    is_fixed_design,
+    leaves_of_rows,
+    mean_leaf_values,
+    rows_of_cells,
+)
 
 
 class CellProbabilities(NamedTuple):

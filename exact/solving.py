@@ -11,12 +11,12 @@ from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.evidence import prior_mass
 from pactree_mcmc.posterior.sampled import SampledPosterior
 
-from .graph.building import build_graph, refuse_shared_leaves, store_interrupted
+from .graph.build import build_graph, refuse_shared_leaves, store_interrupted
 from .graph.cells import CellGraph
 from .graph.visited import build_visited
 from .limits import Limit, check_cells
 from .posterior import ExactPosterior
-from .recursion.new_rows import is_fixed_design
+from .recursion.rows import is_fixed_design
 
 
 class VisitedPosterior(ExactPosterior):

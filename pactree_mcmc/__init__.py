@@ -20,7 +20,7 @@ Scikit-learn estimators: BayesianTreeClassifier, BayesianTreeRegressor.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import pactree_mcmc.core.extras as _extras
+import pactree_mcmc.core.texts as _extras
 import pactree_mcmc.faces.report as _report
 
 from .loading.load import load
@@ -51,7 +51,7 @@ from .model import (
     TreeModel,
     WeibullGamma,
 )
-from .model.split_prior.designs import Contexts, context_tree, contexts, dyadic_tree, kd_tree
+from .model.split_prior.fixed_tree import Contexts, context_tree, contexts, dyadic_tree, kd_tree
 from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
 from .posterior.joining import posterior_from_trees
@@ -62,7 +62,7 @@ from .posterior.trees.credible_set import CredibleSet
 from .posterior.trees.distances import TreeDistances, TreeEss
 from .posterior.trees.shapes import Shape, Shapes
 from .posterior.trees.support import SplitFrequencies, Support
-from .smc.progressive import ProgressiveSample, progressive_mixture
+from .smc import ProgressiveSample, progressive_mixture
 from .tree.tree import Tree, check_tree
 
 if TYPE_CHECKING:

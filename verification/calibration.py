@@ -15,7 +15,7 @@ from report import Control, Part, picture
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state import stored as _stored
+from pactree_mcmc.mcmc.state import records as _stored
 from pactree_mcmc.tree.arrays import LEAF, leaves_reached
 
 FALSE_ALARM = 1e-3

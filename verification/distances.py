@@ -11,7 +11,7 @@ from report import Control, Part, picture
 
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.ess import ess
-from pactree_mcmc.tree.drawn import root_key
+from pactree_mcmc.tree.coded import root_key
 
 FALSE_ALARM = 1e-3
 CHAINS, TUNE, PROPOSALS = 4, 100, 60

@@ -18,7 +18,7 @@ from scipy.stats import norm
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import KERNEL_WEIGHTS, LIBRARY_MOVES
 from pactree_mcmc.posterior.ess import ess
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.moves.test_planted_moves import GROWTH_BUGS
 from tests.mcmc.planting import Bug, plant
 
@@ -78,7 +78,7 @@ def step(sampler, model, tree, rng):
     chain = module("mcmc.chain.chain").Chain(model.lowered, kernel, rng)
     module("mcmc.chain.start").load_tree(model, chain, tree)
     if not chain.lowered.leaf.is_fixed:
-        module("mcmc.state.noise").redraw_noise(chain.packed_chain)
+        module("mcmc.state.terms").redraw_noise(chain.packed_chain)
     chain.run_blocks(1)
     chain.reserve(1)
     chain.save()
@@ -142,7 +142,7 @@ def successive(sampler, names, starts, n, seed):
     out = np.empty((len(starts), n, len(QUANTITIES)))
     room = ROOM if code is COMPILED else code.module("mcmc.chain.chain").FIRST_NODES
     with (
-        mock.patch.object(code.module("mcmc.state.stored"), "MAX_STORED_BYTES", CELL_BYTES),
+        mock.patch.object(code.module("mcmc.state.records"), "MAX_STORED_BYTES", CELL_BYTES),
         mock.patch.object(code.module("mcmc.chain.chain"), "FIRST_NODES", room),
         np.errstate(over="ignore"),  # plain hashes wrap around
     ):
@@ -184,7 +184,7 @@ PLANTED = {
     "variance drawn from half the misfit": (
         "grow-prune",
         "shared variance",
-        Bug("", "", (("mcmc.state.noise", "noise_sums", half),)),
+        Bug("", "", (("mcmc.state.terms", "noise_sums", half),)),
     ),
 }
 """Kernel, problem, and the error, planted in the plain code; None if rows have the wrong weight."""

@@ -210,7 +210,7 @@ BUGS = (
     Bug(
         EVIDENCE,
         "the evidence of a population is that of its best tree",
-        "pactree_mcmc/smc/population.py",
+        "pactree_mcmc/smc.py",
         "self.evidence.append(self.evidence[-1] + max_gain + math.log(total))",
         "self.evidence.append(self.evidence[-1] + max_gain)",
         "tests/smc",
@@ -282,7 +282,7 @@ BUGS = (
     Bug(
         LEAVES,
         "linear leaf: draws of coefficients by the lower triangle",
-        "pactree_mcmc/model/leaf/normal_linear.py",
+        "pactree_mcmc/model/leaf/normal.py",
         "deviation = solve_upper(posterior.root,",
         "deviation = solve_lower(posterior.root,",
         "tests/model/leaf tests/posterior/test_predictive.py -k linear",
@@ -370,7 +370,7 @@ BUGS = (
     Bug(
         CERTIFICATES,
         "tandem bound with KL where 2 KL is due",
-        "pactree_mcmc/certificates/pac_bayes_bounds.py",
+        "pactree_mcmc/certificates/bound.py",
         "kl_inverse(tandem, (2.0 * kl + confidence) / n)",
         "kl_inverse(tandem, (kl + confidence) / n)",
         "tests/certificates/test_pac_bayes.py",
@@ -450,7 +450,7 @@ BUGS = (
     Bug(
         PLOTS,
         "the band of a partial dependence averages over values, not rows",
-        "pactree_mcmc/faces/plots/effects.py",
+        "pactree_mcmc/faces/plots/predictions.py",
         "np.quantile(means, central_fractions(coverage), axis=0)",
         "np.quantile(means, central_fractions(coverage / 2.0), axis=0)",
         "tests/posterior/test_bands.py tests/faces/plots -k dependence",

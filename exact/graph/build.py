@@ -1,67 +1,93 @@
-"""Breadth-first construction of the graph of cells, compiled, for all split priors.
+"""Construction of the graph of cells for all split priors, breadth-first, and a bound on its size.
 
 The trees below a cell depend only on the set of its points (local cuts), or on its box (grid). A 128-bit hash of this
 set or box identifies the cell. Of an empty box only the numbers of codes matter, unless cuts have weights. The depth is
-part of the hash if weights depend on it, and so are the groups of features that may still interact. The rows of a cell
-are not stored: they follow from the splits on the path by which the cell was first reached.
+part of the hash if weights depend on it. The rows of a cell are not stored: they follow from the splits on the path by
+which the cell was first reached.
+
+The lower bound of the number of cells, by which graphs that are far too large are refused: under grids and dyadic cuts
+a cell is a box, and the boxes around one row are counted. Under local cuts a cell is the set of rows in a box, so boxes
+count only if they contain different rows. Take a small *core*, a box around a row. The *arm* of a side of the core are
+the rows beyond that side which are within the core in all other coordinates. A box that contains the core has, for each
+side, a cut between two values of its arm, or none. Two such boxes that differ at a side contain different rows: those
+of this arm between the two cuts, which lie in both boxes as regards all other sides. So an arm with m cuts makes m + 1
+choices, independently of the others, and
+
+    number of cells  >=  product over arms of (m + 1),
+
+of which those with at most D cuts are reached within depth D. Cores of several sizes around several rows are tried.
 """
 
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
 from math import log
 from typing import Any
 
 import numpy as np
 
 from pactree_mcmc.core.bits import deposit_bits, full_mask, n_bits
-from pactree_mcmc.core.compile.jit import jit
+from pactree_mcmc.core.checks import check_type
+from pactree_mcmc.core.compile.jit import jit, pack
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.compiled import leaf_score
-from pactree_mcmc.model.split_prior.geometry import (
+from pactree_mcmc.model.split_prior.base import (
+    ROWS_LEFT,
+    ROWS_RIGHT,
+    call_uncompiled,
+    follows_design,
     halves_box,
     has_empty_sides,
     is_weighted,
     least_rows,
-    parts_box,
-    parts_rows,
-    takes_turns,
-)
-from pactree_mcmc.model.split_prior.weights import (
-    ROWS_LEFT,
-    ROWS_RIGHT,
     new_cut,
     nominal_split_weight,
+    parts_box,
+    parts_rows,
     set_cell_ends,
+    takes_turns,
     weight_between_codes,
 )
 
-from .arrays import (
+from ..limits import Bar, Intractable, Limit, check_cells, next_size, stage
+from .boxes import (
     FEATURE,
     LEFT,
+    MAX_SPLITS_OF_CELL,
     PARENT,
     RIGHT,
     SIDE,
     SPLIT,
+    BuilderArrays,
     add_code_to_side,
     add_to_side,
-    clear_code_slots,
-    clear_sides,
-    move_to_left,
-    sum_by_code,
-    sum_from_right,
-)
-from .boxes import (
-    MAX_SPLITS_OF_CELL,
     bound_n_splits,
     box_code_range,
     box_hash,
+    clear_code_slots,
+    clear_sides,
+    distinct_points,
     find_members,
     is_relative,
+    longer_cells,
+    longer_edges,
     mix_hash,
+    move_to_left,
     n_codes_in_box,
     narrow_box,
+    new_cells,
+    new_edges,
+    new_scratch,
     pack_cut,
     relative_split,
     sends_left,
     set_root_box,
+    sum_by_code,
+    sum_from_right,
 )
+from .cells import CellGraph, with_slots
+from .designs import build_dyadic, build_fixed
 
 # entries of `CellScratch.counters`: cells, edges, next cell to expand, mode, splits of given trees in the cell
 N_CELLS, N_EDGES, NEXT_CELL, MODE, N_TREE_SPLITS = range(5)
@@ -440,3 +466,302 @@ def _child(model: Any, arrays: Any, cell: int, k: int, split: int, side: int) ->
     child = find_or_add(model, arrays, word0, word1, side, cell, k, split, size)
     scratch.box[k, 0], scratch.box[k, 1] = old_low, old_high
     return child
+
+
+N_CENTRES = 32  # number of rows around which boxes of grids and dyadic cuts are counted
+N_CORES = 4  # number of rows around which cores are tried under local cuts
+# fractions of the rows within a core in each coordinate; 0: the rows with the value of the middle row
+CORE_FRACTIONS = (0.0, 0.5, 0.8, 0.9, 0.96)
+# numbers of coordinates that cores have, besides all; the others do not limit them
+NUMBERS_OF_COORDINATES = (3, 6, 12, 24)
+
+
+def least_boxes(model: TreeModel, codes: np.ndarray) -> int:
+    """Return the number of boxes around one of the rows with ``codes`` (q, P), under grids and dyadic cuts."""
+    # weights may rule splits out, and splits that take turns are not counted
+    rule, best = model.split_prior, 1
+    if not rule.has_equal_weights or call_uncompiled(takes_turns, rule):
+        return 1
+    for i in np.linspace(0, codes.shape[1] - 1, min(codes.shape[1], N_CENTRES)).astype(int):
+        sides = []
+        for k in np.flatnonzero(rule.weights(model.n_features) > 0):
+            c, n = int(codes[k, i]), int(model.n_codes[k])
+            if call_uncompiled(halves_box, rule):
+                sides.append([1] * (int(rule.levels) + 1))
+            elif model.columns.categories[k] is not None:
+                sides.append([1, (1 << (n - 1)) - 1])
+            else:
+                sides.append([1, n - 1, c * (n - 1 - c)])
+        best = max(best, _count_boxes(sides, int(model.prior_tables.depth_limit)))
+    return best
+
+
+def least_row_sets(model: TreeModel, codes: np.ndarray, rows: np.ndarray) -> int:
+    """Return a lower bound on the number of sets of rows that are cells under local cuts."""
+    if not model.split_prior.has_equal_weights:
+        return 1
+    limit, least = int(model.prior_tables.depth_limit), int(model.split_prior.min_leaf)
+    # the second coordinate of a feature with missing values would empty its arms
+    usable = np.flatnonzero(model.split_prior.coordinate_weights(model.columns)[: model.n_features] > 0.0)
+    usable = usable[np.argsort([-len(np.unique(codes[k])) for k in usable], kind="stable")]
+    ordered = np.sort(codes, axis=1)
+    n, best = codes.shape[1], 1
+    for i in np.linspace(0, n - 1, N_CORES + 2).astype(int)[1:-1]:
+        for fraction in CORE_FRACTIONS:
+            for n_used in sorted({min(m, len(usable)) for m in (*NUMBERS_OF_COORDINATES, len(usable))} - {0}):
+                core = _Core(model, codes, rows, usable[:n_used])
+                best = max(best, _count_boxes(core.sides(ordered, int(i), fraction, least), limit))
+    return best
+
+
+class _Core:
+    """Cores over the points with ``codes`` (q, P), each with a number of ``rows`` (P,), in ``coordinates``."""
+
+    def __init__(self, model: TreeModel, codes: np.ndarray, rows: np.ndarray, coordinates: np.ndarray) -> None:
+        self.codes, self.rows, self.coordinates = codes, rows, coordinates
+        self.is_nominal = [model.columns.categories[k] is not None for k in coordinates.tolist()]
+
+    def sides(self, ordered: np.ndarray, centre: int, fraction: float, least: int) -> list[list[int]]:
+        """Return for each coordinate the numbers of boxes around the core by the number of their cuts in it."""
+        n = len(self.rows)
+        half = int(0.5 * fraction * n)
+        low, high = np.empty(len(self.coordinates), dtype=np.int64), np.empty(len(self.coordinates), dtype=np.int64)
+        for j, k in enumerate(self.coordinates.tolist()):
+            code = self.codes[k, centre]
+            low[j] = high[j] = code
+            if not self.is_nominal[j]:
+                place = int(np.searchsorted(ordered[k], code))
+                low[j] = min(code, ordered[k, max(place - half, 0)])
+                high[j] = max(code, ordered[k, min(place + half, n - 1)])
+        codes = self.codes[self.coordinates]
+        is_outside = (codes < low[:, None]) | (codes > high[:, None])
+        n_outside = is_outside.sum(axis=0)
+        if self.rows[n_outside == 0].sum() < least:
+            return []
+        out = []
+        for j in range(len(self.coordinates)):
+            arm = is_outside[j] & (n_outside == 1)
+            values, place = np.unique(codes[j, arm], return_inverse=True)
+            counts = np.bincount(place.reshape(-1), weights=self.rows[arm], minlength=len(values))
+            if self.is_nominal[j]:
+                out.append([1, (1 << int((counts >= least).sum())) - 1])
+                continue
+            below = values < low[j]
+            left = int((np.cumsum(counts[below]) >= least).sum())
+            right = int((np.cumsum(counts[~below][::-1]) >= least).sum())
+            out.append([1, left + right, left * right])
+        return out
+
+
+def _count_boxes(sides: list[list[int]], depth: int) -> int:
+    """Return the number of boxes with at most ``depth`` cuts, given their numbers by cuts in each coordinate."""
+    boxes = [1]
+    for side in sides:
+        # integers of any size
+        boxes = np.convolve(np.array(boxes, dtype=object), np.array(side, dtype=object))[: depth + 1].tolist()
+    return sum(boxes)
+
+
+FIRST_BUDGET = 1 << 18  # number of steps of the first call of the compiled builder, which takes some ten milliseconds
+
+
+def refuse_shared_leaves(model: TreeModel) -> None:
+    """Raise ValueError if the score of the leaf model is not a sum over leaves, because leaves share a parameter."""
+    if not model.leaf.has_additive_score:
+        raise ValueError(
+            f"the score of {type(model.leaf).__name__} is not a sum over leaves; the exact engine cannot use it: "
+            "give what the leaves share (NormalKnownVariance(sigma2, m0, k0)), or sample."
+        )
+
+
+def build_graph(model: TreeModel, max_cells: int = 20_000_000, *, progress: bool = False) -> CellGraph:
+    """Build the graph of all cells that the trees of a model can have.
+
+    If ``progress`` is True, a bar is shown once building takes more than a second. Cells that were built before Ctrl-C
+    are kept until the graph of another model is built, and used if this function is called again with the same model.
+
+    Raises
+    ------
+    Intractable
+        If there are more than ``max_cells`` cells, or more than fit into the memory of the machine, or more than 32
+        splits for each cell allowed. The message names two settings to lower. Cells are counted while they are built;
+        a lower bound refuses graphs that are far too large before.
+    """
+    check_type("model", model, TreeModel, "a TreeModel")
+    limit = Limit(check_cells(max_cells))
+    try:
+        return _build(model, limit, progress)
+    except Intractable as refusal:
+        raise refusal.with_advice(f"Lower {_settings_to_lower(model)}, or sample.") from None
+
+
+def _settings_to_lower(model: TreeModel) -> str:
+    rule, depth = model.split_prior, f"max_depth of {type(model.tree_prior).__name__}"
+    if call_uncompiled(follows_design, rule):
+        return f"{depth} or the depth of the given tree"
+    names = {True: "the number of cuts of GridCuts", False: "max_cuts of LocalCuts"}
+    first = "levels of DyadicCuts" if call_uncompiled(halves_box, rule) else names[call_uncompiled(parts_box, rule)]
+    return f"{first} or {depth}, raise max_cells as far as memory allows"
+
+
+def _build(model: TreeModel, limit: Limit, progress: bool) -> CellGraph:
+    """Build the graph by the method for its split prior: a fixed tree, dyadic cuts, or search with a hash table."""
+    if call_uncompiled(follows_design, model.split_prior):
+        limit.refuse_above(int(np.sum(model.shape.depth <= model.prior_tables.depth_limit)))
+        return with_slots(model, build_fixed(model))
+    if call_uncompiled(halves_box, model.split_prior) and not model.columns.twins:
+        limit.refuse_above(least_boxes(model, model.units.codes))
+        with stage(progress, "building", None, "cells") as bar:
+            return with_slots(model, build_dyadic(model, limit, bar))
+    building = _pop_interrupted(model)
+    if isinstance(building, CellGraph):
+        return building
+    if building is None:
+        building = Building(model, limit)
+        codes, is_local = building.points.codes, call_uncompiled(parts_rows, model.split_prior)
+        limit.refuse_above(
+            least_row_sets(model, codes, building.points.rows) if is_local else least_boxes(model, codes)
+        )
+    building.limit = limit
+    with stage(progress, "building", None, "cells") as bar:
+        building.build_all(bar)
+    columns = building.graph_columns()
+    # free the builder's arrays before the slots are made
+    del building
+    return with_slots(model, columns)
+
+
+class Building:
+    """Cells and splits of a graph that is being built, in arrays that are made longer as they fill."""
+
+    def __init__(self, model: TreeModel, limit: Limit, max_tree_splits: int = 1) -> None:
+        self.model, self.limit, self.points = model, limit, distinct_points(model)
+        self._lowered = pack(model.lowered)
+        self._scratch = new_scratch(model, self.points, max_tree_splits)
+        self._cells, self._edges = new_cells(1 << 12, self.points.stats.shape[1]), new_edges(1 << 14)
+
+    @property
+    def n_cells(self) -> int:
+        return int(self._scratch.counters[N_CELLS])
+
+    @property
+    def n_edges(self) -> int:
+        return int(self._scratch.counters[N_EDGES])
+
+    @property
+    def n_expanded(self) -> int:
+        return int(self._scratch.counters[NEXT_CELL])
+
+    def remove_splits(self) -> None:
+        self._scratch.counters[[NEXT_CELL, N_EDGES, N_TREE_SPLITS]] = 0
+
+    def run(self, step: Callable[..., int], *arguments: Any) -> None:
+        """Call ``step(model, arrays, *arguments)`` until it returns FINISHED, making arrays longer."""
+        # intractable above the limit
+        status = PAUSED
+        while status != FINISHED:
+            status = step(self._lowered, self._packed_arrays(), *arguments)
+            if status == TOO_MANY_SPLITS:
+                most = MAX_SPLITS_OF_CELL
+                reason = ", on a nominal feature with over 20 categories" if self.model.columns.is_nominal.any() else ""
+                raise Intractable(most, most >> 1, f"splits in one cell{reason}")
+            self.limit.refuse_above(self.n_cells, self.n_edges)
+            self.limit.refuse_memory(self.n_cells, self.n_edges, self.points.stats.shape[1])
+            if status == MORE_CELLS:
+                self._cells = longer_cells(self._cells, self.n_cells)
+            elif status == MORE_EDGES:
+                self._edges = longer_edges(self._edges)
+
+    def build_all(self, bar: Bar) -> None:
+        """Add all cells and splits. On Ctrl-C keep those built so far for the next call of `build_graph`."""
+        budget = FIRST_BUDGET
+
+        def step(lowered: Any, arrays: Any) -> int:
+            nonlocal budget
+            start, n_expanded = time.monotonic(), self.n_expanded
+            status = build_cells(lowered, arrays, budget)
+            if status == PAUSED:
+                budget = next_size(budget, time.monotonic() - start)
+            bar.show(self.n_cells, f"{self.n_edges:,} splits")
+            bar.add(self.n_expanded - n_expanded)
+            return status
+
+        try:
+            self.run(step)
+        except KeyboardInterrupt:
+            store_interrupted(self.model, self)
+            raise
+
+    def _packed_arrays(self) -> Any:
+        return pack(BuilderArrays(self.points, self._cells, self._edges, self._scratch))
+
+    def graph_columns(self) -> dict[str, np.ndarray]:
+        """Return the columns that `with_slots` takes."""
+        # cells that trees within the depth limit can have, parents first
+        n, cells, edges = self.n_cells, self._cells, self._edges
+        limit = int(self.model.prior_tables.depth_limit)
+        order = np.argsort(-cells.size[:n], kind="stable")
+        depth, deepest = np.full(n, limit + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        find_depths_into(depth, deepest, order, cells.start, cells.stop, edges.left, edges.right, limit)
+        order = order[depth[order] <= limit]
+        rank = np.full(n, NO_CELL, dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        is_splittable = cells.is_splittable[order] & (depth[order] < limit)
+        size = np.where(is_splittable, cells.stop[order] - cells.start[order], 0)
+        first_edge = np.concatenate([[0], np.cumsum(size)])
+        # place in the builder's arrays of each split of the graph
+        kind = np.int32 if len(edges.left) < 1 << 31 else np.int64
+        place = np.repeat((cells.start[order] - first_edge[:-1]).astype(kind), size)
+        place += np.arange(len(place), dtype=kind)
+        out = {}
+        for name, column in edges._asdict().items():
+            values = column[place]
+            out[name] = rank[values] if name in ("left", "right") else values
+        del place, values
+        out |= {name: getattr(cells, name)[order] for name in ("rows", "stats", "score")}
+        out |= {"first_edge": first_edge, "design": np.zeros(len(order), dtype=np.int32)}
+        return out | {"depth": depth[order], "deepest": deepest[order], "is_splittable": is_splittable}
+
+
+# the model that Ctrl-C interrupted last, with its partly built or complete graph; empty if there is none
+_interrupted: list[tuple[TreeModel, Building | CellGraph]] = []
+
+
+def store_interrupted(model: TreeModel, graph: Building | CellGraph) -> None:
+    """Keep the graph of a model, complete or not, that Ctrl-C interrupted for the next call of `build_graph`."""
+    _interrupted[:] = [(model, graph)]
+
+
+def _pop_interrupted(model: TreeModel) -> Building | CellGraph | None:
+    """Return the graph kept at Ctrl-C if it is that of this model, else None, and forget it."""
+    entry = _interrupted.pop() if _interrupted else None
+    return entry[1] if entry is not None and entry[0] is model else None
+
+
+@jit
+def find_depths_into(
+    depth: np.ndarray,
+    deepest: np.ndarray,
+    order: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    limit: int,
+) -> None:
+    """Write the smallest and the largest depth (n_cells,) at which each cell occurs in trees of depth up to `limit`."""
+    # `depth` is `limit + 1` before, which remains if no tree has the cell, and `deepest` is 0; parents come first in
+    # `order`
+    depth[0] = 0
+    for cell in order:
+        if depth[cell] >= limit:
+            continue
+        for e in range(start[cell], stop[cell]):
+            # a split that leads back to its cell: the cell occurs at all larger depths
+            if left[e] == cell or right[e] == cell:
+                deepest[cell] = limit
+        below = min(deepest[cell] + 1, limit)
+        for e in range(start[cell], stop[cell]):
+            for child in (np.int64(left[e]), np.int64(right[e])):
+                depth[child] = min(depth[child], depth[cell] + 1)
+                deepest[child] = max(deepest[child], below)

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.pack import pack
-from pactree_mcmc.core.names import short_repr
+from pactree_mcmc.core.compile.jit import jit, pack
+from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, has_one_split_per_feature
-from pactree_mcmc.model.words import PathSplit, not_finite
+from pactree_mcmc.model.model import PathSplit, not_finite
+from pactree_mcmc.model.split_prior.base import call_uncompiled, has_one_split_per_feature
 
 from ..limits import refuse_bytes
 from .boxes import unpack_cuts
@@ -139,20 +138,17 @@ def first_invalid_edge(
 
 
 def pack_graph(graph: CellGraph) -> Any:
-    """Check the graph, and return it as one pointer for compiled code."""
     graph.check()
     return pack(graph)
 
 
 @jit
 def slot_at_depth(graph: Any, cell: int, depth: int) -> int:
-    """Return the number of the slot of ``cell`` at ``depth``; its only slot unless the graph is layered."""
     return graph.first_slot[cell] + depth - graph.depth[cell] if graph.layered else cell
 
 
 @jit
 def child_slots(graph: Any, e: int, child_depth: int) -> tuple[int, int]:
-    """Return the slots of the left and the right child of split ``e``, which are at depth ``child_depth``."""
     left, right = np.int64(graph.left[e]), np.int64(graph.right[e])
     return slot_at_depth(graph, left, child_depth), slot_at_depth(graph, right, child_depth)
 

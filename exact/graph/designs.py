@@ -17,17 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.bits import goes_left
-from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.compile.jit import jit, pack
 from pactree_mcmc.model import Lowered, TreeModel
 from pactree_mcmc.model.leaf.compiled import add_scores_into
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, takes_turns
-from pactree_mcmc.model.units import add_unit
+from pactree_mcmc.model.rows import add_unit
+from pactree_mcmc.model.split_prior.base import call_uncompiled, takes_turns
 from pactree_mcmc.tree.arrays import LEAF
 
-from ..limits import Limit, refuse_bytes
+from ..limits import Bar, Limit, refuse_bytes
 from .boxes import pack_cut, pack_cuts
-from .progress import Bar
 
 
 def build_fixed(model: TreeModel) -> dict[str, np.ndarray]:
@@ -100,7 +98,6 @@ class Layer(NamedTuple):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of the layer."""
         return int(self.n_groups.sum() + self.has_empty.sum())
 
 

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.core.bits import full_mask
-from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.compile.jit import jit, pack
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.split_prior.geometry import parts_rows
+from pactree_mcmc.model.split_prior.base import parts_rows
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
 
@@ -40,12 +39,12 @@ from .build import (
     MODE,
     N_CELLS,
     N_TREE_SPLITS,
+    Building,
     add_root,
     add_splits_between_cells,
     expand_some,
     storage_status,
 )
-from .building import Building
 from .cells import CellGraph, with_slots
 
 NO_ITEM = -1  # end of a linked list, or no node, cell or edge

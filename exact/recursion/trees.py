@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, read_generator
-from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.compile.jit import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.posterior.base import Posterior
 from pactree_mcmc.posterior.joining import join_independent

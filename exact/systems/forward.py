@@ -9,35 +9,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pactree_mcmc.certificates.bound import check_delta
-from pactree_mcmc.certificates.coded_trees import (
+from pactree_mcmc.certificates.compression_bounds import (
     MAX_HALVINGS,
+    PARENTS,
+    STRING,
     TreeBound,
     compression_nats,
     compression_tree_bound,
+    dyadic_code,
     halved_ranges,
     halvings_of_rows,
+    message_nats,
     occam_tree_bound,
     read_lists,
     read_ranges,
-)
-from pactree_mcmc.certificates.compression_bounds import (
-    PARENTS,
-    STRING,
-    dyadic_code,
-    message_nats,
     tail_bound,
     zeta_nats,
 )
 from pactree_mcmc.core.checks import check_choice, check_count, read_labels, read_matrix
 from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.names import short_repr
+from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.table.columns import describe_columns
-from pactree_mcmc.table.labels import category_codes, refuse_missing, sorted_unique
 from pactree_mcmc.table.reader import Table, is_frame
+from pactree_mcmc.table.values import category_codes, refuse_missing, sorted_unique
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-ENTROPY, BOUND = CRITERIA = ("entropy", "bound")  # values of ``criterion``
+ENTROPY, BOUND = SPLIT_CRITERIA = ("entropy", "bound")  # values of ``criterion``
 ROWS = "rows"  # value of ``thresholds`` for thresholds that are values of rows
 
 
@@ -151,7 +149,7 @@ def forward_tree(
     columns = describe_columns(Table(X), []) if is_frame(X) else None
     if columns is not None and columns.is_nominal.any():
         raise ValueError("X has nominal columns, which these codes lack; give columns of numbers.")
-    check_choice("criterion", criterion, CRITERIA)
+    check_choice("criterion", criterion, SPLIT_CRITERIA)
     check_choice("parents", parents, PARENTS)
     delta, n_classes, p = check_delta(delta), check_count("n_classes", n_classes, 2), rows.shape[1]
     patience, min_rows = check_count("patience", patience, 0), check_count("min_rows", min_rows)

@@ -23,18 +23,16 @@ import numpy as np
 from pactree_mcmc.certificates import Bound, dyadic_bits
 from pactree_mcmc.certificates.bound import check_delta
 from pactree_mcmc.core.checks import LARGEST_BELOW_ONE, check_choice, check_count, check_number
-from pactree_mcmc.core.names import short_repr
+from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_by_size, best_sums, hull_by_size, most_leaves
 from ..graph.cells import CellGraph
-from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
+from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER, with_terms
 from ..recursion.semirings import Best, BestBySize
-from ..recursion.terms import with_terms
 from ..recursion.trees import as_draws, grow_chosen_trees
-from .dyadic_bounds import erm_tolerance, srm_tolerance
-from .dyadic_trees import DyadicProblem, best_tree_and_cells, check_factor, dyadic_problem
+from .dyadic_trees import DyadicProblem, best_tree_and_cells, check_factor, dyadic_problem, erm_tolerance, srm_tolerance
 from .pruning import FIRST_SIZES, root_vertices
 
 # Lagrange multipliers, misses per false alarm, of the lower bounds that exclude large trees

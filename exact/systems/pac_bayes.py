@@ -21,8 +21,8 @@ from pactree_mcmc.tree.tree import Tree
 
 from ..answers import log_sums, occurrences
 from ..graph.cells import CellGraph
+from ..recursion.inside_outside import with_terms
 from ..recursion.semirings import exp_down
-from ..recursion.terms import with_terms
 
 
 class BaseTree(NamedTuple):

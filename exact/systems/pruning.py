@@ -17,12 +17,10 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_by_size, best_sums, hull_by_size, most_leaves
-from ..graph.building import build_graph
+from ..graph.build import build_graph
 from ..graph.cells import CellGraph
-from ..recursion.hulls import Hull
-from ..recursion.inside_outside import CELL, FEATURE, RIGHT
-from ..recursion.semirings import BestBySize
-from ..recursion.terms import with_terms
+from ..recursion.inside_outside import CELL, FEATURE, RIGHT, with_terms
+from ..recursion.semirings import BestBySize, Hull
 from ..recursion.trees import grow_chosen_trees
 
 LARGEST_PENALTY = 1e150  # largest penalty allowed, so that the product of two is finite
@@ -251,7 +249,6 @@ class Prunings:
 
     @cached_property
     def _hull(self) -> Hull:
-        """The best prunings for each penalty per leaf."""
         return hull_by_size(self._graph)
 
     @cached_property

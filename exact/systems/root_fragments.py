@@ -18,12 +18,11 @@ from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
 from ..answers import best_fragments, hull_by_size
-from ..graph.building import build_graph
+from ..graph.build import build_graph
 from ..graph.cells import CellGraph
 from ..limits import Intractable
-from ..recursion.hulls import IN_FRAGMENT
-from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER
-from ..recursion.terms import by_slot, with_terms
+from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER, by_slot, with_terms
+from ..recursion.semirings import IN_FRAGMENT
 from ..recursion.trees import as_draws, grow_chosen_trees
 
 LARGEST_STRENGTH = 1e100  # largest ``strength`` that is accepted

@@ -9,9 +9,29 @@ Held-out rows: holdout, holdout_gibbs.
 Inverses: binary_kl, kl_inverse, binomial_tail_inversion.
 """
 
-from .bound import Bound, binary_kl, binomial_tail_inversion, holdout, holdout_gibbs, kl_inverse
-from .coded_trees import TreeBound, compression_tree_bound, occam_tree_bound
-from .compression_bounds import compression, compression_tail, dyadic_length, occam_continuous, occam_discrete
+from .bound import (
+    Bound,
+    binary_kl,
+    binomial_tail_inversion,
+    holdout,
+    holdout_gibbs,
+    kl_inverse,
+    optimal_lambda,
+    pac_bayes_kl,
+    pac_bayes_lambda,
+    vote_factor_two,
+    vote_tandem,
+)
+from .compression_bounds import (
+    TreeBound,
+    compression,
+    compression_tail,
+    compression_tree_bound,
+    dyadic_length,
+    occam_continuous,
+    occam_discrete,
+    occam_tree_bound,
+)
 from .occam_bounds import (
     RootFragment,
     compute_R,
@@ -21,13 +41,6 @@ from .occam_bounds import (
     naive_occam,
     root_fragment,
     tree_bits,
-)
-from .pac_bayes_bounds import (
-    optimal_lambda,
-    pac_bayes_kl,
-    pac_bayes_lambda,
-    vote_factor_two,
-    vote_tandem,
 )
 
 __all__ = [

@@ -24,9 +24,9 @@ from ..core.checks import (
     repr_of,
 )
 from ..core.compile.jit import jit
-from ..core.names import with_short_repr
-from ..table.labels import refuse_missing
+from ..core.texts import with_short_repr
 from ..table.reader import Table
+from ..table.values import refuse_missing
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .bound import Bound, check_delta, documented
@@ -44,12 +44,10 @@ class RowErrors(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return len(self.wrong)
 
     @property
     def risk(self) -> float:
-        """Fraction of the rows on which the tree errs."""
         return float(self.wrong.mean())
 
 

@@ -59,7 +59,6 @@ def deposit_bits(mask: int, pattern: int) -> int:
 
 @jit
 def full_mask(n: int) -> int:
-    """Return a number whose lowest ``n`` bits are set, 1 <= n <= 63."""
     half = np.int64(1) << (n - 1)
     return (half - 1) + half
 

@@ -50,7 +50,6 @@ def check_count(name: str, value: Any, least: int = 1, most: int = MAX_COUNT, *,
 
 
 def set_field(instance: Any, name: str, value: Any) -> None:
-    """Set a field of a frozen dataclass in its ``__post_init__``, to a checked and converted value."""
     object.__setattr__(instance, name, value)
 
 

@@ -21,17 +21,14 @@ MAX_EXPONENT = 709.0  # argument from which on exp counts as infinite
 
 
 def exp(x: Any) -> Any:
-    """Return ``exp(x)``, inf above `MAX_EXPONENT`."""
     return _apply(EXP, x)
 
 
 def log(x: Any) -> Any:
-    """Return ``log(x)`` for x >= 0."""
     return _apply(LOG, x)
 
 
 def log1p(x: Any) -> Any:
-    """Return ``log(1 + x)`` for x >= -1."""
     return _apply(LOG1P, x)
 
 
@@ -41,7 +38,6 @@ def log_gamma(x: Any) -> Any:
 
 
 def power(x: Any, exponent: float) -> Any:
-    """Return ``x ** exponent`` for x > 0, or x = 0 and a positive exponent."""
     return x if exponent == 1.0 else _apply(POWER, x, exponent)
 
 

@@ -45,7 +45,6 @@ class ModelOnceExecutor(Executor):
 
 
 def run_with_model(model: Any, task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a task on a worker, with the model put back into the plans that were sent without it."""
     return task(*(_replace_model(arg, model) for arg in args), **kwargs)
 
 

@@ -27,9 +27,9 @@ from ..core.checks import (
 )
 from ..core.special import logsumexp
 from ..model import FrozenLaplace, TreeModel
+from ..model.rows import read_mask
 from ..model.split_prior.cuts import LocalCuts
-from ..model.target import read_mask
-from ..smc.progressive import progressive_mixture as by_populations
+from ..smc import progressive_mixture as by_populations
 from ..table.columns import Columns, describe_columns
 from ..table.reader import Table
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.checks import Seed, check_count, check_flag, read_generator, repr_of
 from ..core.special import logsumexp
-from ..core.warn import warn
+from ..core.texts import warn
 from ..mcmc.sampling import sample
 from ..model import TreeModel
 from ..posterior.base import Posterior

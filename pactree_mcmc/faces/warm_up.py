@@ -9,7 +9,7 @@ import numpy as np
 
 import exact
 
-from ..core.compile.folders import code_folder
+from ..core.compile.cache import code_folder
 from ..mcmc.sampling import sample
 from ..model import ChipmanPrior, TreeModel
 from ..posterior.ess import ConvergenceWarning

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_type
-from ..core.warn import warn
+from ..core.texts import warn
 from ..files.encoding import CODEC, Encoded, NotStorable
 from ..files.store import AnyPath, read_content
 from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
-from ..model.split_prior.weights import SplitsOutline
+from ..model.split_prior.base import SplitsOutline
 from ..posterior.draws import Draws
 from ..posterior.joining import join_chains, without_undrawn_trees
 from ..posterior.sampled import SampledPosterior

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..files.calls import Call
 from ..model import TreeModel
-from ..model.units import Units
-from ..table.labels import MAX_CATEGORIES
+from ..model.rows import Units
+from ..table.values import MAX_CATEGORIES
 from ..tree.arrays import LEAF, find_disorder
 from ..tree.coded import CodedTrees
 

@@ -10,13 +10,11 @@ from ..model import FixedTree, GridCuts, LocalCuts, TreeModel
 from ..model.leaf.base import Leaf, Target
 from ..model.leaf.custom import LeafOutline
 from ..model.model import ModelParts
-from ..model.split_prior.base import MAX_LEVELS, SplitPrior
-from ..model.split_prior.weights import SplitsOutline
-from ..model.target import number_target
-from ..model.units import Units, sum_units
+from ..model.rows import Units, number_target, sum_units
+from ..model.split_prior.base import MAX_LEVELS, SplitPrior, SplitsOutline
 from ..table.coding import DyadicScale, Scale
 from ..table.columns import Columns
-from ..table.labels import MAX_CATEGORIES, labels_of
+from ..table.values import MAX_CATEGORIES, labels_of
 from ..table.words import is_kind
 from ..tree.arrays import LEAF
 from .validate import check_kind_and_shape, check_range, require

@@ -21,15 +21,14 @@ from ..mcmc.state.records import (
     N_PIECES,
     N_PRUNABLE,
     NONE,
+    SCRATCH_NAMES,
+    Graph,
 )
-from ..mcmc.state.scratch import SCRATCH_NAMES
-from ..mcmc.state.stored import Graph
 from ..mcmc.state.tree import ChainState, axis_sizes
 from ..model import Lowered, TreeModel
 from ..posterior.draws import draws_of
 from ..posterior.joining import join_chains
-from ..tree.coded import CODED_NODE
-from ..tree.drawn import Course, Saved
+from ..tree.coded import CODED_NODE, Course, Saved
 from .validate import (
     SUM_TOLERANCE,
     check_draws,

@@ -15,7 +15,7 @@ from ..files.store import AnyPath, check_output_path
 from ..loading.load import load, load_unfinished
 from ..model import CustomLeaf, CustomSplits
 from ..posterior.sampled import SampledPosterior
-from ..tree.drawn import SAVED_TREE, Saved
+from ..tree.coded import SAVED_TREE, Saved
 from .chain.tempering import LadderReport
 from .kernel import restore_own_moves
 from .moves.base import Move

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.checks import MAX_COUNT, Seed, as_number, check_count, check_number, is_integer, repr_of
 from ..core.sending import with_model_sent_once
-from ..core.warn import warn
+from ..core.texts import warn
 from ..files.calls import call_record, seed_of
 from ..files.store import AnyPath
 from ..model import TreeModel
@@ -20,7 +20,7 @@ from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import join_ladder_reports, prior_mass
 from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
-from ..tree.drawn import Course
+from ..tree.coded import Course
 from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
@@ -30,7 +30,7 @@ from .run.stop import Stop
 from .run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
 from .run.workers import RunState, fit_steps, make_draws
 from .schedule import Schedule
-from .state.stored import n_line_sums
+from .state.records import n_line_sums
 from .whole.evidence import team_evidences, with_evidences
 from .whole.rounds import has_work_to_tune, tune_teams, work_by_default
 

@@ -29,10 +29,10 @@ from math import inf
 
 import numpy as np
 
-from ..core.warn import warn
+from ..core.texts import warn
 from ..posterior.convergence import has_converged, log_posterior_converged, loss_lines
 from ..posterior.joining import join_chains
-from ..tree.drawn import Course
+from ..tree.coded import Course
 from .run.task import Length, Plan, Result
 from .run.workers import RunState, make_draws
 from .whole.evidence import team_evidences, with_evidences

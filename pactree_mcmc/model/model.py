@@ -1,41 +1,348 @@
-"""`TreeModel`: data, tree prior, split prior and leaf model, and the log posterior of a tree without compiled code."""
+"""`TreeModel`: data, tree prior, split prior and leaf model, and the log posterior of a tree without compiled code.
+
+Before the class: reasons why compiled code cannot use a part of a model, or why its posteriors have no certificate, and
+texts about cells. After it: its trees in plain Python, that is visits of nodes with their cells, and draws from the
+prior.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..core.checks import check_flag, refuse_other_rows
+from ..core.checks import Seed, check_flag, is_integer, read_generator, refuse_other_rows, repr_of
 from ..files.encoding import register_class
 from ..files.store import AnyPath, write_parts
 from ..table.coding import AnyScale, Scale, encode
 from ..table.columns import Columns, describe_columns
 from ..table.reader import Table
+from ..table.values import MAX_CATEGORIES, is_grouped
+from ..table.words import DATES, SHORT_DIGITS, categories_text, rounded_text, side_words, threshold_text, value_text
 from ..tree.arrays import LEAF
-from ..tree.tree import Tree
-from .cells import PlainCell, root_cell
-from .leaf.base import Leaf, Target
-from .leaf.codes import LeafRule
-from .obstacles import check_known, obstacle_to_certificate
-from .plain import Visit, visits
-from .split_prior.base import SplitPrior, SplitRule
-from .split_prior.custom_splits import BoundSplits
-from .split_prior.cuts import LocalCuts
-from .split_prior.geometry import call_uncompiled, has_empty_sides, parts_box
-from .target import read_target
-from .tree_prior import (
-    BranchingProcess,
-    ChipmanPrior,
-    LeafPenalty,
-    PriorTables,
-    tabulate_prior,
+from ..tree.coded import CODED_NODE
+from ..tree.tree import Tree, check_tree, match_columns, value_lines
+from .leaf.base import Leaf, LeafRule, Target
+from .leaf.classes import DirichletMultinomial, FrozenLaplace, PacBayesLoss
+from .leaf.counts import PoissonGamma
+from .leaf.custom import CustomLeaf
+from .leaf.normal import NormalInverseGamma, NormalKnownVariance, NormalLinear, NormalSharedVariance
+from .leaf.positive import ExponentialGamma, WeibullGamma
+from .rows import MergedRows, PlainCell, PlainSplit, Units, first_rows, merge_rows, read_target, root_cell
+from .split_prior.base import SplitPrior, SplitRule, call_uncompiled, has_empty_sides, parts_box, parts_rows
+from .split_prior.custom_splits import BoundSplits, CustomSplits
+from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
+from .split_prior.fixed_tree import FixedTree
+from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, TreePrior, tabulate_prior
+
+COMPILED_TREE_PRIORS = (BranchingProcess, ChipmanPrior, LeafPenalty)
+# classes of tree priors, split priors and leaf models that compiled code implements
+COMPILED_SPLIT_PRIORS = (LocalCuts, GridCuts, DyadicCuts, FixedTree, CustomSplits)
+COMPILED_LEAVES = (
+    *(DirichletMultinomial, FrozenLaplace, PacBayesLoss),
+    *(NormalInverseGamma, NormalKnownVariance, NormalSharedVariance, PoissonGamma),
+    *(ExponentialGamma, WeibullGamma, NormalLinear),
+    CustomLeaf,
 )
-from .units import MergedRows, Units, first_rows, merge_rows
-from .words import not_finite
+# methods of a leaf without a compiled form, which a subclass may therefore change
+UNCOMPILED_METHODS = frozenset(
+    {"resolve", "value", "predictive", "log_density", "log_density_left_out", "draw", "draw_parameters", "draw_given"}
+)
+
+
+def check_known(tree_prior: Any, split_prior: SplitPrior, leaf: Leaf | None) -> None:
+    """Raise a TypeError if a part of a model is of an unknown class, or of a subclass that compiled code ignores."""
+    _check_class(tree_prior, COMPILED_TREE_PRIORS, "tree_prior")
+    _check_class(split_prior, COMPILED_SPLIT_PRIORS, "split_prior")
+    if leaf is not None:
+        _check_class(leaf, COMPILED_LEAVES, "leaf")
+
+
+def _check_class(part: Any, classes: tuple[type, ...], name: str) -> None:
+    """Raise a TypeError if argument ``name`` has none of the ``classes``, or a subclass with other compiled methods."""
+    lineage = type(part).__mro__
+    base = next((cls for cls in lineage if cls in classes), None)
+    if base is None:
+        *names, last = (cls.__name__ for cls in classes)
+        is_part = isinstance(part, TreePrior | SplitPrior | Leaf)
+        what = f"a {type(part).__name__}, which has no compiled form" if is_part else repr_of(part)
+        raise TypeError(f"{name} is {what}; give {', '.join(names)} or {last}.")
+    changeable = UNCOMPILED_METHODS | set(getattr(base, "__dataclass_fields__", {}))
+    for cls in lineage[: lineage.index(base)]:
+        for changed in vars(cls):
+            if hasattr(base, changed) and not changed.startswith("__") and changed not in changeable:
+                raise TypeError(
+                    f"{name} is a {type(part).__name__}, which changes {changed} of {base.__name__}; compiled code "
+                    f"would go on with that of {base.__name__}, so the two would disagree: give a {base.__name__}."
+                )
+
+
+def obstacle_to_certificate(model: TreeModel, sampled: bool) -> str | None:
+    """Return the first reason why posteriors of the model have no certificate, and what to give instead, or None."""
+    reason = (
+        _obstacle_in_leaf(model)
+        or model.split_prior.use_of_rows
+        or _obstacle_in_prior(model)
+        or _obstacle_in_classes(model)
+    )
+    return reason or _obstacle_in_columns(model) or (unknown_constant(model) if sampled else None)
+
+
+def unknown_constant(model: TreeModel) -> str | None:
+    """Return a text that says why draws do not determine the divergence of the posterior from the prior, or None."""
+    if log_prior_mass(model) is not None:
+        return None
+    if isinstance(model.tree_prior, LeafPenalty):
+        return (
+            "LeafPenalty is not normalised, and draws do not determine its constant; use ChipmanPrior or "
+            "BranchingProcess, or exact.solve"
+        )
+    return (
+        f"{model.tree_prior!r} has a mass below one if some cells lack splits, and draws do not determine it; use a "
+        "process that is not conditioned, or exact.solve"
+    )
+
+
+def log_prior_mass(model: TreeModel) -> float | None:
+    """Return the log of the sum of the prior over all trees, or None if it depends on the splits of each cell."""
+    return model.tree_prior.log_mass(model.split_prior.fewest_splits(model.columns), model.shape)
+
+
+def _obstacle_in_leaf(model: TreeModel) -> str | None:
+    """Return the reason against a certificate, a PAC bound, in the leaf model, rows of E or weights, or None."""
+    leaf, target = model.leaf, model.target
+    if not leaf.is_classifier:
+        return (
+            f"{type(leaf).__name__} is a regression, and the bounds are for losses in [0, 1]; "
+            "give a classification model with PacBayesLoss and estimation="
+        )
+    if not leaf.uses_estimation or target.estimation is None:
+        return (
+            f"{type(leaf).__name__} learns leaf values from every row, counted ones too; give PacBayesLoss or "
+            "FrozenLaplace with estimation=, so that E fixes them and the rest is counted"
+        )
+    if target.estimation.all():
+        return "the estimation mask holds every row, so none is left to count; leave some out"
+    if np.ptp(target.weights[~target.estimation]) > 0.0:
+        return "sample_weight differs between counted rows, and a bound counts each of them once; drop it"
+    return None
+
+
+def _obstacle_in_prior(model: TreeModel) -> str | None:
+    """Return the reason against a certificate, a PAC bound, in the cost of empty leaves, or None."""
+    if model.prior_tables.empty_bonus != 0.0:
+        return "the cost of an empty leaf depends on which cells hold rows; give LeafPenalty one cost"
+    return None
+
+
+def _obstacle_in_classes(model: TreeModel) -> str | None:
+    """Return the reason against a certificate in classes that no row of E, the rows that fix leaves, has, or None."""
+    in_e = np.zeros(model.target.n_classes, dtype=np.bool_)
+    in_e[model.target.values[model.target.estimation]] = True
+    assert model.classes_ is not None
+    classes = model.classes_.tolist()
+    if not in_e[0]:
+        return (
+            f"class {classes[0]!r}, the label of a cell without rows of E, occurs only in counted rows; "
+            "choose E so that it holds the smallest class"
+        )
+    if model.leaf.depends_on_n_classes and not in_e.all():
+        return (
+            f"class {classes[int(np.argmin(in_e))]!r} occurs only in counted rows, and the number of classes sets the "
+            f"probabilities of every {type(model.leaf).__name__} leaf; choose E so that it holds all classes, leave "
+            "the rows of that class out, or give PacBayesLoss"
+        )
+    return None
+
+
+def _obstacle_in_columns(model: TreeModel) -> str | None:
+    """Return the reason against a certificate in categories or missing values that only counted rows have, or None."""
+    # counted rows are those outside E, whose errors a bound counts
+    merged_rows, columns = model.units, model.columns
+    in_e = merged_rows.label < model.target.n_classes
+    for j in np.flatnonzero(columns.is_nominal).tolist():
+        if is_grouped(columns.categories[j]):
+            return (
+                f"column {columns.names[j]!r} has more than {MAX_CATEGORIES} categories, and the rows of each, counted "
+                f"ones too, decide which are grouped; give at most {MAX_CATEGORIES} groups of your own"
+            )
+        missing = np.setdiff1d(np.arange(model.n_codes[j]), merged_rows.codes[j, in_e])
+        if len(missing):
+            categories = columns.categories[j]
+            assert categories is not None
+            name, category = columns.names[j], categories.tolist()[missing[0]]
+            return (
+                f"category {category!r} of column {name!r} occurs only in counted rows, so the prior over splits of "
+                "the categories depends on them; merge it with another, or choose E so that it holds all"
+            )
+    lacks = np.isnan(model.unit_numbers(np.flatnonzero(in_e)))
+    for j in columns.twins:
+        if model.n_codes[j] > 1 and not lacks[:, j].any():
+            return (
+                f"column {columns.names[j]!r} lacks values only in counted rows, so the prior over where missing "
+                "values go depends on them; fill them in, or choose E so that it lacks some too"
+            )
+    return None
+
+
+# ratio of mean to standard deviation of a column beyond which a text subtracts a value near the mean
+MAX_MEAN_BY_DEVIATION = 100.0
+# largest error of a prediction that rounded coefficients cause, as a fraction of the standard deviation of y
+MAX_ROUNDING_ERROR = 1e-3
+# largest relative deviation from a straight line of predictions that are shown as a regression
+LINEARITY_TOLERANCE = 1e-6
+
+
+class Regressor(NamedTuple):
+    """Text for a column of X in a regression."""
+
+    name: str  # name of the column, or the text of its difference from the origin
+    origin: float  # value of the column that the text subtracts; 0 if it subtracts none
+    reach: float  # largest absolute value of the column less the origin in the training table; 1 if this is 0
+
+
+def words_of_cells(model: TreeModel, stats: np.ndarray) -> list[str] | None:
+    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats) in words."""
+    # None if `Leaf.value` describes them completely. A prediction that is linear in columns of X is shown as "y = 1.2 +
+    # 3.4 x0"; for another dependence the text names the columns
+    leaf = model.leaf
+    if leaf.x_columns is None or not leaf.predicts:
+        return leaf.words(stats, model.target)
+    regressors = model.target.regressors
+    assert regressors is not None
+    indices = model.columns.ordered_indices("columns", leaf.x_columns)
+    names = [model.columns.names[k] for k in indices]
+    center, scale = regressors.mean(axis=0), regressors.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    at_center, slope, is_linear = _fit_linear(model, stats, center, scale)
+    if not is_linear:
+        return [f"depends on {', '.join(names)}"] * len(stats)
+    descriptions = [_describe_regressor(model.columns, k, regressors[:, j]) for j, k in enumerate(indices)]
+    at_origin = at_center - slope @ (center - [one.origin for one in descriptions])
+    # y of several columns has its first one here, such as the time of times and events
+    spread = float(model.target.values.reshape(model.n_rows, -1)[:, 0].std())
+    name = prediction_names(model)[0]
+    return [f"{name} = {_regression_text(at_origin[i], slope[i], descriptions, spread)}" for i in range(len(stats))]
+
+
+def prediction_names(model: TreeModel) -> list:
+    """Return the classes, or a list with the name of y, that of its first column if it has several, "y" without one."""
+    return [*model.target.names[:1]] or ["y"] if model.classes_ is None else model.classes_.tolist()
+
+
+def lines_of_cells(model: TreeModel, stats: np.ndarray, max_classes: int | None = None) -> list[list[str]]:
+    """Return the predictions of m cells with the statistics ``stats`` (m, n_stats), each as a list of lines of text."""
+    texts = words_of_cells(model, stats)
+    if texts is not None:
+        return [[text] for text in texts]
+    if not model.leaf.predicts:
+        return [[] for _ in stats]
+    return value_lines(np.asarray(model.leaf.value(stats, model.target)), model.classes_, max_classes)
+
+
+def _fit_linear(
+    model: TreeModel, stats: np.ndarray, center: np.ndarray, scale: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return predictions (m,) of m cells at ``center`` (c,), their slopes (m, c) in c columns, and a test result."""
+
+    # the test is with steps of one `scale` up and down each column, and of one to two in all columns at a time
+    def at(offset: np.ndarray) -> np.ndarray:
+        return model.leaf.value(stats, model.target, np.tile(center + offset * scale, (len(stats), 1)))[:, 0]
+
+    steps = np.eye(len(center))
+    up, down, middle = [at(step) for step in steps], [at(-step) for step in steps], at(0.0 * center)
+    slope = (np.stack(up, axis=1) - np.stack(down, axis=1)) / 2.0
+    bend = np.stack(up, axis=1) + np.stack(down, axis=1) - 2.0 * middle[:, None]
+    oblique = at(np.linspace(1.0, 2.0, len(center)))
+    oblique_bend = oblique - middle - slope @ np.linspace(1.0, 2.0, len(center))
+    size = np.abs(middle) + np.abs(slope).sum(axis=1)
+    limit = LINEARITY_TOLERANCE * size
+    is_linear = np.all(np.abs(bend) <= limit[:, None]) and np.all(np.abs(oblique_bend) <= limit)
+    return middle, slope / scale, bool(is_linear)
+
+
+def _describe_regressor(columns: Columns, k: int, x: np.ndarray) -> Regressor:
+    """Return the text by which a regression names column ``k``, which has the values `x` (n,) in the training table."""
+    # the difference from a value near the mean, if the column consists of dates or the mean is far from 0
+    name, kind, mean, spread = columns.names[k], columns.kind(k), float(x.mean()), float(x.std())
+    if kind not in DATES and not 0.0 < MAX_MEAN_BY_DEVIATION * spread < abs(mean):
+        return Regressor(name, 0.0, float(np.abs(x).max()) or 1.0)
+    origin = float(math.floor(mean))
+    if kind not in DATES:
+        text = threshold_text(mean, mean - spread / 2.0, mean + spread / 2.0)
+        origin = float(text)
+    else:
+        text = value_text(origin, kind)
+    return Regressor(f"({name} - {text})", float(origin), float(np.abs(x - origin).max()) or 1.0)
+
+
+def _regression_text(constant: float, slope: np.ndarray, regressors: list[Regressor], spread: float) -> str:
+    """Return a regression as text, such as ``1.2 + 3.4 x0``, by its constant and the ``slope`` (c,) of c regressors."""
+    # rounding changes predictions by less than MAX_ROUNDING_ERROR times `spread`, the standard deviation of y
+    max_error = MAX_ROUNDING_ERROR * (spread or abs(constant) or 1.0) / (len(regressors) + 1)
+    parts = [_text_within_error(constant, max_error)]
+    for coefficient, regressor in zip(slope.tolist(), regressors, strict=True):
+        text = _text_within_error(coefficient, max_error / regressor.reach)
+        parts.append(f"- {text[1:]} {regressor.name}" if text.startswith("-") else f"+ {text} {regressor.name}")
+    return " ".join(parts)
+
+
+def _text_within_error(x: float, error: float) -> str:
+    """Return a number as text, with two significant digits, or more to keep the change by rounding below ``error``."""
+    if x == 0.0 or not math.isfinite(x):
+        return rounded_text(x)
+    digits = math.floor(math.log10(abs(x))) - math.floor(math.log10(max(2.0 * error, 1e-300))) + 1
+    return rounded_text(x, min(max(digits, 2), SHORT_DIGITS + 9))
+
+
+MAX_LISTED_STATS = 12  # largest number of statistics that an error lists
+
+
+class NotFinite(ValueError):
+    """Error for a leaf score that is NaN or infinite."""
+
+
+class PathSplit(NamedTuple):
+    """A split on the path to a cell, in codes, and True as ``left`` if the cell is on the left side."""
+
+    # `cut` is the largest code on the left, `upper` the smallest on the right
+    coordinate: int
+    cut: int
+    upper: int
+    categories: int
+    left: bool
+
+
+def not_finite(model: TreeModel, path: Iterable[PathSplit], what: str, rows: int, stats: Any, score: Any) -> NotFinite:
+    """Return the error about a score that is not finite, that of the cell which the text ``what`` names."""
+    conditions = " and ".join(split_words(model, split) for split in path)
+    numbers = [f"{v:.6g}" for v in np.asarray(stats)[:MAX_LISTED_STATS].tolist()] + ["..."] * (
+        len(stats) > MAX_LISTED_STATS
+    )
+    cell = f"{conditions}{'; ' if conditions else ''}{int(rows)} rows, statistics [{', '.join(numbers)}]"
+    return NotFinite(
+        f"the score of {what} is {float(score)}: {cell}, {model.leaf!r}. Give less extreme leaf parameters, y or "
+        "sample_weight."
+    )
+
+
+def split_words(model: TreeModel, split: PathSplit) -> str:
+    """Return the condition for the side of a split on which a cell lies, as text such as ``x0 > 2.5``."""
+    columns, c = model.columns, split.coordinate
+    k = int(columns.source[c])
+    name = columns.names[k]
+    if columns.categories[k] is not None:
+        categories = categories_text(columns.label_set(k, split.categories))
+        return name + (categories if split.left else " not" + categories)
+    scale, cut, upper = model.scales[c], np.array([split.cut]), np.array([split.upper])
+    threshold, (low, high) = float(scale.threshold(cut, upper)[0]), scale.between(cut, upper)[0].tolist()
+    missing = k in columns.twins and split.left == (c < columns.n_features)
+    if np.isnan(threshold):
+        return f"{name} is {'missing' if missing else 'known'}"
+    return f"{name} {side_words(threshold, split.left, columns.kind(k), low, high)}{' or missing' if missing else ''}"
 
 
 class Lowered(NamedTuple):
@@ -477,3 +784,206 @@ class TreeModel:
         kind = "regression" if self.classes_ is None else f"{len(self.classes_)} classes"
         parts = f"tree_prior={self.tree_prior!r}, split_prior={self.split_prior!r}, leaf={self.leaf!r}"
         return f"TreeModel(n={self.n_rows}, p={self.n_features}, {kind}, {parts})"
+
+
+MAX_TRIES = 100_000  # largest number of trees that rejection draws for one tree of a conditioned prior
+
+
+class Visit(NamedTuple):
+    """A node of a tree with its cell, and its split in the codes of the model."""
+
+    number: int  # index of the node in the tree
+    cell: PlainCell
+    # split of an inner node, None for a leaf or if the codes of the model cannot express the split
+    split: PlainSplit | None
+
+
+def visits(model: TreeModel, tree: Tree) -> Iterator[Visit]:
+    """Yield the nodes of ``tree`` in preorder, with their cells and splits in codes."""
+    # no node below one whose split the codes of the model cannot express, which has the split None, is visited
+    tree = match_columns(tree, model.columns)
+    check_tree(tree, model.n_features)
+    todo = [(0, model.root_cell())]
+    while todo:
+        number, cell = todo.pop()
+        if tree.feature[number] == LEAF:
+            yield Visit(number, cell, None)
+            continue
+        split = coded_split(model, tree, number, cell)
+        yield Visit(number, cell, split)
+        if split is not None:
+            left, right = model.rules.children(cell, split)
+            todo += [(int(tree.right[number]), right), (int(tree.left[number]), left)]
+
+
+def coded_split(model: TreeModel, tree: Tree, node: int, cell: PlainCell) -> PlainSplit | None:
+    """Return the split of an inner ``node`` of `tree` in the codes of the model, or None if they cannot express it."""
+    # under local cuts a threshold may lie anywhere between two values in the cell
+    k, categories = int(tree.feature[node]), int(tree.categories[node])
+    if (categories >= 0) != model.columns.is_nominal[k]:
+        return None
+    if categories >= 0:
+        return PlainSplit(k, -1, categories & ((1 << int(model.n_codes[k])) - 1))
+    threshold, c = float(tree.threshold[node]), int(model.columns.coordinate(k, tree.default_left[node]))
+    scale = model.scales[c]
+    if np.isnan(threshold) and k not in model.columns.twins:
+        # no training row lacks the value: all of them go to the side of known values
+        threshold = -np.inf if tree.default_left[node] else np.inf
+    cut = scale.cut_of(threshold)
+    if cut is None and isinstance(scale, Scale) and call_uncompiled(parts_rows, model.split_prior):
+        # a threshold among the values of one code parts nothing in a cell that lacks the code
+        code = int(np.searchsorted(scale.low, threshold, side="right")) - 1
+        cut = None if code in cell.codes(c) else code
+    return None if cut is None else PlainSplit(c, cut, -1)
+
+
+class GrownTree(NamedTuple):
+    """A tree and the cells of its leaves, from left to right."""
+
+    tree: Tree
+    leaves: list[PlainCell]
+
+
+def grow_plain_tree(model: TreeModel, decide: Callable[[PlainCell], PlainSplit | None]) -> GrownTree:
+    """Return a tree grown in preorder, with its leaf cells. ``decide`` returns the split of a cell, None for a leaf."""
+    nodes: list[list] = []
+    leaves = []
+    todo: list[tuple[PlainCell, int]] = [(model.root_cell(), -1)]
+    while todo:
+        cell, right_of = todo.pop()
+        index = len(nodes)
+        if right_of >= 0:
+            nodes[right_of][3] = index
+        split = decide(cell)
+        if split is None:
+            nodes.append([LEAF, 0.0, 0, 0, -1, False, (np.nan, np.nan)])
+            leaves.append(cell)
+            continue
+        left, right = model.rules.children(cell, split)
+        default_left, c, columns = 2 * left.n_rows >= cell.n_rows, split.feature, model.columns
+        threshold, categories, between = _in_data_units(model, cell, split, default_left)
+        if columns.other_coordinate[c] != c:
+            default_left = c < columns.n_features
+        nodes.append([columns.source[c], threshold, index + 1, 0, categories, default_left, between])
+        todo += [(right, index), (left, -1)]
+    features, thresholds, lefts, rights, masks, defaults, between = zip(*nodes, strict=True)
+    arrays = (features, thresholds, lefts, rights, masks, defaults)
+    ends = between if call_uncompiled(parts_rows, model.split_prior) else None
+    return GrownTree(Tree(*arrays, columns=model.columns, classes=model.classes_, between=ends), leaves)
+
+
+def _in_data_units(
+    model: TreeModel, cell: PlainCell, split: PlainSplit, default_left: bool
+) -> tuple[float, int, tuple[float, float]]:
+    """Return threshold, categories that go left, and the values next to the threshold of a split, for a `Tree`."""
+    unknown = np.nan, np.nan
+    k = split.feature
+    has_local_cuts = call_uncompiled(parts_rows, model.split_prior)
+    if split.categories >= 0:
+        present = sum(1 << int(c) for c in np.unique(cell.codes(k)))
+        if not has_local_cuts:
+            cut_to_box = model.shape is None and cell.low[k]
+            return 0.0, split.categories & int(cell.low[k]) if cut_to_box else split.categories, unknown
+        absent = ((1 << int(model.n_codes[k])) - 1) & ~present
+        return 0.0, (split.categories & present) | (absent if default_left else 0), unknown
+    cut, upper = split.cut, split.cut + 1
+    if has_local_cuts:
+        codes = cell.codes(k)
+        n_codes, cut = int(model.n_codes[k]), int(codes[codes <= cut].max(initial=-1))
+        upper = int(codes[codes > cut].min(initial=n_codes))
+        cut = n_codes - 1 if upper == n_codes else cut
+    arguments, scale = (np.array([cut]), np.array([upper])), model.scales[k]
+    low, high = scale.between(*arguments)[0].tolist()
+    return float(scale.threshold(*arguments)[0]), -1, (low, high)
+
+
+def draw_prior(model: TreeModel, rng: np.random.Generator) -> GrownTree | None:
+    """Draw a tree, with its leaf cells, from the prior; None if it is not a process, or rejection finds no tree."""
+    # a conditioned process is drawn by rejecting trees, up to `MAX_TRIES`, that would split a cell at the depth limit
+    # or without admissible split
+    prior = model.tree_prior
+    if not prior.is_process:
+        return None
+    conditioned = isinstance(prior, BranchingProcess) and prior.conditioned
+
+    class TooDeep(Exception):
+        pass
+
+    def decide(cell: PlainCell) -> PlainSplit | None:
+        forced = model.is_forced(cell)
+        if forced and not conditioned:
+            return None
+        if rng.random() >= math.exp(model.log_split(cell)):
+            return None
+        if forced:
+            raise TooDeep
+        return model.rules.draw(rng, cell)
+
+    for _ in range(MAX_TRIES if conditioned else 1):
+        try:
+            return grow_plain_tree(model, decide)
+        except TooDeep:
+            continue
+    return None
+
+
+def simulated_inclusion(model: TreeModel, draws: int, rng: Seed) -> np.ndarray:
+    """Return the fraction (p,) of ``draws`` trees from the prior that split on each feature."""
+    # the stored array is returned later if `rng` is an integer: do not write to it
+    stored = model.__dict__.setdefault("_inclusion_by_seed", {})
+    key = (draws, int(rng)) if is_integer(rng) else None  # type: ignore[arg-type]
+    if key is not None and key in stored:
+        return stored[key]
+    generator, count = read_generator(rng), np.zeros(model.n_features)
+    for _ in range(draws):
+        sampled_tree = draw_prior(model, generator)
+        if sampled_tree is None:
+            raise ValueError(
+                f"prior_inclusion cannot draw trees of {model.tree_prior!r} split by split. Give exact.solve(model)."
+                "prior_inclusion(), or draw trees by pt.simulate(model, rng)[0], each "
+                "from a chain of 20,000 proposals, and count those that split on each feature."
+            )
+        feature = sampled_tree.tree.feature
+        count[np.unique(feature[feature != LEAF])] += 1.0
+    if key is not None:
+        stored[key] = count / draws
+    return count / draws
+
+
+def coded_tree(model: TreeModel, tree: Tree, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes (m,) of a tree in codes, of dtype CODED_NODE, and the statistics (m, n_stats) of their cells."""
+    node = np.zeros(tree.n_nodes, dtype=CODED_NODE)
+    stats = np.zeros((tree.n_nodes, int(model.leaf.n_stats(model.target))))
+    node["feature"], node["categories"], node["right"] = LEAF, -1, tree.right
+    inner = tree.feature != LEAF
+    node["default_left"] = inner & tree.default_left
+    is_valid = np.zeros(tree.n_nodes, dtype=bool)
+    for visit in model.visit(tree):
+        is_valid[visit.number] = visit.split is not None or not inner[visit.number]
+        stats[visit.number] = visit.cell.stats(stats.shape[1])
+        if visit.split is not None:
+            node["feature"][visit.number], node["categories"][visit.number] = (
+                visit.split.feature,
+                visit.split.categories,
+            )
+            if visit.split.categories < 0:
+                node["cut"][visit.number], node["upper"][visit.number] = _codes_beside_cut(model, visit)
+    if not is_valid.all():
+        raise ValueError(
+            f"tree {number} splits at node {int(np.argmin(is_valid))} at a value without a cut in the model's coding; "
+            "give trees of this model, or cuts among its thresholds."
+        )
+    return node, stats
+
+
+def _codes_beside_cut(model: TreeModel, visit: Visit) -> tuple[int, int]:
+    """Return the largest code left of the cut of a visited node, and the smallest right of it."""
+    assert visit.split is not None
+    cut = visit.split.cut
+    if not call_uncompiled(parts_rows, model.split_prior):
+        return cut, cut + 1
+    codes = visit.cell.codes(visit.split.feature)
+    codes_left, codes_right = codes[codes <= cut], codes[codes > cut]
+    if not len(codes_left) or not len(codes_right):
+        return cut, cut + 1
+    return int(codes_left.max()), int(codes_right.min())

@@ -11,7 +11,7 @@ import numpy as np
 from ..core import portable
 from ..core.checks import LARGEST_BELOW_ONE, check_count, check_flag, check_number, read_numbers, set_field
 from ..core.compile.jit import jit
-from ..core.names import fields_repr
+from ..core.texts import fields_repr
 from ..files.encoding import register_class
 
 DEPTH_CEILING = 4_095  # depth limit of trees without ``max_depth``, which no tree reaches in practice
@@ -30,7 +30,7 @@ class PriorTables(NamedTuple):
     """A tree prior as tables of log factors, for compiled code."""
 
     table: np.recarray  # (m,) records of dtype FACTORS, by depth, or by node of the fixed tree if ``by_node``
-    by_node: bool  # true if the factors are by node of the fixed tree, False if by depth
+    by_node: bool  # True if the factors are by node of the fixed tree, False if by depth
     depth_limit: int  # depth at which every node is a leaf
     empty_bonus: float  # term added to the log stop factor of a cell without rows
     log_constant: float  # term added to the log prior of every tree: minus the log of the normalising sum
@@ -58,8 +58,8 @@ class TreePrior:
     # `node` is -1 if there is no fixed tree. The prior of a tree is the product of the factors of its nodes, the
     # exponential of `log_constant`, and R of its splits
     max_depth: int | None
+    # True if the prior is a branching process, whose trees can be drawn from the root down
     is_process: ClassVar[bool] = True
-    """True if the prior is a branching process, whose trees can be drawn from the root down."""
 
     def __repr__(self) -> str:
         return fields_repr(self)

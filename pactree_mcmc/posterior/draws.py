@@ -10,11 +10,9 @@ import numpy as np
 from ..core.checks import check_count
 from ..files.calls import Call
 from ..files.encoding import register_class
-from ..model.plain import coded_tree
-from ..model.words import words_of_cells
+from ..model.model import coded_tree, words_of_cells
 from ..tree.arrays import LEAF, TreeArrays, node_depths
-from ..tree.coded import CodedTrees, from_records, weight_of_nodes
-from ..tree.drawn import Course, in_data_units, values_between
+from ..tree.coded import CodedTrees, Course, from_records, in_data_units, values_between, weight_of_nodes
 from ..tree.tree import Tree
 from .evidence import Tempering
 from .trees.cells import Cells, number_cells

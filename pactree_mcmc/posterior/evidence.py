@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.logsum import log_mean
-from ..core.names import with_short_repr
-from ..core.special import expit, fdtrc, stdtrit
-from ..core.warn import warn
+from ..core.special import expit, fdtrc, log_mean, stdtrit
+from ..core.texts import warn, with_short_repr
 from ..files.encoding import register_class
-from ..model.obstacles import log_prior_mass
+from ..model.model import log_prior_mass
 from ..tree.arrays import LEAF
 from ..tree.tree import Tree
 from .ess import MIN_DRAWS_PER_CHAIN, ConvergenceWarning, autocorrelation_times

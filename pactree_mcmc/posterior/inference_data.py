@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..core.checks import Seed, check_choice, check_flag, read_generator
-from ..core.extras import require_package
-from ..core.warn import warn
+from ..core.texts import require_package, warn
 from ..files.calls import Call, library_version
 from ..model.leaf.positive import SurvivalLeaf
 from ..tree.coded import route_into

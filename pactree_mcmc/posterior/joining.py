@@ -9,8 +9,7 @@ import numpy as np
 
 from ..core.checks import check_type, read_array, repr_of
 from ..model import TreeModel
-from ..tree.coded import CODED_NODE, CodedTrees, bytes_view, from_records, number_trees
-from ..tree.drawn import Course, Saved
+from ..tree.coded import CODED_NODE, CodedTrees, Course, Saved, bytes_view, from_records, number_trees
 from ..tree.tree import Tree
 from .draws import code_trees
 from .evidence import Tempering

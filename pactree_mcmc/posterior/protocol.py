@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.checks import Seed, check_count, read_generator
-from ..core.names import fill_docstring
+from ..core.texts import fill_docstring
 from ..model.leaf.distributions import Mixture
 from .draws import DrawnTrees
 
 if TYPE_CHECKING:
     from ..model import TreeModel
-    from ..tree.drawn import RootKey
+    from ..tree.coded import RootKey
     from ..tree.tree import Tree
 
 _DRAWS = """\

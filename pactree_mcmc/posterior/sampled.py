@@ -11,7 +11,7 @@ from ..core.checks import Seed, check_count, read_generator
 from ..files.store import AnyPath, check_output_path, write_parts
 from ..model.leaf.distributions import Mixture
 from ..tree.arrays import add_predictions_into, leaf_values, leaves_reached
-from ..tree.drawn import RootKey, root_key
+from ..tree.coded import RootKey, root_key
 from ..tree.tree import Tree
 from . import inference_data
 from .base import Posterior

@@ -19,8 +19,8 @@ import numpy as np
 from ..core.compile.jit import jit
 from ..files.encoding import register_class
 from .columns import Columns
-from .labels import category_codes, nominal_labels
 from .reader import Table
+from .values import category_codes, nominal_labels
 from .words import shortest_between
 
 MANY_ROWS = 500_000  # number of rows from which codes may have one byte
@@ -61,7 +61,6 @@ class Scale(NamedTuple):
         return out
 
     def encode(self, x: np.ndarray) -> np.ndarray:
-        """Return the codes (n,) of values ``x`` (n,) of an ordered coordinate."""
         return np.searchsorted(self.cuts, x, side="left")
 
     def numbers(self, codes: np.ndarray) -> np.ndarray:
@@ -96,7 +95,6 @@ class DyadicScale:
 
     @property
     def n_codes(self) -> int:
-        """Number of codes, ``2 ** levels``."""
         return 1 << self.levels
 
     def threshold(self, cut: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -151,7 +149,6 @@ AnyScale = Scale | DyadicScale
 
 
 def nominal_scale(n_categories: int) -> Scale:
-    """Return the scale of a nominal feature, which has a code for each category and no cuts."""
     return Scale(np.empty(0), np.empty(0), np.empty(0), n_categories)
 
 

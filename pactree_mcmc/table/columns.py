@@ -10,22 +10,24 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import check_choice, is_integer, repr_of, set_field
-from ..core.warn import warn
+from ..core.texts import warn
 from ..files.encoding import register_class
-from .labels import (
+from .reader import Table, as_list, holds_text, is_categorical
+from .values import (
     MAX_CATEGORIES,
     CategoryGroup,
     category_codes,
     group_categories,
     labels_of,
+    levels_of,
     nominal_labels,
+    ordered_values,
+    read_ordered,
     refuse_nul,
     refuse_other_kind,
     sorted_unique,
     warn_if_not_storable,
 )
-from .reader import Table, as_list, holds_text, is_categorical
-from .values import levels_of, ordered_values, read_ordered
 from .words import NUMBER, Kind
 
 MISSING_CHOICES = ("error", "branch")  # choices for the treatment of missing values
@@ -60,12 +62,10 @@ class Columns:
 
     @property
     def n_features(self) -> int:
-        """Number of columns."""
         return len(self.names)
 
     @property
     def is_nominal(self) -> np.ndarray:
-        """Boolean array (p,): True for nominal features."""
         return np.array([c is not None for c in self.categories], dtype=np.bool_)
 
     @property

@@ -39,7 +39,6 @@ class Kind(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True for numbers and truth values, which are shown as numbers."""
         return self.name in ("number", "truth value")
 
     @property
@@ -49,7 +48,6 @@ class Kind(NamedTuple):
 
     @property
     def levels(self) -> tuple:
-        """Levels of an ordered categorical in their order; () for other kinds."""
         return self.detail if self.name == "level" else ()
 
 
@@ -255,7 +253,6 @@ def rounded_texts(values: Iterable[float], min_digits: int = SHORT_DIGITS) -> li
 
 
 def count_text(n: float, name: str = "row") -> str:
-    """Return the number ``n`` of things called ``name`` as text such as "1 row" or "2.5 rows"."""
     return f"{rounded_text(n)} {name}{'s' * (n != 1.0)}"
 
 

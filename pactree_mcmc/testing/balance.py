@@ -8,13 +8,11 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..core.checks import check_count, check_number, repr_of
-from ..core.warn import warn
+from ..core.texts import warn
 from ..mcmc.kernel import LIBRARY_MOVES
 from ..mcmc.moves.base import Move
 from ..model import TreeModel
-from ..tree.export import to_text
-from ..tree.tree import Tree
-from .plain import plain_package
+from ..tree.tree import Tree, to_text
 from .spaces import (
     MAX_TREES,
     ReachedTrees,
@@ -23,6 +21,7 @@ from .spaces import (
     Stepper,
     TooManyTrees,
     new_chain,
+    plain_package,
     posterior_of,
     row_as_array,
 )

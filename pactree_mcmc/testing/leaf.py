@@ -10,7 +10,7 @@ from ..core.checks import check_count, check_number, read_array, read_generator,
 from ..model import CustomLeaf, TreeModel
 from ..model.leaf.base import Leaf
 from ..model.leaf.compiled import leaf_score
-from ..model.split_prior.designs import kd_tree
+from ..model.split_prior.fixed_tree import kd_tree
 
 MIN_ROWS, MAX_CELLS = 8, 100_000  # smallest number of rows of y, and largest number of cells
 
@@ -204,7 +204,6 @@ class _LeafCheck:
         return True
 
     def _has_function(self, name: str) -> bool:
-        """Return True if the leaf is a `CustomLeaf` with the optional function ``name``, such as "cdf"."""
         return isinstance(self.leaf, CustomLeaf) and self.leaf.has_function(name)
 
     def _check_value(self, stats: np.ndarray) -> None:

@@ -10,11 +10,9 @@ import numpy as np
 
 from ..core.checks import check_count, read_generator, repr_of
 from ..model import ChipmanPrior, TreeModel
-from ..model.cells import PlainCell, PlainSplit
-from ..model.split_prior.base import SplitPrior
-from ..model.split_prior.geometry import call_uncompiled, has_one_split_per_feature, parts_rows
-from .plain import plain_package
-from .spaces import all_outcomes, new_chain
+from ..model.rows import PlainCell, PlainSplit
+from ..model.split_prior.base import SplitPrior, call_uncompiled, has_one_split_per_feature, parts_rows
+from .spaces import all_outcomes, new_chain, plain_package
 
 MAX_TESTED_CATEGORIES = 8  # largest number of categories of a nominal column: all subsets are tried
 MAX_DEPTH, MAX_WALKS = 20, 1000  # largest values allowed for ``max_depth`` and ``n_walks``

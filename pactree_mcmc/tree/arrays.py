@@ -169,7 +169,7 @@ class Routes(NamedTuple):
     categories: np.ndarray  # (m,) int64: bit set of the categories that go left, -1 if ordered
     # (m,) bool: True if missing values and unknown categories go left; False in a leaf, in which they stay
     default_left: np.ndarray
-    has_nominal: bool  # true if any node has a nominal split
+    has_nominal: bool  # True if any node has a nominal split
     depth: int  # depth of the deepest leaf, the number of steps of every row
 
     def leaves(self, X: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pactree_mcmc import certificates as pc
-from pactree_mcmc.certificates import coded_trees
-from pactree_mcmc.certificates.coded_trees import compression_nats
+from pactree_mcmc.certificates import compression_bounds as coded_trees
+from pactree_mcmc.certificates.compression_bounds import compression_nats
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 

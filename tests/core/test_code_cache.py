@@ -7,8 +7,6 @@ import numba
 import pytest
 
 from pactree_mcmc.core.compile import cache as _code_cache
-from pactree_mcmc.core.compile import folders as _folders
-from pactree_mcmc.core.compile import sources as _sources
 from pactree_mcmc.core.compile.jit import jit
 from tests.code_folders import write_code_to
 
@@ -72,12 +70,12 @@ def library(tmp_path, monkeypatch):
         for name, text in (files | {f"{name.replace('__', '/')}.py": text for name, text in texts.items()}).items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        monkeypatch.setattr(_sources, "__file__", str(tmp_path / "pactree_mcmc" / "core" / "compile" / "sources.py"))
-        _sources._source_texts.cache_clear()
-        return _sources.sources_hash.__wrapped__(package)
+        monkeypatch.setattr(_code_cache, "__file__", str(tmp_path / "pactree_mcmc" / "core" / "compile" / "cache.py"))
+        _code_cache._source_texts.cache_clear()
+        return _code_cache.sources_hash.__wrapped__(package)
 
     yield stamp
-    _sources._source_texts.cache_clear()
+    _code_cache._source_texts.cache_clear()
 
 
 @pytest.mark.parametrize("changed", ["entry", "near", "named"])
@@ -122,7 +120,7 @@ def user(folder, monkeypatch):
 def test_code_of_an_archive_is_read_and_not_written(user, monkeypatch):
     archive = user.with_name("archive")
     moved_user(user, archive)
-    monkeypatch.setattr(_folders, "ARCHIVE", archive)
+    monkeypatch.setattr(_code_cache, "ARCHIVE", archive)
     before = sorted(archive.rglob("*"))
     assert hits() == 1
     assert not user.exists()
@@ -136,7 +134,7 @@ def no_folder(monkeypatch, blocked):
         write_code_to(blocked / "below", monkeypatch)
     else:
         write_code_to("", monkeypatch)
-        monkeypatch.setattr("platformdirs.user_cache_path", lambda *args, **kwargs: _folders.Path("~/.cache"))
+        monkeypatch.setattr("platformdirs.user_cache_path", lambda *args, **kwargs: _code_cache.Path("~/.cache"))
 
 
 @pytest.mark.parametrize("name", ["file", None])
@@ -144,7 +142,7 @@ def test_a_user_who_cannot_write_reads_the_archive(user, name, monkeypatch):
     archive = user.with_name("archive")
     moved_user(user, archive)
     no_folder(monkeypatch, name and user.with_name(name))
-    monkeypatch.setattr(_folders, "ARCHIVE", archive)
+    monkeypatch.setattr(_code_cache, "ARCHIVE", archive)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert hits() == 1

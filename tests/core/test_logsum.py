@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pactree_mcmc.core.logsum import exp_into, exp_sum, log_add, log_sum_exp
+from pactree_mcmc.core.special import exp_into, exp_sum, log_add, log_sum_exp
 
 INF = math.inf
 PLAIN = {function: function.py_func for function in (log_add, exp_sum, log_sum_exp, exp_into)}

@@ -6,8 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.compile.jit import jit, pack
 from tests.programs import run
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

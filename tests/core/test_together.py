@@ -11,10 +11,8 @@ import pytest
 from numba.core import types
 
 from pactree_mcmc.core.compile import cache as _cache
-from pactree_mcmc.core.compile import folders as _folders
 from pactree_mcmc.core.compile.cache import JointCache, watch_compilation
-from pactree_mcmc.core.compile.jit import jit
-from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.compile.jit import jit, pack
 from pactree_mcmc.core.compile.together import Member, compile_together
 from tests.code_folders import write_code_to
 
@@ -48,7 +46,7 @@ VALUES = Numbers(np.arange(4.0))
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     write_code_to(tmp_path / "cache", monkeypatch)
-    monkeypatch.setattr(_folders, "ARCHIVE", tmp_path / "archive")
+    monkeypatch.setattr(_cache, "ARCHIVE", tmp_path / "archive")
     monkeypatch.setattr(_cache, "is_of_library", lambda function: True)
     monkeypatch.setattr(_cache, "sources_hash", lambda package: "the sources")
     return tmp_path
@@ -132,7 +130,7 @@ def for_another_processor(folder, magic):
     (((names, own), file),) = index.items()
     key = (names, (own[0], *magic))
     path.write_bytes(pickle.dumps(version) + pickle.dumps((stamp, {key: file})))
-    index = _folders._Index(path.parent, path.stem)
+    index = _cache._Index(path.parent, path.stem)
     index.write(key, pickle.loads(index._load_data(file)[1])[1])
 
 
@@ -166,7 +164,7 @@ def test_an_archive_that_does_not_fit_is_refused(folder, wrong, monkeypatch):
         path.write_bytes(pickle.dumps("0.1") + pickle.dumps((stamp, index)))
     elif wrong == "foreign":
         path.parent.rename(
-            path.parent.with_name(path.parent.name.replace(_folders.environment_id(), "py37-numba0.1-plan9"))
+            path.parent.with_name(path.parent.name.replace(_cache.environment_id(), "py37-numba0.1-plan9"))
         )
     elif wrong == "damaged":
         next(path.parent.glob("*.nbc")).write_bytes(b"damaged")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import pytest
 
-from pactree_mcmc.core.compile.folders import ARCHIVE
+from pactree_mcmc.core.compile.cache import ARCHIVE
 from tests import ROOT
 from tests.programs import run
 from tests.strangers import UNWRITABLE, readable_folder, stranger

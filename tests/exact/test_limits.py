@@ -8,8 +8,8 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import limits
-from exact.graph import building, progress, size
-from exact.graph.arrays import distinct_points
+from exact.graph import build as building
+from exact.graph.boxes import distinct_points
 
 
 def table(n, p, values=None, seed=0):
@@ -45,7 +45,7 @@ LOCAL = {
 def test_never_more_cells_are_foreseen_than_there_are(name):
     model = LOCAL[name]()
     points, graph = distinct_points(model), exact.build_graph(model)
-    least = size.least_row_sets(model, points.codes, points.rows)
+    least = building.least_row_sets(model, points.codes, points.rows)
     assert 1 <= least <= graph.n_cells
     if name == "one column":
         assert least > 0.4 * graph.n_cells
@@ -124,7 +124,7 @@ class Stopping:
 
 def stop_at(monkeypatch, name, after):
     """Press Ctrl-C in a stage with this name."""
-    right = progress.stage
+    right = limits.stage
 
     def stage(is_shown, called, *how):
         return right(is_shown, called, *how) if called != name else MemoryUse(Stopping(after))
@@ -155,8 +155,8 @@ def test_what_was_built_before_ctrl_c_is_used_again(monkeypatch, name, after):
         with pytest.raises(KeyboardInterrupt):
             exact.solve(model)
     assert building._interrupted[0][0] is model
-    build = building._builder.build_cells
-    monkeypatch.setattr(building._builder, "build_cells", lambda *how: n_calls.append(how) or build(*how))
+    build = building.build_cells
+    monkeypatch.setattr(building, "build_cells", lambda *how: n_calls.append(how) or build(*how))
     truth = exact.solve(model)
     assert building._interrupted == []
     assert truth.log_evidence == pytest.approx(expected.log_evidence, rel=1e-13)

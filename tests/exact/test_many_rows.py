@@ -7,7 +7,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import predicting
-from exact.recursion.new_rows import MAX_ROWS_PER_PASS, row_goes_left
+from exact.recursion.rows import MAX_ROWS_PER_PASS, row_goes_left
 
 RNG = np.random.default_rng(4)
 X = np.column_stack([RNG.integers(0, 5, 40), RNG.integers(0, 4, 40), RNG.normal(size=40).round(1)]).astype(float)

@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.new_rows import is_fixed_design
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
+from exact.recursion.rows import is_fixed_design
+from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
 from tests.problems.drawn import random_problem
 
 

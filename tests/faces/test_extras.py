@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.core.extras import EXTRAS
+from pactree_mcmc.core.texts import EXTRAS
 from tests import ROOT
 from tests.programs import run
 

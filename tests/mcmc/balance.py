@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.transitions import (
     StateSnapshot,
     explore,

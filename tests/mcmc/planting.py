@@ -3,7 +3,7 @@
 import builtins
 from typing import NamedTuple
 
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.balance import SLIVERS
 from tests.mcmc.transitions import explore, imbalance, posterior_of
 from tests.problems.models import build_model

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.testing.plain import plain_package
 from pactree_mcmc.testing.spaces import (
     ReachedTrees,
     StateSnapshot,
@@ -12,6 +11,7 @@ from pactree_mcmc.testing.spaces import (
     all_outcomes,
     imbalance,
     new_chain,
+    plain_package,
     posterior_of,
     row_as_array,
     saved_trees,

@@ -5,7 +5,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.model import Leaf, SplitPrior
-from pactree_mcmc.model.obstacles import COMPILED_LEAVES, COMPILED_SPLIT_PRIORS, COMPILED_TREE_PRIORS
+from pactree_mcmc.model.model import COMPILED_LEAVES, COMPILED_SPLIT_PRIORS, COMPILED_TREE_PRIORS
 from pactree_mcmc.model.tree_prior import TreePrior
 
 X = np.arange(12.0)[:, None]

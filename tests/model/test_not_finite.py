@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model.words import NotFinite
+from pactree_mcmc.model.model import NotFinite
 
 X = np.column_stack([np.arange(12.0), [0, 1, 2] * 4])
 Y = np.array([0, 0, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1])

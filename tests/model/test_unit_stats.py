@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pactree_mcmc.model.units import UnitStats, add_unit, add_units, scatter_units
+from pactree_mcmc.model.rows import UnitStats, add_unit, add_units, scatter_units
 
 U = 40
 

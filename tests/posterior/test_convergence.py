@@ -13,7 +13,7 @@ from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import caveat_of, check_convergence, short_diagnosis
 from pactree_mcmc.posterior.ess import ConvergenceWarning, rhat
 from pactree_mcmc.posterior.trees.cells import distinguishable_rows, training_points
-from pactree_mcmc.tree.drawn import Course
+from pactree_mcmc.tree.coded import Course
 
 pd = pytest.importorskip("pandas")
 N = 60

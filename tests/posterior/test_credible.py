@@ -121,7 +121,7 @@ def test_refused():
 
 def test_every_leaf_has_an_expectation():
     """A new leaf model must declare the posterior of its expectation, or say that it has none."""
-    from pactree_mcmc.model.obstacles import COMPILED_LEAVES as known
+    from pactree_mcmc.model.model import COMPILED_LEAVES as known
 
     without = {leaf.__name__ for leaf in known if leaf.expectation is Leaf.expectation}
     assert without == {"PacBayesLoss", "CustomLeaf"}

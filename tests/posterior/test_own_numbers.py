@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots.effects import partial_dependence
+from pactree_mcmc.faces.plots.predictions import partial_dependence
 from pactree_mcmc.faces.plots.style import rows_to_average
 from pactree_mcmc.tree.arrays import leaves_reached
 

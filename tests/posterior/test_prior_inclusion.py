@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.model import plain
+from pactree_mcmc.model import model as model_file
 
 N = 30
 RNG = np.random.default_rng(4)
@@ -45,7 +45,7 @@ def test_the_simulated_prior_agrees_and_is_drawn_once(monkeypatch):
     simulated = sampled.prior_inclusion(draws=400)
     truth = exact.solve(model).prior_inclusion()
     assert (simulated - truth).abs().max() < 4.0 * 0.5 / np.sqrt(400)
-    monkeypatch.setattr(plain, "draw_prior", None)
+    monkeypatch.setattr(model_file, "draw_prior", None)
     assert sampled.prior_inclusion(draws=400).equals(simulated)
     visited = exact.visited(exact.solve(model_of()).sample(50, rng=1))
     monkeypatch.undo()

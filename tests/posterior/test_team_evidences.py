@@ -8,7 +8,7 @@ import pytest
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.posterior.convergence import SINGLE_TEAM_REMARK, check_convergence, has_converged, verdict
 from pactree_mcmc.posterior.evidence import combined_evidence, evidence_difference_lines
-from pactree_mcmc.tree.drawn import Course
+from pactree_mcmc.tree.coded import Course
 from tests.posterior.test_convergence import cut_at, model_of, posterior_of_trees, warning_of
 
 

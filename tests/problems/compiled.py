@@ -16,7 +16,7 @@ from pactree_mcmc.mcmc.run import compiled
 from pactree_mcmc.mcmc.sums.interval_sums import compute_line, line_feature
 from pactree_mcmc.mcmc.sums.split_sums import scan, scan_cell
 from pactree_mcmc.mcmc.whole.density.graph import add_tree
-from pactree_mcmc.smc.population import grow_prior
+from pactree_mcmc.smc import grow_prior
 
 done = not HAS_PRIVATE_PARTS
 

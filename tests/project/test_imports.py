@@ -23,7 +23,7 @@ from verification.imports import (
 
 FACES_OVER_BOTH = [
     ROOT / "pactree_mcmc" / "faces" / path
-    for path in ("warm_up.py", "sklearn/base.py", "data_dependent.py", "model_choice.py")
+    for path in ("warm_up.py", "sklearn/estimators.py", "data_dependent.py", "model_choice.py")
 ]
 MODULES = modules()
 HEAVY = ("arviz", "matplotlib", "sklearn", "pandas", "polars", "scipy.special")
@@ -82,7 +82,7 @@ def sampling_imports(path, root=ROOT):
     "text",
     [
         "from pactree_mcmc import progressive_mixture",
-        "def f():\n    from pactree_mcmc.smc.progressive import rows_of_s",
+        "def f():\n    from pactree_mcmc.smc import rows_of_s",
         "import pactree_mcmc.smc",
         "from pactree_mcmc import sample",
         "from pactree_mcmc.mcmc.kernel import Kernel",

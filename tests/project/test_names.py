@@ -20,18 +20,18 @@ NO_NAME = re.compile(
 )
 """Participles, adverbs and figures of speech that by themselves do not say what they name."""
 EXCEPTIONS = {
-    "pactree_mcmc/core/compile/folders.py": {"read"},
+    "pactree_mcmc/core/compile/cache.py": {"read"},
     "pactree_mcmc/faces/data_dependent.py": {"together"},
     "pactree_mcmc/mcmc/chain/snapshot.py": {"tried", "ways"},
     "pactree_mcmc/mcmc/edits/proposal.py": {"made", "taken"},
     "pactree_mcmc/mcmc/kernel.py": {"given"},
-    "pactree_mcmc/mcmc/state/stored.py": {"used"},
-    "pactree_mcmc/model/units.py": {"Units", "units"},
+    "pactree_mcmc/mcmc/state/records.py": {"used"},
+    "pactree_mcmc/model/rows.py": {"Units", "units"},
     "pactree_mcmc/model/leaf/custom.py": {"whole"},
     "pactree_mcmc/model/model.py": {"units"},
     "pactree_mcmc/posterior/trees/consensus.py": {"said"},
     "pactree_mcmc/table/columns.py": {"twins"},
-    "pactree_mcmc/tree/drawn.py": {"used"},
+    "pactree_mcmc/tree/coded.py": {"used"},
     "exact/limits.py": {"allowed", "needed"},
 }
 """Public names, names that files of posteriors contain, and the verb to read."""

@@ -9,8 +9,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc import smc as _stages
 from pactree_mcmc.mcmc.state.terms import next_node
-from pactree_mcmc.smc import population as _stages
 
 FAST = {"kernel": "grow-prune", "chains": 12, "particles": 60, "draws": 200}
 

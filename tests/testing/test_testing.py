@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.obstacles import COMPILED_LEAVES
+from pactree_mcmc.model.model import COMPILED_LEAVES
 from pactree_mcmc.testing import leaf as _leaf
-from pactree_mcmc.testing.plain import plain_function, plain_package
+from pactree_mcmc.testing.spaces import plain_function, plain_package
 from tests.problems.leaves import own_poisson
 from tests.problems.own_splits import WEIGHED, own_splits
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.plain import draw_prior
+from pactree_mcmc.model.model import draw_prior
 
 NODE = re.compile(r'^  (\d+) \[label="((?:[^"\\]|\\.)*)"(, style="rounded")?\];$')
 EDGE = re.compile(r'^  (\d+) -> (\d+) \[label="(yes|no)"\];$')

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.plain import draw_prior
+from pactree_mcmc.model.model import draw_prior
 from pactree_mcmc.table.words import shortest_between
 from tests.tree.printed import hold_together, partition_of_dot, partition_of_text, same_partition, table_columns
 

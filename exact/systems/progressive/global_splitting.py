@@ -17,19 +17,19 @@ import numpy as np
 from pactree_mcmc.core.checks import check_type, read_generator
 from pactree_mcmc.core.special import gammaln
 from pactree_mcmc.model import TreeModel
+from pactree_mcmc.model.split_prior.base import call_uncompiled, has_empty_sides
 from pactree_mcmc.model.split_prior.cuts import LocalCuts
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, has_empty_sides
 from pactree_mcmc.model.tree_prior import BranchingProcess
 from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree, match_columns
 
 from ...answers import count_trees, log_sums
-from ...graph.building import build_graph, refuse_shared_leaves
+from ...graph.build import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph
 from ...limits import Intractable, check_cells
 from ...posterior import ExactPosterior
-from ...recursion.terms import with_unit_weights
+from ...recursion.inside_outside import with_unit_weights
 
 SPLITS_PER_CELL = 32  # splits of the root allowed for each pair (of a structure and a set of rows) allowed
 # cuts of a node followed at the first level above the two lowest ones; a quarter of them one level down
@@ -375,11 +375,9 @@ class SplittingCounts:
 
 
 def _as_nested(tree: Tree, node: int) -> Any:
-    """Return the shape and features below a node as nested tuples (feature, left, right), None for a leaf."""
     k = int(tree.feature[node])
     return None if k == LEAF else (k, _as_nested(tree, int(tree.left[node])), _as_nested(tree, int(tree.right[node])))
 
 
 def _n_levels(shape: Any) -> int:
-    """Return the depth of a nested structure, 0 for a leaf."""
     return 0 if shape is None else 1 + max(_n_levels(shape[1]), _n_levels(shape[2]))

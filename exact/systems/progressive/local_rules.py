@@ -15,8 +15,8 @@ import numpy as np
 
 from pactree_mcmc.core.checks import check_count, check_number, check_type, read_numbers, repr_of
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.model.cells import PlainCell, PlainSplit
-from pactree_mcmc.model.split_prior.geometry import call_uncompiled, parts_rows
+from pactree_mcmc.model.rows import PlainCell, PlainSplit
+from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
 
 from ...limits import Intractable
 

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from pactree_mcmc.core.checks import Seed, check_count, check_flag, check_type, read_generator
-from pactree_mcmc.core.compile.pack import pack
+from pactree_mcmc.core.compile.jit import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.base import Target
-from pactree_mcmc.model.units import UnitStats
+from pactree_mcmc.model.rows import UnitStats
 from pactree_mcmc.posterior.sampled import SampledPosterior
-from pactree_mcmc.tree.drawn import RootKey
+from pactree_mcmc.tree.coded import RootKey
 from pactree_mcmc.tree.tree import Tree
 
 from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
-from ...graph.building import build_graph, refuse_shared_leaves
+from ...graph.build import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph, pack_graph, refuse_not_finite, with_feature_numbers
 from ...limits import Intractable, check_cells
 from ...posterior import ExactPosterior, exact_summary
 from ...predicting import CellProbabilities, NewRows
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, GrownTrees, Occurrences, grow_trees
-from ...recursion.new_rows import Router, is_fixed_design, mean_leaf_values
+from ...recursion.rows import Router, is_fixed_design, mean_leaf_values
 from ...recursion.semirings import LogSum
 from ...recursion.trees import IndependentDraws, as_draws
 from .global_splitting import check_global, splitting_graph

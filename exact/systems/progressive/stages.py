@@ -21,7 +21,7 @@ import numpy as np
 
 from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.compiled import leaf_score
-from pactree_mcmc.model.units import UnitStats, add_unit
+from pactree_mcmc.model.rows import UnitStats, add_unit
 
 from ...answers import log_sums
 from ...graph.boxes import sends_left

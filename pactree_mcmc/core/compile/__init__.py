@@ -2,5 +2,5 @@
 
 import numba
 
-# true if this copy of the library is compiled. `pactree_mcmc.testing` imports another copy, which is not
+# True if this copy of the library is compiled. `pactree_mcmc.testing` imports another copy, which is not
 COMPILES = not numba.config.DISABLE_JIT

@@ -1,12 +1,16 @@
 """Functions that compiled code calls by their address, so that callers are not compiled again for each function.
 
 Such a function takes a pointer to n numbers, n, and, if it has parameters, a pointer to these. It returns a number.
+Values that contain compiled functions are sent to other processes as bytes.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import io
 import math
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,16 +18,18 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
+from numba import cloudpickle
 from numba.core import cgutils, types
 from numba.core.ccallback import CFunc
+from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
 from . import COMPILES
-from .cache import CodeCache
-from .jit import HAS_PRIVATE_PARTS
+from .cache import CodeCache, is_of_library
+from .jit import HAS_PRIVATE_PARTS, jit
 
 if HAS_PRIVATE_PARTS:
-    from .private.blocks import BlockType, load_fixed
+    from .private.structs import BlockType, load_fixed
 
 NUMBERS_POINTER = types.CPointer(types.float64)
 # signatures of a function without parameters, and of one with parameters
@@ -153,3 +159,32 @@ def _call_plain_with_params(
 call_at: Any = _call_compiled if COMPILES else _call_plain
 # function for compiled code: ``call_at_with_params(..., params, at)`` also passes a pointer to ``params[at:]``
 call_at_with_params: Any = _call_compiled_with_params if COMPILES else _call_plain_with_params
+
+
+class _Pickler(cloudpickle.CloudPickler):
+    """Pickler that replaces compiled functions by the functions they were compiled from."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how to make ``obj`` again, a function and its arguments, if it is compiled. Else ask cloudpickle."""
+        if isinstance(obj, Dispatcher):
+            function = obj.py_func
+            if is_of_library(function):
+                return _attribute, (function.__module__, function.__qualname__)
+            return jit, (function,)
+        return super().reducer_override(obj)
+
+
+def _attribute(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def to_bytes(value: Any) -> bytes:
+    """Return a value that contains functions as bytes: those of importable modules by name, others as code."""
+    out = io.BytesIO()
+    _Pickler(out).dump(value)
+    return out.getvalue()
+
+
+def from_bytes(data: bytes) -> Any:
+    """Return the value that `to_bytes` has converted to bytes. Its functions are compiled at their first call."""
+    return pickle.loads(data)

@@ -1,4 +1,6 @@
-"""Decorators of compiled functions. All compiler options are set here."""
+"""Decorators of compiled functions, with all compiler options, and the packed form of NamedTuples."""
+
+from __future__ import annotations
 
 import functools
 from collections.abc import Callable
@@ -16,7 +18,7 @@ try:
     from .private.linking import EntryCompiler, PartCompiler
 except (ImportError, AttributeError):
     structs = None
-# true if numba has the private parts that `private` uses. Otherwise compiling takes several times as long.
+# True if numba has the private parts that `private` uses. Otherwise compiling takes several times as long.
 HAS_PRIVATE_PARTS = COMPILES and structs is not None
 
 
@@ -62,3 +64,10 @@ def by_class(function: Callable[..., Any]) -> Any:
 
         overload(registry, strict=False, jit_options={"error_model": "numpy"})(implementation)
     return registry
+
+
+def pack(value: Any) -> Any:
+    """Return a (nested) NamedTuple of arrays and numbers in a form that compiled code takes as one pointer."""
+    # Arrays are shared and must not be resized; later changes of numbers have no effect. Without compilation, or with a
+    # numba without the private parts needed, the NamedTuple itself is returned
+    return structs.PackedRecord(value) if HAS_PRIVATE_PARTS else value

@@ -17,9 +17,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import cpu_target
 
-from .cache import JointCache, notify_watchers
+from .cache import JointCache, form_in_library, library_from_data, notify_watchers, set_environments
 from .jit import HAS_PRIVATE_PARTS
-from .rebuild import form_in_library, library_from_data, set_environments
 
 if HAS_PRIVATE_PARTS:
     from .private.linking import MemberCompiler, MembersLibrary, no_garbage_collection
@@ -73,12 +72,10 @@ def _load_from_disk(members: Sequence[Member]) -> bool:
 
 
 def _cache_of(members: Sequence[Member]) -> JointCache:
-    """Return the cache on disk of the library of these functions."""
     return JointCache([member.function for member in members])
 
 
 def _joint_key(members: Sequence[Member]) -> Any:
-    """Return the key of the library in its file: the types of the functions' arguments as text, and the processor."""
     return tuple(str(member.args) for member in members), _target_context().codegen().magic_tuple()
 
 

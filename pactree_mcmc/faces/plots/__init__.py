@@ -12,12 +12,9 @@ The ``plot`` method of the result of ``exact.compare`` draws exact against sampl
 draw on and returns them; without them it makes a figure. For a posterior without draws the axes say so.
 """
 
-from .chains import plot_posterior, plot_split_frequencies
-from .effects import plot_partial_dependence, plot_survival
-from .many_trees import plot_forest, plot_inclusion, plot_n_leaves
-from .shape import plot_consensus, plot_shape
-from .surfaces import plot_partition, plot_surface
-from .tree import plot_leaves, plot_tree
+from .many_trees import plot_forest, plot_inclusion, plot_n_leaves, plot_posterior, plot_split_frequencies
+from .predictions import plot_partial_dependence, plot_partition, plot_surface, plot_survival
+from .tree import plot_consensus, plot_leaves, plot_shape, plot_tree
 
 __all__ = [
     "plot_consensus",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.checks import check_type
 from ...files.calls import versions
-from ...model.words import lines_of_cells, prediction_names
+from ...model.model import lines_of_cells, prediction_names
 from ...posterior.base import Posterior
 from ...posterior.convergence import check_convergence, verdict
 from ...posterior.draws import has_values_by_leaf
@@ -26,8 +26,8 @@ from ...posterior.trees.paths import (
     path_to,
 )
 from ...posterior.trees.shapes import Shape
-from ...tree.export import MAX_SHOWN_CLASSES
-from ..plots.shape import MAX_CLASSES, value_strips
+from ...tree.tree import MAX_SHOWN_CLASSES
+from ..plots.tree import MAX_CLASSES, value_strips
 from . import words
 from .effects import feature_effects
 from .sentences import features_sentence, first_cuts_sentence, leaf_count_sentence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..plots.effects import Dependence, partial_dependence
+from ..plots.predictions import Dependence, partial_dependence
 from ..plots.style import rows_to_average
 from .words import NOT_KNOWN_TEXT
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
-from ...model.words import words_of_cells
+from ...model.model import words_of_cells
 from ...posterior.draws import has_values_by_leaf
 from ...posterior.ess import rhat_and_ess_by_tree
 from ...posterior.trees.cells import MAX_ROWS

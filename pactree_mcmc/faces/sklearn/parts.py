@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.checks import as_number, check_count, check_type, is_integer, read_numbers, repr_of
-from ...core.logsum import log_mean
 from ...core.portable import weighted_sum
-from ...core.special import logsumexp
+from ...core.special import log_mean, logsumexp
 from ...mcmc.sampling import CheckedStarts, sample
 from ...model import (
     BranchingProcess,
@@ -225,7 +224,6 @@ def log_density_left_out(post: SampledPosterior, power: float) -> float:
 
 
 def class_leaf_grid(n_classes: int) -> list[DirichletMultinomial]:
-    """Return the grid of leaves among which the prior of a classification is chosen, for PSEUDO_COUNT_GRID."""
     return [DirichletMultinomial(rows / n_classes) for rows in PSEUDO_COUNT_GRID]
 
 
@@ -253,7 +251,6 @@ def search_starts(first: Choice, tree_priors: list[Any], variance: float) -> lis
 
 
 def chipman_grid(max_depth: int | None = None) -> list[ChipmanPrior]:
-    """Return the grid of tree priors to choose among, with ``max_depth``."""
     return [ChipmanPrior(alpha, beta, max_depth) for alpha, beta in CHIPMAN_GRID]
 
 

@@ -8,19 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.bits import full_mask, hash_integer
-from ...core.compile.jit import jit
-from ...core.compile.pack import pack
+from ...core.compile.jit import jit, pack
 from ...model import Lowered
-from ...model.split_prior.geometry import parts_rows
-from ...model.units import add_unit
+from ...model.rows import add_unit
+from ...model.split_prior.base import parts_rows
 from ..edits.grow import box_hash_term, grow_by_split, init_leaf
 from ..kernel import Kernel
 from ..state.lists import list_growable
-from ..state.noise import redraw_noise, update_noise_guess
-from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED
+from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED, Graph
 from ..state.splits import is_splittable
-from ..state.stored import Graph
-from ..state.terms import score_node
+from ..state.terms import redraw_noise, score_node, update_noise_guess
 from ..state.tree import ChainState, new_state, with_node_capacity
 from .draw_store import DRAW_COUNT, NODE_COUNT, new_saved, save_draw, with_more_nodes
 

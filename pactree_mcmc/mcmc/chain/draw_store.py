@@ -8,13 +8,11 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.leaf.codes import SHARED_NORMAL
-from ...tree.coded import CODED_NODE, bytes_view
-from ...tree.drawn import SAVED_TREE, Saved
+from ...model.leaf.base import SHARED_NORMAL
+from ...tree.coded import CODED_NODE, SAVED_TREE, Saved, bytes_view
 from ..state.lists import is_leaf
-from ..state.noise import tree_log_score
 from ..state.records import NONE, TREE_CHANGED
-from ..state.terms import next_node, raise_not_finite, subtree_log_prior
+from ..state.terms import next_node, raise_not_finite, subtree_log_prior, tree_log_score
 from ..state.tree import ChainState
 
 DRAW_COUNT, TREE_COUNT, NODE_COUNT = range(3)

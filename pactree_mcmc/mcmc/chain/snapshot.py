@@ -10,8 +10,7 @@ import numpy as np
 from ...files.encoding import register_class, register_records
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.records import CELL, CHAIN_NODE, GRAPH_LINK, GRAPH_PIECE, GUIDE, NONE
-from ..state.stored import Graph
+from ..state.records import CELL, CHAIN_NODE, GRAPH_LINK, GRAPH_PIECE, GUIDE, NONE, Graph
 from .chain import Chain
 from .tempering import Ladder
 

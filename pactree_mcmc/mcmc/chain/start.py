@@ -15,7 +15,7 @@ from ...core.compile.jit import jit
 from ...core.portable import exp as exp_of
 from ...files.encoding import register_class
 from ...model import TreeModel
-from ...model.plain import draw_prior
+from ...model.model import draw_prior
 from ...posterior.joining import join_chains
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree

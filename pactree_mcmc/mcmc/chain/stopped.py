@@ -10,7 +10,7 @@ import numpy as np
 
 from ...model import TreeModel
 from ...model.leaf.compiled import leaf_score
-from ...model.words import NotFinite, PathSplit, not_finite
+from ...model.model import NotFinite, PathSplit, not_finite
 from ..state.records import NONE
 from ..state.tree import ChainState
 

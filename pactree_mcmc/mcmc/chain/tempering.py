@@ -18,8 +18,8 @@ from ...core.portable import power
 from ...files.encoding import register_class
 from ...model import Lowered
 from ..kernel import Kernel
-from ..state.noise import SIGMA2, log_score_given_noise, set_noise_guess
 from ..state.records import N_NODES, STORED_VERSION
+from ..state.terms import SIGMA2, log_score_given_noise, set_noise_guess
 from .chain import Chain
 from .draw_store import DRAW_COUNT
 

@@ -14,11 +14,10 @@ import numpy as np
 from ...core.bits import full_mask, goes_left, n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, least_rows, parts_box, parts_rows
-from ..state.codes import neighbouring_codes
+from ...model.split_prior.base import follows_design, halves_box, has_empty_sides, least_rows, parts_box, parts_rows
 from ..state.random import flip, pick, pick_subset
 from ..state.records import NONE
-from ..state.splits import Split, box_range, fixed_split, log_rule_of
+from ..state.splits import Split, box_range, fixed_split, log_rule_of, neighbouring_codes
 from ..state.tree import ChainState
 
 MIDPOINT = -2  # cut in the raw form of a split in the middle of a box
@@ -33,7 +32,7 @@ class RawForms(NamedTuple):
     first: int
     n: int
     free: int
-    swaps: bool  # true if exchanging the sides gives another raw form
+    swaps: bool  # True if exchanging the sides gives another raw form
 
 
 class RawForm(NamedTuple):
@@ -41,7 +40,7 @@ class RawForm(NamedTuple):
 
     cut: int
     categories: int
-    swapped: bool  # true if the left side of the raw form is the right side of the split
+    swapped: bool  # True if the left side of the raw form is the right side of the split
     log_raw_forms: float  # log number of raw forms of the split
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from ...core.bits import goes_left, hash_integer
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import follows_design, has_box, parts_rows
-from ...model.units import add_units
+from ...model.rows import add_units
+from ...model.split_prior.base import follows_design, has_box, parts_rows
 from ...tree.arrays import LEAF
 from ..state.lists import (
     is_leaf,

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import parts_box, parts_rows
+from ...model.split_prior.base import parts_box, parts_rows
 from ..state.lists import is_leaf
 from ..state.records import NONE
 from ..state.terms import count_internal

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box
+from ...model.split_prior.base import has_free_cuts, is_weighted, parts_box
 from ..state.lists import is_leaf, list_growable, relist_prunable, unlist_growable
 from ..state.records import NONE, TREE_CHANGED
 from ..state.splits import is_splittable, log_rule_of

@@ -20,10 +20,9 @@ import numba
 import numpy as np
 
 from ...core.checks import check_choice, check_flag, check_type, repr_of
-from ...core.compile.cache import CodeCache
+from ...core.compile.address import from_bytes, to_bytes
+from ...core.compile.cache import CodeCache, is_of_library
 from ...core.compile.jit import jit
-from ...core.compile.pickles import from_bytes, to_bytes
-from ...core.compile.sources import is_of_library
 from ...files.encoding import register_class
 from ...model import Lowered
 from ..edits.grow import accept_growth, prune, remove_children
@@ -31,8 +30,7 @@ from ..edits.proposal import GROW, KEEP_CHANGE, NOTHING, PRUNE, REFUSED, REPLACE
 from ..edits.replace_subtree import drop_subtree, has_room, insert_subtree
 from ..edits.rotate_in_place import rotate_in_place, update_lists_of_rotation
 from ..state.random import flip_log
-from ..state.records import N_FREE
-from ..state.scratch import SCRATCH_NAMES
+from ..state.records import N_FREE, SCRATCH_NAMES
 from ..state.tree import ACCEPTED, PROPOSED, ChainState
 
 N_COUNTS = 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import follows_design
+from ...model.split_prior.base import follows_design
 from ..edits.grow import attach_children, growth, pruning
 from ..edits.proposal import Proposal, nothing
 from ..state.lists import is_leaf, sibling

@@ -13,15 +13,14 @@ import numpy as np
 
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import has_one_split_per_feature, parts_box
+from ...model.split_prior.base import has_one_split_per_feature, parts_box
 from ..edits.carry_over import log_raw_forms, raw_forms
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, make_plan_raw, plan_copy, plan_node, replacement
-from ..state.codes import collect_codes
 from ..state.lists import is_leaf
 from ..state.random import flip, pick
 from ..state.records import N_INTERNAL, NONE
-from ..state.splits import box_range, draw_split
+from ..state.splits import box_range, collect_codes, draw_split
 from ..state.terms import next_node
 from ..state.tree import ChainState
 from .base import Move

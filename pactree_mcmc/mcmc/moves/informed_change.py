@@ -25,25 +25,16 @@ import numpy as np
 
 from ...core.bits import goes_left
 from ...core.compile.jit import jit
-from ...core.logsum import exp_into, log_sum_exp
+from ...core.special import exp_into, log_sum_exp
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.geometry import (
-    follows_design,
-    halves_box,
-    has_empty_sides,
-    is_weighted,
-    least_rows,
-    parts_box,
-)
+from ...model.split_prior.base import follows_design, halves_box, has_empty_sides, is_weighted, least_rows, parts_box
 from ..edits.carry_over import MIDPOINT, cell_categories
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, drop_subtree, make_plan_raw, plan_copy, plan_node, replacement
-from ..state.codes import collect_codes
 from ..state.random import pick, pick_weighted
-from ..state.records import N_INTERNAL, N_VISITED_ROWS, NONE
-from ..state.scratch import MAX_INFORMED_LEAVES
-from ..state.splits import box_range, fill_cut_weights, fill_feature_weights, split_mass
+from ..state.records import MAX_INFORMED_LEAVES, N_INTERNAL, N_VISITED_ROWS, NONE
+from ..state.splits import box_range, collect_codes, fill_cut_weights, fill_feature_weights, split_mass
 from ..state.terms import raise_not_finite, subtree_log_score
 from ..state.tree import ChainState
 from .base import Move

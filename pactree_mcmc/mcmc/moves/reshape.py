@@ -18,16 +18,15 @@ from math import inf
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...core.logsum import exp_into, log_sum_exp
+from ...core.special import exp_into, log_sum_exp
 from ...model import Lowered
-from ...model.split_prior.geometry import has_free_cuts, is_weighted, parts_box, parts_rows
+from ...model.split_prior.base import has_free_cuts, is_weighted, parts_box, parts_rows
 from ..edits.grow import box_hash_term, set_default_side
 from ..edits.proposal import Proposal, made, nothing, refused
 from ..edits.rotate_in_place import log_split_factor, move_node_down, relist_growable
 from ..state.lists import relist_prunable
 from ..state.random import pick, pick_weighted
-from ..state.records import N_FREE, N_INTERNAL, NONE, TREE_CHANGED
-from ..state.scratch import MAX_RESHAPED_PIECES
+from ..state.records import MAX_RESHAPED_PIECES, N_FREE, N_INTERNAL, NONE, TREE_CHANGED
 from ..state.splits import log_rule_of
 from ..state.terms import next_node, score_node
 from ..state.tree import ChainState

@@ -21,15 +21,14 @@ import numpy as np
 from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import has_one_split_per_feature, parts_box
+from ...model.split_prior.base import has_one_split_per_feature, parts_box
 from ..edits.carry_over import LOG_2, cell_categories, fit_split
 from ..edits.grow import attach_children
 from ..edits.proposal import Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, replacement
 from ..state.lists import is_leaf
 from ..state.random import pick, pick_subset
-from ..state.records import N_INTERNAL, NONE
-from ..state.scratch import MAX_RESTRUCTURED_LEAVES
+from ..state.records import MAX_RESTRUCTURED_LEAVES, N_INTERNAL, NONE
 from ..state.terms import next_node
 from ..state.tree import ChainState
 from .base import Move

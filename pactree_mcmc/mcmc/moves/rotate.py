@@ -26,7 +26,7 @@ import numpy as np
 from ...core.bits import n_bits
 from ...core.compile.jit import jit
 from ...model import Lowered
-from ...model.split_prior.geometry import follows_design, halves_box, has_empty_sides, parts_rows, takes_turns
+from ...model.split_prior.base import follows_design, halves_box, has_empty_sides, parts_rows, takes_turns
 from ..edits.carry_over import LOG_2, cell_categories
 from ..edits.merge import (
     can_join_roots,
@@ -40,10 +40,10 @@ from ..edits.merge import (
 from ..edits.proposal import ROTATE, Proposal, nothing, refused, withdrawn
 from ..edits.replace_subtree import begin, build, plan_copy, plan_node, replacement
 from ..edits.rotate_in_place import can_rotate_in_place, rotate_in_place
-from ..state.codes import collect_codes_between
 from ..state.lists import sibling
 from ..state.random import flip, pick, pick_subset
 from ..state.records import N_INTERNAL, NONE
+from ..state.splits import collect_codes_between
 from ..state.terms import count_internal, next_node
 from ..state.tree import ChainState
 from .base import Move

@@ -19,15 +19,14 @@ from math import exp
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...core.logsum import log_add
+from ...core.special import log_add
 from ...model import Lowered
 from ..edits.grow import attach_children, remove_children
 from ..edits.proposal import Proposal, nothing, refused, taken, withdrawn
 from ..edits.replace_subtree import MAX_DRAWN_INTERNAL, begin
 from ..state.lists import is_leaf
 from ..state.random import flip_log
-from ..state.records import NONE
-from ..state.scratch import MAX_SUBGRAPH_CELLS
+from ..state.records import MAX_SUBGRAPH_CELLS, NONE
 from ..state.splits import Split
 from ..state.terms import next_node, node_log_split, node_log_stop
 from ..state.tree import ChainState

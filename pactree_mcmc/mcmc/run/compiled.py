@@ -8,8 +8,7 @@ from typing import Any
 import numba
 from numba.core import types
 
-from ...core.compile.jit import HAS_PRIVATE_PARTS
-from ...core.compile.pack import pack
+from ...core.compile.jit import HAS_PRIVATE_PARTS, pack
 from ...core.compile.together import Member, compile_together, load_together
 from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
@@ -17,8 +16,7 @@ from ..chain.start import grow_from, root_sums_into, split_root
 from ..edits.grow import grow_by_split
 from ..kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, LINE_KERNEL_WEIGHTS, Kernel
 from ..moves.learned import add_saved_trees, sample_trees, saved_log_weights_into
-from ..whole.density.decisions import conditional_logit_loss, new_decisions, record_decisions
-from ..whole.density.fit import logistic_loss, solve_in_place
+from ..whole.density.fit import conditional_logit_loss, logistic_loss, new_decisions, record_decisions, solve_in_place
 from ..whole.density.graph import add_graph, copy_graph, evaluate_pieces
 
 INT, FLOATS, FLOAT_TABLE, INTS = types.int64, types.float64[::1], types.float64[:, ::1], types.int64[::1]

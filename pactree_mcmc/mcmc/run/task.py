@@ -12,7 +12,7 @@ import numpy as np
 from ...files.calls import Call
 from ...files.encoding import register_class
 from ...model import TreeModel
-from ...tree.drawn import Saved
+from ...tree.coded import Saved
 from ..chain.chain import Chain
 from ..chain.draw_store import join_draws, select_draws, trim_draws
 from ..chain.snapshot import Snapshot, generator_from, restore_chain, snapshot_of
@@ -27,7 +27,7 @@ from .compiled import compile_for_chain
 BLOCK_SECONDS = 0.1
 """Smallest time of a block of steps in seconds. After a shorter block the next one gets twice as many steps."""
 DEFAULT_WORK = 1e10
-"""Default number of rows that an adaptive run visits, in all chains (see `bins.ROWS_PER_CODE`)."""
+"""Default number of rows that an adaptive run visits, in all chains (see `split_sums.ROWS_PER_CODE`)."""
 MAX_RELATIVE_LENGTH = 8
 """Largest length of an adaptive run, about, in multiples of its first draws."""
 PILOT_STEPS = 10

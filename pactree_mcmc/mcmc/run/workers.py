@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ...core.warn import warn
-from ...model.words import NotFinite
+from ...core.texts import warn
+from ...model.model import NotFinite
 from ..chain.draw_store import new_saved, trim_draws
 from ..chain.snapshot import Snapshot
 from ..kernel import PROPOSAL_ROWS

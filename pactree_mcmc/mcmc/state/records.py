@@ -1,10 +1,20 @@
-"""Records of the arrays of a chain, and the allocation of groups of arrays."""
+"""Arrays of a chain beside its tree: their records and allocation, scratch arrays, and stored values of cells.
+
+A move names the groups of scratch arrays that it needs, and a chain gets full arrays for the groups that some of its
+moves name. In other groups each array has one entry, since compiled code takes states of one type. Each array is
+declared with its dtype and its shape, in numbers and in names of `tree.axis_sizes`.
+"""
 
 from collections.abc import Collection, Mapping
 from inspect import get_annotations
-from typing import Any, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 import numpy as np
+
+from ...core.compile.jit import jit
+from ...files.encoding import register_class
+from ...model import Lowered
+from ...model.split_prior.base import call_uncompiled, has_free_cuts, is_weighted
 
 NONE = -1
 """Index that means that there is no node, no feature, or no entry."""
@@ -143,7 +153,6 @@ PLAN = np.dtype(
 
 
 def _integer_record(*names: str) -> np.dtype:
-    """Return the dtype of a record of int64 fields with these names."""
     return np.dtype([(name, np.int64) for name in names])
 
 
@@ -173,3 +182,254 @@ def allocate_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collect
     _, dtype, *axes = get_args(kind)
     out = np.zeros([1 if sizes is None else sizes.get(axis, axis) for axis in axes], dtype)
     return out.view(np.recarray) if out.dtype.names else out
+
+
+# names of the groups of arrays that a chain has only if some of its moves need them
+SCRATCH_NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph", "informed")
+# largest number of categories in a cell for which `split_sums` evaluates all partitions into two sets
+MAX_PARTITIONED_CATEGORIES = 8
+# bound on the number of partitions of `MAX_PARTITIONED_CATEGORIES` categories into two sets
+MAX_PARTITIONS = 1 << (MAX_PARTITIONED_CATEGORIES - 1)
+MAX_RESTRUCTURED_LEAVES = 32  # largest number of leaves of a subtree that is restructured
+MAX_INFORMED_LEAVES = 256  # largest number of leaves below each child of a node whose split an informed change draws
+MAX_RESHAPED_PIECES = 24  # largest number of subtrees (pieces) below a block of nodes that is reshaped
+MAX_SAMPLED_SPLITS = 2048  # largest number of sampled splits that are stored at a time
+MAX_SUBGRAPH_CELLS = 8000  # largest number of cells of a random subgraph. The move stops at the first cell beyond.
+# largest number of nodes in trees drawn from a random subgraph. Each cell adds at most one. No code checks the number.
+MAX_DRAWN_NODES = 2 * MAX_SUBGRAPH_CELLS
+
+
+class Codes(NamedTuple):
+    """Codes of one feature in one cell (`codes`). Units are merged rows."""
+
+    distinct: Annotated[np.ndarray, np.int64, "codes"]  # codes in the cell, ascending
+    # side, 0 (left) or 1, of each unit of a cell that has only one split on the feature
+    side: Annotated[np.ndarray, np.int32, "units"]
+    # 1 for each code that a search has found already. All are 0 between uses.
+    is_present: Annotated[np.ndarray, np.uint8, "all_codes"]
+    rows: Annotated[np.ndarray, np.int64, "codes"]  # number of rows by code. All are 0 between uses.
+
+
+class Scan(NamedTuple):
+    """Splits of a cell on one feature (`split_sums`). A bin contains the rows with one code."""
+
+    stats: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of each bin
+    rows: Annotated[np.ndarray, np.int64, "codes"]  # number of rows of each bin
+    by_code: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics by code. All are 0 between uses.
+    left: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of the left side of each split
+    right: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of the right side of each split
+    rows_left: Annotated[np.ndarray, np.int64, "codes"]  # number of rows of the left side of each split
+    gain: Annotated[np.ndarray, np.float64, "codes"]  # gain in log score of each split, not tempered
+    drawn_split: Annotated[np.recarray, DRAWN_SPLIT, 1]  # split drawn in proportion to its term
+
+
+class Replace(NamedTuple):
+    """Replacement of a subtree (`replace_subtree`)."""
+
+    # units of the node whose subtree is replaced, in their order before the replacement
+    order: Annotated[np.ndarray, np.int32, "units"]
+
+
+class Restructure(NamedTuple):
+    """Leaves of a subtree that is restructured (`restructure`)."""
+
+    # smallest and largest code of each leaf, or bits of its categories and 0
+    codes: Annotated[np.ndarray, np.int64, MAX_RESTRUCTURED_LEAVES, "features", 2]
+
+
+class Reshape(NamedTuple):
+    """Block of nodes that split on one ordered feature, and the pieces below it (`reshape`)."""
+
+    piece: Annotated[np.ndarray, np.int64, MAX_RESHAPED_PIECES]  # top node of each piece, from left to right
+    gap: Annotated[np.recarray, GAP, MAX_RESHAPED_PIECES]  # split between each piece and the next
+    # unions of pieces that are to be arranged, on a stack
+    pending: Annotated[np.recarray, PENDING_UNION, MAX_RESHAPED_PIECES]
+    # log R of the cut behind piece k in the union of pieces i to j, at [i, j, k]. If all cuts of a union have the same
+    # R, it is at [i, j, 0] alone.
+    log_rule: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES]
+    # log sum of the priors of the trees over pieces i to j with top d levels below the block's top, at [i, j, d]
+    log_prior: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES]
+    term: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES]  # log terms of one entry of ``log_prior``, by cut
+
+
+class LineWork(NamedTuple):
+    """Units and codes of a line, a cell with one admissible ordered feature, and the runs that end with a code."""
+
+    unit: Annotated[np.ndarray, np.int32, "units"]  # units of the cell, ascending
+    place: Annotated[np.ndarray, np.int32, "units"]  # place on the line of each unit, the index of its code
+    place_of_code: Annotated[np.ndarray, np.int64, "codes"]  # place on the line of each code
+    stats: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of each place
+    run_stats: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of each run, at its length minus 1
+    run_score: Annotated[np.ndarray, np.float64, "codes"]  # score of each run, at its length minus 1
+    # weights of the cuts of one run, from its first admissible cut on
+    weight: Annotated[np.ndarray, np.float64, "codes"]
+
+
+class Density(NamedTuple):
+    """Terms of a cell and of its splits in the learned density (`terms`), and sampled splits (`systematic`)."""
+
+    # log sums over the splits of each feature, of exp(gain) in row GAIN and of exp(logit) in row LEARNED
+    log_sum: Annotated[np.ndarray, np.float64, 2, "features"]
+    # gain (row GAIN) and logit (row LEARNED) of the splits of one feature. In this and the next two arrays, the first
+    # two entries are for the splits with an empty side.
+    exponent: Annotated[np.ndarray, np.float64, 2, "splits"]
+    # number of splits that separate the rows as the split of the entry does
+    n_alike: Annotated[np.ndarray, np.int64, "splits"]
+    # terms of each split. The last place is for a split that is evaluated by itself.
+    split_terms: Annotated[np.ndarray, np.float64, N_SPLIT_TERMS, "splits"]
+    cell_terms: Annotated[np.ndarray, np.float64, N_CELL_TERMS]  # terms of one cell
+    # constants x log x (row 0) and log(1 + x) (row 1) for x = 0, 1, ..., unused if weights are not whole numbers
+    logs: Annotated[np.ndarray, np.float64, 2, "logs"]
+    log_rows: Annotated[np.ndarray, np.float64, "rows + 2"]  # constants log(1 + n) for numbers n of rows
+    branch: Annotated[np.recarray, BRANCH, MAX_SAMPLED_SPLITS]  # sampled splits of cells, on a stack
+    branch_terms: Annotated[np.ndarray, np.float64, MAX_SAMPLED_SPLITS, N_SPLIT_TERMS]  # terms of each sampled split
+    # 1 if there was no room for a sampled split, or if a random subgraph became too costly, else 0
+    is_exhausted: Annotated[np.ndarray, np.int64, 1]
+
+
+class Subgraph(NamedTuple):
+    """Random subgraph (`subgraph`)."""
+
+    drawn_node: Annotated[np.recarray, BRANCH, MAX_DRAWN_NODES]  # trees drawn from the subgraph, in preorder
+    n_cells: Annotated[np.ndarray, np.int64, 1]  # number of cells
+    n_values: Annotated[np.ndarray, np.int64, 1]  # sum over the cells of the number of units times features
+
+
+class Informed(NamedTuple):
+    """Candidate splits of a node, and the rows that leaves below get (`informed_change`)."""
+
+    # subtrees 0 and 1 are those of the two children, and side 1 is for candidates that exchange them
+    n_leaves: Annotated[np.ndarray, np.int64, 2]  # number of leaves of each subtree
+    unit: Annotated[np.ndarray, np.int32, 2, "units"]  # units of the node by the leaf that they reach in each subtree
+    # place of the first unit of each leaf of each subtree, and the end
+    leaf_start: Annotated[np.ndarray, np.int64, 2, MAX_INFORMED_LEAVES + 2]
+    place: Annotated[np.ndarray, np.int32, 2, "units"]  # bin of each of these units
+    bin_of_code: Annotated[np.ndarray, np.int64, "all_codes"]  # bin of each code of one feature that the node has
+    code_of_bin: Annotated[np.ndarray, np.int64, "codes"]  # code of each bin
+    mean: Annotated[np.ndarray, np.float64, "codes"]  # mean of each category
+    weight: Annotated[np.ndarray, np.float64, "codes"]  # weight of each category
+    rows: Annotated[np.ndarray, np.int64, "codes"]  # number of rows of one leaf by bin. All are 0 between uses.
+    stats: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of one leaf by bin. All are 0 between uses.
+    # smallest number of first bins with which each leaf of a subtree has enough rows
+    fewest: Annotated[np.ndarray, np.int64, 2]
+    # largest number of first bins without which each leaf of a subtree has enough rows
+    most: Annotated[np.ndarray, np.int64, 2]
+    first: Annotated[np.ndarray, np.int64, 2]  # first candidate of each side
+    last: Annotated[np.ndarray, np.int64, 2]  # last candidate of each side
+    since: Annotated[np.ndarray, np.int64, "splits"]  # first candidate for which one leaf has the statistics ``sums``
+    # statistics of one leaf under the candidates, without repetitions
+    sums: Annotated[np.ndarray, np.float64, "splits", "stats"]
+    score: Annotated[np.ndarray, np.float64, "splits"]  # scores of ``sums``
+    failed_rows: Annotated[np.ndarray, np.int64, 1]  # number of rows of a leaf whose score is not finite
+    # log weight of each candidate of each side on one feature
+    log_weight: Annotated[np.ndarray, np.float64, 2, "splits"]
+    # log sum of the weights of the candidates on each feature, first those of side 0
+    log_part: Annotated[np.ndarray, np.float64, "2 * features"]
+
+
+class Scratch(NamedTuple):
+    """Scratch arrays of a chain. Groups that `SCRATCH_NAMES` does not contain are for every chain."""
+
+    # node whose score is not finite, and 1 if the score is that of one side of a possible split of the node, else 0
+    failed_node: Annotated[np.ndarray, np.int64, 2]
+    note: Annotated[np.recarray, NOTE, "nodes"]  # temporary numbers of nodes
+    to_right: Annotated[np.ndarray, np.int32, "units"]  # units that go right, while a node is split
+    feature_weight: Annotated[np.ndarray, np.float64, "features"]  # weights of the features, from which one is drawn
+    # weights of the splits of one feature, unused if splits have equal weights
+    cut_weight: Annotated[np.ndarray, np.float64, "cuts"]
+    codes: Codes
+    scan: Scan
+    replace: Replace
+    restructure: Restructure
+    reshape: Reshape
+    line: LineWork
+    density: Density
+    subgraph: Subgraph
+    informed: Informed
+
+
+MAX_STORED_BYTES = 1 << 24  # largest memory, in bytes, for the stored values of cells of one chain
+MAX_GUIDES = 1 << 14  # largest number of cells whose probabilities by the learned density are stored
+# bounds on the number of sums that a chain can store for a line, a cell with one admissible ordered feature
+MIN_LINE_SUMS, MAX_LINE_SUMS = 1 << 15, 1 << 22
+# bounds on the number of levels of a line. Deeper subtrees are left out. No sums are stored if fewer levels fit.
+MIN_LINE_LEVELS, MAX_LINE_LEVELS = 8, 24
+
+
+class Line(NamedTuple):
+    """Sums over all subtrees on each interval of codes of one line (`interval_sums`)."""
+
+    header: Annotated[np.recarray, LINE, 1]  # cell to which the sums belong, and the numbers of its codes and levels
+    code: Annotated[np.ndarray, np.int64, "all_codes"]  # codes of the line, ascending
+    # number of rows whose code is before code i of the line. The last entry is the number of all rows.
+    rows_before: Annotated[np.ndarray, np.int64, "all_codes + 1"]
+    # sums of all intervals by level, at the indices that `interval_sums.table_start` returns
+    sums: Annotated[np.ndarray, np.float64, "sums"]
+
+
+class Stored(NamedTuple):
+    """Hash tables with values of cells, and the sums over a line; lengths are powers of two."""
+
+    # a new cell overwrites an old one with the same index (`splits.claim_cell_entry`, `density.evaluate_cell`)
+    cell: Annotated[np.recarray, CELL, "cells"]  # values of each cell
+    # sum of the weights of the splits of each feature (`splits.store_masses`)
+    mass: Annotated[np.ndarray, np.float64, "cells", "features"]
+    log_part: Annotated[np.ndarray, np.float64, "cells", "features"]  # log of each feature's part of W (`split_sums`)
+    guide: Annotated[np.recarray, GUIDE, "guides"]  # probabilities of each cell by the learned density
+    # probability of each feature by the learned density, given that the cell is split
+    fraction: Annotated[np.ndarray, np.float64, "guides", "features"]
+    # log normaliser of each feature's splits by the learned part of the density
+    log_learned: Annotated[np.ndarray, np.float64, "guides", "features"]
+    line: Line
+
+
+@register_class
+class Graph(NamedTuple):
+    """Graph of visited cells. Its pieces are cells at a depth, and its links are their splits."""
+
+    # hash table of the indices of pieces, -1 in free slots, at least one. Its length is a power of two.
+    slot: Annotated[np.ndarray, np.int32, "slots"]
+    piece: Annotated[np.recarray, GRAPH_PIECE, "pieces"]  # pieces, and room for more
+    link: Annotated[np.recarray, GRAPH_LINK, "links"]  # links, and room for more
+    # number of pieces (at N_PIECES) and of links (N_LINKS), and 1 while the graph grows, else 0 (IS_GROWING)
+    used: Annotated[np.ndarray, np.int64, 3]
+
+
+def graph_sizes(n_pieces: int = 1, n_links: int = 1) -> dict[str, int]:
+    """Return the lengths of the axes "slots", "pieces" and "links" of a `Graph` with room for these numbers."""
+    return {"slots": 1 << (2 * int(n_pieces) - 1).bit_length(), "pieces": n_pieces, "links": n_links}
+
+
+def new_graph(n_pieces: int = 1, n_links: int = 1) -> Graph:
+    """Return an empty graph of visited cells with room for these numbers of pieces and links."""
+    graph = allocate_group(Graph, graph_sizes(n_pieces, n_links))
+    graph.slot[:] = NONE
+    return graph
+
+
+def n_stored_cells(p: int) -> int:
+    """Return the number of cells whose values a chain with ``p`` features stores, a power of two."""
+    n = MAX_STORED_BYTES // (16 * p + CELL.itemsize)
+    return 1 << min(max(n.bit_length() - 1, 8), 16)
+
+
+def n_line_sums(model: Lowered) -> int:
+    """Return the number of sums to be stored if the root is a line, or 0 if it is not or there is no room for them."""
+    # the root is a line if trees split on one ordered feature only, with cuts that are equally likely
+    rule = model.split_prior
+    features = rule.feature[rule.feature.weight > 0.0]
+    is_plain = call_uncompiled(has_free_cuts, rule) and not call_uncompiled(is_weighted, rule)
+    if not is_plain or len(features) != 1 or features.nominal[0]:
+        return 0
+    n, limit = int(features.n_codes[0]), int(model.prior.depth_limit)
+    levels = n_line_levels(n, limit, MAX_LINE_SUMS)
+    return 2 * n * n * (levels + 1) if levels > 0 else 0
+
+
+@jit
+def n_line_levels(n: int, limit: int, max_sums: int) -> int:
+    """Return the number of levels for which sums of a line of `n` codes are stored, 0 if `max_sums` are too few."""
+    # `limit` is the largest depth of its subtrees
+    levels = min(limit, n - 1, MAX_LINE_LEVELS - 1) + 1
+    n_stored = min(levels, max_sums // (2 * n * n) - 1)
+    return n_stored if n_stored >= min(levels, MIN_LINE_LEVELS) else 0

@@ -13,10 +13,27 @@ import numpy as np
 
 from ...core import portable
 from ...model import Lowered
-from ...model.split_prior.geometry import call_uncompiled, halves_box, has_box, is_weighted
-from .records import CHAIN_NODE, N_CELL_TERMS, N_DENSITY_ROWS, N_FREE, N_SPLIT_TERMS, NONE, PLAN, allocate_group
-from .scratch import MAX_PARTITIONS, SCRATCH_NAMES, Scratch
-from .stored import MAX_GUIDES, MIN_LINE_SUMS, Graph, Stored, graph_sizes, n_line_sums, n_stored_cells
+from ...model.split_prior.base import call_uncompiled, halves_box, has_box, is_weighted
+from .records import (
+    CHAIN_NODE,
+    MAX_GUIDES,
+    MAX_PARTITIONS,
+    MIN_LINE_SUMS,
+    N_CELL_TERMS,
+    N_DENSITY_ROWS,
+    N_FREE,
+    N_SPLIT_TERMS,
+    NONE,
+    PLAN,
+    SCRATCH_NAMES,
+    Graph,
+    Scratch,
+    Stored,
+    allocate_group,
+    graph_sizes,
+    n_line_sums,
+    n_stored_cells,
+)
 
 PROPOSED, ACCEPTED = range(2)  # rows of `ChainState.moves`
 MIN_TOP_DEPTHS = 3  # smallest number of depths from which the top of a redrawn subtree is chosen

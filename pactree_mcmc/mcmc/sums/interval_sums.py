@@ -19,15 +19,13 @@ import numpy as np
 
 from ...core.bits import sort_first
 from ...core.compile.jit import jit
-from ...core.logsum import exp_into, log_add
+from ...core.special import exp_into, log_add
 from ...model import Lowered
 from ...model.leaf.compiled import add_scores_into
-from ...model.split_prior.geometry import has_free_cuts, is_weighted, least_rows, parts_box
-from ...model.units import scatter_units
-from ..state.codes import collect_codes
-from ..state.records import NONE, STORED_VERSION
-from ..state.splits import box_range, is_admissible
-from ..state.stored import n_line_levels
+from ...model.rows import scatter_units
+from ...model.split_prior.base import has_free_cuts, is_weighted, least_rows, parts_box
+from ..state.records import NONE, STORED_VERSION, n_line_levels
+from ..state.splits import box_range, collect_codes, is_admissible
 from ..state.terms import log_stop, raise_not_finite
 from ..state.tree import ChainState
 

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.logsum import log_mean
-from ...core.special import stdtrit
+from ...core.special import log_mean, stdtrit
 from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import ERROR_COVERAGE, combined_evidence, evidence_constant, prior_mass
-from ...tree.drawn import Course
+from ...tree.coded import Course
 from ..chain.chain import Chain
 from ..chain.snapshot import generator_from
 from ..moves.learned import saved_log_weights_into

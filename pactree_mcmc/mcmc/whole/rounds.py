@@ -14,19 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ...model import TreeModel
-from ...tree.drawn import Course
+from ...tree.coded import Course
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..kernel import PROPOSAL_ROWS
 from ..run.progress import Progress
 from ..run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Plan, Result, Run
 from ..run.workers import Pool, RunState, result_without_draws, tuning_pool
-from ..state.records import N_PIECES
-from ..state.stored import Graph, new_graph
+from ..state.records import N_PIECES, Graph, new_graph
 from ..state.tree import initial_density
-from ..sums.bins import ROWS_PER_CODE
-from .density.decisions import Decisions, join_decisions
+from ..sums.split_sums import ROWS_PER_CODE
 from .density.density import MAX_REDRAWN_VALUES
-from .density.fit import fit_density
+from .density.fit import Decisions, fit_density, join_decisions
 from .density.graph import MIN_FREE_ENTRIES, merge_graphs
 from .tasks import RoundResult, add_draws, density_of, run_round
 

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.compile.pack import pack
-from ...tree.drawn import Saved
+from ...core.compile.jit import pack
+from ...tree.coded import Saved
 from ..chain.chain import Chain
 from ..chain.snapshot import ARRAYS, Snapshot, generator_from
 from ..moves.learned import add_saved_trees, sample_trees
 from ..run.stop import Signal, is_set
 from ..run.task import Plan, Run
-from ..state.records import IS_GROWING, N_LINKS, N_PIECES, N_VISITED_ROWS, NONE
-from ..state.stored import Graph, new_graph
-from .density.decisions import Decisions, join_decisions, new_decisions, record_decisions
+from ..state.records import IS_GROWING, N_LINKS, N_PIECES, N_VISITED_ROWS, NONE, Graph, new_graph
+from .density.fit import Decisions, join_decisions, new_decisions, record_decisions
 from .density.graph import with_capacity
 
 MAX_RECORDED_CELLS = 1500

@@ -16,14 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.compile.jit import jit
-from ...core.compile.pack import pack
-from ...core.logsum import log_add
+from ...core.compile.jit import jit, pack
 from ...core.portable import exp
+from ...core.special import log_add
 from ...model import TreeModel
 from ...posterior.evidence import combined_evidence, evidence_constant
-from ..state.records import N_LINKS, N_PIECES, NONE
-from ..state.stored import Graph
+from ..state.records import N_LINKS, N_PIECES, NONE, Graph
 
 MAX_LINK_VISITS = 20_000_000
 """Largest number of links, times features, that the sums may visit: half a second. Beyond it features below the root

@@ -1,4 +1,4 @@
-"""The base class of leaf models, and the class of the checked y.
+"""The base class of leaf models, the checked y, and the codes of scores by which compiled code finds them.
 
 A leaf model is a declaration of four things:
 
@@ -21,12 +21,57 @@ import numpy as np
 from numpy.random import Generator
 
 from ...core.checks import MAX_EXACT_INTEGER, check_number, read_numbers, set_field
-from ...core.compile.address import address_of
-from ...core.names import fields_repr
+from ...core.compile.address import address_of, call_at, call_at_with_params
+from ...core.compile.jit import jit
+from ...core.texts import fields_repr
 from ...files.encoding import register_class
-from . import codes
-from .codes import LeafRule
 from .distributions import Distributions
+
+# size of a difference, as a fraction of its terms, up to which the difference is rounding error
+ROUNDING_FRACTION = 2.0**-48
+# codes of leaf scores: class counts, Laplace on E, mean and variance unknown, variance known, counts, loss, variance
+# shared by the leaves, and a function called by its address
+DIRICHLET, LAPLACE, NORMAL, KNOWN_NORMAL, POISSON, LOSS, SHARED_NORMAL, BY_ADDRESS = range(8)
+
+
+class LeafRule(NamedTuple):
+    """Parameters of a leaf model in the form that compiled code uses."""
+
+    kind: int  # one of the codes of this module
+    params: np.ndarray  # float64, in the layout of the score function of the kind
+    n_stats: int  # number of statistics of a cell
+    # (r, m) float64: r functions of 0, ..., m - 1, tables for a score with integer weights; (1, 1) if unused
+    lookup: np.ndarray
+
+    @property
+    def is_fixed(self) -> bool:
+        """True if the parameters do not change during a run; False if the shared variance is drawn with the trees."""
+        return self.kind != SHARED_NORMAL
+
+
+@jit
+def addressed_score(params: np.ndarray, stats: np.ndarray, row: int) -> float:
+    """Return the score in nats of the cell `stats[row]` by the function at an address; 0 if the cell has no weight."""
+    # `params`: the address, the index of the first statistic that the function reads (1 after the weight of the cell, 0
+    # if all statistics are weights), 1 if it has parameters, the parameters
+    first, weight = np.int64(params[1]), stats[row, 0]
+    if first == 0:
+        for j in range(1, stats.shape[1]):
+            weight += stats[row, j]
+    if weight <= 0.0:
+        return 0.0
+    address, n = np.int64(params[0]), stats.shape[1] - first
+    if params[2] > 0.0:
+        return call_at_with_params(address, stats, row, first, n, params, np.int64(3))
+    return call_at(address, stats, row, first, n)
+
+
+@jit
+def add_addressed_scores_into(out: np.ndarray, params: np.ndarray, stats: np.ndarray, n: int) -> None:
+    """Add the score by the function whose address is ``params[0]`` of the first ``n`` cells to `out` (at least n,)."""
+    for row in range(n):
+        out[row] += addressed_score(params, stats, row)
+
 
 MAX_TABLE_ENTRIES = 4_000_000  # largest number of entries of a table of functions of the weight of a cell
 MIN_VARIANCE = 1e-290  # smallest variance of y whose fractions float64 represents accurately
@@ -59,7 +104,6 @@ class Target(NamedTuple):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes; 0 for a regression."""
         return 0 if self.classes is None else len(self.classes)
 
     def integer_weights(self, n_functions: int) -> np.ndarray | None:
@@ -72,7 +116,6 @@ class Target(NamedTuple):
 
     @property
     def weights(self) -> np.ndarray:
-        """Sample weights (n,); ones if there are none."""
         return np.ones(len(self.values)) if self.weight is None else self.weight
 
 
@@ -87,37 +130,30 @@ class Leaf:
     # The statistics of a cell are its weight and then the sums of `statistics` over its rows, each multiplied by the
     # weight of the row. Leaves of classes have the weight of each class instead. The compiled score is called by its
     # address, so that a new leaf model needs no recompilation. Its argument is the sums without the weight. Scores with
-    # a code of their own (`codes`) read all statistics instead.
-    kind: Any = codes.BY_ADDRESS
-    positive_parameters: ClassVar[tuple[str, ...]] = ()
-    """Parameters that must be positive and finite."""
-    finite_parameters: ClassVar[tuple[str, ...]] = ()
-    """Parameters that must be finite."""
+    # a code of their own read all statistics instead.
+    kind: Any = BY_ADDRESS
+    positive_parameters: ClassVar[tuple[str, ...]] = ()  # parameters that must be positive and finite
+    finite_parameters: ClassVar[tuple[str, ...]] = ()  # parameters that must be finite
     is_classifier: Any = False
     uses_estimation: ClassVar[bool] = False
+    # True if the prediction of a cell depends on the number of classes, including those that none of its rows has
     depends_on_n_classes: ClassVar[bool] = True
-    """True if the prediction of a cell depends on the number of classes, including those that none of its rows has."""
+    # True if the score of a tree is the sum over its leaves. The exact engine needs this.
     has_additive_score: ClassVar[bool] = True
-    """True if the score of a tree is the sum over its leaves. The exact engine needs this."""
     has_likelihood: ClassVar[bool] = True
+    # True if `expectation` is implemented; False if E(y) can only be drawn
     has_closed_expectation: ClassVar[bool] = True
-    """True if `expectation` is implemented; False if E(y) can only be drawn."""
+    # False if the statistics and defaults contain no squares of y, so that the variance of y may overflow
     needs_variance: ClassVar[bool] = True
-    """False if the statistics and defaults contain no squares of y, so that the variance of y may overflow."""
-    y_columns: Any = 1
-    """Number of columns of y, which has shape (n,) if there is one."""
-    y_names: tuple[str, ...] = ()
-    """Names of the columns of y, by which the columns of a data frame are found."""
-    x_columns: Any = None
-    """Names or indices of the columns of X that the leaf uses, or None."""
-    predicts: Any = True
-    """True if the leaf has a `value`."""
+    y_columns: Any = 1  # number of columns of y, which has shape (n,) if there is one
+    y_names: tuple[str, ...] = ()  # names of the columns of y, by which the columns of a data frame are found
+    x_columns: Any = None  # names or indices of the columns of X that the leaf uses, or None
+    predicts: Any = True  # True if the leaf has a `value`
+    # True if `weight` returns the weight of the rows of a cell, False if each row also counts by its exposure
     weighs_rows: Any = True
-    """True if `weight` returns the weight of the rows of a cell, False if each row also counts by its exposure."""
+    # function to compile, ``(s, n)`` or ``(s, n, params)``: the score in nats of a cell with ``n`` sums ``s``
     compiled_score: Any = None
-    """Function to compile, ``(s, n)`` or ``(s, n, params)``: the score in nats of a cell with ``n`` sums ``s``."""
-    score_parameters: ClassVar[tuple[str, ...]] = ()
-    """Parameters that the compiled score reads as ``params[0], ...``."""
+    score_parameters: ClassVar[tuple[str, ...]] = ()  # parameters that the compiled score reads as ``params[0], ...``
 
     def __repr__(self) -> str:
         return fields_repr(self)
@@ -256,7 +292,7 @@ class Leaf:
 
         These leave out the first one, the weight, if the score is called by its address and y is not a class.
         """
-        return stats[..., 1:] if self.kind == codes.BY_ADDRESS and not self.is_classifier else stats
+        return stats[..., 1:] if self.kind == BY_ADDRESS and not self.is_classifier else stats
 
     # scores
 
@@ -271,7 +307,7 @@ class Leaf:
     def params(self, target: Target) -> np.ndarray:
         """Return the parameters (m,) as the score function of the leaf's ``kind`` reads them.
 
-        Here this is `codes.addressed_score`, which reads the address of the compiled score, the index of the first
+        Here this is `addressed_score`, which reads the address of the compiled score, the index of the first
         statistic to pass to it, 1 if there are `score_params`, else 0, and these.
         """
         values = np.asarray(self.score_params(target), dtype=np.float64)
@@ -293,13 +329,11 @@ class Leaf:
 
     def scores(self, stats: np.ndarray, target: Target) -> np.ndarray:
         """Return the compiled scores (m,) of cells with ``stats`` (m, n_stats); an error unless called by address."""
-        if self.kind != codes.BY_ADDRESS:
+        if self.kind != BY_ADDRESS:
             # the first parameter of other scores is not the address of a function
             raise NotImplementedError(f"the score of {type(self).__name__} is not called by its address.")
         out = np.zeros(len(stats))
-        codes.add_addressed_scores_into(
-            out, self.params(target), np.ascontiguousarray(stats, dtype=np.float64), len(out)
-        )
+        add_addressed_scores_into(out, self.params(target), np.ascontiguousarray(stats, dtype=np.float64), len(out))
         return out
 
     def log_score(self, stats: np.ndarray, target: Target) -> float:

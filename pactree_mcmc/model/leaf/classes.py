@@ -13,10 +13,8 @@ from ...core import portable
 from ...core.checks import check_number, refuse_labels, set_field
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
-from . import codes
-from .base import Leaf, Target, Theta, check_positive
-from .distributions import Constant, Distributions
-from .gamma import log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
+from .base import DIRICHLET, LAPLACE, LOSS, Leaf, Target, Theta, check_positive
+from .distributions import Constant, Distributions, log_fractions, log_gamma_ratio, scalar_stirling_rest, stirling_rest
 
 TABLE_BLOCK = 1 << 15  # number of columns of the table of scores that are computed at a time
 
@@ -72,7 +70,7 @@ class DirichletMultinomial(ClassLeaf):
     """
 
     alpha: Any = 1.0
-    kind = codes.DIRICHLET
+    kind = DIRICHLET
 
     def __post_init__(self) -> None:
         refuse_labels("alpha", self.alpha, "of the sorted classes")
@@ -86,7 +84,6 @@ class DirichletMultinomial(ClassLeaf):
         return self
 
     def _alpha(self, target: Target) -> np.ndarray:
-        """Return the prior count of each class, (K,) float64."""
         return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), target.n_classes)
 
     def params(self, target: Target) -> np.ndarray:
@@ -217,7 +214,7 @@ class FrozenLaplace(ClassLeaf):
     """
 
     pseudocount: float = 1.0
-    kind = codes.LAPLACE
+    kind = LAPLACE
     uses_estimation = True
     positive_parameters = ("pseudocount",)
 
@@ -298,7 +295,7 @@ class PacBayesLoss(ClassLeaf):
 
     lambda1: float
     lambda2: float = 0.0
-    kind = codes.LOSS
+    kind = LOSS
     uses_estimation = True
     depends_on_n_classes = False
     has_likelihood = False

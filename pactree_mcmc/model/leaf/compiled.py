@@ -5,8 +5,7 @@ from math import nan
 import numpy as np
 
 from ...core.compile.jit import jit
-from .classes import add_counts_scores_into, counts_score, dirichlet_score, laplace_score, loss_score
-from .codes import (
+from .base import (
     BY_ADDRESS,
     DIRICHLET,
     KNOWN_NORMAL,
@@ -19,6 +18,7 @@ from .codes import (
     add_addressed_scores_into,
     addressed_score,
 )
+from .classes import add_counts_scores_into, counts_score, dirichlet_score, laplace_score, loss_score
 from .counts import poisson_score
 from .normal import known_normal_score, normal_score
 

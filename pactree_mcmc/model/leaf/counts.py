@@ -16,10 +16,17 @@ from ...core.checks import read_numbers
 from ...core.compile.jit import jit
 from ...files.encoding import register_class
 from ...table.words import count_text, rounded_text, rounded_texts
-from . import codes
-from .base import Leaf, Target, Theta, check_positive, refuse_rows
-from .distributions import Distributions, NegativeBinomial, draw_poisson
-from .gamma import HALF_LOG_TWO_PI, poisson_kl, scalar_poisson_kl, scalar_stirling_rest, stirling_rest
+from .base import POISSON, Leaf, Target, Theta, check_positive, refuse_rows
+from .distributions import (
+    HALF_LOG_TWO_PI,
+    Distributions,
+    NegativeBinomial,
+    draw_poisson,
+    poisson_kl,
+    scalar_poisson_kl,
+    scalar_stirling_rest,
+    stirling_rest,
+)
 
 
 class ExposedLeaf(Leaf):
@@ -89,7 +96,7 @@ class PoissonGamma(ExposedLeaf):
     shape: float | None = None
     rate: float | None = None
     exposure: Any = None
-    kind = codes.POISSON
+    kind = POISSON
 
     positive_parameters = ("shape", "rate")
 

@@ -15,12 +15,11 @@ from ...core import portable
 from ...core.compile.address import by_address
 from ...core.special import gammaln
 from ...files.encoding import register_class
-from ...table.labels import is_missing
+from ...table.values import is_missing
 from ...table.words import count_text, rounded_text, rounded_texts
 from .base import MIN_VARIANCE, Target, Theta, refuse_rows
 from .counts import ExposedLeaf
-from .distributions import Distributions
-from .gamma import log_gamma_ratio
+from .distributions import Distributions, log_gamma_ratio
 
 
 class SurvivalLeaf(ExposedLeaf):

@@ -12,15 +12,25 @@ from numba import cloudpickle
 from numba.core.errors import NumbaError
 
 from ...core.checks import check_choice, check_count, check_flag, check_type, read_generator, read_numbers, repr_of
-from ...core.warn import warn
+from ...core.texts import warn
 from ...files.encoding import CODEC
 from ...table.coding import AnyScale, encode
 from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
-from ..cells import PlainCell, PlainSplit, set_bits
-from .base import GRID, LARGEST_WEIGHT, SplitPrior, SplitRule
+from ..rows import PlainCell, PlainSplit, set_bits
+from .base import (
+    GRID,
+    LARGEST_WEIGHT,
+    Cut,
+    SplitPrior,
+    SplitRule,
+    SplitsOutline,
+    compile_weight,
+    ends_of_codes,
+    plain_weight,
+    weight_at,
+)
 from .cuts import GridCuts, LocalCuts
-from .weights import Cut, SplitsOutline, compile_weight, ends_of_codes, plain_weight, weight_at
 
 WEIGHT_TOLERANCE = 1e-9  # relative difference allowed between the plain and the compiled weight
 # largest numbers of cuts of a cell, and of rows of a table, that a check uses

@@ -22,7 +22,7 @@ from ...table.coding import (
 )
 from ...table.columns import Columns, describe_columns
 from ...table.reader import Table
-from ..cells import PlainCell, PlainSplit, set_bits
+from ..rows import PlainCell, PlainSplit, set_bits
 from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitPrior, check_weights
 
 
@@ -106,7 +106,6 @@ class LocalCuts(SplitPrior):
         return present[:-1][(below >= self.min_leaf) & (rows.sum() - below >= self.min_leaf)]
 
     def _is_nominal(self, cell: PlainCell, feature: int) -> bool:
-        """Return True if coordinate ``feature`` is nominal."""
         return bool(cell.high[feature] < 0)
 
     def count_splits(self, cell: PlainCell, feature: int) -> int:

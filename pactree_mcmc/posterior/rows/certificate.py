@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...certificates.bound import Bound, check_delta, holdout, holdout_gibbs
-from ...certificates.pac_bayes_bounds import pac_bayes_kl, pac_bayes_lambda, vote_factor_two, vote_tandem
+from ...certificates.bound import (
+    Bound,
+    check_delta,
+    holdout,
+    holdout_gibbs,
+    pac_bayes_kl,
+    pac_bayes_lambda,
+    vote_factor_two,
+    vote_tandem,
+)
 from ...core.checks import labels_differ, read_labels
 from .new_rows import predicted_labels
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.checks import central_fractions, check_count, is_integer, read_numbers, refuse_other_rows
-from ...core.names import with_short_repr
+from ...core.texts import with_short_repr
 from ...model.leaf.positive import SurvivalLeaf
-from ...model.target import read_y
+from ...model.rows import read_y
 from ...table.words import EQUAL_DIGITS, rounded_texts
 from ...tree.tree import Tree, match_columns
 from ..trees.paths import conditions_in_words, path_to

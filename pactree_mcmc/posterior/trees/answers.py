@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.checks import Seed, check_count
-from ...model.plain import simulated_inclusion
-from ...tree.drawn import key_words
+from ...model.model import simulated_inclusion
+from ...tree.coded import key_words
 from ..protocol import AnyPosterior, documented
 from .consensus import ConsensusTree, consensus_of
 from .credible_set import CredibleSet, check_mass, credible_set_of, refuse_other_odds

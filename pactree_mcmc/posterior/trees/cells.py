@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.compile.jit import jit
-from ...core.names import with_short_repr
-from ...model.obstacles import log_prior_mass, unknown_constant
-from ...model.split_prior.geometry import call_uncompiled, follows_design, parts_rows
+from ...core.texts import with_short_repr
+from ...model.model import log_prior_mass, unknown_constant
+from ...model.split_prior.base import call_uncompiled, follows_design, parts_rows
 from ...tree.arrays import LEAF
 from ...tree.coded import CodedTrees
 

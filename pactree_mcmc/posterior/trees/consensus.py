@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core.checks import check_flag, check_number
-from ...core.names import limited_lines, with_short_repr
-from ...model.words import lines_of_cells
+from ...core.texts import limited_lines, with_short_repr
+from ...model.model import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import iterate_nodes
-from ...tree.export import MAX_SHOWN_CLASSES
+from ...tree.tree import MAX_SHOWN_CLASSES
 from ..convergence import caveat_of
 from ..draws import has_values_by_leaf
 from .paths import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.checks import check_choice, read_array, repr_of
 from ...core.compile.jit import jit
-from ...core.names import with_short_repr
+from ...core.texts import with_short_repr
 from ...tree.coded import leaves_of_units
 from ..ess import MIN_DRAWS_PER_CHAIN, ess_from_autocovariances, rhat_and_ess_by_tree, split_chains
 from .cells import MAX_ROWS, identifying_rows

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.checks import central_fractions, check_count
-from ...core.names import limited_lines, with_short_repr
-from ...model.words import words_of_cells
+from ...core.texts import limited_lines, with_short_repr
+from ...model.model import words_of_cells
 from ...table.words import categories_text, rounded_text, rounded_texts
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
 from ..convergence import caveat_of

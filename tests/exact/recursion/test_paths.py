@@ -5,7 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.recursion.new_rows import mean_leaf_values
+from exact.recursion.rows import mean_leaf_values
 
 
 def _by_flow(truth, X):

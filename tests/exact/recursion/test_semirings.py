@@ -6,7 +6,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact.answers import log_sums
-from exact.recursion.terms import likely_part
+from exact.recursion.inside_outside import likely_part
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations, log_sum
 from tests.reference.enumeration import LEAF, count_leaves, leaf_of

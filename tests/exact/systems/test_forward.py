@@ -87,7 +87,7 @@ def test_the_bound_covers_labels_that_are_noise(how):
 
 @pytest.mark.planted
 def test_a_message_that_costs_nothing_is_caught(monkeypatch):
-    from pactree_mcmc.certificates import coded_trees
+    from pactree_mcmc.certificates import compression_bounds as coded_trees
 
     real = forward.tail_bound
     for module in (forward, coded_trees):

@@ -8,7 +8,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from exact import PACBayesTreeClassifier
-from exact.estimators.voting import LOG_GRID
+from exact.estimators import LOG_GRID
 from tests.reference import pac_bayes as naive
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}

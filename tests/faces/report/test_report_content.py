@@ -16,7 +16,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.faces.report.content import report_content
 from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.tree.drawn import Course
+from pactree_mcmc.tree.coded import Course
 from tests.faces.report.pages import ParsedPage, posterior, stump, write_page
 from tests.posterior.spaces import MODELS, all_trees
 from tests.posterior.test_team_evidences import End

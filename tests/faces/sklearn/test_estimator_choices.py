@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.sklearn import base as _estimator_base
+from pactree_mcmc.faces.sklearn import estimators as _estimator_base
 
 KINDS = (pt.BayesianTreeClassifier, pt.BayesianTreeRegressor)
 SMALL = {"n_estimators": 40, "work": 2e5, "random_state": 0}

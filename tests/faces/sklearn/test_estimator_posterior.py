@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.sklearn import base as _estimator_base
+from pactree_mcmc.faces.sklearn import estimators as _estimator_base
 from pactree_mcmc.faces.sklearn import parts as _parts
 from pactree_mcmc.posterior.rows.left_out import rows_left_out
 

@@ -9,7 +9,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import chain as compiled_chains
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.problems.leaves import KNOWN
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem, problem
@@ -25,7 +25,7 @@ def compiled_lgamma(x):
 def plain(monkeypatch):
     """The plain package with the lgamma of compiled code, which differs from CPython's own in the last bit."""
     package = plain_package()
-    for name in ("gamma", "normal", "counts"):
+    for name in ("distributions", "normal", "counts"):
         monkeypatch.setattr(package.module(f"model.leaf.{name}"), "lgamma", compiled_lgamma)
     return package
 

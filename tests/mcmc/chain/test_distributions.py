@@ -10,7 +10,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import start as _start
-from pactree_mcmc.model.plain import draw_prior
+from pactree_mcmc.model.model import draw_prior
 from tests.mcmc.distributions import STATISTICS, check_distribution_of_chains, check_independent_draws, seed_of
 from tests.problems.leaves import LEAVES
 from tests.problems.models import build_model

@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.planting import REMEMBERED, Bug, always, one_less, only_within, zero
 
 DENSITY, LEARNED, SUBGRAPH = "mcmc.whole.density.density", "mcmc.moves.learned", "mcmc.moves.subgraph"

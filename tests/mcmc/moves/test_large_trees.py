@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.transitions import StateSnapshot, load, new_chain, present_tree, transition_row, tree_key
 from tests.problems.leaves import DIRICHLET, KNOWN, NORMAL
 from tests.problems.models import build_model

@@ -7,8 +7,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.state.stored import MAX_LINE_SUMS, MIN_LINE_LEVELS
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.mcmc.state.records import MAX_LINE_SUMS, MIN_LINE_LEVELS
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.balance import check_balance, moving
 from tests.mcmc.transitions import explore, posterior_of
 from tests.problems.leaves import LEAVES
@@ -88,7 +88,7 @@ def test_large_subtrees_stay(monkeypatch):
 
 def test_deep_subtrees_stay(monkeypatch):
     """With fewer levels than trees may have, the next of those that are not deeper is drawn from their distribution."""
-    monkeypatch.setattr(plain_package().module("mcmc.state.stored"), "MAX_LINE_LEVELS", 3)
+    monkeypatch.setattr(plain_package().module("mcmc.state.records"), "MAX_LINE_LEVELS", 3)
     space = check_balance(case_problem("line_of_four", "chipman", "nig"), "regrow-line", walker="grow-prune")
     model = build_model(plain_package().package, case_problem("line_of_four", "chipman", "nig"))
     deep, distribution = np.array([tree.depth > 2 for tree in space.trees]), posterior_of(model, space.trees)

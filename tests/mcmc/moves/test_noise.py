@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.state.records import STORED_VERSION
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.planting import BALANCED, BREACH, Bug, least_flow, plant
 from tests.mcmc.transitions import STEPS, StateSnapshot, explore, imbalance, new_chain, new_ladder, posterior_of
@@ -24,7 +24,7 @@ COLLAPSED, REGROW, REGROW_LINE, SUBGRAPH = (
 
 
 def noise():
-    return plain_package().module("mcmc.state.noise")
+    return plain_package().module("mcmc.state.terms")
 
 
 def given_variance(case, prior="chipman"):
@@ -150,7 +150,7 @@ def test_tables_follow_the_guess(step, wrong, monkeypatch):
     stump = StateSnapshot(chain.state)
     explore(model, step, walker="grow-prune", chain=chain)
     stump.restore(chain.state)
-    plant(monkeypatch, Bug(step, "", (("mcmc.state.noise", "set_noise_guess", tables_kept),)), right=not wrong)
+    plant(monkeypatch, Bug(step, "", (("mcmc.state.terms", "set_noise_guess", tables_kept),)), right=not wrong)
     noise().update_noise_guess(chain.model, chain.packed_state)
     assert chain.model.proposal_leaf.params[noise().SIGMA2] == SIGMA2
     space = explore(model, step, walker="grow-prune", chain=chain)

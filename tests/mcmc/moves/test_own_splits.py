@@ -5,7 +5,7 @@ from math import exp, inf, log
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, plant
 
 SCAN, RESHAPE, ROTATION, SPLITS, CARRY = (
@@ -32,7 +32,7 @@ def unweighed(right, model, state, node, k, cut):
 
 def uniform_part(right, model, state, node, k, n, split):
     """Ways count as often as there are cuts, whatever these weigh."""
-    box = plain_package().module("model.split_prior.geometry").parts_box(model.split_prior)
+    box = plain_package().module("model.split_prior.base").parts_box(model.split_prior)
     codes = state.scratch.codes.distinct
     return float(codes[split + 1] - codes[split]) if box and split >= 0 else 1.0
 

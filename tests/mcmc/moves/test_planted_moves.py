@@ -4,7 +4,7 @@ from math import inf, log
 
 import pytest
 
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.moves.planted_learned import LEARNED_BUGS, SUBGRAPH_BUGS
 from tests.mcmc.planting import (
     BALANCED,

@@ -3,7 +3,7 @@
 import pytest
 
 from pactree_mcmc.mcmc.state import records
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, least_flow, plant
 from tests.mcmc.transitions import StateSnapshot, explore, imbalance, new_ladder, posterior_of
 from tests.problems.models import build_model

@@ -7,7 +7,7 @@ import pytest
 
 from pactree_mcmc.mcmc.edits import replace_subtree
 from pactree_mcmc.mcmc.moves import learned, regrow, regrow_line, subgraph
-from pactree_mcmc.mcmc.state import scratch
+from pactree_mcmc.mcmc.state import records as scratch
 from pactree_mcmc.mcmc.sums import split_sums
 from pactree_mcmc.mcmc.whole.density import graph, systematic
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pactree_mcmc.mcmc.state import random as _random
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.balance import TOLERANCE, check_balance, check_row_ignores_history, moving
 from tests.mcmc.naive_kernels import blanchard_row, grow_prune_row
 from tests.mcmc.transitions import STEPS, all_outcomes, explore, imbalance, load, new_chain, tree_key

@@ -9,7 +9,7 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.core.compile.cache import CodeCache, notify_watchers
-from pactree_mcmc.faces.sklearn import base as _estimator_base
+from pactree_mcmc.faces.sklearn import estimators as _estimator_base
 from pactree_mcmc.mcmc.run import progress as _progress
 from pactree_mcmc.mcmc.run.progress import Progress
 

@@ -9,10 +9,10 @@ from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.mcmc.state.terms import subtree_log_score
 from pactree_mcmc.mcmc.sums import interval_sums as _line
 from pactree_mcmc.mcmc.sums import split_sums as _scan
-from pactree_mcmc.model.cells import PlainSplit
+from pactree_mcmc.model.rows import PlainSplit
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
 from pactree_mcmc.posterior.joining import join_chains
-from pactree_mcmc.testing.plain import Record
+from pactree_mcmc.testing.spaces import Record
 
 LISTS = (
     ("growable", "growable_at", records.N_GROWABLE),

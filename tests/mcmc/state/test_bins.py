@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.transitions import grow_at_random, new_chain
 
 plain = plain_package()
@@ -125,7 +125,7 @@ def test_a_cell_by_code(leaf, grid):
 def test_few_rows_with_codes_far_apart():
     """Codes are sorted if the cell lacks most codes between its smallest and its largest one."""
     chain, _ = with_leaf("numbers", n=400)
-    state, collect = chain.state, plain.module("mcmc.state.codes").collect_codes
+    state, collect = chain.state, plain.module("mcmc.state.splits").collect_codes
     chain.packed_state.node[0].stop = 7
     codes_of_rows = chain.model.units.codes[1, state.order[:7]].astype(int)
     assert np.ptp(codes_of_rows) > 16 * 7

@@ -9,7 +9,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES
-from pactree_mcmc.mcmc.state import noise as _noise
+from pactree_mcmc.mcmc.state import terms as _noise
 from pactree_mcmc.mcmc.state.records import N_NODES, N_VISITED_ROWS, TREE_CHANGED
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.posterior.joining import join_chains
@@ -91,7 +91,7 @@ class Pair:
                 chain.state.count[TREE_CHANGED] = 0
                 chain.propose(chain.kernel.names.index(step), 1)
                 if step == "collapsed" and not chain.lowered.leaf.is_fixed:
-                    module("mcmc.state.noise").redraw_noise(chain.packed_chain)
+                    module("mcmc.state.terms").redraw_noise(chain.packed_chain)
 
     def assert_identical(self):
         """Every array of the state has the same bits, free nodes apart, and rows visited: checks look up cells too."""

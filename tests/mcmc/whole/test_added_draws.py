@@ -17,8 +17,7 @@ from pactree_mcmc.mcmc.moves.learned import add_saved_trees, is_drawable
 from pactree_mcmc.mcmc.run.task import Plan, run_chain
 from pactree_mcmc.mcmc.run.workers import RunState
 from pactree_mcmc.mcmc.schedule import even_indices
-from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES
-from pactree_mcmc.mcmc.state.stored import new_graph
+from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole import tasks as _tasks
 from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree

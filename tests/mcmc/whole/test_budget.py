@@ -7,7 +7,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.kernel import LINE_KERNEL_WEIGHTS, LOCAL_WEIGHTS, WHOLE_WEIGHTS, Kernel, read_kernel
 from pactree_mcmc.mcmc.run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
-from pactree_mcmc.mcmc.sums.bins import ROWS_PER_CODE
+from pactree_mcmc.mcmc.sums.split_sums import ROWS_PER_CODE
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole.density.density import MAX_REDRAWN_VALUES
 from pactree_mcmc.mcmc.whole.rounds import (

@@ -8,8 +8,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import sampling as _sample
-from pactree_mcmc.mcmc.state.records import N_PIECES
-from pactree_mcmc.mcmc.state.stored import new_graph
+from pactree_mcmc.mcmc.state.records import N_PIECES, new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
 

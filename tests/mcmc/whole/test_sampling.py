@@ -7,8 +7,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.state.records import IS_GROWING, N_PIECES, NONE
-from pactree_mcmc.mcmc.state.stored import new_graph
+from pactree_mcmc.mcmc.state.records import IS_GROWING, N_PIECES, NONE, new_graph
 from pactree_mcmc.mcmc.state.tree import initial_density
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
 from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_density, set_growing

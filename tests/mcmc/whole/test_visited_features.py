@@ -8,7 +8,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.whole.visited_features import visited_probabilities
 from pactree_mcmc.posterior.convergence import has_converged, lacking_features, short_diagnosis
-from pactree_mcmc.tree.drawn import Course
+from pactree_mcmc.tree.coded import Course
 from tests.mcmc.whole.test_lost_modes import two_modes
 
 

@@ -24,7 +24,7 @@ from numba.core.typed_passes import (
 from numba.core.types import Function
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 
-from ..sources import LIBRARY_PACKAGES
+from ..cache import LIBRARY_PACKAGES
 
 
 @contextlib.contextmanager
@@ -58,7 +58,6 @@ class PartLibrary(JITCodeLibrary):
         self._finalized = True
 
     def add_linking_library(self, library: CodeLibrary) -> None:
-        """Register a library that the function calls."""
         self._linking_libraries.append(library)
 
     @property
@@ -125,7 +124,6 @@ def _with_callees(libraries: Iterable[CodeLibrary]) -> Iterable[CodeLibrary]:
 
 
 def _link_library(module: Any, library: CodeLibrary) -> None:
-    """Link the code of a library into a module, of a part (library of one function) only its own function."""
     part = isinstance(library, PartLibrary)
     module.link_in(library.own_module if part else library._get_module_for_linking(), preserve=True)
 
@@ -235,7 +233,6 @@ class EntryCompiler(CompilerBase):
     lowering: type[_Lowering] = EntryLowering
 
     def compile_extra(self, func: Any) -> Any:
-        """Compile without garbage collection."""
         with no_garbage_collection():
             return super().compile_extra(func)
 

@@ -20,17 +20,16 @@ import numpy as np
 
 from ....core.bits import goes_left, hash_integer
 from ....core.compile.jit import jit
-from ....core.logsum import log_sum_exp
+from ....core.special import log_sum_exp
 from ....model import Lowered
-from ....model.split_prior.geometry import follows_design
+from ....model.split_prior.base import follows_design
 from ...state.lists import is_leaf
 from ...state.random import pick, pick_weighted
 from ...state.records import N_CELL_TERMS, NONE, STORED_VERSION
 from ...state.splits import Split, fixed_split, n_splits_of_codes
 from ...state.terms import node_log_split, node_log_stop
 from ...state.tree import MIN_TOP_DEPTHS, ChainState
-from ...sums.bins import fill_bins
-from ...sums.split_sums import feature_weight, sum_or_draw_splits, write_split
+from ...sums.split_sums import feature_weight, fill_bins, sum_or_draw_splits, write_split
 from .terms import (
     GAIN,
     LEARNED,

@@ -25,17 +25,15 @@ from typing import Any
 import numpy as np
 
 from ....core.bits import hash_integer
-from ....core.compile.jit import jit
-from ....core.compile.pack import pack
-from ....core.logsum import log_add
+from ....core.compile.jit import jit, pack
+from ....core.special import log_add
 from ....model import Lowered
 from ...edits.carry_over import cell_categories
 from ...edits.replace_subtree import MAX_DRAWN_INTERNAL
 from ...state.lists import is_leaf
 from ...state.random import flip
-from ...state.records import IS_GROWING, N_LINKS, N_PIECES, NONE
+from ...state.records import IS_GROWING, N_LINKS, N_PIECES, NONE, Graph, new_graph
 from ...state.splits import Split
-from ...state.stored import Graph, new_graph
 from ...state.terms import next_node, node_log_split, node_log_stop
 from ...state.tree import ChainState
 from .density import draw_guided_split, evaluate_cell, log_split_probability

@@ -10,14 +10,12 @@ import numpy as np
 
 from ....core.compile.jit import jit
 from ....model import Lowered
-from ....model.split_prior.geometry import follows_design, halves_box, parts_box
+from ....model.split_prior.base import follows_design, halves_box, parts_box
 from ...edits.carry_over import cell_categories
-from ...state.records import N_SPLIT_TERMS, NONE
-from ...state.scratch import MAX_PARTITIONED_CATEGORIES
+from ...state.records import MAX_PARTITIONED_CATEGORIES, N_SPLIT_TERMS, NONE
 from ...state.splits import Split, box_range, fixed_split, n_splits_of_codes
 from ...state.tree import ChainState
-from ...sums.bins import fill_bins
-from ...sums.split_sums import prefix_number
+from ...sums.split_sums import fill_bins, prefix_number
 from .density import evaluate_cell_and_splits, numbered_split, split_probability
 from .terms import LEARNED, evaluate_splits
 

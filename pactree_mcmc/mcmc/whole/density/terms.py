@@ -12,11 +12,10 @@ import numpy as np
 
 from ....core.compile.jit import jit
 from ....model import Lowered
-from ....model.leaf.codes import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
+from ....model.leaf.base import BY_ADDRESS, LAPLACE, LOSS, NORMAL, POISSON
 from ....model.leaf.normal import squares_about_mean
-from ....model.split_prior.geometry import least_rows, parts_box
-from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS
-from ...state.scratch import Density
+from ....model.split_prior.base import least_rows, parts_box
+from ...state.records import N_CELL_TERMS, N_DEPTH_CLASSES, N_SPLIT_TERMS, Density
 from ...state.tree import ChainState
 from ...sums.split_sums import empty_sided_splits, gains_into
 

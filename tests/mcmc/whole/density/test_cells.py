@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.moves.test_noise import given_variance, noisy_chain
 from tests.mcmc.planting import only_within, standing_in

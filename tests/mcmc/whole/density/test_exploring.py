@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import exact
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.transitions import load
 from tests.mcmc.whole.density.test_graph import ROOM, freeze, module, prune_all, with_room
 

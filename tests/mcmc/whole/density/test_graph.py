@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pactree_mcmc.testing.plain import plain_package, with_records
+from pactree_mcmc.testing.spaces import plain_package, with_records
 from tests.mcmc.balance import check_balance
 from tests.mcmc.transitions import load, new_chain
 from tests.problems.models import build_model
@@ -47,7 +47,7 @@ def with_graph(model, graph, nodes=64):
 
 def with_room(model, room=ROOM, nodes=64):
     """A plain chain at the stump whose empty graph may grow."""
-    graph = module("state.stored").new_graph(room, room)
+    graph = module("state.records").new_graph(room, room)
     graph.used[module("state.records").IS_GROWING] = 1
     return with_graph(model, with_records(graph), nodes)
 
@@ -153,8 +153,7 @@ def test_joined_graphs_have_what_each_had():
     import pactree_mcmc as pt
     from pactree_mcmc.mcmc.chain.chain import Chain
     from pactree_mcmc.mcmc.kernel import read_kernel
-    from pactree_mcmc.mcmc.state.records import IS_GROWING, N_LINKS, N_PIECES
-    from pactree_mcmc.mcmc.state.stored import new_graph
+    from pactree_mcmc.mcmc.state.records import IS_GROWING, N_LINKS, N_PIECES, new_graph
     from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
     from pactree_mcmc.mcmc.whole.tasks import sample_independent
 
@@ -239,7 +238,7 @@ def test_a_tree_in_the_graph_is_kept_apart_by_depth():
 
 def piece_with(weights, log_g, stop, g_stop):
     """A graph of one piece whose links have these weights."""
-    graph = with_records(module("state.stored").new_graph(1, len(weights)))
+    graph = with_records(module("state.records").new_graph(1, len(weights)))
     graph.used[:2] = 1, len(weights)
     piece = graph.piece[0]
     piece.first, piece.stop, piece.g_stop = len(weights) - 1, stop, g_stop

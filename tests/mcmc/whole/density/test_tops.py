@@ -9,7 +9,7 @@ from pactree_mcmc.mcmc.state.records import N_INTERNAL
 from pactree_mcmc.mcmc.state.tree import MIN_TOP_DEPTHS, initial_density
 from pactree_mcmc.mcmc.whole.density.fit import fit_density, mean_depth
 from pactree_mcmc.mcmc.whole.density.terms import ROWS_TERM
-from pactree_mcmc.testing.plain import plain_package
+from pactree_mcmc.testing.spaces import plain_package
 from tests.mcmc.balance import check_balance
 from tests.mcmc.whole.density.test_fit import simulated
 from tests.mcmc.whole.density.test_graph import grown

@@ -1,10 +1,13 @@
-"""One-line representations of objects, and shared texts of docstrings."""
+"""Texts: one-line representations, shared parts of docstrings, warnings, and errors about optional packages."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+import sys
+import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from textwrap import indent
 from typing import Any, TypeVar
 
@@ -69,3 +72,29 @@ def fill_docstring(texts: dict[str, str]) -> Callable[[Documented], Documented]:
         return documented
 
     return fill
+
+
+# packages whose lines a warning does not name. numba is one, since it calls the library when it loads code
+SKIPPED_PACKAGES = ("pactree_mcmc", "exact", "numba")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that names the innermost line of the call stack outside of the packages in SKIPPED_PACKAGES."""
+    frame, level = sys._getframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in SKIPPED_PACKAGES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+# name of the extra that installs each optional package
+EXTRAS = {"matplotlib": "plots", "sklearn": "sklearn", "arviz": "arviz"}
+
+
+def require_package(package: str, what: str) -> None:
+    """Raise an ImportError if a package is not installed."""
+    # the message says that ``what`` needs it, and what to install
+    if find_spec(package) is None:
+        raise ImportError(
+            f"{what} needs {package}, which is not installed; type: pip install 'pactree-mcmc[{EXTRAS[package]}]'",
+            name=package,
+        )
