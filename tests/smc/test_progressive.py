@@ -182,7 +182,7 @@ def test_same_seed_same_draws_whatever_the_workers(monkeypatch):
     model = frozen_model()
     arguments = {"kernel": "grow-prune", "chains": 3, "particles": 10, "draws": 20, "rng": 7}
     many = pt.progressive_mixture(model, **arguments)
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     one = pt.progressive_mixture(model, **arguments)
     assert np.array_equal(many.tree_of_draw, one.tree_of_draw)
     assert np.array_equal(many.stage_log_evidence, one.stage_log_evidence)
@@ -202,7 +202,7 @@ def test_interrupted_runs_keep_the_stages_done(monkeypatch):
                 os.kill(os.getpid(), signal.SIGINT)
             self.noted.wait(60)
 
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     monkeypatch.setattr(_stages.Repetition, "run", run_noting_stop)
     monkeypatch.setattr(_stages.Repetition, "enter", enter_and_interrupt)
     # a shell that runs the tests in the background lets them ignore the signal
