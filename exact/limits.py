@@ -151,9 +151,9 @@ def stage(is_shown: bool, name: str, total: int | None, unit: str) -> Iterator[B
         yield Bar(bar)
 
 
-def run_in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = None, size: int = FIRST_PIECE) -> None:
+def run_in_pieces(n: int, step: Callable[[int, int], None], bar: Bar | None = None) -> None:
     """Call ``step(first, last)`` for consecutive ranges of 0 to `n - 1` that take `SECONDS_PER_PIECE` seconds each."""
-    first = 0
+    first, size = 0, FIRST_PIECE
     while first < n:
         start, last = time.monotonic(), min(n, first + size)
         step(first, last)

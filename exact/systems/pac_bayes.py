@@ -93,11 +93,10 @@ class Weights(NamedTuple):
     log_total: float  # Log of the sum of the weights before normalisation; the log weight if there is one subtree
 
 
-def node_weights(graph: CellGraph, log_stop: np.ndarray, log_split: float = 0.0) -> Weights:
+def node_weights(graph: CellGraph, log_stop: np.ndarray) -> Weights:
     """Return log P(leaf) and P(split) of each node in a random subtree of a base tree, and the log sum of weights."""
-    # the weight of a subtree is the product of exp(log_stop) over leaves and exp(log_split) over inner nodes (Nguyen
-    # and Kpotufe 2018, algorithms 1 and 2)
-    weighted_graph = with_terms(graph, log_stop=log_stop, log_split=log_split)
+    # the weight of a subtree is the product of exp(log_stop) over its leaves (Nguyen and Kpotufe 2018, algorithms 1, 2)
+    weighted_graph = with_terms(graph, log_stop=log_stop, log_split=0.0)
     log_inside = log_sums(weighted_graph)
     occurs = occurrences(weighted_graph, log_inside)
     split_fraction = np.zeros(graph.n_cells)

@@ -205,7 +205,7 @@ def sklearn_fields(fitted: Any) -> dict[str, Any]:
         ) from err
     missing_left = _optional_array(source, "missing_go_to_left")
     missing_left = np.zeros(len(left), dtype=np.bool_) if missing_left is None else missing_left
-    missing_left = _truth_values("missing_go_to_left", missing_left)
+    missing_left = _truth_values(missing_left)
     if len({len(array) for array in (left, right, feature, threshold, missing_left)}) > 1 or len(left) == 0:
         raise ValueError("the arrays of the tree are empty or of different lengths; give one entry a node.")
     order = _sklearn_preorder(left, right)
@@ -255,11 +255,11 @@ def _optional_array(source: Any, name: str) -> Any:
     return source.get(name) if isinstance(source, dict) else getattr(source, name, None)
 
 
-def _truth_values(name: str, flags: Any) -> np.ndarray:
-    """Return ``flags``, truth values or 0 and 1, as a boolean array (m,). ``name`` is for the error about others."""
-    array = read_array(name, flags)
+def _truth_values(flags: Any) -> np.ndarray:
+    """Return ``flags``, truth values or 0 and 1, as a boolean array (m,)."""
+    array = read_array("missing_go_to_left", flags)
     if array.ndim != 1 or array.dtype.kind not in "iub" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name} is {repr_of(flags)}; give 0 or 1 for each node, (n_nodes,).")
+        raise ValueError(f"missing_go_to_left is {repr_of(flags)}; give 0 or 1 for each node, (n_nodes,).")
     return array.astype(np.bool_)
 
 

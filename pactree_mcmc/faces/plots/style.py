@@ -232,9 +232,9 @@ class TreeCanvas:
         self.bars(x, top - height, width, height, color, **kwargs)
         self.text(x, top - height / 2.0, text, width - 2.0 * BOX_PADDING)
 
-    def draw_inner(self, width: float, color: Any = "0.95") -> None:
+    def draw_inner(self, width: float) -> None:
         for node in self.inner.tolist():
-            self.text_box(self.x[node], self.y[node], width, self.height, "\n".join(self.lines[node]), color)
+            self.text_box(self.x[node], self.y[node], width, self.height, "\n".join(self.lines[node]), "0.95")
 
     def draw_edge(self, node: int, child: int, word: str = "", **kwargs: Any) -> None:
         """Draw the line from a node down, across and down to its child, with ``word`` (such as "yes") at the bend."""

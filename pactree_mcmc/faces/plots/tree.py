@@ -407,11 +407,11 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
     """
     if isinstance(shape, Posterior):
         shapes = shape.shapes(most=1)
-        drawn = plot_shape(shapes.shapes[0], ax)
+        axes = plot_shape(shapes.shapes[0], ax)
         title = f"most probable shape, probability {shapes.shapes[0].probability:.2g}; "
         title += f"brackets are {100.0 * shapes.coverage:g} % intervals"
-        style.set_title_below_caveat(drawn, title, shapes.caveat, FONT_SIZE + 1.0, resizes=ax is None)
-        return drawn
+        style.set_title_below_caveat(axes, title, shapes.caveat, FONT_SIZE + 1.0, resizes=ax is None)
+        return axes
     check_type("shape", shape, Shape, "an element of post.shapes().shapes, or a posterior")
     return _draw_shape(shape, ax)
 
@@ -550,10 +550,10 @@ def plot_consensus(tree: ConsensusTree | Posterior, ax: Axes | None = None, *, m
     if isinstance(tree, Posterior):
         tree, title = tree.consensus_tree(min_support), f"cells in more than {100.0 * min_support:.3g}% of the trees"
     check_type("tree", tree, ConsensusTree, "what consensus_tree() returns, or a posterior")
-    drawn = _draw_consensus(tree, ax)
+    axes = _draw_consensus(tree, ax)
     title += "" if len(tree.words) > 1 else ": only the cell of all rows"
-    style.set_title_below_caveat(drawn, title, tree.caveat, FONT_SIZE + 1.0, resizes=ax is None)
-    return drawn
+    style.set_title_below_caveat(axes, title, tree.caveat, FONT_SIZE + 1.0, resizes=ax is None)
+    return axes
 
 
 def _draw_consensus(tree: ConsensusTree, ax: Axes | None) -> Axes:
