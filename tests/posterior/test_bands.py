@@ -61,11 +61,3 @@ def test_the_same_draws_by_node_and_by_row(name):
     by_node = predictive.draw_predictions(post, numbers, X[:3], np.random.default_rng(1))
     ends = post.credible_interval(X[:3], 0.8).reshape(3, -1, 2)
     assert np.allclose((by_node[..., None] > ends).mean(axis=0), [0.9, 0.1], atol=0.03)
-
-
-@pytest.mark.parametrize("X1", [np.ones((6, 1)), np.array([[np.nan]] * 3 + [[1.0]] * 3)])
-def test_one_row_constant_columns_and_missing_values(X1):
-    model = pt.TreeModel(X1, ["a", "b", "a", "b", "b", "b"], missing="branch")
-    post = exact.solve(model).sample(30, rng=1)
-    assert np.isfinite(post.draw_expectations(X1[:1], 20, rng=1)).all()
-    assert len(post.interactions()) == 0

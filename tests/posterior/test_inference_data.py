@@ -108,15 +108,6 @@ def check_replicates(post, n_draws):
     assert np.all(np.abs(frequency - p) < 5.0 * np.sqrt(p * (1.0 - p) / n_draws) + 1e-9)
 
 
-@pytest.mark.more
-def test_posterior_predictive():
-    X = table()
-    y = X["size"].values + np.random.default_rng(0).normal(size=40)
-    for model in (pt.TreeModel(X, labels(X)), pt.TreeModel(X, y)):
-        trees = prior_trees(model)
-        check_replicates(posterior_of_trees(model, trees, np.tile(np.arange(6), (2, 300))), 3600)
-
-
 @pytest.mark.planted
 def test_posterior_predictive_of_other_rows(monkeypatch):
     X = table()
@@ -132,21 +123,6 @@ def test_posterior_predictive_of_other_rows(monkeypatch):
     monkeypatch.setattr(inference_data, "route_into", of_other_rows)
     with pytest.raises(AssertionError):
         check_replicates(post, 3600)
-
-
-@pytest.mark.more(everyday=["int"])
-@pytest.mark.parametrize("kind", ["int", "bool", "str", "object"])
-def test_observed_and_replicated_labels(kind):
-    X = table()
-    y = {"str": labels(X), "int": 7 * (X["size"].values > 2).astype(int), "bool": X["size"].values > 2}
-    y["object"] = labels(X).astype(object)
-    model = pt.TreeModel(X, y[kind])
-    post = posterior_of_trees(model, prior_trees(model), [[0, 1]])
-    assert to_arviz(post)["observed_data"]["y"].values.tolist() == y[kind].tolist()
-    name, replicates, observed = replicates_of(post)
-    assert name == ("y" if kind == "int" else "class_number") and replicates.dtype.kind == "i"
-    values = [0, 7] if kind == "int" else range(len(model.classes_))
-    assert set(np.unique(replicates)) <= set(values) and set(np.unique(observed)) == set(values)
 
 
 @pytest.mark.parametrize("max_cuts", [None, 3])

@@ -7,7 +7,6 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.posterior.ess import rhat_and_ess
 from pactree_mcmc.posterior.trees.cells import Cells
-from tests.problems.trees import mask_of
 
 from .spaces import (
     MODELS,
@@ -17,8 +16,6 @@ from .spaces import (
     probabilities_of_cells_and_splits,
     with_draws,
 )
-
-pd = pytest.importorskip("pandas")
 
 
 def stump(threshold, feature=0):
@@ -77,32 +74,6 @@ def test_the_same_partition_is_the_same_split():
     cells = pt.posterior_from_trees(model, trees).cells
     assert cells.split_of_node[::3].tolist() == [0, 0, 1, 1]  # thresholds between the same rows are one tree
     assert cells.of_node.reshape(4, 3)[:2].tolist() == [[0, 1, 2], [0, 2, 1]]
-
-
-def test_words_say_each_feature_once():
-    rng = np.random.default_rng(0)
-    X = np.array([[a, b, c] for a in (0.0, 1.0, 2.0) for b in (0.0, 1.0, np.nan) for c in (0.0, 1.0, 2.0)])
-    rng.shuffle(X)
-    frame = pd.DataFrame(
-        {"size": X[:, 0], "gap": X[:, 1], "colour": np.array(["red", "green", "blue"])[X[:, 2].astype(int)]}
-    )
-    model = pt.TreeModel(frame, X[:, 0] > 1, missing="branch")
-    red_green = mask_of(model.columns, 2, ["red", "green"])
-    tree = pt.Tree(
-        [0, 0, -1, 1, -1, -1, 2, -1, -1],
-        [1.5, 0.5, 0, 0.5, 0, 0, 0, 0, 0],
-        [1, 2, 0, 4, 0, 0, 7, 0, 0],
-        [6, 3, 0, 5, 0, 0, 8, 0, 0],
-        categories=[-1] * 6 + [red_green, -1, -1],
-        default_left=[0, 0, 0, 1, 0, 0, 0, 0, 0],
-    )
-    words = pt.posterior_from_trees(model, [tree]).support(0.0).words
-    assert set(words[:8]) == {
-        *("size <= 1.5", "size <= 0.5", "size > 0.5, size <= 1.5"),
-        *("size > 0.5, size <= 1.5, gap <= 0.5 or missing", "size > 0.5, size <= 1.5, gap > 0.5"),
-        *("size > 1.5", "size > 1.5, colour not in {blue}", "size > 1.5, colour in {blue}"),
-    }
-    assert "size > 0.5, size <= 1.5: gap <= 0.5 or missing" in words
 
 
 def test_the_expected_difference_counts_effective_draws():

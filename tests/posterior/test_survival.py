@@ -1,7 +1,6 @@
 """Survival functions: closed forms, coverage of the truth, Kaplan-Meier curves, forms of y, bad input."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import integrate, stats
 
@@ -127,17 +126,6 @@ def test_calibration_of_data_from_the_model():
         ).tolist()
     assert counts[0] == pytest.approx(counts[1], rel=0.08)
     assert 0.75 < np.mean(is_covered) < 0.95
-
-
-def test_forms_of_y_are_the_same():
-    expected = exact.solve(pt.TreeModel(X, Y, leaf=pt.ExponentialGamma(), **PRIOR))
-    time, event = Y[:, 0], Y[:, 1] == 1.0
-    records = np.array(list(zip(event, time, strict=True)), dtype=[("cens", "?"), ("days", "<f8")])
-    forms = [pd.DataFrame({"event": event, "time": time}), pd.DataFrame({"dead": event, "days": time}), records]
-    for y in forms:
-        post = exact.solve(pt.TreeModel(X, y, leaf=pt.ExponentialGamma(), **PRIOR))
-        assert post.log_evidence == pytest.approx(expected.log_evidence)
-        assert post.survival_calibration(X, y, 2).table().equals(expected.survival_calibration(X, Y, 2).table())
 
 
 def test_refused():

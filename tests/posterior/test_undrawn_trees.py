@@ -45,18 +45,6 @@ def test_equal_trees_are_stored_and_listed_once(model):
     assert post.shapes().shapes[0].n_trees == 2
 
 
-def test_trees_that_send_unknown_categories_to_other_sides_are_not_equal():
-    letters = np.array([["a"], ["b"]] * 20)
-    model = pt.TreeModel(letters, np.arange(40) % 2 * 1.0, nominal=[0])
-    left, right = (
-        pt.Tree([0, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], categories=[1, -1, -1], default_left=[side, 0, 0])
-        for side in (True, False)
-    )
-    post = pt.posterior_from_trees(model, [left, right])
-    assert post.n_distinct_trees == 2
-    assert post.predict([["c"]])[0] == pytest.approx(0.5, abs=0.01)
-
-
 @pytest.mark.parametrize("shape", [(1, 0), (2, 0), (0, 3)])
 def test_a_posterior_without_draws_is_refused(model, shape):
     with pytest.raises(ValueError, match="without draws; give at least one"):

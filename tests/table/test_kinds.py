@@ -10,7 +10,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.table.words import DURATION, threshold_text
 
 N = 40
 LATE = np.arange(N) >= 20
@@ -139,20 +138,3 @@ def test_values_that_fall_together_are_refused(column):
         pytest.skip("long double is not longer here")
     with pytest.raises(ValueError, match="which 64-bit floating point cannot tell apart; round them"):
         pt.TreeModel(column[:, None], [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("days", "low", "high", "words"),
-    [
-        (0.0, np.nan, np.nan, "00:00:00"),
-        (-0.125, np.nan, np.nan, "-03:00:00"),
-        (1.5, np.nan, np.nan, "1 day 12:00:00"),
-        (2.4, 2.0, 3.0, "2 days"),
-        (0.4, 9 / 24, 11 / 24, "10:00:00"),
-        (-2.4, -3.0, -1.0, "-2 days"),
-        (-1.5, np.nan, np.nan, "-2 days +12:00:00"),
-        (1e9, np.nan, np.nan, "1e+09"),
-    ],
-)
-def test_words_of_durations(days, low, high, words):
-    assert threshold_text(days, low, high, DURATION) == words

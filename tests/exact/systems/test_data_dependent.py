@@ -106,15 +106,6 @@ def test_populations_with_weights_agree_with_the_sum(case):
     assert 0.3 < estimates.ess < 1.0
 
 
-@pytest.mark.more
-@pytest.mark.planted
-def test_populations_without_weights_do_not(case, monkeypatch):
-    truth = exact.data_dependent_mixture(*case[:3], estimation=case[3], tree_prior=PRIOR, together=True)
-    monkeypatch.setattr(SplittingCounts, "log_count", lambda *_: 0.0)
-    estimates = populations(*case)
-    assert np.abs(estimates.probability - truth.probability).max() > 4 * estimates.standard_error.max() + 1e-3
-
-
 STRUCTURES = [
     chain([0], [True]),
     chain([0, 1], [True, False]),

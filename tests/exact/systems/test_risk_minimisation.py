@@ -5,7 +5,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.certificates import dyadic_tree_bound
 from tests.reference.dyadic_trees import adaptive_penalty, count_trees, dyadic_trees, n_errors, square_root_penalty
 
 MOST_TREES = 400
@@ -79,16 +78,6 @@ def boxes(tree, p):
         for side, child in enumerate((tree.left[node], tree.right[node])):
             box[int(child)] = (*box[node][:k], (times + 1, 2 * piece + side), *box[node][k + 1 :])
     return out
-
-
-def test_theorem_2_as_numbers():
-    """The bound of the fitted tree is its risk plus the full penalty of its leaves, whatever its strength was."""
-    codes, y, _, levels, cyclic, _ = random_problem(3, n_classes=2)
-    X, best = fitted(codes, y, levels, cyclic, penalty="adaptive", strength=0.01)
-    half_delta = fitted(codes, y, levels, cyclic, penalty=exact.SpatiallyAdaptive(0.025), strength=1e-9)[1]
-    assert half_delta.risk <= best.risk
-    bound = dyadic_tree_bound(half_delta.tree, X, y, delta=0.05, cyclic=cyclic)
-    assert bound.raw == pytest.approx(half_delta.risk + 1e9 * half_delta.penalty, rel=1e-6)
 
 
 def test_square_root_penalty_is_the_naive_occam_bound():

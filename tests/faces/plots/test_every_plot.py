@@ -6,7 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import QuadMesh
 
 import exact
 import pactree_mcmc as pt
@@ -129,21 +128,3 @@ class TestIndividual:
         post = pt.posterior_from_trees(model, [stump(1, 0.5)])
         mean = plot_partial_dependence(post, 0).patches[1].get_data().values
         np.testing.assert_allclose(mean, post.predict(X).mean())
-
-
-class TestPairs:
-    @pytest.mark.parametrize("regression", [False, True])
-    def test_partial_dependence_over_two_features_is_a_mean_over_rows(self, regression):
-        post = some(regression, p=3)
-        ax = plot_partial_dependence(post, ("f0", 1))
-        mesh = next(c for c in ax.collections if isinstance(c, QuadMesh))
-        coordinates = mesh.get_coordinates()
-        values = np.asarray(mesh.get_array()).reshape(len(coordinates) - 1, -1)
-        x, y = ((edges[1:] + edges[:-1]) / 2.0 for edges in (coordinates[0, :, 0], coordinates[:, 0, 1]))
-        assert coordinates[0, 1:-1, 0].tolist() == [1.5, 2.5] and coordinates[1:-1, 0, 1].tolist() == [1.5, 3.5]
-        rows = style.rows_to_average(post.model, None, 60)
-        for i, j in product(range(len(y)), range(len(x))):
-            new_rows = rows.copy()
-            new_rows[:, :2] = x[j], y[i]
-            assert values[i, j] == pytest.approx(post._values(new_rows)[:, -1].mean())
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("f0", "f1")

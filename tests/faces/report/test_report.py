@@ -47,14 +47,6 @@ class TestPage:
         assert urls <= {"http://www.w3.org/2000/svg"}
         assert "default-src 'none'" in page
 
-    @pytest.mark.more
-    def test_same_posterior_same_bytes(self, tmp_path):
-        one, other = posterior(), posterior()
-        data = write_page(one, tmp_path)
-        assert write_page(other, tmp_path) == data
-        other.seconds = 12.5
-        assert write_page(other, tmp_path) == data
-
     def test_headings_regions_and_labels(self, page):
         parsed = ParsedPage(page)
         ids = [a["id"] for _, a in parsed.elements if "id" in a]

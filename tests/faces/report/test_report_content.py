@@ -63,15 +63,6 @@ class TestWhatItSays:
         assert np.all(actual >= paths.probability - 1e-9)
         assert np.all(actual <= paths.probability + rest + 1e-9)
 
-    @pytest.mark.more
-    def test_some_of_many_trees_are_a_fair_sample(self):
-        post = posterior(n_trees=900, draws=(3, 300), depth=1, n=20)
-        data = in_page(post)
-        assert sum(tree["weight"] for tree in data["trees"]) == pytest.approx(1.0, abs=1e-3)
-        assert "400 of 900 draws, evenly spaced" in data["description"]
-        best = (post.log_prior_of_tree + post.log_score_of_tree)[post.weight_of_tree > 0].max()
-        assert data["trees"][0]["log_posterior"] == pytest.approx(best, abs=1e-3)
-
     def test_verdict_and_numbers(self, tmp_path):
         post = posterior(n=12, p=1, n_trees=4, depth=1, draws=(2, 30))
         words = ParsedPage(write_page(post, tmp_path)).words

@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 import pactree_mcmc as pt
-from pactree_mcmc.model.leaf.distributions import Distributions, Mixture, NegativeBinomial, StudentT
+from pactree_mcmc.model.leaf.distributions import Distributions, Mixture, StudentT
 
 RUN = {"draws": 40, "tune": 40, "chains": 2, "rng": 1, "kernel": "grow-prune", "progress": False}
 RNG = np.random.default_rng(2)
@@ -118,43 +118,3 @@ def test_quantiles_of_one_distribution_scale(q, size):
         assert result[0] / size == pytest.approx(exact, rel=rel, abs=1e-12)
         assert distribution.below(result)[0] == pytest.approx(q, rel=rel)
         assert distribution.above(result)[0] == pytest.approx(1.0 - q, rel=rel)
-
-
-class Counted:
-    """Distributions that count how often they are evaluated."""
-
-    def __init__(self, inner):
-        self._inner, self.steps = inner, 0
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def below(self, y):
-        self.steps += 1
-        return self._inner.below(y)
-
-    def above(self, y):
-        self.steps += 1
-        return self._inner.above(y)
-
-
-@pytest.mark.more(everyday=["0.001"])
-@pytest.mark.parametrize("q", [0.001, 0.2, 0.5, 0.8, 0.999])
-def test_mixtures_of_very_different_sizes(q):
-    sizes, weights = 10.0 ** np.array([-200.0, -3.0, 0.0, 90.0, 200.0]), [0.1, 0.2, 0.3, 0.3, 0.1]
-    mix = as_mixture(weights)
-    for distributions in (
-        by_scipy("betaprime", np.full(5, 2.0), np.full(5, 4.0), np.zeros(5), sizes),
-        by_scipy("burr12", np.ones(5), np.full(5, 3.0), np.zeros(5), sizes),
-        of(StudentT, np.full(5, 4.0), -sizes, sizes),
-        of(StudentT, np.full(5, np.inf), 3.0 * sizes, sizes),
-    ):
-        counted = Counted(distributions)
-        result = mix.quantile(counted, q)
-        assert mix.mean(distributions.below(mix.by_distribution(result)))[0] == pytest.approx(q, rel=1e-9)
-        assert counted.steps < 140
-    counts = of(NegativeBinomial, [2.0, 2.0, 0.1], [1.0, 1e-4, 1e-12])
-    mix = as_mixture([0.3, 0.4, 0.3])
-    result = mix.quantile(counts, q)
-    at = [mix.mean(counts.below(mix.by_distribution(result - less)))[0] for less in (0.0, 1.0)]
-    assert at[0] >= q * (1.0 - 1e-9) and at[1] < q * (1.0 + 1e-9) and result[0] == np.floor(result[0])
