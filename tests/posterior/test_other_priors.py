@@ -9,7 +9,6 @@ from exact.systems.progressive.global_splitting import solve_global_splitting
 
 X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [2.0, 0.0], [2.0, 1.0]])
 Y = np.array([0, 0, 1, 0, 1, 1])
-ROOT = pt.Tree([-1], [0], [0], [0])
 
 
 def model_of(trivial=True, depth=2):

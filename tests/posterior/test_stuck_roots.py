@@ -32,10 +32,6 @@ def draws_of(trees, tree_of_draw):
     return pt.posterior_from_trees(model(), trees, tree_of_draw)
 
 
-def mixing_draws(n_trees, draws=1000, seed=0):
-    return np.random.default_rng(seed).integers(0, n_trees, (4, draws))
-
-
 @pytest.mark.planted
 @pytest.mark.parametrize("sticky", [False, True], ids=["to the end", "nearly"])
 def test_different_roots_of_equal_posterior_are_named(sticky):

@@ -11,7 +11,6 @@ from pactree_mcmc.table.words import DAY, MICROSECONDS, TIME, TRUTH, UTC, value_
 
 N = 24
 DAYS = pd.Timestamp("2020-03-01") + pd.to_timedelta(np.arange(N) % 6, unit="D")
-TIMES = pd.Timestamp("2020-03-01 10:30") + pd.to_timedelta(31 * (np.arange(N) % 5), unit="s")
 SMOKER = np.random.default_rng(0).random(N) < 0.5
 SMALL = pt.ChipmanPrior(max_depth=2)
 

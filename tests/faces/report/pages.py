@@ -30,9 +30,6 @@ def stump(k, threshold):
     return pt.Tree([k, -1, -1], [threshold, 0, 0], [1, 0, 0], [2, 0, 0])
 
 
-SINGLE = pt.Tree([-1], [0], [0], [0])
-
-
 def random_tree(X, rng, depth=3):
     """A tree with splits between values of the rows."""
     feature, threshold, left, right = [], [], [], []

@@ -1,7 +1,6 @@
 """Parameters of the estimators: what each may be, that each is obeyed, which of them contradict one another."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -25,12 +24,6 @@ def table(kind, n=60, p=3, seed=0):
 
 def answers(fitted, X):
     return fitted.predict_proba(X) if isinstance(fitted, pt.BayesianTreeClassifier) else fitted.predict(X)
-
-
-def quiet_fit(estimator, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pt.ConvergenceWarning)
-        return estimator.fit(X, y, **more)
 
 
 WRONG = {
