@@ -35,6 +35,7 @@ from .posterior import BestTrees, ExactPosterior
 from .predicting import CellProbabilities
 from .recursion.inside_outside import by_slot, with_terms
 from .solving import VisitedPosterior, solve, visited
+from .systems.bound_minimisers import ForwardTree, RootFragmentTree, forward_tree, minimise_root_fragment
 from .systems.context_trees import ContextTreeWeighting, TreeSource, context_tree_weighting
 from .systems.dyadic_trees import (
     AdditivePenalty,
@@ -51,7 +52,6 @@ from .systems.dyadic_trees import (
     vc_failure_iid,
     vc_tolerance,
 )
-from .systems.forward import ForwardTree, forward_tree
 from .systems.neyman_pearson import Guarantee, NeymanPearsonTree, neyman_pearson_tree
 from .systems.pac_bayes import AdaptiveRate, adaptive_rate, oracle_bound, vote_excess_bound
 from .systems.progressive.global_splitting import count_global_splittings, solve_global_splitting
@@ -73,7 +73,6 @@ from .systems.progressive.local_rules import (
 )
 from .systems.progressive.mixture import ProgressiveMixture, progressive_mixture
 from .systems.pruning import PruningFamily, Prunings, dominates
-from .systems.root_fragments import RootFragmentTree, minimise_root_fragment
 
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture

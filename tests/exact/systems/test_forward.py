@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import exact
-from exact.systems import forward
+from exact.systems import bound_minimisers as forward
 from pactree_mcmc import certificates as pc
 
 

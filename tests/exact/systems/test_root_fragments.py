@@ -9,7 +9,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.systems import root_fragments
+from exact.systems import bound_minimisers as root_fragments
 from pactree_mcmc import certificates as pc
 
 CUTS = [np.array([0.5, 1.5, 2.5]), np.array([0.5])]
