@@ -258,6 +258,13 @@ def test_penalty_is_normalised_where_it_can_be():
         drawn.certificate()
 
 
+def test_parts_of_a_certificate(solved):
+    c = solved.certificate(0.1)
+    assert c.gibbs.raw == pc.pac_bayes_kl(c.risk, c.kl, c.n, 0.05).raw <= c.relaxed.raw
+    assert c.tandem.raw == pc.vote_tandem(c.tandem_loss, c.kl, c.n, 0.05).raw
+    assert c.vote.raw == min(c.factor_two.raw, c.tandem.raw)
+
+
 def test_holdout(solved):
     X, y, _ = steps(400, seed=9)
     c = solved.holdout_certificate(X, y, 0.1)
