@@ -5,6 +5,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from exact.recursion.semirings import exp_down
 
 RNG = np.random.default_rng(1)
 X = np.arange(12.0)[:, None]
@@ -38,3 +39,17 @@ def test_estimators_and_comparisons_sample_what_the_exact_engine_refuses(weight)
         exact.solve(pt.TreeModel(x, y, sample_weight=weights), progress=False)
     fitted = pt.BayesianTreeClassifier(random_state=0).fit(x, y, sample_weight=weights)
     assert fitted.predict_proba([[0.0], [1.0]]).sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e6, 1e9])
+def test_class_probabilities_add_up(weight):
+    x = (np.arange(40) % 2)[:, None] * 1.0
+    y = x[:, 0] + 0.5 * RNG.normal(size=40) > 0.5
+    truth = exact.solve(pt.TreeModel(x, y, sample_weight=np.full(40, weight)), progress=False)
+    assert truth.predict_proba([[0.0], [1.0]]).sum(axis=1) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_exponential_does_not_read_behind_its_table():
+    assert [exp_down(x) for x in (0.7, 1.5, 20.0)] == pytest.approx(np.exp([0.7, 1.5, 20.0]))
+    assert exp_down(-1e300) == 0.0 and exp_down(np.nan) == 0.0
+    assert exp_down(1e-13) == pytest.approx(1.0)

@@ -1,10 +1,12 @@
 """Saving and loading: predictions, draws and models are the same, here and in a fresh process."""
 
 import datetime
+import enum
 import os
 import resource
 import warnings
 from decimal import Decimal
+from importlib import metadata
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -266,3 +268,47 @@ def test_full_disk_keeps_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["run.nc"]
     large.save(path)
     assert_same(pt.load(path), large)
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+def test_sources_that_are_not_installed_are_saved(tmp_path, monkeypatch):
+    def no_metadata(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", no_metadata)
+    post = pt.sample(pt.TreeModel([[0.0], [1.0]], [0.0, 1.0]), 10, tune=5, chains=2, rng=1, progress=False)
+    post.save(tmp_path / "post.nc")
+    assert pt.load(tmp_path / "post.nc").calls[0].versions["pactree-mcmc"] == pt.__version__
+    assert post.to_arviz().posterior.attrs["inference_library_version"] == pt.__version__
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "match"),
+    [
+        (["a\0b"], LABELS, r"the column name 'a\\x00b' has a NUL character.*rename it"),
+        (["a"], ["no\0", *["yes"] * 19], r"the class label 'no\\x00' has a NUL"),
+        (["a"], pd.Series(np.arange(20.0), name="y\0"), r"the name of y 'y\\x00' has a NUL"),
+    ],
+)
+def test_names_with_a_nul_are_refused_before_a_run(names, labels, match):
+    n = len(labels)
+    table = pd.DataFrame({name: np.arange(n) % 5 for name in names})
+    with pytest.raises(ValueError, match=match):
+        pt.TreeModel(table, np.array(labels, dtype=object) if isinstance(labels, list) else labels)
+
+
+def test_categories_that_no_file_holds_are_named_before_the_run():
+    table = pd.DataFrame({"c": pd.Series([Colour.RED, Colour.BLUE] * 10, dtype=object)})
+    with pytest.warns(
+        UserWarning, match=r"column 'c' holds <Colour\.BLUE: 2>, a Colour, which a file cannot.*astype\(str"
+    ):
+        model = pt.TreeModel(table, np.arange(20) > 9, nominal=["c"])
+    with pytest.raises(ValueError, match="is a Colour"):
+        encode_parts({"model": model.parts}, "run.nc")
+    doubtful = datetime.datetime(2024, 1, 1, fold=1)  # its ISO text lacks the fold
+    with pytest.raises(ValueError, match="is a datetime"):
+        encode_parts({"day": doubtful}, "run.nc")

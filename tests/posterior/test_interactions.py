@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import exact
+import pactree_mcmc as pt
 from pactree_mcmc.posterior.trees.interactions import pair_probabilities
 
 from .spaces import MODELS, all_trees
@@ -36,3 +37,19 @@ def test_probabilities_are_those_of_all_trees_listed(name):
 def test_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         exact.solve(MODELS["local, regression"]).interactions(**wrong)
+
+
+def grid():
+    a, b, c = (x.ravel().astype(float) for x in np.meshgrid(*[np.arange(4)] * 3))
+    return np.column_stack([a, b, c])
+
+
+def test_pairs_of_one_tree_and_of_none():
+    X = grid()
+    model = pt.TreeModel(X, X[:, 0] > 1)
+    post = pt.posterior_from_trees(model, [pt.Tree([-1], [0], [0], [0])])
+    assert len(post.interactions()) == 0
+    tree = pt.Tree([0, 1, -1, -1, -1], [1.5, 1.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
+    pairs = pt.posterior_from_trees(model, [tree]).interactions(1.0)
+    assert pairs.to_numpy().tolist() == [["x0", "x1", 1.0]]
+    assert len(pt.posterior_from_trees(model, [tree], [[0]]).interactions(most=1)) == 1

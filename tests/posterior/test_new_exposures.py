@@ -8,6 +8,7 @@ from scipy import stats
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.faces.plots.tree import _with_training_rows
 
 RNG = np.random.default_rng(4)
 N = 120
@@ -93,3 +94,35 @@ def test_every_method_takes_and_checks_exposures(truth, name):
 
 
 NUMBERS = X[:, 0] + RNG.normal(size=N)
+
+
+def test_histograms_of_leaves_are_at_the_exposure_of_their_values():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    y, leaf = LEAVES["counts"]
+    model = pt.TreeModel(X, y, leaf=leaf())
+    tree = pt.Tree([0, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    post = pt.posterior_from_trees(model, [tree])
+    ax = pt.plots.plot_leaves(post)
+    texts = [text.get_text() for text in ax.texts]
+    assert any("at exposure 1" in text for text in texts)
+    largest = max(float(text) for text in texts if text.replace(".", "").isdigit() and "." in text)
+    assert largest == pytest.approx((y / EXPOSURE).max(), rel=0.01)
+    # of a tree without values they are set to the counts per exposure
+    above = X[:, 0] > 2.5
+    drawn = _with_training_rows(tree, model, tree.routes().leaves(X))
+    assert drawn.value[2, 0] == pytest.approx(COUNTS[above].sum() / EXPOSURE[above].sum())
+    plt.close("all")
+
+
+def test_survival_functions_have_the_exposure(truth):
+    if isinstance(truth.model.leaf, pt.PoissonGamma):
+        pytest.skip("counts")
+    k = truth.model.leaf.k
+    curves = truth.survival(NEW, [0.5, 2.0], exposure=AT)
+    for i, e in enumerate(AT):
+        one = truth.survival(NEW[[i]], np.array([0.5, 2.0]) * e ** (1.0 / k))
+        for name in ("mean", "lower", "upper"):
+            assert getattr(curves, name)[i] == pytest.approx(getattr(one, name)[0])
+    median = truth.median_survival(NEW, exposure=AT)
+    assert median["median"].to_numpy() == pytest.approx(truth.predict_quantiles(NEW, 0.5, exposure=AT))
+    assert median.to_numpy() == pytest.approx(truth.median_survival(NEW).to_numpy() * (AT ** (-1.0 / k))[:, None])

@@ -1,5 +1,7 @@
 """Trees whose odds are not those of the model: global splitting priors, means over stages, and draws of them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,34 @@ def test_both_engines_divide_the_prior_by_its_mass(prior, cuts, strength, tmp_pa
     assert strength > 0.0 or truth.kl_to_prior() == pytest.approx(0.0, abs=1e-9)
     draws.save(tmp_path / "draws.nc")
     assert pt.load(tmp_path / "draws.nc").kl_to_prior() == draws.kl_to_prior()
+
+
+@pytest.mark.parametrize("which", ["globally", "staged"])
+def test_a_report_has_no_levels_of_such_trees(which, request, tmp_path):
+    post = request.getfixturevalue(which)
+    page = post.report(tmp_path / "page.html").read_text()
+    assert "no common order" in page and "credible set has" not in page
+    assert not re.search(r'"level": ?[0-9]', page)
+    assert ("log posterior -" in page) == (which == "globally")
+
+
+def test_trees_of_different_stages_are_ordered_by_their_draws():
+    # at the first stages every tree has a score near 0, at the last one all scores are far below
+    x = np.arange(30.0)[:, None]
+    y = x[:, 0] > 14
+    model = pt.TreeModel(x, y, tree_prior=pt.ChipmanPrior(max_depth=1))
+    stump = pt.Tree([0, -1, -1], [14.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    early = pt.Tree([0, -1, -1], [3.5, 0, 0], [1, 0, 0], [2, 0, 0])
+    post = pt.posterior_from_trees(model, [stump, early], [[0] * 9 + [1]])
+    post.sees_all_rows = False
+    post.log_score_of_tree = np.array([-10.0, -0.5])
+    assert post.shapes().shapes[0].tree.threshold[0] == 14.5
+    assert post.map_tree().threshold[0] == 14.5
+
+
+@pytest.mark.parametrize("prior", ["conditioned", "penalty"])
+def test_chains_do_not_know_the_mass_of_the_prior(prior):
+    model = pt.TreeModel(X, Y, tree_prior=PRIORS[prior], split_prior=pt.LocalCuts())
+    trees = exact.solve(model, progress=False).draw_trees(5, 1)
+    with pytest.raises(ValueError, match="draws do not determine"):
+        pt.posterior_from_trees(model, trees).kl_to_prior()

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from pactree_mcmc.faces.plots.surfaces import feature_axis
 
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.plots.predictions import partial_dependence
 from pactree_mcmc.faces.plots.style import rows_to_average
+from pactree_mcmc.posterior.inference_data import datasets
 from pactree_mcmc.tree.arrays import leaves_reached
 
 RNG = np.random.default_rng(3)
@@ -73,3 +75,16 @@ def leaf_values(post, t):
     """Predictions of one tree at the rows of the table."""
     model, reached = post.model, post.distinct_tree(t).routes().leaves(X) + post.coded_trees.offset[t]
     return model.leaf.value(post.node_stats[reached], model.target, X[:, [0]])[:, 0]
+
+
+def test_the_axis_of_a_regressor_has_the_range_of_the_rows(case):
+    truth, table = case
+    edges = feature_axis(truth.model, 0, [truth.map_tree()], 20).edges
+    assert edges[0] < table[:, 0].min() and edges[-1] > table[:, 0].max()
+
+
+def test_expectations_of_training_rows_are_those_of_the_table(case):
+    truth, table = case
+    post = truth.sample(30, rng=1)
+    own, given = (datasets(post, expectation=rows, rng=2)["posterior"].expectation for rows in (True, table))
+    assert np.array_equal(own.values, given.values)

@@ -120,3 +120,32 @@ def test_a_cut_and_the_ends_of_its_interval_separate_the_data(cases):
             assert numbers[0] > 1e4 and numbers[2] < X["a"].max()
             seen += 1
     assert seen > 0
+
+
+@pytest.mark.parametrize("excluded", [["u"], ["u", "v"]])
+def test_a_cell_says_that_it_also_holds_missing_categories(excluded):
+    rng = np.random.default_rng(4)
+    g = pd.Series(rng.choice(list("uvwxyz"), 300)).mask(rng.random(300) < 0.3)
+    X, y = pd.DataFrame({"g": g}), (~g.isin(excluded)) * 2.0 + 0.2 * rng.normal(size=300)
+    model = pt.TreeModel(X, y, missing="branch", tree_prior=pt.ChipmanPrior(max_depth=1))
+    for post in (exact.solve(model, progress=False), exact.solve(model, progress=False).sample(200, rng=1)):
+        tree = post.consensus_tree()
+        assert any(words.endswith("or missing") for words in tree.words)
+        assert tree.rows.tolist() == [satisfies(words, X).sum() for words in tree.words]
+        support = post.support(0.5)
+        cells = [words for words, kind in zip(support.words, support.kind, strict=True) if kind == "cell"]
+        assert [satisfies(words, X).sum() for words in cells] == support.rows[: len(cells)].tolist()
+
+
+def test_predictions_of_a_consensus_tree_are_those_of_its_rows(cases):
+    X, _, post = cases[0]
+    tree, y = post.consensus_tree(), post.model.target.values
+    for i in range(1, len(tree.words)):
+        path, node = [], i
+        while node > 0:
+            path.append(tree.words[node])
+            node = tree.parent[node]
+        hit = np.logical_and.reduce([satisfies(words, X) for words in path])
+        leaf = post.model.leaf
+        mean = (leaf.k0 * leaf.m0 + y[hit].sum()) / (leaf.k0 + hit.sum())
+        assert tree.value[i, 0] == pytest.approx(mean)

@@ -162,3 +162,32 @@ def test_cells_below_missing_values_are_joined_whichever_side_these_are_on(model
     post = pt.posterior_from_trees(model_with_missing_values, [first, second])
     words = str(post.consensus_tree())
     assert words.count("x0 <= ") == words.count("x0 > ") == 1 and words.count("support 1.00") == 4
+
+
+@pytest.mark.parametrize(
+    ("trees", "words", "missing_left"),
+    [
+        ([(9.0, True)], "x0 <= 9.5 or missing", 1.0),
+        ([(9.0, False)], "x0 <= 9.5", 0.0),
+        ([(9.0, True), (9.0, False), (9.0, True), (9.0, False)], "x0 <= 9.5 or missing (0.50)", 0.5),
+    ],
+)
+def test_where_missing_values_go_is_said(model_with_missing_values, trees, words, missing_left):
+    post = pt.posterior_from_trees(model_with_missing_values, [tree_at(*each) for each in trees])
+    (shape,) = post.shapes().shapes
+    assert shape.splits["missing_left"].tolist() == [missing_left]
+    assert shape.splits["words"].tolist() == [words]
+    assert words in str(post.shapes())
+
+
+def test_uncertain_cuts_of_durations_are_short_and_of_truth_values_are_words():
+    hours = np.arange(48) // 8
+    table = pd.DataFrame({"a": pd.to_timedelta(hours, unit="h"), "b": hours > 2})
+    model = pt.TreeModel(table, hours, split_prior=pt.GridCuts([[2.5 / 24, 3.5 / 24], [0.25, 0.75]]))
+    for k, cuts, words in (
+        (0, (2.5 / 24, 3.5 / 24), "a <= 02:30:00 [02:30:00, 03:30:00]"),
+        (1, (0.25, 0.75), "b = no"),
+    ):
+        trees = [pt.Tree([k, -1, -1], [cut, 0, 0], [1, 0, 0], [2, 0, 0]) for cut in cuts]
+        post = pt.posterior_from_trees(model, trees, [[0, 1]])
+        assert post.shapes().shapes[0].splits["words"].tolist() == [words]

@@ -1,6 +1,7 @@
 """Survival functions: closed forms, coverage of the truth, Kaplan-Meier curves, forms of y, bad input."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, stats
 
@@ -153,3 +154,12 @@ def test_refused():
         post.survival_calibration(X, Y[:3])
     with pytest.raises(ValueError, match="no rows"):
         post.survival_calibration(X[:0], Y[:0])
+
+
+def test_new_y_is_matched_by_name():
+    named = pd.DataFrame({"dead": Y[:, 1] == 1.0, "days": Y[:, 0]})
+    post = exact.solve(pt.TreeModel(X, named, leaf=pt.ExponentialGamma(), **PRIOR))
+    unclear = pd.DataFrame({"dead": [1.0], "days": [1.0]})
+    assert post.survival_calibration(X[:1], unclear, 1).time[0] == 1.0
+    with pytest.raises(ValueError, match="y lacks"):
+        post.survival_calibration(X, named.rename(columns={"days": "weeks"}), 4)

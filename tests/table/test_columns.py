@@ -187,3 +187,12 @@ def test_values_that_only_look_like_those_of_the_model_are_refused(built_on, giv
 def test_what_is_not_a_table_is_said_with_what_helps(X, message):
     with pytest.raises(ValueError, match=message):
         pt.TreeModel(X, [0, 1])
+
+
+def test_integers_that_are_names_of_columns_and_indices_of_others_are_refused():
+    """The labels of such a frame are 0, 2, 3, as after pd.read_csv(header=None).drop(columns=1)."""
+    X = pd.DataFrame({0: [0.0, 1.0, 2.0], 2: [1.0, 2.0, 1.0], 3: [0.0, 1.0, 1.0]})
+    with pytest.raises(ValueError, match="2 is the index of column '3' and the name of another; give '3' or '2'"):
+        pt.TreeModel(X, [0, 1, 1], nominal=[2])
+    for nominal, expected in ((3, [2]), ("2", [1]), (0, [0]), (1, [1])):
+        assert np.flatnonzero(pt.TreeModel(X, [0, 1, 1], nominal=nominal).columns.is_nominal).tolist() == expected

@@ -109,3 +109,13 @@ def test_time_and_event_of_any_form(name):
 def test_time_and_event_that_are_not_clear(y, words):
     with pytest.raises(ValueError, match=words):
         pt.TreeModel(TIME[:, None], y, leaf=pt.WeibullGamma(k=2.0))
+
+
+def test_columns_of_y_without_effect_are_named():
+    """Somebody may give the time of entry, for which no leaf model corrects."""
+    y = pd.DataFrame({"entry": 0.5, "event": EVENT, "time": TIME})
+    with pytest.warns(
+        UserWarning, match=r"ExponentialGamma uses \['time', 'event'\] alone; \['entry'\] have no effect"
+    ):
+        model = pt.TreeModel(TIME[:, None], y, leaf=pt.ExponentialGamma())
+    assert np.array_equal(model.target.values, np.column_stack([TIME, EVENT]))

@@ -3,6 +3,7 @@
 import decimal
 import sys
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -228,3 +229,10 @@ def test_no_path(truth):
             truth.model.save(path)
         with pytest.raises(ValueError, match=r"path.*give the path of a file|cannot be the path of a file"):
             pt.load(path)
+
+
+def test_numbers_of_any_real_type_become_floats():
+    """A fraction as a price made arrays of objects, which no compiled code takes."""
+    prior = pt.ChipmanPrior(Fraction(1, 2), np.float32(1.0))
+    assert (type(prior.alpha), type(prior.beta)) == (float, float)
+    assert type(pt.LeafPenalty(2, empty_cost=Fraction(1, 4)).empty_cost) is float

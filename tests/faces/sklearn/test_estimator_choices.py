@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -235,3 +236,18 @@ def test_exposures_follow_their_rows():
             pt.BayesianTreeRegressor(**SMALL, leaf=pt.PoissonGamma(exposure=np.ones(wrong))).fit(
                 X[few], y[few], sample_weight=weight
             )
+
+
+@pytest.mark.parametrize("kind", [pt.BayesianTreeClassifier, pt.BayesianTreeRegressor])
+@pytest.mark.parametrize(("n", "words"), [(0, "X has no rows; a tree needs at least 2"), (1, "X has one row; a tree")])
+def test_frames_of_too_few_rows_are_refused(kind, n, words):
+    with pytest.raises(ValueError, match=words):
+        kind().fit(pd.DataFrame({"a": [1.0, 2.0]})[:n], [0.0, 1.0][:n])
+
+
+def test_a_y_that_is_no_column_of_numbers_is_refused():
+    X = pd.DataFrame({"a": np.arange(4.0)})
+    with pytest.raises(ValueError, match=r"y is not numeric .*'no'.*or take BayesianTreeClassifier"):
+        pt.BayesianTreeRegressor().fit(X, ["no", "yes", "no", "yes"])
+    with pytest.raises(ValueError, match="y is inf in row 2; give finite numbers, or drop the row"):
+        pt.BayesianTreeRegressor().fit(X, [1.0, 2.0, np.inf, 3.0])

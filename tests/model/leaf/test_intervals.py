@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+import exact
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf.distributions import Distributions, Mixture, StudentT
 
@@ -118,3 +119,29 @@ def test_quantiles_of_one_distribution_scale(q, size):
         assert result[0] / size == pytest.approx(exact, rel=rel, abs=1e-12)
         assert distribution.below(result)[0] == pytest.approx(q, rel=rel)
         assert distribution.above(result)[0] == pytest.approx(1.0 - q, rel=rel)
+
+
+class TestNoEndOfTheSearchIsAnAnswer:
+    def test_one_class(self):
+        truth = exact.solve(pt.TreeModel(X, ["p"] * len(X)))
+        for post in (truth, truth.sample(20, rng=1)):
+            assert post.credible_interval(X[:3]).tolist() == [[[1.0, 1.0]]] * 3
+        assert "e+308" not in str(truth.sample(20, rng=1).shapes())
+
+    def test_classes_with_almost_no_prior(self):
+        model = pt.TreeModel(X, X[:, 0] > 0.0, leaf=pt.DirichletMultinomial(1e-100))
+        stump = pt.Tree([0, -1, -1], [0.5, 0.0, 0.0], [1, 0, 0], [2, 0, 0])
+        ends = pt.posterior_from_trees(model, [stump]).credible_interval(X)
+        assert np.unique(ends).tolist() == [0.0, 1.0]
+        assert (ends[X[:, 0] > 0.0, 1] == 1.0).all()
+
+    def test_beyond_all_floats(self):
+        mix = as_mixture([0.5, 0.5])
+        huge = by_scipy("burr12", np.full(2, 0.01), [1.0, 2.0], np.zeros(2), np.ones(2))
+        assert mix.quantile(huge, 0.9999) == np.inf
+        assert 0.0 < mix.quantile(huge, 0.5) < 1e20
+        assert mix.quantile(huge, 1e-9) == 0.0
+        assert mix.quantile(by_scipy("gamma", [1e-100, 1e-90], np.zeros(2), np.ones(2)), 0.5) == 0.0
+
+    def test_a_probability_that_is_no_number(self):
+        assert np.isnan(as_mixture([1.0]).quantile(by_scipy("beta", 2.0, -1.0), 0.5))
