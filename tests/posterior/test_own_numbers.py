@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from pactree_mcmc.faces.plots.surfaces import feature_axis
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots.predictions import partial_dependence
+from pactree_mcmc.faces.plots.predictions import feature_axis, partial_dependence
 from pactree_mcmc.faces.plots.style import rows_to_average
 from pactree_mcmc.posterior.inference_data import datasets
 from pactree_mcmc.tree.arrays import leaves_reached
