@@ -18,12 +18,8 @@ from .moves import (
     grow_prune,
     informed_change,
     learned,
-    regrow,
-    regrow_line,
     reshape,
-    restructure,
     rotate,
-    subgraph,
     swap,
 )
 from .moves.base import AbsentMove, Move
@@ -44,17 +40,13 @@ LIBRARY_MOVES = {
         change.SHIFT,
         swap.MOVE,
         rotate.MOVE,
-        regrow.MOVE,
-        restructure.MOVE,
         reshape.MOVE,
-        regrow_line.MOVE,
         learned.MOVE,
-        subgraph.MOVE,
         informed_change.MOVE,
     )
 }
 """Moves of the library by name."""
-REMOVED_MOVES = ("redraw", "regrow-2")
+REMOVED_MOVES = ("redraw", "regrow-1", "regrow-2", "regrow-line", "restructure", "subgraph")
 """Names of moves of earlier versions."""
 LOCAL_WEIGHTS = {
     "collapsed": 0.49,
@@ -62,12 +54,11 @@ LOCAL_WEIGHTS = {
     "change": 0.065,
     "shift": 0.065,
     "reshape": 0.055,
-    "restructure": 0.023,
-    "regrow-1": 0.012,
+    "informed-change": 0.01,
 }
 WHOLE_WEIGHTS = {
     "learned": 0.05,
-    "subgraph": 0.002,
+    "informed-change": 0.02,
     "collapsed": 0.54,
     "rotate": 0.225,
     "change": 0.083,
@@ -82,9 +73,8 @@ KERNEL_WEIGHTS = {
     "blanchard": {"blanchard": 1.0},
 }
 """Named kernels. The weights of "local" and "whole" are those that did best (benchmarks/README.md)."""
-LINE_KERNEL_WEIGHTS = {"regrow-line": 0.5, "collapsed": 0.33, "rotate": 0.17}
 """Weights of "default" and "local" if only one ordered feature is split on."""
-WORK_FRACTIONS = {"learned": 0.6, "subgraph": 0.1}
+WORK_FRACTIONS = {"learned": 0.45, "informed-change": 0.15}
 """Fractions of the work that these two moves get if weights are set by cost. The others share the rest by weight."""
 MAX_LEARNED_PROPOSALS = 1.5
 """Largest expected number of proposals of "learned" between two draws."""
@@ -147,8 +137,9 @@ class Kernel(NamedTuple):
         """Return the kernel with weights by the cost of proposals, and a block that visits about ``rows`` rows.
 
         ``cost`` (2, moves) contains the number of proposals of each move, and of the rows they visited. "learned",
-        which the kernel must have, and "subgraph" get the fractions of the work in `WORK_FRACTIONS`, the other moves
-        the rest by their given weights. A block has at most `MAX_LEARNED_PROPOSALS` proposals of "learned" on average.
+        which the kernel must have, and "informed-change" get the fractions of the work in `WORK_FRACTIONS`, the other
+        moves the rest by their given weights. A block has at most `MAX_LEARNED_PROPOSALS` proposals of "learned" on
+        average.
         """
         rows_each = _rows_per_proposal(cost)
         given_weights = np.array(self.given)
@@ -156,7 +147,7 @@ class Kernel(NamedTuple):
         # a step of weight w_k and cost c_k does the fraction w_k c_k / sum_j w_j c_j of the work. Steps with a fraction
         # f_k of their own get w_k = f_k / c_k, the others w_k = r g_k / sum_j g_j c_j: given weights g, work r in all
         weights = np.array([WORK_FRACTIONS.get(name, 0.0) for name in self.names]) / rows_each
-        rest = 1.0 - sum(WORK_FRACTIONS.values())
+        rest = 1.0 - sum(WORK_FRACTIONS.get(name, 0.0) for name in self.names)
         weights[by_weight] = rest * given_weights[by_weight] / (given_weights[by_weight] * rows_each[by_weight]).sum()
         weights /= weights.sum()
         # proposals of a block that visit so many rows, with a limit on its expected proposals of "learned"
@@ -203,13 +194,12 @@ def _first_proposals(weights: tuple[float, ...], n: int) -> np.ndarray:
 
 
 def read_kernel(
-    kernel: Any, block: int = PROPOSALS_PER_DRAW, *, is_line: bool = False, adapts: bool = False, default: str = "local"
+    kernel: Any, block: int = PROPOSALS_PER_DRAW, *, adapts: bool = False, default: str = "local"
 ) -> Kernel:
     """Check the argument ``kernel`` of `sample`, a name or weights of moves and kernels, and return the `Kernel`.
 
-    ``block`` is the number of proposals in a block. ``is_line`` is True if the model splits on one ordered feature only
-    and there is room for its sums. ``adapts`` is True if weights and block may be set by cost. ``default`` is the name
-    of the kernel that "default" means.
+    ``block`` is the number of proposals in a block. ``adapts`` is True if weights and block may be set by cost.
+    ``default`` is the name of the kernel that "default" means.
     """
     if isinstance(kernel, str) and (kernel == "default" or kernel in KERNEL_WEIGHTS):
         kernel = {kernel: 1.0}
@@ -220,7 +210,7 @@ def read_kernel(
     own_moves: list[Move] = []
     for key, weight in kernel.items():
         number = as_number(weight)
-        parts = _move_weights(key, is_line, default)
+        parts = _move_weights(key, default)
         if number is None or not 0.0 <= number < np.inf:
             name = key.name if isinstance(key, Move) else key
             raise ValueError(f"the weight of {name!r} is {repr_of(weight)}; give a finite number >= 0.")
@@ -244,19 +234,17 @@ def check_even_splits(kernel: Kernel, split_prior: Any) -> None:
         raise ValueError(
             f"the move {names[0]!r} needs splits of a feature that are equally likely, and cells whose splits do not "
             f"depend on those above; {split_prior!r} has others. "
-            'Give kernel="local", or a mixture without "learned" and "subgraph".'
+            'Give kernel="local", or a mixture without "learned".'
         )
 
 
-def _move_weights(key: Any, is_line: bool, default: str) -> dict[str, float]:
+def _move_weights(key: Any, default: str) -> dict[str, float]:
     """Return the weights of moves by name that a key of the argument ``kernel``, a move or named kernel, means. A move
     has weight 1. The other arguments are those of `read_kernel`. Raise ValueError if ``key`` is neither.
     """
     if isinstance(key, Move):
         return {key.name: 1.0}
     if isinstance(key, str):
-        if is_line and key in ("default", "local"):
-            return LINE_KERNEL_WEIGHTS
         if key in LIBRARY_MOVES:
             return {key: 1.0}
         if key == "default" or key in KERNEL_WEIGHTS:

@@ -30,7 +30,6 @@ from .run.stop import Stop
 from .run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
 from .run.workers import RunState, fit_steps, make_draws
 from .schedule import Schedule
-from .state.records import n_line_sums
 from .whole.evidence import team_evidences, with_evidences
 from .whole.rounds import has_work_to_tune, tune_teams, work_by_default
 
@@ -97,8 +96,8 @@ def sample(
         fewer than ``draws`` draws, at least one. A warning lists what was left out. On an executor the clock starts
         with the first task. A resumed checkpoint has all the time again.
     work : float, optional
-        Number of rows that an adaptive run visits at most, about, in all chains, tuning included, >= 1. Default 1e10,
-        one to six minutes of processor time, and up to 2e10 if chains fit a density to a large table (docs/default.md).
+        Number of rows that an adaptive run visits at most, about, in all chains, tuning included, >= 1. Default 4e10,
+        up to ten minutes of processor time, or 1e10 if chains fit no density (docs/default.md).
         With less work tuning is shorter and, with many rows, steps have fewer proposals.
     start : {"dispersed", "grown", "prior", "stump"}, Tree, or sequence of Trees, one a chain; default "dispersed"
         Start of the chains. "grown": trees drawn from the root down by the lookahead sum of each cell. "dispersed": the
@@ -167,11 +166,10 @@ def sample(
         check_count(name, value)
     draws, chains = int(draws), int(chains)
     length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
-    is_line = betas is None and n_line_sums(model.lowered) > 0
     entries = kernel.items() if isinstance(kernel, Mapping) else [(kernel, 1.0)]
     names = [name for name, weight in entries if isinstance(name, str) and as_number(weight) != 0.0]
     default_kernel = "local"
-    may_fit = betas is None and not is_line and model.split_prior.has_equal_weights
+    may_fit = betas is None and model.split_prior.has_equal_weights
     if length is not None and "default" in names and may_fit:
         max_work = work_by_default(model) if work is None else length.work
         default_kernel = "whole" if has_work_to_tune(max_work, model, chains) else "local"
@@ -179,7 +177,7 @@ def sample(
     if proposals is None:
         proposals = WHOLE_PROPOSALS_PER_DRAW if is_guided else PROPOSALS_PER_DRAW
     adapts = length is not None and is_guided
-    mixture = read_kernel(kernel, int(proposals), is_line=is_line, adapts=adapts, default=default_kernel)
+    mixture = read_kernel(kernel, int(proposals), adapts=adapts, default=default_kernel)
     check_even_splits(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)

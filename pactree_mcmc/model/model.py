@@ -34,7 +34,7 @@ from .leaf.positive import ExponentialGamma, WeibullGamma
 from .rows import MergedRows, PlainCell, PlainSplit, Units, first_rows, merge_rows, read_target, root_cell
 from .split_prior.base import SplitPrior, SplitRule, call_uncompiled, has_empty_sides, parts_box, parts_rows
 from .split_prior.custom_splits import BoundSplits, CustomSplits
-from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts
+from .split_prior.cuts import DyadicCuts, GridCuts, LocalCuts, default_cuts
 from .split_prior.fixed_tree import FixedTree
 from .tree_prior import BranchingProcess, ChipmanPrior, LeafPenalty, PriorTables, TreePrior, tabulate_prior
 
@@ -392,7 +392,7 @@ class TreeModel:
     tree_prior : BranchingProcess, ChipmanPrior or LeafPenalty, optional
         Default ``ChipmanPrior()``.
     split_prior : LocalCuts, GridCuts, DyadicCuts, FixedTree or CustomSplits, optional
-        Default ``LocalCuts()``.
+        Default ``LocalCuts(max_cuts=100, min_leaf=5)``, and ``LocalCuts()`` if X has fewer than 100 rows.
     leaf : leaf model, optional
         Default ``DirichletMultinomial()`` for classes, ``NormalInverseGamma()`` for a regression.
     nominal : column names or indices, optional
@@ -465,7 +465,7 @@ class TreeModel:
         estimation: Any = None,
     ) -> None:
         self.tree_prior = ChipmanPrior() if tree_prior is None else tree_prior
-        self.split_prior = LocalCuts() if split_prior is None else split_prior
+        self.split_prior = default_cuts(1) if split_prior is None else split_prior
         check_known(self.tree_prior, self.split_prior, leaf if isinstance(leaf, Leaf) else None)
         if self.split_prior.needs_depth and self.tree_prior.max_depth is None:
             raise ValueError("LocalCuts(trivial=True) never runs out of splits; give the tree prior a max_depth.")
@@ -473,8 +473,8 @@ class TreeModel:
         refuse_other_rows(X=X, y=y, sample_weight=sample_weight, estimation=estimation, exposure=exposure)
         table = Table(X)
         self.columns = describe_columns(table, nominal, missing)
-        self.split_prior = self.split_prior.match_columns(self.columns)
         self.n_rows, self.n_features = table.n_rows, table.n_features
+        self.split_prior = default_cuts(self.n_rows) if split_prior is None else split_prior.match_columns(self.columns)
         self.target, leaf = read_target(y, self.n_rows, leaf, sample_weight, estimation)
         self.target = self.target._replace(regressors=self._regressors_of(table, leaf))
         self.leaf = leaf.resolve(self.target)

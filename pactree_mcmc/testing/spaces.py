@@ -205,8 +205,6 @@ CHANCE_ADVICE = "draw all chance by moves.pick, moves.flip, moves.flip_log or mo
 MAX_TREES = 500  # default number of trees above which a model is refused
 # memory for stored values of about a thousand cells, so few that the test also replaces stored values
 CELL_BYTES = 1 << 17
-# expected numbers of splits that "subgraph" draws in a cell, by level: few, since every outcome is followed
-EXPECTED = (1.2, 0.6, 0.4)
 
 
 class StepError(ValueError):
@@ -398,7 +396,6 @@ class Stepper:
         plain = plain_package()
         self.decide = plain.module("mcmc.moves.base").decide_proposal
         self.proposal_class = plain.module("mcmc.edits.proposal").Proposal
-        self.subgraph = plain.module("mcmc.moves.subgraph")
         is_own = isinstance(move, Move)
         self.name = move.name if isinstance(move, Move) else move
         self.propose = plain_function(move.step) if is_own else self.library_step(plain, self.name)
@@ -449,7 +446,7 @@ class Stepper:
             return key
 
         row: dict = {}
-        with set_attributes(self.subgraph, EXPECTED_SAMPLE_SIZES=EXPECTED), np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):
             for probability, key in all_outcomes(run):
                 row[key] = row.get(key, 0.0) + probability
         return row

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import h5py
 import numpy as np
@@ -90,14 +91,17 @@ def test_a_number_altered(name, saved, path):
 
 
 def test_flipped_bytes_of_the_content_are_refused(saved, path):
-    """Arrays are compressed: most changed bytes cannot be read, the others have another digest."""
+    """Arrays are compressed: most changed bytes cannot be read, others have another digest, few change no number."""
     with h5py.File(path, "r") as file:
         values = file["pactree_mcmc"]["small_int64"]
-        chunk = values.id.get_chunk_info(0)
+        chunk, numbers = values.id.get_chunk_info(0), values[()]
     rng = np.random.default_rng(2)
     for at in rng.integers(chunk.byte_offset, chunk.byte_offset + chunk.size, 20).tolist():
         content = saved[1]
         path.write_bytes(content[:at] + bytes([content[at] ^ 1 << int(rng.integers(8))]) + content[at + 1 :])
+        with suppress(OSError), h5py.File(path, "r") as file:
+            if np.array_equal(file["pactree_mcmc"]["small_int64"], numbers):
+                continue
         refused(
             path, "cannot be read|does not match its checksum: the SHA-256 of its content is .*; use an intact copy"
         )

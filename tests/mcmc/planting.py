@@ -4,7 +4,6 @@ import builtins
 from typing import NamedTuple
 
 from pactree_mcmc.testing.spaces import plain_package
-from tests.mcmc.balance import SLIVERS
 from tests.mcmc.transitions import explore, imbalance, posterior_of
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
@@ -52,12 +51,7 @@ def breach(bug):
     """Imbalance of the bug's step on the space that shows it; grow-prune explores it."""
     model = build_model(plain_package().package, case_problem(bug.case, bug.prior, bug.leaf))
     space = explore(model, bug.step, walker="grow-prune")
-    return imbalance(space.transition, posterior_of(model, space.trees), least_flow(bug.step))
-
-
-def least_flow(step):
-    """Flows that count."""
-    return SLIVERS if step == "subgraph" else 0.0
+    return imbalance(space.transition, posterior_of(model, space.trees))
 
 
 def zero(right, *args):

@@ -117,7 +117,7 @@ def with_leaves(end, arranged):
 
 @pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
 def test_what_the_density_says_of_cells_is_resumed(name):
-    plan, whole, first = runs_apart(name, kernel={"learned": 0.5, "subgraph": 0.1, "collapsed": 0.4})
+    plan, whole, first = runs_apart(name, kernel={"learned": 0.5, "informed-change": 0.1, "collapsed": 0.4})
     then = Run(plan._replace(draws=8), first.end).advance(8).result
     assert_equal(then.end, whole.end)
     assert len(whole.end.replicas[0].cells.guided) > 10

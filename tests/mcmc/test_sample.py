@@ -78,8 +78,8 @@ def test_default_is_its_mixture():
 
 def test_a_kernel_of_weight_zero_does_not_set_weights_by_cost():
     model, run = pt.TreeModel(np.arange(20.0)[:, None] % [[5, 4]], np.arange(20) % 5 > 2), {"draws": 50, "rng": 1}
-    with_zero = pt.sample(model, kernel={"whole": 0.0, "subgraph": 0.1, "local": 0.9}, **run)
-    assert sorted(with_zero.moves) == sorted(pt.sample(model, kernel={"subgraph": 0.1, "local": 0.9}, **run).moves)
+    with_zero = pt.sample(model, kernel={"whole": 0.0, "learned": 0.1, "local": 0.9}, **run)
+    assert sorted(with_zero.moves) == sorted(pt.sample(model, kernel={"learned": 0.1, "local": 0.9}, **run).moves)
     assert (with_zero.proposed.sum(axis=(0, 1)) > 0).all()
 
 
@@ -207,8 +207,8 @@ def test_start_at_given_trees():
 def test_start_at_a_drawn_tree():
     """Any tree that was drawn can be started from, nominal splits included."""
     post = draw()
-    assert any((tree.categories >= 0).any() for tree in chain_trees(post, 0))
-    starts = chain_trees(post, 0)[-4:]
+    starts = [tree for chain in range(4) for tree in chain_trees(post, chain) if (tree.categories >= 0).any()][-4:]
+    assert len(starts) == 4
     again = draw(start=starts, draws=2, tune=0)
     assert again.n_draws == 2
 

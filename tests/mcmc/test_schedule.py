@@ -309,7 +309,7 @@ def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
             assert np.array_equal(some.ladder.scores[i], whole.ladder.scores[draw])
             assert some.ladder.is_stump[i] == whole.ladder.is_stump[draw]
     posts = [join_chains(plan.model, [r.saved], plan.kernel.count_names, 0.0) for r in (some, whole)]
-    assert np.array_equal(posts[0].log_score, posts[1].log_score[:, which])
+    assert np.allclose(posts[0].log_score, posts[1].log_score[:, which], rtol=1e-13)
 
 
 # checkpoints
@@ -373,8 +373,8 @@ def test_work_is_shared_as_said(rows):
     assert kernel.names == tuple(WHOLE_WEIGHTS) and kernel.adapts
     assert weights.sum() == pytest.approx(1.0) and weights.min() > 0.0
     fractions = weights * each / (weights * each).sum()
-    assert fractions[0] == pytest.approx(0.6) and fractions[1] == pytest.approx(0.1)
-    assert fractions[2:].sum() == pytest.approx(0.3)
+    assert fractions[0] == pytest.approx(0.45) and fractions[1] == pytest.approx(0.15)
+    assert fractions[2:].sum() == pytest.approx(0.4)
     given = np.array([WHOLE_WEIGHTS[name] for name in WHOLE_WEIGHTS])[2:]
     assert weights[2:] / weights[2:].sum() == pytest.approx(given / given.sum())
     most, wanted = int(MAX_LEARNED_PROPOSALS / weights[0]), rows / (weights * each).sum()
@@ -386,4 +386,4 @@ def test_what_was_never_proposed_costs_a_step():
     """Nothing is divided by 0; few proposals of the dear ones may make a block small, not empty."""
     kernel = read_kernel("whole").with_weights_by_cost(np.zeros((2, len(WHOLE_WEIGHTS))), 1e12)
     assert sum(kernel.weights) == pytest.approx(1.0)
-    assert kernel.weights[0] == pytest.approx(0.6) and kernel.block == int(MAX_LEARNED_PROPOSALS / kernel.weights[0])
+    assert kernel.weights[0] == pytest.approx(0.45) and kernel.block == int(MAX_LEARNED_PROPOSALS / kernel.weights[0])

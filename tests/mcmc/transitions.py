@@ -41,9 +41,7 @@ KERNELS = {
     "grow-prune": "mcmc.moves.grow_prune",
     "blanchard": "mcmc.moves.blanchard",
     "collapsed": "mcmc.moves.collapsed",
-    "regrow-1": "mcmc.moves.regrow",
     "learned": "mcmc.moves.learned",
-    "subgraph": "mcmc.moves.subgraph",
 }
 """Modules of the steps that reach every tree by themselves."""
 MOVES = {
@@ -52,9 +50,7 @@ MOVES = {
     "shift": "mcmc.moves.change",
     "swap": "mcmc.moves.swap",
     "rotate": "mcmc.moves.rotate",
-    "restructure": "mcmc.moves.restructure",
     "reshape": "mcmc.moves.reshape",
-    "regrow-line": "mcmc.moves.regrow_line",
 }
 """Those of the steps that need grow and prune beside them."""
 STEPS = KERNELS | MOVES

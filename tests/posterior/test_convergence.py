@@ -221,7 +221,9 @@ def test_few_draws_and_one_chain_are_named_first(shape, changes):
 
 def test_a_large_table_has_a_page_of_its_own():
     x = np.arange(2500.0)
-    post = posterior_of_trees(pt.TreeModel(x[:, None], x), TREES[:4], np.repeat([[0], [1], [2], [3]], 500, axis=1))
+    post = posterior_of_trees(
+        pt.TreeModel(x[:, None], x, split_prior=pt.LocalCuts()), TREES[:4], np.repeat([[0], [1], [2], [3]], 500, axis=1)
+    )
     text = warning_of(called(post))
     assert "BayesianTreeRegressor" in text and '"Large tables"' in text
 
@@ -318,7 +320,7 @@ def tree_with_three_rows(row, cut):
 def test_a_disagreement_about_three_rows_is_seen(n):
     """All distinct rows are judged; many rows with equal features do not take the place of others."""
     x = np.append(np.arange(float(n)), np.repeat(3.0, 2 * n))
-    model, first = pt.TreeModel(x[:, None], np.cos(x)), 65
+    model, first = pt.TreeModel(x[:, None], np.cos(x), split_prior=pt.LocalCuts()), 65
     draws = np.random.default_rng(1).random((4, 1000)) < np.array([0.4, 0.4, 0.4, 0.6])[:, None]
     post = posterior_of_trees(
         model, [tree_with_three_rows(first, first + 0.5), tree_with_three_rows(first, first + 1.5)], draws.astype(int)

@@ -59,12 +59,20 @@ def posteriors():
     y_gaps = late * 2.0 + (late & gaps.g.isin(["u", "v"])) * 1.0 + rng.normal(size=len(gaps)) * 0.8
     counts = rng.poisson(np.where(close.b > 0.1, 3.0, 0.7))
     run = {"draws": 300, "tune": 300, "chains": 2, "rng": 1, "progress": False}
-    yield close, None, pt.sample(pt.TreeModel(close, signal(close, rng)), **run)
-    yield close, weight, pt.sample(pt.TreeModel(close, signal(close, rng), sample_weight=weight), **run)
-    yield few, None, exact.solve(pt.TreeModel(few[["b"]], signal(few[["b"]], rng)), progress=False)
-    yield gaps, None, pt.sample(pt.TreeModel(gaps, y_gaps, missing="branch"), **run)
+    yield close, None, pt.sample(pt.TreeModel(close, signal(close, rng), split_prior=pt.LocalCuts()), **run)
+    yield (
+        close,
+        weight,
+        pt.sample(pt.TreeModel(close, signal(close, rng), sample_weight=weight, split_prior=pt.LocalCuts()), **run),
+    )
+    yield (
+        few,
+        None,
+        exact.solve(pt.TreeModel(few[["b"]], signal(few[["b"]], rng), split_prior=pt.LocalCuts()), progress=False),
+    )
+    yield gaps, None, pt.sample(pt.TreeModel(gaps, y_gaps, missing="branch", split_prior=pt.LocalCuts()), **run)
     leaf = pt.PoissonGamma(exposure=rng.uniform(0.5, 9.0, len(close)))
-    yield close, None, pt.sample(pt.TreeModel(close, counts, leaf=leaf), **run)
+    yield close, None, pt.sample(pt.TreeModel(close, counts, leaf=leaf, split_prior=pt.LocalCuts()), **run)
     yield close, None, pt.sample(pt.TreeModel(close, close.b > 0.05, split_prior=pt.LocalCuts(max_cuts=12)), **run)
 
 

@@ -13,7 +13,6 @@ from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.moves.learned import is_drawable
 from pactree_mcmc.mcmc.run import compiled
-from pactree_mcmc.mcmc.sums.interval_sums import compute_line, line_feature
 from pactree_mcmc.mcmc.sums.split_sums import scan, scan_cell
 from pactree_mcmc.mcmc.whole.density.graph import add_tree
 from pactree_mcmc.smc import grow_prior
@@ -41,8 +40,8 @@ def _rare(chain):
     """Return the functions that few tests call, with the types of their arguments."""
     walk = numba.typeof(chain.packed_chain)
     at_node = walk.kind_of("model"), walk.kind_of("state"), compiled.INT
-    args = {grow_prior: (walk, compiled.INT), compute_line: (*at_node, compiled.INT)}
+    args = {grow_prior: (walk, compiled.INT)}
     return [
         Member(function, args.get(function, at_node))
-        for function in (add_tree, is_drawable, scan, scan_cell, line_feature, compute_line, grow_prior)
+        for function in (add_tree, is_drawable, scan, scan_cell, grow_prior)
     ]

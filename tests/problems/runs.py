@@ -73,8 +73,8 @@ MODELS = Later(
         "penalty": lambda: pt.TreeModel(X, LABELS, tree_prior=pt.LeafPenalty(0.5), leaf=pt.PacBayesLoss(0.7)),
     }
 )
-MOVES = ("grow-prune", "blanchard", "collapsed", "change", "shift", "swap", "rotate", "regrow-1", "restructure")
-EVERY_MOVE = dict.fromkeys((*MOVES, "reshape", "regrow-line"), 1.0)
+MOVES = ("grow-prune", "blanchard", "collapsed", "change", "shift", "swap", "rotate", "reshape")
+EVERY_MOVE = dict.fromkeys((*MOVES, "informed-change"), 1.0)
 
 
 def draw(name="numbers", draws=20, **rest):

@@ -83,22 +83,10 @@ SMALL = {
 }
 """Spaces so small that most steps can be followed through all their outcomes."""
 
-TINY = {
-    "shallow_ties": (ORDERED, LOCAL, 2),
-    "min_leaf_mixed": SMALL["min_leaf_mixed"],
-    "box": (BOX, {**LOCAL, "weights": [3.0, 0.5]}, 2),
-    "depth_1": CASES["depth_1"],
-    "trivial_one": ({"X": [("a",), ("a",)], "y": [0, 1], "nominal": {0}}, TRIVIAL, 2),
-    "grid_one": (BOX, {"kind": "grid", "cuts": [None, [1.0]]}, 2),
-    "grid_line": SMALL["grid_line"],
-    "dyadic_one": (WIDE, {**DYADIC, "levels": 1}, 2),
-    "cyclic": SMALL["cyclic"],
-    "fixed": SMALL["fixed"],
-    "min_leaf_uneven": SMALL["min_leaf_uneven"],
-}
-"""Spaces for the step with the most outcomes."""
-
 SPECIAL = {
+    "shallow_ties": (ORDERED, LOCAL, 2),
+    "box": (BOX, {**LOCAL, "weights": [3.0, 0.5]}, 2),
+    "trivial_one": ({"X": [("a",), ("a",)], "y": [0, 1], "nominal": {0}}, TRIVIAL, 2),
     "grid_three": (THREE, {"kind": "grid", "cuts": [None, [1.5]]}, 2),
     "three_letters": (THREE_LETTERS, LOCAL, 3),
     "four_letters": (FOUR_LETTERS, LOCAL, 2),
@@ -137,7 +125,7 @@ OWN_SPLITS = {
 """Spaces in which a function of one's own weighs the splits."""
 
 
-SPACES = CASES | SMALL | TINY | SPECIAL | GAPS | OWN_SPLITS
+SPACES = CASES | SMALL | SPECIAL | GAPS | OWN_SPLITS
 
 
 def problem(data, split_prior, prior, leaf, *, estimation=None, **changes):

@@ -56,7 +56,8 @@ def test_many_categories_are_said_to_be_grouped(postal):
 @pytest.mark.filterwarnings(JOINED)
 def test_a_model_of_many_categories_is_sampled_saved_and_predicts(postal, tmp_path):
     frame, y = postal
-    post = pt.sample(pt.TreeModel(frame, y), draws=50, tune=50, chains=2, rng=1, progress=False)
+    model = pt.TreeModel(frame, y, split_prior=pt.LocalCuts())
+    post = pt.sample(model, draws=50, tune=50, chains=2, rng=1, progress=False)
     proba = post.predict_proba(frame)[:, 1]
     upper = frame["zip"] >= "00100"
     assert proba[upper].mean() > 0.7

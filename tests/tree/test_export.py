@@ -106,7 +106,9 @@ def unix_seconds(step, n=200):
 
 
 def prior_trees(X, split_prior=None, n=10):
-    model = pt.TreeModel(X, np.arange(len(X)) % 2, tree_prior=pt.ChipmanPrior(0.97, 0.3), split_prior=split_prior)
+    model = pt.TreeModel(
+        X, np.arange(len(X)) % 2, tree_prior=pt.ChipmanPrior(0.97, 0.3), split_prior=split_prior or pt.LocalCuts()
+    )
     rng = np.random.default_rng(1)
     return pt.posterior_from_trees(model, [draw_prior(model, rng).tree for _ in range(n)])
 

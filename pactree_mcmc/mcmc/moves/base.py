@@ -38,10 +38,9 @@ N_COUNTS = 0
 
 
 SCRATCH_BY_FLAG = {
-    "replaces": ("replace", "restructure", "reshape"),
+    "replaces": ("replace", "reshape"),
     "scans": ("scan",),
-    "lines": ("line",),
-    "guided": ("density", "subgraph"),
+    "guided": ("density",),
 }
 """Groups of scratch arrays that a move needs by its flags. A file says if the move needs the first group of each."""
 
@@ -181,10 +180,10 @@ class Move:
         lets the step write outside its arrays, which `check_balance` finds.
     scans : bool, default True
         True if the step evaluates all splits of a cell (``moves.draw_scanned``). False saves up to 16 MB per chain.
-    lines, guided : bool, default False
-        True if the step needs the sums over a line, or the learned density, as moves of the library do.
+    guided : bool, default False
+        True if the step needs the learned density, as the move "learned" does.
     scratch : tuple of str, optional
-        Names of the scratch arrays that the step needs, instead of the four flags, for moves of the library.
+        Names of the scratch arrays that the step needs, instead of the three flags, for moves of the library.
 
     Raises
     ------
@@ -216,7 +215,6 @@ class Move:
         counts: tuple[str, ...] | None = None,
         replaces: bool = True,
         scans: bool = True,
-        lines: bool = False,
         guided: bool = False,
         scratch: tuple[str, ...] | None = None,
     ) -> None:
@@ -227,7 +225,7 @@ class Move:
         if not is_list or not all(isinstance(word, str) and word for word in counts) or len({*counts}) < len(counts):
             raise ValueError(f"counts={repr_of(counts)}; give one or two different names.")
         self.name, self.counts = name, tuple(counts)
-        flags = tuple(map(check_flag, SCRATCH_BY_FLAG, (replaces, scans, lines, guided)))
+        flags = tuple(map(check_flag, SCRATCH_BY_FLAG, (replaces, scans, guided)))
         check_type("scratch", scratch, tuple | None, f"a tuple of names, of {SCRATCH_NAMES}")
         scratch = _scratch_names(flags) if scratch is None else scratch
         self.scratch = tuple(check_choice("scratch", each, SCRATCH_NAMES) for each in scratch)
@@ -248,7 +246,7 @@ class Move:
 
 
 def _scratch_names(flags: Iterable[bool]) -> tuple[str, ...]:
-    """Return the names of the groups of scratch arrays that a step needs, by the four flags of `Move` in order."""
+    """Return the names of the groups of scratch arrays that a step needs, by the three flags of `Move` in order."""
     return tuple(name for names, flag in zip(SCRATCH_BY_FLAG.values(), flags, strict=True) if flag for name in names)
 
 
@@ -283,13 +281,12 @@ class AbsentMove(NamedTuple):
     counts: tuple[str, ...]
     replaces: bool
     scans: bool
-    lines: bool
     guided: bool
 
     @property
     def scratch(self) -> tuple[str, ...]:
         """Names of the groups of scratch arrays that the step needs."""
-        return _scratch_names(self[2:6])
+        return _scratch_names(self[2:5])
 
     @property
     def record(self) -> AbsentMove:

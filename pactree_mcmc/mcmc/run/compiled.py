@@ -14,7 +14,7 @@ from ..chain.chain import Chain, plant_root
 from ..chain.draw_store import save_draw
 from ..chain.start import grow_from, root_sums_into, split_root
 from ..edits.grow import grow_by_split
-from ..kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, LINE_KERNEL_WEIGHTS, Kernel
+from ..kernel import KERNEL_WEIGHTS, LIBRARY_MOVES, Kernel
 from ..moves.learned import add_saved_trees, sample_trees, saved_log_weights_into
 from ..whole.density.fit import conditional_logit_loss, logistic_loss, new_decisions, record_decisions, solve_in_place
 from ..whole.density.graph import add_graph, copy_graph, evaluate_pieces
@@ -46,7 +46,7 @@ def compile_for_chain(chain: Chain, has_grown_start: bool) -> None:
     if not HAS_PRIVATE_PARTS:
         return
     all_members = typed_functions(chain, ALL_FUNCTIONS)
-    if any(set(chain.kernel.names) == set(names) for names in (*KERNEL_WEIGHTS.values(), LINE_KERNEL_WEIGHTS)):
+    if any(set(chain.kernel.names) == set(names) for names in KERNEL_WEIGHTS.values()):
         compile_together(typed_functions(chain, functions_of_run(chain.kernel, has_grown_start)), all_members)
     else:
         load_together(all_members)

@@ -11,10 +11,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import numpy as np
 
-from ...core.compile.jit import jit
 from ...files.encoding import register_class
-from ...model import Lowered
-from ...model.split_prior.base import call_uncompiled, has_free_cuts, is_weighted
 
 NONE = -1
 """Index that means that there is no node, no feature, or no entry."""
@@ -87,17 +84,15 @@ GUIDE = np.dtype(
 )
 
 
-# split of a random subgraph, or node of a tree drawn from it
+# sampled split of a cell
 BRANCH = np.dtype(
     [
-        ("feature", np.int64),  # -1 in a leaf
+        ("feature", np.int64),
         ("cut", np.int64),
         ("upper", np.int64),
         ("categories", np.int64),
         ("log_rule", np.float64),
-        ("log_p", np.float64),  # log probability of being in the subgraph
-        ("left", np.int64),  # index of the left child minus that of the node, in a drawn tree
-        ("right", np.int64),  # the same for the right child
+        ("log_p", np.float64),  # log probability of being sampled
         ("in_tree", np.bool_),  # True for the split that the present tree has
     ],
     align=True,
@@ -156,15 +151,11 @@ def _integer_record(*names: str) -> np.dtype:
     return np.dtype([(name, np.int64) for name in names])
 
 
-# temporary numbers of a node: index in a plan, bits of the old leaves in its cell (`restructure`), first and last place
-# on a line (`interval_sums`), index in a tree drawn from a random subgraph, piece in the growing graph; `preorder` of
-# record i is the i-th node of a subtree in preorder
-NOTE = _integer_record("planned_at", "leaves", "first_place", "last_place", "drawn_at", "piece", "preorder")
+# temporary numbers of a node: index in a plan, and piece in the growing graph; `preorder` of record i is the i-th node
+# of a subtree in preorder
+NOTE = _integer_record("planned_at", "piece", "preorder")
 # split drawn by a scan, and the number of cuts from this one on that separate the rows alike
 DRAWN_SPLIT = _integer_record("cut", "upper", "categories", "n_alike")
-# line to which the stored sums belong: hash of the cell, depth of the node, `count[STORED_VERSION]` at their
-# computation, number of codes (0 if the sums do not fit) and number of levels
-LINE = _integer_record("hash", "depth", "scan", "n_codes", "n_levels")
 # node of a block and its cut, which separates two neighbouring pieces (`reshape`)
 GAP = _integer_record("node", "cut", "upper")
 # pieces from first to last still to be arranged in a subtree (`reshape`), the left child (`on_left` 1) or right child
@@ -185,18 +176,14 @@ def allocate_group(kind: Any, sizes: Mapping[Any, int] | None, unneeded: Collect
 
 
 # names of the groups of arrays that a chain has only if some of its moves need them
-SCRATCH_NAMES = ("scan", "replace", "restructure", "reshape", "line", "density", "subgraph", "informed")
+SCRATCH_NAMES = ("scan", "replace", "reshape", "density", "informed")
 # largest number of categories in a cell for which `split_sums` evaluates all partitions into two sets
 MAX_PARTITIONED_CATEGORIES = 8
 # bound on the number of partitions of `MAX_PARTITIONED_CATEGORIES` categories into two sets
 MAX_PARTITIONS = 1 << (MAX_PARTITIONED_CATEGORIES - 1)
-MAX_RESTRUCTURED_LEAVES = 32  # largest number of leaves of a subtree that is restructured
 MAX_INFORMED_LEAVES = 256  # largest number of leaves below each child of a node whose split an informed change draws
 MAX_RESHAPED_PIECES = 24  # largest number of subtrees (pieces) below a block of nodes that is reshaped
 MAX_SAMPLED_SPLITS = 2048  # largest number of sampled splits that are stored at a time
-MAX_SUBGRAPH_CELLS = 8000  # largest number of cells of a random subgraph. The move stops at the first cell beyond.
-# largest number of nodes in trees drawn from a random subgraph. Each cell adds at most one. No code checks the number.
-MAX_DRAWN_NODES = 2 * MAX_SUBGRAPH_CELLS
 
 
 class Codes(NamedTuple):
@@ -230,13 +217,6 @@ class Replace(NamedTuple):
     order: Annotated[np.ndarray, np.int32, "units"]
 
 
-class Restructure(NamedTuple):
-    """Leaves of a subtree that is restructured (`restructure`)."""
-
-    # smallest and largest code of each leaf, or bits of its categories and 0
-    codes: Annotated[np.ndarray, np.int64, MAX_RESTRUCTURED_LEAVES, "features", 2]
-
-
 class Reshape(NamedTuple):
     """Block of nodes that split on one ordered feature, and the pieces below it (`reshape`)."""
 
@@ -250,19 +230,6 @@ class Reshape(NamedTuple):
     # log sum of the priors of the trees over pieces i to j with top d levels below the block's top, at [i, j, d]
     log_prior: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES, MAX_RESHAPED_PIECES]
     term: Annotated[np.ndarray, np.float64, MAX_RESHAPED_PIECES]  # log terms of one entry of ``log_prior``, by cut
-
-
-class LineWork(NamedTuple):
-    """Units and codes of a line, a cell with one admissible ordered feature, and the runs that end with a code."""
-
-    unit: Annotated[np.ndarray, np.int32, "units"]  # units of the cell, ascending
-    place: Annotated[np.ndarray, np.int32, "units"]  # place on the line of each unit, the index of its code
-    place_of_code: Annotated[np.ndarray, np.int64, "codes"]  # place on the line of each code
-    stats: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of each place
-    run_stats: Annotated[np.ndarray, np.float64, "codes", "stats"]  # statistics of each run, at its length minus 1
-    run_score: Annotated[np.ndarray, np.float64, "codes"]  # score of each run, at its length minus 1
-    # weights of the cuts of one run, from its first admissible cut on
-    weight: Annotated[np.ndarray, np.float64, "codes"]
 
 
 class Density(NamedTuple):
@@ -281,18 +248,10 @@ class Density(NamedTuple):
     # constants x log x (row 0) and log(1 + x) (row 1) for x = 0, 1, ..., unused if weights are not whole numbers
     logs: Annotated[np.ndarray, np.float64, 2, "logs"]
     log_rows: Annotated[np.ndarray, np.float64, "rows + 2"]  # constants log(1 + n) for numbers n of rows
-    branch: Annotated[np.recarray, BRANCH, MAX_SAMPLED_SPLITS]  # sampled splits of cells, on a stack
+    branch: Annotated[np.recarray, BRANCH, MAX_SAMPLED_SPLITS]  # sampled splits of a cell
     branch_terms: Annotated[np.ndarray, np.float64, MAX_SAMPLED_SPLITS, N_SPLIT_TERMS]  # terms of each sampled split
-    # 1 if there was no room for a sampled split, or if a random subgraph became too costly, else 0
+    # 1 if there was no room for a sampled split, else 0
     is_exhausted: Annotated[np.ndarray, np.int64, 1]
-
-
-class Subgraph(NamedTuple):
-    """Random subgraph (`subgraph`)."""
-
-    drawn_node: Annotated[np.recarray, BRANCH, MAX_DRAWN_NODES]  # trees drawn from the subgraph, in preorder
-    n_cells: Annotated[np.ndarray, np.int64, 1]  # number of cells
-    n_values: Annotated[np.ndarray, np.int64, 1]  # sum over the cells of the number of units times features
 
 
 class Informed(NamedTuple):
@@ -340,35 +299,17 @@ class Scratch(NamedTuple):
     codes: Codes
     scan: Scan
     replace: Replace
-    restructure: Restructure
     reshape: Reshape
-    line: LineWork
     density: Density
-    subgraph: Subgraph
     informed: Informed
 
 
 MAX_STORED_BYTES = 1 << 24  # largest memory, in bytes, for the stored values of cells of one chain
 MAX_GUIDES = 1 << 14  # largest number of cells whose probabilities by the learned density are stored
-# bounds on the number of sums that a chain can store for a line, a cell with one admissible ordered feature
-MIN_LINE_SUMS, MAX_LINE_SUMS = 1 << 15, 1 << 22
-# bounds on the number of levels of a line. Deeper subtrees are left out. No sums are stored if fewer levels fit.
-MIN_LINE_LEVELS, MAX_LINE_LEVELS = 8, 24
-
-
-class Line(NamedTuple):
-    """Sums over all subtrees on each interval of codes of one line (`interval_sums`)."""
-
-    header: Annotated[np.recarray, LINE, 1]  # cell to which the sums belong, and the numbers of its codes and levels
-    code: Annotated[np.ndarray, np.int64, "all_codes"]  # codes of the line, ascending
-    # number of rows whose code is before code i of the line. The last entry is the number of all rows.
-    rows_before: Annotated[np.ndarray, np.int64, "all_codes + 1"]
-    # sums of all intervals by level, at the indices that `interval_sums.table_start` returns
-    sums: Annotated[np.ndarray, np.float64, "sums"]
 
 
 class Stored(NamedTuple):
-    """Hash tables with values of cells, and the sums over a line; lengths are powers of two."""
+    """Hash tables with values of cells; lengths are powers of two."""
 
     # a new cell overwrites an old one with the same index (`splits.claim_cell_entry`, `density.evaluate_cell`)
     cell: Annotated[np.recarray, CELL, "cells"]  # values of each cell
@@ -380,7 +321,6 @@ class Stored(NamedTuple):
     fraction: Annotated[np.ndarray, np.float64, "guides", "features"]
     # log normaliser of each feature's splits by the learned part of the density
     log_learned: Annotated[np.ndarray, np.float64, "guides", "features"]
-    line: Line
 
 
 @register_class
@@ -411,25 +351,3 @@ def n_stored_cells(p: int) -> int:
     """Return the number of cells whose values a chain with ``p`` features stores, a power of two."""
     n = MAX_STORED_BYTES // (16 * p + CELL.itemsize)
     return 1 << min(max(n.bit_length() - 1, 8), 16)
-
-
-def n_line_sums(model: Lowered) -> int:
-    """Return the number of sums to be stored if the root is a line, or 0 if it is not or there is no room for them."""
-    # the root is a line if trees split on one ordered feature only, with cuts that are equally likely
-    rule = model.split_prior
-    features = rule.feature[rule.feature.weight > 0.0]
-    is_plain = call_uncompiled(has_free_cuts, rule) and not call_uncompiled(is_weighted, rule)
-    if not is_plain or len(features) != 1 or features.nominal[0]:
-        return 0
-    n, limit = int(features.n_codes[0]), int(model.prior.depth_limit)
-    levels = n_line_levels(n, limit, MAX_LINE_SUMS)
-    return 2 * n * n * (levels + 1) if levels > 0 else 0
-
-
-@jit
-def n_line_levels(n: int, limit: int, max_sums: int) -> int:
-    """Return the number of levels for which sums of a line of `n` codes are stored, 0 if `max_sums` are too few."""
-    # `limit` is the largest depth of its subtrees
-    levels = min(limit, n - 1, MAX_LINE_LEVELS - 1) + 1
-    n_stored = min(levels, max_sums // (2 * n * n) - 1)
-    return n_stored if n_stored >= min(levels, MIN_LINE_LEVELS) else 0

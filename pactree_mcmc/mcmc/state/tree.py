@@ -18,7 +18,6 @@ from .records import (
     CHAIN_NODE,
     MAX_GUIDES,
     MAX_PARTITIONS,
-    MIN_LINE_SUMS,
     N_CELL_TERMS,
     N_DENSITY_ROWS,
     N_FREE,
@@ -31,7 +30,6 @@ from .records import (
     Stored,
     allocate_group,
     graph_sizes,
-    n_line_sums,
     n_stored_cells,
 )
 
@@ -93,11 +91,9 @@ def axis_sizes(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[
         "cells": n_cells,
         "guides": min(n_cells, MAX_GUIDES) if "density" in scratch else 1,
         "all_codes": all_codes,
-        "all_codes + 1": all_codes + 1,
         "codes": n_codes,
         "cuts": n_codes if call_uncompiled(is_weighted, rule) else 1,
         "splits": n_codes + 3,
-        "sums": max(n_line_sums(model), MIN_LINE_SUMS),
         "logs": leaf.lookup.shape[1] + 3 if model.units.counts and leaf.lookup.shape[1] > 1 else 1,
     }
 
@@ -107,8 +103,8 @@ def new_state(model: Lowered, n_nodes: int, n_counts: int, scratch: Collection[s
     state = allocate_group(ChainState, axis_sizes(model, n_nodes, n_counts, scratch), {*SCRATCH_NAMES} - {*scratch})
     state.order[:] = np.arange(len(state.order))
     state.beta[0], state.graph.slot[:] = 1.0, NONE
-    cell, guide, line = state.stored.cell, state.stored.guide, state.stored.line.header
-    cell.hash[:] = cell.scan[:] = guide.hash[:] = line.hash[:] = NONE
+    cell, guide = state.stored.cell, state.stored.guide
+    cell.hash[:] = cell.scan[:] = guide.hash[:] = NONE
     if "density" in scratch:
         work = state.scratch.density
         work.logs[:], state.density[:] = _logs_of_numbers(work.logs.shape[1]), initial_density()

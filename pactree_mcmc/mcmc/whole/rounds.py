@@ -18,7 +18,7 @@ from ...tree.coded import Course
 from ..chain.snapshot import ARRAYS, Snapshot
 from ..kernel import PROPOSAL_ROWS
 from ..run.progress import Progress
-from ..run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Plan, Result, Run
+from ..run.task import DEFAULT_WORK, Plan, Result, Run
 from ..run.workers import Pool, RunState, result_without_draws, tuning_pool
 from ..state.records import N_PIECES, Graph, new_graph
 from ..state.tree import initial_density
@@ -45,8 +45,10 @@ MIN_ROUND_LENGTH = 1 / 3
 """Smallest length of a round, relative to `ROUND_STEPS` and `ROUND_TREES`, at which a density is fitted by default."""
 MAX_GRAPH_PIECES = 1 << 17
 """Largest number of pieces, and of links, of a graph at the end of tuning. Draws may double it later."""
-VALUES_FOR_MORE_WORK = 50_000
-"""Number of values of a table above which the default work grows with it, up to twice `DEFAULT_WORK`."""
+WHOLE_WORK = 4e10
+"""Default number of rows that a run with a density visits, in all chains. Tables of some hundred rows may need all."""
+MAX_WHOLE_LENGTH = 32
+"""Number of steps, in multiples of the first draws, that would use up the work. It sets the length of a step."""
 
 
 class Team(NamedTuple):
@@ -136,7 +138,7 @@ class Tuning:
         self.cost = self.cost + cost
         self.rows += sum(result.rows for result in results) + PROPOSAL_ROWS * float(cost[0].sum())
         if self.plan.kernel.adapts:
-            rows_of_step = length.work / (MAX_RELATIVE_LENGTH * length.draws * self.n_chains)
+            rows_of_step = length.work / (MAX_WHOLE_LENGTH * length.draws * self.n_chains)
             self.plan = self.plan._replace(kernel=self.plan.kernel.with_weights_by_cost(self.cost, rows_of_step))
 
     def _state_at_first_draw(self) -> RunState:
@@ -202,11 +204,8 @@ def pass_rows(model: TreeModel) -> int:
 
 
 def work_by_default(model: TreeModel) -> float:
-    """Return the default of the limit ``work`` on the rows that a run visits, larger on large tables with a density."""
-    if pass_rows(model) > MAX_REDRAWN_VALUES:
-        return DEFAULT_WORK
-    values = model.units.n_units * len(model.lowered.split_prior.feature)
-    return DEFAULT_WORK * min(max(values / VALUES_FOR_MORE_WORK, 1.0), 2.0)
+    """Return the default of the limit ``work`` on the rows that a run visits, larger if the table has a density."""
+    return DEFAULT_WORK if pass_rows(model) > MAX_REDRAWN_VALUES else WHOLE_WORK
 
 
 def has_work_to_tune(work: float, model: TreeModel, chains: int) -> bool:

@@ -86,8 +86,8 @@ class CustomSplits(SplitPrior):
     -----
     The splits on a nominal feature are equally likely; with ``over="cell"`` the weight is computed once for all of
     them, with ``cut.nominal`` set, and each has this weight. The weights of all cuts on a feature in a cell are
-    computed together, in time linear in their number. Kernel "default" is "local": the moves that fit a density of
-    splits, *learned* and *subgraph*, and the sums of *regrow-line*, need splits that are equally likely.
+    computed together, in time linear in their number. Kernel "default" is "local": the move *learned*, which
+    fits a density of splits, needs splits that are equally likely.
 
     Files contain no code: `load` needs the prior. The weight is sent to the workers of an
     executor as a Python function. Two priors are equal (==) if they have the same weight function and equal other

@@ -25,6 +25,9 @@ from ...table.reader import Table
 from ..rows import PlainCell, PlainSplit, set_bits
 from .base import CYCLIC, DYADIC, GRID, LOCAL, LOCAL_TRIVIAL, MAX_LEVELS, SplitPrior, check_weights
 
+DEFAULT_CUTS, DEFAULT_MIN_LEAF = 100, 5  # of a model of MIN_ROWS_OF_DEFAULT rows or more
+MIN_ROWS_OF_DEFAULT = 100
+
 
 @register_class
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,6 +151,12 @@ class LocalCuts(SplitPrior):
             split = PlainSplit(feature, -1, sum(1 << c for c in left_codes))
             if len(left_codes) < len(present) and (self.trivial or self.admits(cell, split)):
                 return split
+
+
+def default_cuts(n_rows: int) -> LocalCuts:
+    """Return the split prior of a model of ``n_rows`` rows for which none is given."""
+    is_small = n_rows < MIN_ROWS_OF_DEFAULT
+    return LocalCuts() if is_small else LocalCuts(max_cuts=DEFAULT_CUTS, min_leaf=DEFAULT_MIN_LEAF)
 
 
 @register_class

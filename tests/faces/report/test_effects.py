@@ -25,7 +25,7 @@ def numbers():
     hump = pt.Tree([2, -1, 2, -1, -1], [0.5, 0, 4.5, 0, 0], [1, 0, 3, 0, 0], [2, 0, 4, 0, 0])
     kind = pt.Tree([4, -1, -1], [0, 0, 0], [1, 0, 0], [2, 0, 0], [1, -1, -1])
     trees = [split_on(0, 2.5), split_on(1, 2.5), hump, split_on(3, 2.5), kind]
-    return pt.posterior_from_trees(pt.TreeModel(X, pd.Series(MEAN, name="yield")), trees)
+    return pt.posterior_from_trees(pt.TreeModel(X, pd.Series(MEAN, name="yield"), split_prior=pt.LocalCuts()), trees)
 
 
 def test_directions_and_bands_of_a_regression(numbers):

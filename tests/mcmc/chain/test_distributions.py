@@ -25,7 +25,7 @@ CHAINS, DRAWS, TUNE, PROPOSALS = 32, 250, 100, 20
 """Few proposals a draw will do: the errors are those of chains, whatever the autocorrelation; trees have few leaves."""
 PRIOR_BLOCKS = 40
 """Blocks of proposals that draw a tree from the leaf penalty: a fifth of the usual, on spaces this small."""
-GUIDED = {"learned": 0.5, "subgraph": 0.5}
+GUIDED = {"learned": 0.5, "informed-change": 0.5}
 """The moves that draw from a learned density, alone."""
 BY_NODE = {"kind": "conditioned", "rho": RHO_BY_NODE, "max_depth": 3}
 

@@ -14,7 +14,7 @@ MIXTURES = {
     "thirds": {"change": 1.0, "swap": 1.0, "rotate": 1.0},
     "all alike": dict.fromkeys(LIBRARY_MOVES, 1.0),
     "small parts": {name: 2.0**-i for i, name in enumerate(list(LIBRARY_MOVES)[:12])},
-    "rare": {"collapsed": 1.0, "rotate": 0.3, "learned": 3e-4, "subgraph": 1e-4},
+    "rare": {"collapsed": 1.0, "rotate": 0.3, "learned": 3e-4, "informed-change": 1e-4},
 }
 
 

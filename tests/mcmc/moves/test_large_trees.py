@@ -115,7 +115,7 @@ def test_rotations_about_parts_of_five_categories(tree, split_prior):
 
 
 @pytest.mark.more(everyday=["local-tree0-change", "grid-tree2-shift"])
-@pytest.mark.parametrize("step", ["change", "shift", "swap", "restructure", "collapsed"])
+@pytest.mark.parametrize("step", ["change", "informed-change", "shift", "swap", "collapsed"])
 @pytest.mark.parametrize(
     ("split_prior", "tree"),
     [

@@ -14,14 +14,13 @@ SCAN, RESHAPE, ROTATION, SPLITS, CARRY = (
 )
 
 
-@pytest.mark.parametrize("step", ["learned", "subgraph"])
-def test_moves_that_need_even_splits_are_refused_by_name(step):
+def test_moves_that_need_even_splits_are_refused_by_name():
     model = pt.TreeModel([[0.0], [1.0], [2.0]], [0, 1, 1], split_prior=pt.CustomSplits(lambda cut: cut.left))
-    for kernel in ({step: 1.0}, "whole", {"default": 0.5, step: 0.5}):
+    for kernel in ({"learned": 1.0}, "whole", {"default": 0.5, "learned": 0.5}):
         with pytest.raises(ValueError, match="equally likely"):
             pt.sample(model, 10, tune=10, kernel=kernel)
     with pytest.raises(ValueError, match="equally likely"):
-        pt.progressive_mixture(model, kernel={step: 1.0})
+        pt.progressive_mixture(model, kernel={"learned": 1.0})
 
 
 def unweighed(right, model, state, node, k, cut):

@@ -5,7 +5,7 @@ from math import inf, log
 import pytest
 
 from pactree_mcmc.testing.spaces import plain_package
-from tests.mcmc.moves.planted_learned import LEARNED_BUGS, SUBGRAPH_BUGS
+from tests.mcmc.moves.planted_learned import LEARNED_BUGS
 from tests.mcmc.planting import (
     BALANCED,
     BREACH,
@@ -25,15 +25,11 @@ from tests.mcmc.transitions import KERNELS, STEPS
 GROW_PRUNE, BLANCHARD, COLLAPSED, CHANGE, INFORMED, SWAP = (
     f"mcmc.moves.{name}" for name in ("grow_prune", "blanchard", "collapsed", "change", "informed_change", "swap")
 )
-ROTATE, REGROW, RESTRUCTURE, RESHAPE, REGROW_LINE = (
-    f"mcmc.moves.{name}" for name in ("rotate", "regrow", "restructure", "reshape", "regrow_line")
-)
+ROTATE, RESHAPE = "mcmc.moves.rotate", "mcmc.moves.reshape"
 GROWTH, MERGE, ROTATION = "mcmc.edits.grow", "mcmc.edits.merge", "mcmc.edits.rotate_in_place"
-LINE, SCAN, SPLITS = "mcmc.sums.interval_sums", "mcmc.sums.split_sums", "mcmc.state.splits"
+SCAN, SPLITS = "mcmc.sums.split_sums", "mcmc.state.splits"
 FEW_CANDIDATES = ((SCAN, "MAX_PARTITIONED_CATEGORIES", 2),)
-ALL_FROM_LOGS = ((LINE, "MIN_SUM", inf),)
 MERGE_LITTLE = ((MERGE, "MAX_MERGED_LEAVES", 2),)
-REGROW_LITTLE = ((REGROW, "MAX_DRAWN_INTERNAL", 1),)
 
 
 def module(name):
@@ -285,34 +281,6 @@ ROTATE_BUGS = {
 }
 
 
-def term_without_rule(right, model, state, node):
-    return right(model, state, node) - state.node[node].log_rule
-
-
-REGROW_1_BUGS = {
-    "places": Bug("regrow-1", "shallow_ties", ((REGROW, "n_choices", zero),)),
-    "R dropped": Bug("regrow-1", "shallow_ties", ((REGROW, "log_split_term", term_without_rule),)),
-    "gain dropped": Bug("regrow-1", "shallow_ties", ((REGROW, "split_gain", zero),)),
-    "candidates": Bug("regrow-1", "three_letters", ((REGROW, "is_candidate", always),), FEW_CANDIDATES),
-    "too large to come back": Bug("regrow-1", "shallow_ties", ((REGROW, "is_regrowable", always),), REGROW_LITTLE),
-}
-
-
-def first_choice_forgotten(right, model, state, top):
-    """The choice among the splits of the top is missing in the probability of the reverse move."""
-    n_splits = module(RESTRUCTURE).n_splits_in_all(model, state, state.scratch.note[top].leaves)
-    return right(model, state, top) + log(n_splits)
-
-
-RESTRUCTURE_BUGS = {
-    "reverse dropped": Bug("restructure", "ties", ((RESTRUCTURE, "log_build_probability", zero),)),
-    "first choice forgotten": Bug(
-        "restructure", "ties", ((RESTRUCTURE, "log_build_probability", first_choice_forgotten),)
-    ),
-    "splits alike": Bug("restructure", "grid_three", ((RESTRUCTURE, "log_n_alike", zero),)),
-}
-
-
 def depth_forgotten(right, model, state, piece, by):
     """The pieces below a block have the same prior at any depth."""
     right(model, state, piece, by)
@@ -331,37 +299,6 @@ RESHAPE_BUGS = {
 }
 
 
-def last_cut_left_out(right, model, state, i, j):
-    """Runs are not cut before their last code."""
-    first, last = right(model, state, i, j)
-    return first, max(last - 1, first)
-
-
-def top_level(right, model, depth, *rest):
-    """A run stops at any level as it would at the root."""
-    return right(model, 0, *rest)
-
-
-def level_above(right, state, i, j, d):
-    """A run weighs what it does one level higher."""
-    return right(state, i, j, max(d - 1, 0))
-
-
-def node_itself(right, model, state, node):
-    """The line begins at the node picked."""
-    return node if right(model, state, node) >= 0 else -1
-
-
-REGROW_LINE_BUGS = {
-    "one cut too few": Bug("regrow-line", "line_of_four", ((LINE, "cuts_of_run", last_cut_left_out),)),
-    "depth of a leaf": Bug("regrow-line", "line_of_four", ((LINE, "log_stop", top_level),)),
-    "level of a run": Bug("regrow-line", "line_of_four", ((LINE, "log_z", level_above),), ALL_FROM_LOGS),
-    "weights dropped": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "log_guessed_weight", zero),)),
-    "picks not counted": Bug("regrow-line", "line_below", ((REGROW_LINE, "n_choices", one),)),
-    "not the highest": Bug("regrow-line", "line_of_four", ((REGROW_LINE, "line_top", node_itself),)),
-}
-
-
 BUGS = [
     pytest.param(bug, id=f"{bug.step}: {name}")
     for bugs in (
@@ -372,12 +309,8 @@ BUGS = [
         INFORMED_BUGS,
         SWAP_BUGS,
         ROTATE_BUGS,
-        REGROW_1_BUGS,
-        RESTRUCTURE_BUGS,
         RESHAPE_BUGS,
-        REGROW_LINE_BUGS,
         LEARNED_BUGS,
-        SUBGRAPH_BUGS,
     )
     for name, bug in bugs.items()
 ]
@@ -385,7 +318,7 @@ BUGS = [
 
 def first_of_each_move(names):
     """Mark as `more` all but the first error of a move; all of swap run every day, and the cheapest of learned."""
-    marked, met = [], {"learned", "subgraph"}
+    marked, met = [], {"learned"}
     for name in names:
         step, _, what = getattr(name, "id", name).partition(": ")
         every_day = step == "swap" or step not in met or what in ("defence forgotten", "picked by the tree")

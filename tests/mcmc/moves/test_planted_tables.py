@@ -4,13 +4,13 @@ import pytest
 
 from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.testing.spaces import plain_package
-from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, least_flow, plant
+from tests.mcmc.planting import BALANCED, BREACH, Bug, breach, plant
 from tests.mcmc.transitions import StateSnapshot, explore, imbalance, new_ladder, posterior_of
 from tests.problems.models import build_model
 from tests.problems.spaces import case_problem
 
 CHAIN, GROWTH, ROTATION = "mcmc.chain.chain", "mcmc.edits.grow", "mcmc.edits.rotate_in_place"
-REGROW_LINE, SCAN, SPLITS = "mcmc.moves.regrow_line", "mcmc.sums.split_sums", "mcmc.state.splits"
+SCAN, SPLITS = "mcmc.sums.split_sums", "mcmc.state.splits"
 LAST_ROW = 3
 
 
@@ -31,20 +31,6 @@ def last_row_ignored(right, x):
     return 0 if x == LAST_ROW else right(x)
 
 
-def line_of_another_cell(right, model, state, node, k):
-    """The table of a line is taken for that of another cell at the same depth."""
-    state.stored.line.header[0].hash = state.node[node].hash
-    return right(model, state, node, k)
-
-
-def line_at_another_depth(right, model, state, node, k):
-    """The table of a line is taken for that of the same cell at another depth."""
-    header, here = state.stored.line.header[0], state.node[node]
-    if header.hash == here.hash:
-        header.depth = here.depth
-    return right(model, state, node, k)
-
-
 def one_place(model, state, node):
     """`claim_cell_entry` with room for one cell."""
     cell = state.stored.cell[0]
@@ -63,22 +49,15 @@ BOX_HASH = tuple((module, "box_hash_term", upper_end_by_twos) for module in (CHA
 LOWER_HASH = tuple((module, "box_hash_term", lower_end_ignored) for module, _, _ in BOX_HASH)
 ROW_HASH = tuple((module, "hash_integer", last_row_ignored) for module in (CHAIN, GROWTH))
 ONE_PLACE = tuple((module, "claim_cell_entry", one_place) for module in (SPLITS, SCAN))
-SCANNING = ("collapsed", "regrow-1")
-BOXES = dict.fromkeys(SCANNING, "grid_line")
-BUGS = {f"{step}: end of the box": Bug(step, case, BOX_HASH) for step, case in BOXES.items()}
-BUGS |= {f"{step}: beginning of the box": Bug(step, "grid_line", LOWER_HASH) for step in SCANNING}
-BUGS |= {f"{step}: a row": Bug(step, "short_line", ROW_HASH) for step in SCANNING}
-BUGS |= {
-    f"{step}: another cell's table": Bug(step, "grid_line", ((SCAN, "claim_cell_entry", not_emptied),), ONE_PLACE)
-    for step in SCANNING
+BUGS = {
+    "end of the box": Bug("collapsed", "grid_line", BOX_HASH),
+    "beginning of the box": Bug("collapsed", "grid_line", LOWER_HASH),
+    "a row": Bug("collapsed", "short_line", ROW_HASH),
+    "another cell's table": Bug("collapsed", "grid_line", ((SCAN, "claim_cell_entry", not_emptied),), ONE_PLACE),
 }
-BUGS["regrow-line: another cell"] = Bug(
-    "regrow-line", "corners", ((REGROW_LINE, "compute_line", line_of_another_cell),)
-)
-BUGS["regrow-line: another depth"] = Bug("regrow-line", "ties", ((REGROW_LINE, "compute_line", line_at_another_depth),))
 
 
-@pytest.mark.more(everyday=["collapsed: another cell's table"])
+@pytest.mark.more(everyday=["another cell's table"])
 @pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
@@ -86,7 +65,7 @@ def test_the_table_of_another_cell_is_noticed(name, monkeypatch):
     assert breach(BUGS[name]) > BREACH
 
 
-@pytest.mark.more(everyday=["collapsed: end of the box"])
+@pytest.mark.more(everyday=["end of the box"])
 @pytest.mark.parametrize("name", BUGS)
 def test_room_for_one_cell_is_enough(name, monkeypatch):
     """With the right functions planted at the same places, the same spaces are in balance."""
@@ -107,8 +86,7 @@ def adapt(ladder):
 
 def breaches_on_a_ladder(step, level, *changes):
     """Imbalance of the replica first at a level of the ladder, at once and after each change of its beta."""
-    case = "three_letters" if step == "subgraph" else "short_line"
-    model = build_model(plain_package().package, case_problem(case, "chipman", "nig"))
+    model = build_model(plain_package().package, case_problem("short_line", "chipman", "nig"))
     ladder = new_ladder(model, [1.0, 0.4, 0.0], adapts=True)
     chain = ladder.replicas[level]
     stump, imbalances = StateSnapshot(chain.state), []
@@ -120,12 +98,12 @@ def breaches_on_a_ladder(step, level, *changes):
             assert chain.state.beta[0] != before
         space = explore(model, step, walker="grow-prune", chain=chain)
         distribution = posterior_of(model, space.trees, float(chain.state.beta[0]))
-        imbalances.append(imbalance(space.transition, distribution, least_flow(step)))
+        imbalances.append(imbalance(space.transition, distribution))
     return imbalances
 
 
 @pytest.mark.more(everyday=["collapsed"])
-@pytest.mark.parametrize("step", [*SCANNING, "regrow-line", "learned", "subgraph"])
+@pytest.mark.parametrize("step", ["collapsed", "learned"])
 def test_tables_follow_beta(step):
     assert max(breaches_on_a_ladder(step, 0, go_down, adapt)) < BALANCED
 
@@ -144,7 +122,7 @@ def ladders_fraction_tables(ladder, i):
 
 @pytest.mark.more(everyday=["levels_fraction_tables-0-go_down-collapsed"])
 @pytest.mark.planted
-@pytest.mark.parametrize("step", [*SCANNING, "regrow-line", "learned"])
+@pytest.mark.parametrize("step", ["collapsed", "learned"])
 @pytest.mark.parametrize(
     ("wrong", "level", "change"), [(levels_fraction_tables, 0, go_down), (ladders_fraction_tables, 1, adapt)]
 )

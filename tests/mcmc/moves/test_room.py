@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from pactree_mcmc.mcmc.edits import replace_subtree
-from pactree_mcmc.mcmc.moves import learned, regrow, regrow_line, subgraph
+from pactree_mcmc.mcmc.moves import learned
 from pactree_mcmc.mcmc.state import records as scratch
 from pactree_mcmc.mcmc.sums import split_sums
 from pactree_mcmc.mcmc.whole.density import graph, systematic
@@ -30,11 +30,6 @@ def test_free_nodes_follow_from_the_largest_subtree(most):
     assert max_new_nodes >= 2 * (2 * (most + 1) + 1)
 
 
-@pytest.mark.parametrize("most", [1, 8_000, 20_000])
-def test_nodes_drawn_follow_from_the_cells_of_a_subgraph(most):
-    assert value_of(scratch, "MAX_DRAWN_NODES", MAX_SUBGRAPH_CELLS=most) > most
-
-
 @pytest.mark.parametrize("few", [2, 8, 12])
 def test_sides_of_splits_follow_from_the_categories_of_which_all_partitions_are_tried(few):
     assert value_of(scratch, "MAX_PARTITIONS", MAX_PARTITIONED_CATEGORIES=few) >= 2 ** (few - 1) - 1
@@ -53,7 +48,5 @@ def test_spare_pieces_and_links_follow_from_the_largest_subtree(most):
 
 
 def test_moves_share_the_limits():
-    for move in (learned, regrow, regrow_line, subgraph):
-        assert move.MAX_DRAWN_INTERNAL is replace_subtree.MAX_DRAWN_INTERNAL
-    assert subgraph.MAX_SUBGRAPH_CELLS is scratch.MAX_SUBGRAPH_CELLS
+    assert learned.MAX_DRAWN_INTERNAL is replace_subtree.MAX_DRAWN_INTERNAL
     assert value_of(replace_subtree, "MAX_NEW_NODES") == replace_subtree.MAX_NEW_NODES

@@ -13,7 +13,7 @@ from tests.mcmc.naive_kernels import blanchard_row, grow_prune_row
 from tests.mcmc.transitions import STEPS, all_outcomes, explore, imbalance, load, new_chain, tree_key
 from tests.problems.leaves import LEAVES, LOSS
 from tests.problems.models import build_model
-from tests.problems.spaces import CASES, GAPS, OWN_SPLITS, SMALL, TINY, case_problem, kinds_of, problem
+from tests.problems.spaces import CASES, GAPS, OWN_SPLITS, SMALL, case_problem, kinds_of, problem
 from tests.problems.split_priors import FIXED, LOCAL
 from tests.problems.tables import ORDERED, THREE, WIDE
 from tests.problems.tree_priors import PRIORS, RHO_BY_NODE
@@ -23,13 +23,6 @@ from tests.reference.enumeration import LEAF, Reference
 SIMPLE = ("grow-prune", "blanchard")
 """Moves that grow and prune without sums over splits, for which every space is small enough."""
 OTHERS = [step for step in STEPS if step not in SIMPLE]
-MANY_OUTCOMES = ("subgraph",)
-MANY_PATHS = {
-    "subgraph": {"gaps_local", "gaps_nominal"},
-    "restructure": {"gaps_local"},
-    "regrow-1": {"three_categories", "gaps_local", "gaps_grid_line", "gaps_dyadic", "gaps_grid", "own_near"},
-}
-"""Spaces that take a move too long."""
 LATE = {"own_grid_line", "own_late_line"}
 OFF = {
     "change": {"cyclic", "fixed"} | LATE,
@@ -47,14 +40,6 @@ OFF = {
         *("depth_1", "trivial_line", "trivial_pair", "trivial_diagonal", "cyclic", "fixed"),
         *("gaps_min_leaf", "gaps_cyclic", *LATE),
     },
-    "restructure": {
-        *("trivial_line", "trivial_pair", "dyadic", "cyclic", "fixed", "gaps_dyadic", "gaps_cyclic"),
-        *LATE,
-    },
-    "regrow-line": {
-        *("depth_1", "min_leaf_2", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic"),
-        *("cyclic", "fixed", *GAPS, *OWN_SPLITS),
-    },
     "reshape": {
         *("depth_1", "min_leaf_mixed", "trivial_line", "trivial_pair", "trivial_diagonal", "dyadic", "cyclic", "fixed"),
         *("gaps_min_leaf", "gaps_grid", "gaps_dyadic", "gaps_cyclic"),
@@ -66,10 +51,7 @@ OFF = {
 
 def spaces_of(step):
     """Return the spaces of a move by the list of which they are a part."""
-    usual = TINY if step in MANY_OUTCOMES else SMALL
-    own = [] if step in ("learned", "subgraph") else OWN_SPLITS
-    lists = [] if step in SIMPLE else usual, GAPS, own
-    return [[case for case in cases if case not in MANY_PATHS.get(step, ())] for cases in lists]
+    return [] if step in SIMPLE else SMALL, GAPS, [] if step == "learned" else OWN_SPLITS
 
 
 def in_turn():
@@ -110,32 +92,12 @@ def in_turn():
         "collapsed-own_few_rows-conditioned-loss",
         "collapsed-own_deep-penalty-dirichlet",
         "collapsed-own_grid_deep-conditioned_by_depth-poisson",
-        "regrow-1-feature_without_weight-stopped-poisson",
-        "regrow-1-min_leaf_2-conditioned-dirichlet",
-        "regrow-1-trivial_pair-conditioned_by_depth-nig",
-        "regrow-1-grid_box-penalty-dirichlet",
-        "regrow-1-dyadic-stopped-laplace",
-        "regrow-1-cyclic-conditioned-loss",
-        "regrow-1-fixed-penalty_empty_cheap-nig",
-        "regrow-1-gaps_line-stopped_with_zero-nig",
-        "regrow-1-gaps_nominal-penalty-known",
-        "regrow-1-gaps_cyclic-conditioned-dirichlet",
-        "regrow-1-own_few_rows-stopped_by_depth-loss",
-        "regrow-1-own_deep_letters-penalty_empty_cheap-laplace",
-        "regrow-1-own_grid_line-chipman-known",
         "learned-depth_1-stopped_by_depth-dirichlet",
         "learned-min_leaf_mixed-stopped_with_zero-nig",
         "learned-cyclic-chipman-known",
         "learned-fixed-stopped_with_zero-poisson",
         "learned-gaps_line-conditioned-known",
         "learned-gaps_min_leaf-conditioned_by_depth-laplace",
-        "subgraph-box-stopped_with_zero-laplace",
-        "subgraph-trivial_one-stopped-nig",
-        "subgraph-grid_one-conditioned-known",
-        "subgraph-cyclic-conditioned_by_depth-laplace",
-        "subgraph-fixed-chipman-loss",
-        "subgraph-gaps_line-conditioned_by_depth-poisson",
-        "subgraph-gaps_min_leaf-chipman-dirichlet",
         "change-feature_without_weight-penalty_empty_cheap-nig",
         "change-three_categories-stopped-laplace",
         "change-min_leaf_2-stopped_by_depth-known",
@@ -192,17 +154,6 @@ def in_turn():
         "rotate-own_even-stopped-nig",
         "rotate-own_deep-conditioned_by_depth-laplace",
         "rotate-own_grid-penalty-known",
-        "restructure-ties-stopped_by_depth-known",
-        "restructure-three_categories-conditioned_by_depth-poisson",
-        "restructure-min_leaf_mixed-stopped-nig",
-        "restructure-trivial_diagonal-stopped_by_depth-dirichlet",
-        "restructure-grid_box-chipman-loss",
-        "restructure-gaps_line-stopped_by_depth-known",
-        "restructure-gaps_min_leaf-chipman-dirichlet",
-        "restructure-gaps_grid_line-stopped_with_zero-laplace",
-        "restructure-own_few_rows-conditioned-known",
-        "restructure-own_deep-penalty-loss",
-        "restructure-own_grid-penalty_empty_cheap-poisson",
         "reshape-ties-stopped_with_zero-poisson",
         "reshape-three_categories-penalty-dirichlet",
         "reshape-min_leaf_2-penalty_empty_cheap-nig",
@@ -212,10 +163,6 @@ def in_turn():
         "reshape-gaps_grid_line-penalty_empty_cheap-nig",
         "reshape-own_late-conditioned-loss",
         "reshape-own_grid-chipman-dirichlet",
-        "regrow-line-feature_without_weight-conditioned_by_depth-nig",
-        "regrow-line-three_categories-penalty_empty_cheap-laplace",
-        "regrow-line-grid_box-stopped_by_depth-known",
-        "regrow-line-min_leaf_uneven-penalty-loss",
     ]
 )
 @pytest.mark.parametrize(("step", "case", "prior", "leaf"), in_turn())
@@ -279,10 +226,10 @@ def test_every_move_meets_every_kind_of_split_prior_and_leaf():
         assert set().union(*(kinds_of(case) for _, case, _, _ in met)) == kinds
 
 
-TEMPERED = [(step, "three_letters" if step in MANY_OUTCOMES else "ties", 0.4) for step in OTHERS]
+TEMPERED = [(step, "ties", 0.4) for step in OTHERS]
 TEMPERED += [(step, "min_leaf_mixed", 0.0) for step in OTHERS]
-TEMPERED += [(step, "grid_one" if step in MANY_OUTCOMES else "grid_box", 0.4) for step in OTHERS]
-TEMPERED += [(step, "own_wide", 0.4) for step in ("collapsed", "regrow-1", "rotate", "reshape")]
+TEMPERED += [(step, "grid_box", 0.4) for step in OTHERS]
+TEMPERED += [(step, "own_wide", 0.4) for step in ("collapsed", "rotate", "reshape")]
 
 
 @pytest.mark.more(
@@ -304,18 +251,15 @@ def test_balance_when_tempered(step, case, beta):
     ("step", "case"),
     [
         *product(("collapsed",), ("grid_three", "four_letters", "three_categories", "own_wide", "own_deep_letters")),
-        *product(("regrow-1",), ("grid_three", "four_letters", "three_letters", "own_wide")),
         ("learned", "four_letters"),
         pytest.param("learned", "grid_three", marks=pytest.mark.more),
-        ("subgraph", "three_letters"),
-        pytest.param("subgraph", "four_letters", marks=pytest.mark.more),
     ],
 )
 def test_balance_with_few_candidates(step, case, monkeypatch):
     """Of more than two categories only the prefixes by mean are candidates. Nodes with another split stay."""
     for name in ("mcmc.sums.split_sums", "mcmc.whole.density.systematic"):
         monkeypatch.setattr(plain_package().module(name), "MAX_PARTITIONED_CATEGORIES", 2)
-    module, answers = plain_package().module(STEPS["learned" if step == "subgraph" else step]), set()
+    module, answers = plain_package().module(STEPS[step]), set()
     right = module.is_candidate
 
     def is_candidate(model, state, node):
@@ -344,12 +288,8 @@ def test_informed_changes_can_all_be_built(case, monkeypatch):
 
 BOUNDS = {
     "large cells": (("whole.density.density", "MAX_REDRAWN_VALUES"),),
-    "many nodes": (("moves.learned", "MAX_DRAWN_INTERNAL"), ("moves.subgraph", "MAX_DRAWN_INTERNAL")),
-    "many cells": (("moves.subgraph", "MAX_SUBGRAPH_CELLS"),),
-    "much work": (("moves.subgraph", "MAX_SUBGRAPH_VALUES"),),
+    "many nodes": (("moves.learned", "MAX_DRAWN_INTERNAL"),),
 }
-SLOW_BOUNDS = [("subgraph", "line_of_four", "many nodes", 2), ("subgraph", "line_of_four", "many cells", 5)]
-SLOW_BOUNDS += [("subgraph", "short_line", "many nodes", 2), ("learned", "line_of_four", "many nodes", 2)]
 
 
 @cache
@@ -366,11 +306,7 @@ def unbounded(step, case):
         ("learned", "ties", "large cells", 6),
         ("learned", "min_leaf_mixed", "large cells", 8),
         ("learned", "shallow_ties", "many nodes", 1),
-        ("subgraph", "three_letters", "large cells", 2),
-        ("subgraph", "min_leaf_mixed", "large cells", 8),
-        ("subgraph", "three_letters", "many cells", 3),
-        ("subgraph", "three_letters", "much work", 8),
-        *[pytest.param(*bound, marks=pytest.mark.more) for bound in SLOW_BOUNDS],
+        pytest.param("learned", "line_of_four", "many nodes", 2, marks=pytest.mark.more),
     ],
 )
 def test_balance_within_bounds(step, case, bound, most, monkeypatch):
@@ -386,7 +322,6 @@ def test_balance_within_bounds(step, case, bound, most, monkeypatch):
 HISTORIES = [(step, case) for case in ("ties", "min_leaf_mixed", "grid_box") for step in STEPS]
 HISTORIES += list(product(SIMPLE, ("trivial_pair", "cyclic")))
 HISTORIES += list(product(("collapsed", "change", "rotate", "reshape"), ("own_wide", "own_deep", "own_grid")))
-SMALLER = {"ties": "three_letters", "grid_box": "grid_one"}
 
 
 @pytest.mark.more(
@@ -401,7 +336,6 @@ SMALLER = {"ties": "three_letters", "grid_box": "grid_one"}
 )
 @pytest.mark.parametrize(("step", "case"), HISTORIES)
 def test_row_does_not_depend_on_the_history_of_the_tree(step, case):
-    case = SMALLER.get(case, case) if step in MANY_OUTCOMES else case
     check_row_ignores_history(case_problem(case, "stopped", "dirichlet"), step)
 
 

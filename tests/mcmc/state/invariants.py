@@ -7,7 +7,6 @@ import numpy as np
 from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.state import records
 from pactree_mcmc.mcmc.state.terms import subtree_log_score
-from pactree_mcmc.mcmc.sums import interval_sums as _line
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.rows import PlainSplit
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
@@ -19,9 +18,6 @@ LISTS = (
     ("prunable", "prunable_at", records.N_PRUNABLE),
     ("internal", "internal_at", records.N_INTERNAL),
 )
-
-LONGEST_LINE = 5
-"""Ways to part a cell whose subtrees are few enough to be summed plainly."""
 
 
 class Copies:
@@ -122,7 +118,6 @@ def check_contents(model, chain, plain_values=None):
     assert isclose(log_score, model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
     node = Copies(state.node)
     numbers, scans = preorder(node), len(state.stored.cell) > 1 and model.split_prior.kind != FIXED
-    lines = len(state.stored.line.sums) > 1 and model.leaf.has_additive_score
     for number, cell, split in model.visit(tree):
         i = numbers[number]
         record = node[i]
@@ -140,38 +135,10 @@ def check_contents(model, chain, plain_values=None):
         if record.splittable and scans and plain_values.value(has_few_splits, cell):
             expected = plain_values.value(log_w, cell, float(state.beta[0]))
             assert isclose(_scan.scan(chain.model, chain.packed_state, i), expected, rel_tol=1e-9, abs_tol=1e-8)
-        if record.splittable and lines:
-            check_line(chain, i, cell, plain_values)
         if split is not None:
             left, _ = model.rules.children(cell, split)
             assert record.default_left == (2 * left.n_rows >= cell.n_rows)
             assert record.default_left == tree.default_left[number]
-
-
-def check_line(chain, node, cell, plain_values):
-    """The stored sum of a cell with splits of one ordered feature is that over its subtrees, and not a stale one."""
-    k = _line.line_feature(chain.model, chain.packed_state, node)
-    if (
-        k >= 0
-        and plain_values.model.rules.count_splits(cell, k) <= LONGEST_LINE
-        and (n := _line.compute_line(chain.model, chain.packed_state, node, k)) > 0
-    ):
-        log_sum = _line.log_z(chain.packed_state, 0, n - 1, 0)
-        assert isclose(
-            log_sum, plain_values.value(log_subtrees, cell, float(chain.state.beta[0])), rel_tol=1e-9, abs_tol=1e-8
-        )
-
-
-def log_subtrees(model, cell, beta):
-    """Log of the sum over all subtrees of a cell, plainly."""
-    terms = [model._log_stop(cell) + beta * stats_and_score(model, cell)[1]]
-    if is_splittable(model, cell):
-        for split in all_splits(model, cell):
-            log_rule = model.rules.log_probability(cell, split)
-            if log_rule > -np.inf:
-                below = sum(log_subtrees(model, side, beta) for side in model.rules.children(cell, split))
-                terms.append(model.log_split(cell) + log_rule + below)
-    return np.logaddexp.reduce(terms)
 
 
 def has_few_splits(model, cell):

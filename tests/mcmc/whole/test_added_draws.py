@@ -192,6 +192,7 @@ LARGE = pt.TreeModel(
     np.random.default_rng(1).random((400, 1)),
     np.random.default_rng(2).random(400) < 0.5,
     tree_prior=pt.ChipmanPrior(0.99, 0.0),
+    split_prior=pt.LocalCuts(),
     leaf=pt.PacBayesLoss(0.0),
 )
 

@@ -61,7 +61,7 @@ def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
     assert_same(learned(tune=700), whole)
 
 
-MIXED = {"subgraph": 0.2, "learned": 0.3, "collapsed": 0.4, "rotate": 0.1}
+MIXED = {"informed-change": 0.2, "learned": 0.3, "collapsed": 0.4, "rotate": 0.1}
 
 
 @pytest.mark.more(everyday=["whole-classes", "mixed-fractions of classes"])

@@ -39,18 +39,6 @@ SPACES = [
     ("learned", "gaps_line", "chipman", "nig", 1.0),
     ("learned", "gaps_min_leaf", "chipman", "known", 1.0),
     ("learned", "gaps_grid_line", "penalty_empty_cheap", "known", 1.0),
-    ("subgraph", "shallow_ties", "chipman", "dirichlet", 1.0),
-    ("subgraph", "short_line", "penalty", "nig", 1.0),
-    ("subgraph", "short_line", "chipman", "known", 0.4),
-    ("subgraph", "three_letters", "stopped", "known", 1.0),
-    ("subgraph", "three_letters few", "chipman", "nig", 1.0),
-    ("subgraph", "min_leaf_mixed", "stopped_by_depth", "poisson", 1.0),
-    ("subgraph", "min_leaf_mixed shared", "chipman", "known", 1.0),
-    ("subgraph", "min_leaf_uneven", "conditioned", "nig", 1.0),
-    ("subgraph", "trivial_one", "penalty", "nig", 1.0),
-    ("subgraph", "grid_one", "chipman", "laplace", 1.0),
-    ("subgraph", "grid_line", "chipman", "loss", 1.0),
-    ("subgraph", "gaps_line", "chipman", "dirichlet", 1.0),
 ]
 """Moves, cases, tree priors, leaves and powers of the score: every kind of split.
 
