@@ -21,6 +21,7 @@ CALLS = {
 }
 
 
+@pytest.mark.more(everyday=["classes"])
 @pytest.mark.parametrize("name", list(CALLS))
 def test_at_any_depth(name):
     with warnings.catch_warnings(record=True) as caught:

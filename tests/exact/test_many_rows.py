@@ -83,7 +83,7 @@ def by_hand(truth, numbers):
     return out
 
 
-@pytest.mark.more(everyday=["local"])
+@pytest.mark.more
 @pytest.mark.parametrize("name", PRIORS)
 def test_many_rows_are_each_predicted_as_by_hand(name):
     truth, rows = solved(name), new_rows(name)

@@ -66,6 +66,7 @@ def quantities(rng, n, rho, shift=0.0):
     return values.reshape(n, -1)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("rho", "strict"), [pytest.param(0.0, False, marks=pytest.mark.more), (0.6, True)])
 def test_chance_explains_the_largest_of_many(rho, strict):
     """Five hundred unrelated quantities of the same distribution in all chains: some exceed 1.01, and are explained."""

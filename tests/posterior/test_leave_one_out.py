@@ -73,7 +73,7 @@ def log_sum(values):
     return float(np.logaddexp.reduce(values))
 
 
-@pytest.mark.more(everyday=["dirichlet-False", "dirichlet, three classes-True"])
+@pytest.mark.more(everyday=["dirichlet-False"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_log_likelihood_is_what_the_score_of_the_tree_gains_by_the_row(name, weighted):
@@ -177,6 +177,7 @@ def clean_table(name, seed):
     return X, y, leaf
 
 
+@pytest.mark.more
 def test_a_row_that_makes_its_own_leaf_is_called_influential():
     X, y, _ = clean_table("gaussian", 3)
     y[7] += 12.0
@@ -207,7 +208,7 @@ def effective_sizes(post):
     return weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
 
 
-@pytest.mark.more(everyday=["gaussian"])
+@pytest.mark.more
 @pytest.mark.parametrize("name", CLEAN)
 def test_rows_with_even_weights_are_not_called_influential(name):
     """Ties among the weights of trees once gave shapes above 0.7 to a quarter of the rows."""
