@@ -26,7 +26,7 @@ import real
 import tables
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import schedule
+from pactree_mcmc.mcmc import course
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.whole import rounds, tasks
 
@@ -85,7 +85,7 @@ def main():
     count_time(Chain, "propose", lambda chain, i, n: "learned" if chain.kernel.names[i] == "learned" else "other moves")
     count_time(tasks, "sample_independent", lambda *args: "trees")
     count_time(rounds, "fit_density", lambda *args: "fit")
-    count_time(schedule, "judge_draws", lambda *args: "diagnosis")
+    count_time(course, "judge", lambda *args: "diagnosis")
     print(
         f"| table, seed | CPU s | steps | ms a step, learned | {' | '.join(f'{part}, s' for part in PARTS)} | draws |"
     )

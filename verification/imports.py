@@ -19,7 +19,7 @@ LAYERS = tuple(
             "mcmc.chain",
             "mcmc.run",
             "mcmc.whole",
-            "mcmc.schedule",
+            "mcmc.course",
         ),
         *("mcmc.simulation", "mcmc.sampling", "loading", "mcmc.resuming", "moves", "smc", "testing"),
     )

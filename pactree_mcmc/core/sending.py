@@ -19,14 +19,13 @@ def with_model_sent_once(executor: Executor | None, model: Any) -> Executor | No
 class ModelOnceExecutor(Executor):
     """Executor of a Dask client that sends the model to the workers before the first task, and then not again."""
 
-    # every argument that has the model is sent without it: a *plan*, a NamedTuple of the model and the settings of one
-    # chain, or a NamedTuple with such a plan
+    # every argument that has the model, a NamedTuple with the field ``model``, is sent without it
     def __init__(self, executor: Executor, client: Any, model: Any) -> None:
         self.executor, self.client, self.model = executor, client, model
         self._sent: Any = None
 
     def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        """Submit ``task`` and return its future. Plans among the arguments, or inside them, are sent without model."""
+        """Submit ``task`` and return its future. Arguments that have the model are sent without it."""
         light = [_replace_model(arg, None) for arg in args]
         # Dask names pure tasks by a hash of their arguments
         return self.executor.submit(run_with_model, self._sent_model(), task, *light, pure=False, **kwargs)
@@ -48,12 +47,9 @@ def run_with_model(model: Any, task: Callable[..., Any], *args: Any, **kwargs: A
     return task(*(_replace_model(arg, model) for arg in args), **kwargs)
 
 
-def _replace_model(plan: Any, model: Any) -> Any:
-    """Return a plan, or a NamedTuple that contains a plan, with ``model`` as its model. Return others as they are."""
-    fields = getattr(plan, "_fields", ())
-    if "model" in fields:
-        return plan._replace(model=model)
-    return plan._replace(plan=_replace_model(plan.plan, model)) if "plan" in fields else plan
+def _replace_model(argument: Any, model: Any) -> Any:
+    """Return a NamedTuple with ``model`` in its field of that name. Return others as they are."""
+    return argument._replace(model=model) if "model" in getattr(argument, "_fields", ()) else argument
 
 
 def _client_of(executor: Any) -> Any:

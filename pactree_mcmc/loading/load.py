@@ -11,16 +11,16 @@ from ..core.checks import check_type
 from ..core.texts import warn
 from ..files.encoding import CODEC, Encoded, NotStorable
 from ..files.store import AnyPath, read_content
-from ..mcmc.run.checkpoint import Unfinished
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.split_prior.base import SplitsOutline
 from ..posterior.draws import Draws
-from ..posterior.joining import join_chains, without_undrawn_trees
+from ..posterior.joining import without_undrawn_trees
 from ..posterior.sampled import SampledPosterior
+from ..tree.coded import Course
 from .validate import InvalidFile, check_draws
 from .validate_model import check_outline, check_parts, check_splits_outline
-from .validate_run import check_course, check_run
+from .validate_run import check_course
 
 
 def load(
@@ -53,37 +53,44 @@ def load(
         every chain had a draw. The message names the file and says what is wrong. Also if ``leaf`` or ``split_prior``
         is missing, not needed, or not the one that the file was written with.
     """
+    model, post, course = load_run(path, leaf, split_prior)
+    if course is not None and course.draws_by_chain:
+        return _posterior_so_far(post, course, path)
+    return model if post is None else post
+
+
+def load_run(
+    path: Any, leaf: CustomLeaf | None = None, split_prior: CustomSplits | None = None
+) -> tuple[TreeModel, SampledPosterior | None, Course | None]:
+    """Return the model of a file, its posterior, and the course of its run, None if it has none.
+
+    ``leaf`` and ``split_prior`` are those of the user, as for `load`. In a checkpoint, whose course has
+    ``draws_by_chain``, a chain may have fewer draws than the posterior.
+    """
     parts = _read_parts(path)
     model = _checked_model(parts, path, leaf, split_prior)
     if "run" in parts:
-        return _posterior_so_far(model, _checked_run(parts, model, path), path)
-    if "draws" not in parts:
-        return model
-    draws: Draws = _decode_part(parts["draws"], path)
+        raise ValueError(f"{path} is a checkpoint of an earlier release; finish its run with that release.")
+    draws: Draws | None = _decode_part(parts["draws"], path) if "draws" in parts else None
+    if draws is not None:
+        _run_check(path, check_draws, draws, model)
     course = None
-    _run_check(path, check_draws, draws, model)
     try:
         course = CODEC.decode(parts["course"]) if "course" in parts else None
     except NotStorable as error:
+        if draws is None:
+            raise ValueError(f"{path} cannot be used: {error}.") from error
         warn(f"the chains of {path} cannot be continued by this release: {error}.")
     if course is not None:
         _run_check(path, check_course, course, draws, model)
+        course = course._replace(request=course.request._replace(model=model))
+    if draws is None:
+        return model, None, course
     # a file of an older release may have trees that no draw has
     drawn_parts = without_undrawn_trees(draws.trees, draws.stats, draws.tree_of_draw, draws.log_prior, draws.log_score)
-    return SampledPosterior(model, **(draws._asdict() | drawn_parts), course=course)
-
-
-def load_unfinished(
-    path: Any, leaf: CustomLeaf | None = None, split_prior: CustomSplits | None = None
-) -> Unfinished | None:
-    """Return the unfinished run of a checkpoint, or None if the file contains a posterior or a model.
-
-    ``leaf`` and ``split_prior`` are those of the user, as for `load`.
-    """
-    parts = _read_parts(path)
-    if "run" not in parts:
-        return None
-    return _checked_run(parts, _checked_model(parts, path, leaf, split_prior), path)
+    post = SampledPosterior(model, **(draws._asdict() | drawn_parts))
+    post.course = None if course is None or course.draws_by_chain else course
+    return model, post, course
 
 
 def _checked_model(
@@ -138,12 +145,6 @@ def _with_user_part(content: Any, name: str, user_part: Any, path: Any) -> Any:
     return content._replace(**{name: user_part})
 
 
-def _checked_run(parts: dict[str, Encoded], model: TreeModel, path: Any) -> Unfinished:
-    """Return the unfinished run in ``parts`` of a file, after a check against its ``model``."""
-    run: Unfinished = _run_check(path, check_run, _decode_part(parts["run"], path), model)
-    return run
-
-
 def _run_check(path: Any, check: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``check(*arguments)``. Any exception in it becomes a ValueError that names the file ``path``."""
     try:
@@ -173,19 +174,33 @@ def _decode_part(encoded: Encoded, path: Any) -> Any:
         raise ValueError(f"{path} cannot be used: {error}.") from error
 
 
-def _posterior_so_far(model: TreeModel, run: Unfinished, path: Any) -> SampledPosterior:
-    """Return the posterior of an unfinished run, with as many draws of each chain as all chains have, and warn.
+def _posterior_so_far(post: SampledPosterior | None, course: Course, path: Any) -> SampledPosterior:
+    """Return as many draws of each chain of a checkpoint as all chains have, and warn.
 
     Raise a ValueError that names the file ``path`` if a chain has no draw.
     """
-    n_draws = min(0 if result is None else result.n_draws for result in run.results)
-    if n_draws == 0:
+    n_draws = min(course.draws_by_chain)
+    if n_draws == 0 or post is None:
         raise ValueError(f"{path} is a checkpoint from before every chain had a draw; pt.resume(path) goes on from it.")
     warn(
-        f"{path} is a checkpoint of a run on its way: {n_draws} of {run.plans[0].draws} draws a chain; "
+        f"{path} is a checkpoint of a run on its way: {n_draws} of {course.stretch.goal} draws a chain; "
         "pt.resume(path) finishes it."
     )
-    saved = [result.first_draws(n_draws).saved for result in run.results if result is not None]
-    post: SampledPosterior = join_chains(model, saved, run.plans[0].kernel.count_names, run.seconds)
-    post.calls = tuple(call.with_outcome(None) for call in run.plans[0].calls)
-    return post
+    drawn_parts = without_undrawn_trees(
+        post.coded_trees,
+        post.node_stats,
+        post.tree_of_draw[:, :n_draws],
+        post.log_prior_of_tree,
+        post.log_score_of_tree,
+    )
+    out = SampledPosterior(
+        post.model,
+        **drawn_parts,
+        proposed=post.proposed[:, :n_draws],
+        accepted=post.accepted[:, :n_draws],
+        moves=post.moves,
+        seconds=post.seconds,
+        noise_variance=post.noise_variance[:, :n_draws],
+    )
+    out.calls = tuple(call.with_outcome(None) for call in post.calls)
+    return out

@@ -1,4 +1,4 @@
-"""Check of what `resume` continues: kernels, plans and states of chains, all indices included."""
+"""Check of what `resume` continues: kernels, what was asked and tuned, and states of chains, all indices included."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from ..core.checks import is_integer
-from ..mcmc.chain.snapshot import ARRAYS, Replica, Rungs, Snapshot, StoredCells
+from ..mcmc.chain.rest import ARRAYS, Replica, Rest, Rungs
 from ..mcmc.kernel import LIBRARY_MOVES, Kernel
-from ..mcmc.run.checkpoint import Unfinished
-from ..mcmc.run.task import Plan, Result
+from ..mcmc.run.records import Request, Stretch, Tuned
 from ..mcmc.state.records import (
     IS_GROWING,
     N_FREE,
@@ -21,17 +20,13 @@ from ..mcmc.state.records import (
     N_PIECES,
     N_PRUNABLE,
     NONE,
-    SCRATCH_NAMES,
     Graph,
 )
 from ..mcmc.state.tree import ChainState, axis_sizes
 from ..model import Lowered, TreeModel
-from ..posterior.draws import draws_of
-from ..posterior.joining import join_chains
-from ..tree.coded import CODED_NODE, Course, Saved
+from ..tree.coded import Course
 from .validate import (
     SUM_TOLERANCE,
-    check_draws,
     check_kind_and_shape,
     check_range,
     check_recorded_calls,
@@ -48,15 +43,40 @@ POSITIONS = {"pos": 624, "buffer_pos": 4}
 
 
 def check_course(course: Any, draws: Any, model: TreeModel) -> None:
-    """Raise an error unless a course, the state from which `resume` continues, fits the draws and the model."""
+    """Raise an error unless a course, from which `resume` continues, fits the model and the draws, None for none."""
     require(isinstance(course, Course), "the course is missing")
-    check_kernel(course.kernel)
-    require(course.kernel.count_names == draws.moves, "the moves are not those of the kernel")
-    for name in ("thin", "steps"):
-        require(type(getattr(course, name)) is int and getattr(course, name) >= 1, f"{name} is out of range")
-    require(type(course.ends) is tuple and len(course.ends) == len(draws.tree_of_draw), "a chain has no state")
-    for end in course.ends:
-        check_snapshot(end, model, course.kernel)
+    require(type(course.request) is Request and type(course.tuned) is Tuned, "what was asked or tuned is missing")
+    request, tuned, stretch, lowered = course.request, course.tuned, course.stretch, model.lowered
+    check_kernel(request.kernel)
+    check_kernel(tuned.kernel)
+    check_recorded_calls(request.calls)
+    require(request.kernel.count_names == tuned.kernel.count_names, "the moves are not those of the kernel")
+    counts = [request.draws, request.tune, request.thin, request.steps, tuned.tune + 1, tuned.steps]
+    require(type(stretch) is Stretch, "the stretch is missing")
+    counts += [stretch.number, stretch.before, stretch.goal, stretch.limit, course.steps]
+    require([is_integer(count) and count >= 0 for count in counts], "a number of draws or steps is out of range")
+    for thin in (request.thin, stretch.thin):
+        require(is_integer(thin) and thin >= 1, "thin is out of range")
+    require(type(request.starts) is type(course.rests) is tuple, "a chain has no state")
+    n = len(course.rests)
+    require(len(request.starts) == n >= 1, "a chain has no state")
+    numbers = (request.work, request.seconds or 0.0, course.every)
+    require([isinstance(number, int | float) and np.isfinite(number) for number in numbers], "the time is not finite")
+    _check_teams(tuned, lowered)
+    for rest in course.rests:
+        check_rest(rest, model, tuned.kernel, max(len(tuned.graphs), request.n_teams, 1))
+    if draws is not None:
+        require(tuned.kernel.count_names == draws.moves, "the moves are not those of the kernel")
+        require(len(draws.tree_of_draw) == n, "a chain has no state")
+    longest = 0 if draws is None else draws.tree_of_draw.shape[1]
+    require(
+        type(course.draws_by_chain) is tuple and len(course.draws_by_chain) in (0, n), "a chain has no number of draws"
+    )
+    require(
+        [is_integer(n_draws) and 0 <= n_draws <= longest for n_draws in course.draws_by_chain],
+        "a number of draws is out of range",
+    )
+    require(draws is not None or len(course.draws_by_chain) == n, "the draws are missing")
     if course.evidences is not None:
         check_kind_and_shape(course.evidences, "f", (len(course.teams), 2), "the evidences")
         require(np.isfinite(course.evidences[:, 0]), "an evidence is not finite")
@@ -64,6 +84,21 @@ def check_course(course: Any, draws: Any, model: TreeModel) -> None:
     if course.visited is not None:
         check_kind_and_shape(course.visited, "f", (2, model.n_features), "the probabilities of visited features")
         require((course.visited >= 0.0) & (course.visited <= 1.0), "a probability of a feature is not in [0, 1]")
+
+
+def _check_teams(tuned: Tuned, lowered: Lowered) -> None:
+    """Raise an error unless each team has a density and a graph that compiled code can follow."""
+    require(type(tuned.graphs) is tuple, "the graphs are missing")
+    require((tuned.density is None) == (len(tuned.graphs) == 0), "a team has no density")
+    if tuned.density is not None:
+        _, _, *axes = get_args(STATE_TYPES["density"])
+        require(isinstance(tuned.density, np.ndarray), "a team has no density")
+        require(tuned.density.dtype == np.float64, "the density has another dtype")
+        require(tuned.density.shape == (len(tuned.graphs), *axes), f"the density has shape {tuned.density.shape}")
+        has_depths = tuned.density[:, -1, 0] >= 1.0
+        require(np.isfinite(tuned.density).all() and has_depths.all(), "the density is out of range")
+    for graph in tuned.graphs:
+        _check_graph(graph, lowered)
 
 
 def check_kernel(kernel: Any) -> None:
@@ -76,52 +111,15 @@ def check_kernel(kernel: Any) -> None:
     require(np.isfinite(np.array(kernel.weights, dtype=np.float64)), "a weight of the kernel is not a number")
 
 
-def check_run(run: Any, model: TreeModel) -> Unfinished:
-    """Return an unfinished run after a check, with ``model`` in its plans, which a file stores without it.
-
-    Raise an error if it lacks a plan, has an unknown kernel or states of chains that do not fit, or if `check_draws`
-    finds a fault in its draws.
-    """
-    require(isinstance(run, Unfinished) and type(run.plans) is type(run.results) is tuple, "the run is missing")
-    require(len(run.plans) == len(run.results) >= 1, "a chain has no plan")
-    require([type(plan) is Plan for plan in run.plans], "a chain has no plan")
-    require([result is None or type(result) is Result for result in run.results], "a result is missing")
-    # a file contains the model once, and the plans without it
-    run = run._replace(plans=tuple(plan._replace(model=model) for plan in run.plans))
-    require(np.isfinite([run.every, run.seconds]), "the time is not finite")
-    for plan, result in zip(run.plans, run.results, strict=True):
-        check_kernel(plan.kernel)
-        check_recorded_calls(plan.calls)
-        counts = (plan.draws, plan.tune, plan.thin)
-        require([is_integer(count) and count >= 0 for count in counts], "a plan has no numbers of draws")
-        if result is not None:
-            _check_saved(result.saved, model, plan.kernel.count_names)
-            if result.end is not None:
-                check_snapshot(result.end, model, plan.kernel)
-    return run
-
-
-def _check_saved(saved: Saved, model: TreeModel, moves: tuple[str, ...]) -> None:
-    """Raise an error if `check_draws` finds a fault in the draws of a chain, or a tree or node is in no draw.
-
-    ``moves`` are the names of the moves whose proposals the draws count.
-    """
-    require(type(saved) is Saved, "the draws of a chain are missing")
-    start = np.asarray(saved.tree)["start"]
-    require(saved.node.dtype == CODED_NODE and start[0] == 0 and start[-1] == len(saved.node), "the trees have no ends")
-    tree_numbers = np.unique(saved.tree_of_draw)
-    require(np.array_equal(tree_numbers, np.arange(len(start) - 1)), "a tree is in no draw")
-    if len(tree_numbers) > 0:
-        check_draws(draws_of(join_chains(model, [saved], moves, 0.0)), model)
-
-
-def check_snapshot(end: Any, model: TreeModel, kernel: Kernel) -> None:
-    """Raise an error unless ``end``, a chain's final state, fits the model and the kernel.
+def check_rest(end: Any, model: TreeModel, kernel: Kernel, n_teams: int) -> None:
+    """Raise an error unless ``end``, the last rest of a chain, fits the model, the kernel and the teams.
 
     A chain with tempering has a replica, the state of one chain, for each temperature.
     """
-    require(type(end) is Snapshot and type(end.replicas) is tuple, "the state of a chain is missing")
-    require(is_integer(end.tuned) and is_integer(end.team), "a chain has no number of tuning steps")
+    require(type(end) is Rest and type(end.replicas) is tuple, "the state of a chain is missing")
+    numbers = (end.tuned, end.steps, end.team)
+    require([is_integer(number) and number >= 0 for number in numbers], "a chain has no number of tuning steps")
+    require(end.team < n_teams, "a chain is of no team")
     require(type(end.generator) is dict, "a chain has no generator")
     for part in (end.generator, end.generator.get("state")):
         positions = {name: part[name] for name in POSITIONS if name in part} if type(part) is dict else {}
@@ -135,6 +133,9 @@ def check_snapshot(end: Any, model: TreeModel, kernel: Kernel) -> None:
             check_kind_and_shape(getattr(rungs, name), "f", (shape,), name)
         check_kind_and_shape(rungs.tried, "i", (n_levels - 1,), "tried")
         require(len(rungs.journey) == n_levels, "a ladder has other levels")
+    if not end.replicas:
+        # the chain has not begun
+        return
     require(len(end.replicas) == n_levels, "a ladder has other levels")
     for replica in end.replicas:
         _check_replica(replica, model.lowered, kernel)
@@ -149,25 +150,17 @@ def _check_replica(replica: Any, lowered: Lowered, kernel: Kernel) -> None:
     require(isinstance(arrays["node"], np.ndarray) and len(arrays["node"]) > 0, "a chain has no nodes")
     sizes = axis_sizes(lowered, len(arrays["node"]), len(kernel.count_names), scratch)
     for name, array in arrays.items():
-        # an array that no move of the kernel needs has one entry, see `records.allocate_group`
-        is_unneeded = name in SCRATCH_NAMES and name not in scratch
-        _check_array(array, STATE_TYPES[name], None if is_unneeded else sizes, f"{name} of a chain")
+        _check_array(array, STATE_TYPES[name], sizes, f"{name} of a chain")
     require((replica.noise is None) == lowered.leaf.is_fixed, "a chain is of another model")
     if replica.noise is not None:
         require(type(replica.noise) is tuple and len(replica.noise) == 2, "a chain has no variance")
         for params in replica.noise:
             check_kind_and_shape(params, "f", (len(lowered.leaf.params),), "the variance of a chain")
-    density = arrays["density"]
-    has_depths = "density" not in scratch or density[-1, 0] >= 1.0
-    require(np.isfinite(density).all() and has_depths, "the density of a chain is out of range")
     _check_nodes(arrays, lowered)
-    # NumPy checks the places of stored cells, see `snapshot.restore_chain`
-    _check_arrays(replica.cells, StoredCells, dict(sizes), "cells")
-    _check_graph(replica.graph, lowered)
 
 
-def _check_array(array: Any, hint: Any, sizes: dict[str, int] | None, what: str) -> None:
-    """Raise an error unless an array has the dtype and the axes of its declaration ``hint``; each axis 1 without sizes.
+def _check_array(array: Any, hint: Any, sizes: dict[str, int], what: str) -> None:
+    """Raise an error unless an array has the dtype and the axes of its declaration ``hint``.
 
     A name of an axis that ``sizes`` lacks gets the length that it has here.
     """
@@ -176,7 +169,7 @@ def _check_array(array: Any, hint: Any, sizes: dict[str, int] | None, what: str)
     require(array.dtype == dtype, f"{what} has dtype {array.dtype}")
     require(array.ndim == len(axes), f"{what} has shape {array.shape}")
     for axis, n in zip(axes, array.shape, strict=True):
-        length = 1 if sizes is None else sizes.setdefault(axis, n) if isinstance(axis, str) else axis
+        length = sizes.setdefault(axis, n) if isinstance(axis, str) else axis
         require(n == length, f"{what} has shape {array.shape}")
 
 

@@ -5,24 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any
 
 import numpy as np
 
 from ..core.checks import check_count, repr_of
 from ..files.calls import call_record
 from ..files.store import AnyPath, check_output_path
-from ..loading.load import load, load_unfinished
+from ..loading.load import load_run
 from ..model import CustomLeaf, CustomSplits
 from ..posterior.sampled import SampledPosterior
-from ..tree.coded import SAVED_TREE, Saved
-from .chain.tempering import LadderReport
+from ..tree.coded import SAVED_TREE, Course, Saved
+from .course import Run, run_to_end, save_if_due
 from .kernel import restore_own_moves
 from .moves.base import Move
-from .run.checkpoint import Checkpoint, Unfinished, read_checkpoint_path, read_interval
-from .run.task import Length, Plan, Result
-from .run.workers import RunState
-from .sampling import check_executor, run_plans
+from .run.records import Stretch
+from .run.run_chain import RunChain
+from .sampling import check_executor, read_checkpoint_path, read_interval
 
 
 def resume(
@@ -81,7 +79,7 @@ def resume(
 
     Notes
     -----
-    Costs as much as `sample` without tuning. At first only some of the stored values of cells are available.
+    Costs as much as `sample` without tuning. At first chains make some steps again, at most some five seconds of them.
 
     Examples
     --------
@@ -98,82 +96,85 @@ def resume(
     for name, part in {"leaf": leaf, "split_prior": split_prior}.items():
         if part is not None and not is_path:
             raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
-    unfinished = load_unfinished(run, leaf, split_prior) if is_path else None
-    if unfinished is not None:
-        plans, seconds = _remaining_plans(run, unfinished, draws, moves), unfinished.seconds
-        results = [*unfinished.results]
-    else:
-        post = load(run, leaf=leaf, split_prior=split_prior) if isinstance(run, str | os.PathLike) else run
-        if not isinstance(post, SampledPosterior) and is_path:
-            raise ValueError(f"{run} holds a {type(post).__name__}; sample it: pt.sample(pt.load(path)).")
-        if not isinstance(post, SampledPosterior):
-            raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
-        if draws is None and is_path:
+    path, n_draws = None, ()
+    if is_path:
+        model, post, course = load_run(run, leaf, split_prior)
+        n_draws = () if course is None else course.draws_by_chain
+        if not n_draws and post is None:
+            raise ValueError(f"{run} holds a TreeModel; sample it: pt.sample(pt.load(path)).")
+        if not n_draws and draws is None:
             return post
-        plans, seconds = _further_plans(post, draws, moves), post.seconds
-        results = [_result_of_chain(post, c) for c in range(post.n_chains)]
-    file = None
+        if n_draws and draws is not None:
+            raise ValueError(
+                f"{run} is a checkpoint of a run on its way to {course.request.draws} draws; leave draws out, and "
+                "resume what is returned for more."
+            )
+        if n_draws:
+            path, every = check_output_path(run), course.every if checkpoint is None else every
+    else:
+        if not isinstance(run, SampledPosterior):
+            raise TypeError(f"run is a {type(run).__name__}; give a SampledPosterior, or the path of a file.")
+        model, post, course = run.model, run, run.course
+    if not n_draws:
+        course, n_draws = _course_to_further_draws(post, course, draws), (post.n_draws,) * post.n_chains
     if checkpoint is not None:
-        file = Checkpoint(read_checkpoint_path(checkpoint), every, plans, seconds)
-        file.write(results)
-    elif unfinished is not None:
-        file = Checkpoint(check_output_path(run), unfinished.every, plans, seconds)
-    return run_plans(RunState(plans, results, executor, progress, file), seconds)
+        path = read_checkpoint_path(checkpoint)
+    tuned = course.tuned._replace(kernel=restore_own_moves(course.kernel, moves))
+    request = course.request._replace(model=model, kernel=restore_own_moves(course.request.kernel, moves))
+    chains = [
+        RunChain(c, rest, course.stretch.before + course.stretch.thin * n_draws[c])
+        for c, rest in enumerate(course.rests)
+    ]
+    draws_of_chains = [_draws_of_chain(post, c, n) if n > 0 else None for c, n in enumerate(n_draws)]
+    seconds = 0.0 if post is None else post.seconds
+    new = Run(request, tuned, course.stretch, chains, draws_of_chains, executor, progress, path, every, seconds)
+    save_if_due(new, now=checkpoint is not None)
+    return run_to_end(new)
 
 
-def _remaining_plans(path: Any, run: Unfinished, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of the checkpoint at ``path``, whose content is ``run``, with the code of the user's moves in
-    their kernels. Raise ValueError unless ``draws`` is None.
-    """
-    if draws is not None:
-        raise ValueError(
-            f"{path} is a checkpoint of a run on its way to {run.plans[0].draws} draws; leave draws out, and resume "
-            "what is returned for more."
-        )
-    return [plan._replace(kernel=restore_own_moves(plan.kernel, moves)) for plan in run.plans]
+def _course_to_further_draws(post: SampledPosterior, course: Course | None, draws: int | None) -> Course:
+    """Return the course of a run of fixed length that makes ``draws`` further draws of a posterior's chains.
 
-
-def _further_plans(post: SampledPosterior, draws: int | None, moves: Sequence[Move]) -> list[Plan]:
-    """Return the plans of a posterior's chains to make ``draws`` further draws each, with the code of the user's moves.
-
-    The plans count all draws, those from before included. Raise ValueError if the posterior does not come from chains.
+    Raise ValueError if the posterior does not come from chains.
     """
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)
-    course = post.course
     if course is None:
         raise ValueError(
             "the posterior holds independent draws, or those of chains interrupted at different draws; there is "
             "nothing to go on from. Give a run that was finished, or the path of its checkpoint."
         )
-    total, kernel = post.n_draws + int(draws), restore_own_moves(course.kernel, moves)
-    # an adaptive run ends with the requested draws
-    length = Length(total, total * course.thin) if course.kernel.adapts else None
+    total = post.n_draws + int(draws)
     # a call is recorded only if those before are
     calls = (*post.calls, call_record(resume, {"draws": draws})) if post.calls else ()
-    return [
-        Plan(post.model, total, end.tuned, course.thin, kernel, end.generator, None, None, length, calls)
-        for end in course.ends
-    ]
+    request = course.request._replace(draws=total, is_adaptive=False, seconds=None, calls=calls)
+    before = course.steps - post.n_draws * course.thin
+    return course._replace(request=request, stretch=Stretch(0, False, before, course.thin, total))
 
 
-def _result_of_chain(post: SampledPosterior, c: int) -> Result:
-    """Return the result of chain ``c`` of a posterior: its draws, and its state after them."""
-    numbers, first, tree_number = np.unique(post.tree_of_draw[c], return_index=True, return_inverse=True)
+def _draws_of_chain(post: SampledPosterior, c: int, n_draws: int) -> Saved:
+    """Return the first ``n_draws`` draws of chain ``c`` of a posterior."""
+    numbers, first, tree_number = np.unique(post.tree_of_draw[c, :n_draws], return_index=True, return_inverse=True)
     # trees are numbered by first occurrence, as chains do
     order = np.argsort(first)
     numbers, rank = numbers[order], np.argsort(order)
-    assert post.course is not None
     trees = post.coded_trees.take(numbers)
     tree = np.zeros(len(numbers) + 1, dtype=SAVED_TREE).view(np.recarray)
     tree.start = trees.offset
     tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[numbers], post.log_score_of_tree[numbers]
-    moves = np.stack([post.proposed[c], post.accepted[c]], axis=1)
-    n_entries = np.array([post.n_draws, len(numbers), len(trees.feature)], dtype=np.int64)
-    stats = post.node_stats[post.coded_trees.nodes_of(numbers)]
-    saved = Saved(rank[tree_number], post.noise_variance[c], moves, tree, trees.records(), stats, n_entries)
-    ladder, tempering = None, post.tempering
-    if tempering is not None:
-        ladder = LadderReport(*(getattr(tempering, name)[c] for name in LadderReport._fields))
-    return Result(saved, ladder, post.course.ends[c])
+    moves = np.stack([post.proposed[c, :n_draws], post.accepted[c, :n_draws]], axis=1)
+    levels, is_stump = np.zeros((n_draws, 0)), np.zeros(n_draws, dtype=bool)
+    if post.tempering is not None:
+        levels, is_stump = post.tempering.scores[c, :n_draws], post.tempering.is_stump[c, :n_draws]
+    return Saved(
+        rank[tree_number],
+        post.noise_variance[c, :n_draws],
+        moves,
+        levels,
+        is_stump,
+        tree,
+        trees.records(),
+        post.node_stats[post.coded_trees.nodes_of(numbers)],
+        np.array([n_draws, len(numbers), len(trees.feature)], dtype=np.int64),
+    )

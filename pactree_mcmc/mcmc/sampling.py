@@ -1,37 +1,27 @@
-"""Implementation of `pt.sample`: check the arguments, run the chains, build the posterior."""
+"""Implementation of `pt.sample`: check the arguments, and run the chains."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core.checks import MAX_COUNT, Seed, as_number, check_count, check_number, is_integer, repr_of
-from ..core.sending import with_model_sent_once
-from ..core.texts import warn
 from ..files.calls import call_record, seed_of
-from ..files.store import AnyPath
+from ..files.store import AnyPath, check_output_path
 from ..model import TreeModel
-from ..posterior.convergence import MIN_JUDGED_DRAWS, loss_lines, short_diagnosis
-from ..posterior.ess import ConvergenceWarning
-from ..posterior.evidence import join_ladder_reports, prior_mass
-from ..posterior.joining import join_chains
+from ..posterior.convergence import MIN_JUDGED_DRAWS
 from ..posterior.sampled import SampledPosterior
-from ..tree.coded import Course
 from ..tree.tree import Tree
 from .chain.start import Dispersed
 from .chain.tempering import read_ladder
+from .course import new_run, run_to_end, save_if_due
 from .kernel import PROPOSALS_PER_DRAW, check_even_splits, read_kernel
-from .run.checkpoint import Checkpoint, read_checkpoint_path, read_interval
-from .run.stop import Stop
-from .run.task import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Length, Plan
-from .run.workers import RunState, fit_steps, make_draws
-from .schedule import Schedule
-from .whole.evidence import team_evidences, with_evidences
-from .whole.rounds import has_work_to_tune, tune_teams, work_by_default
+from .run.records import DEFAULT_WORK, MAX_RELATIVE_LENGTH, Request
+from .whole.rounds import has_work_to_tune, work_by_default
 
 DEFAULT_TUNE = 1000
 """Default number of tuning steps."""
@@ -165,120 +155,56 @@ def sample(
     for name, value in {"draws": draws, "chains": chains}.items():
         check_count(name, value)
     draws, chains = int(draws), int(chains)
-    length = _read_length(draws, tune, thin, proposals, steps, seconds, work)
+    is_adaptive = _check_length(draws, tune, thin, proposals, steps, seconds, work)
     entries = kernel.items() if isinstance(kernel, Mapping) else [(kernel, 1.0)]
     names = [name for name, weight in entries if isinstance(name, str) and as_number(weight) != 0.0]
     default_kernel = "local"
     may_fit = betas is None and model.split_prior.has_equal_weights
-    if length is not None and "default" in names and may_fit:
-        max_work = work_by_default(model) if work is None else length.work
+    if is_adaptive and "default" in names and may_fit:
+        max_work = work_by_default(model) if work is None else float(work)
         default_kernel = "whole" if has_work_to_tune(max_work, model, chains) else "local"
     is_guided = "whole" in names or (default_kernel == "whole" and "default" in names)
     if proposals is None:
         proposals = WHOLE_PROPOSALS_PER_DRAW if is_guided else PROPOSALS_PER_DRAW
-    adapts = length is not None and is_guided
+    adapts = is_adaptive and is_guided
     mixture = read_kernel(kernel, int(proposals), adapts=adapts, default=default_kernel)
     check_even_splits(mixture, model.split_prior)
     if betas is not None:
         read_ladder(betas)
-    if length is not None:
-        if is_guided and work is None:
-            length = length._replace(work=work_by_default(model))
-        if betas is not None and length.steps == 0:
-            length = length._replace(steps=MAX_RELATIVE_LENGTH * draws)
-        if steps is None and seconds is None and draws * chains < MIN_JUDGED_DRAWS:
-            length = length._replace(steps=draws)
+        betas = int(betas) if is_integer(betas) else tuple(np.asarray(betas, dtype=np.float64).tolist())
+    # 0 means that the number of steps follows from the work
+    max_steps = int(steps) if steps is not None else MAX_COUNT if seconds is not None and work is None else 0
+    if is_adaptive and betas is not None and max_steps == 0:
+        max_steps = MAX_RELATIVE_LENGTH * draws
+    if is_adaptive and steps is None and seconds is None and draws * chains < MIN_JUDGED_DRAWS:
+        max_steps = draws
+    if work is None:
+        work = work_by_default(model) if is_adaptive and is_guided else DEFAULT_WORK
     sources, starts = chain_seeds(rng, chains), _read_starts(model, start, chains)
-    calls = (call_record(sample, arguments | {"rng": seed_of(rng, sources)}),)
-    tune, thin = DEFAULT_TUNE if tune is None else int(tune), 1 if thin is None else int(thin)
-    plans = [
-        Plan(model, draws, tune, thin, mixture, source, first, betas, length, calls)
-        for source, first in zip(sources, starts, strict=True)
-    ]
-    file, every, none = None, read_interval(every), [None] * chains
-    if checkpoint is not None:
-        file = Checkpoint(read_checkpoint_path(checkpoint), every, plans)
-        file.write(none)
-    return run_plans(RunState(plans, list(none), executor, progress, file), 0.0)
-
-
-def run_plans(run_state: RunState, seconds: float) -> SampledPosterior:
-    """Tune the chains if needed, make the draws, check them, and return their posterior.
-
-    In the end its file replaces the checkpoint. ``seconds`` is the wall time that the run took before.
-    """
-    start_time, first = time.perf_counter(), run_state.plans[0]
-    limit = None if first.length is None else first.length.seconds
-    stop = Stop() if limit is None else Stop(limit)
-    run_state = run_state._replace(executor=with_model_sent_once(run_state.executor, first.model), stop=stop)
-    if first.betas is None and len(run_state.present_results) < len(run_state.plans):
-        if first.kernel.is_guided:
-            run_state = tune_teams(run_state)
-        elif first.length is not None and not run_state.present_results:
-            run_state = fit_steps(run_state)
-        if run_state.checkpoint is not None:
-            run_state.checkpoint.update_plans(run_state.plans)
-    run_state, evidences, has_passed = make_draws(run_state), None, False
-    steps = run_state.present_results[0].n_draws * first.thin
-    if first.length is not None:
-        schedule = Schedule(run_state, stop.start_time if stop.is_timed else start_time)
-        run_state, steps, evidences = schedule.run()
-        has_passed = schedule.has_passed
-    seconds += time.perf_counter() - start_time
-    try:
-        post = _join_posterior(run_state, seconds, steps)
-    except KeyboardInterrupt:
-        # joining the draws takes a moment, and without it all of them would be lost
-        post = _join_posterior(run_state, seconds, steps)
-    if stop.omissions:
-        warn(_early_end_warning(stop, post, run_state.plans[0]))
-    lines: list[str] = []
-    try:
-        if post.course is not None:
-            evidences = team_evidences(post, stop.seconds) if evidences is None else evidences
-            post.course = with_evidences(post, evidences)
-        # draws that passed are not diagnosed once more, which would take a tenth of a short run
-        if not has_passed or loss_lines(post):
-            lines = short_diagnosis(post)
-        post.caveat = lines[0] if lines else ""
-        if run_state.is_complete and run_state.checkpoint is not None:
-            post.save(run_state.checkpoint.path)
-    except KeyboardInterrupt:
-        warn("interrupted: all draws are returned, but not checked; post.summary() checks them.")
-    if lines:
-        warn("\n  ".join(lines), ConvergenceWarning)
-    return post
-
-
-def _join_posterior(run_state: RunState, seconds: float, steps: int) -> SampledPosterior:
-    """Return the posterior of the draws of all chains, after ``steps`` steps each and ``seconds`` of wall time."""
-    first, results, tempering, course = run_state.plans[0], run_state.present_results, None, None
-    if results[0].ladder is not None:
-        tempering = join_ladder_reports([result.ladder for result in results], prior_mass(first.model))
-    if all(result.end is not None for result in results):
-        course = Course(first.kernel, first.thin, tuple(result.end for result in results), steps)
-    saved = [result.saved for result in results]
-    post: SampledPosterior = join_chains(first.model, saved, first.kernel.count_names, seconds, tempering, course)
-    post.calls = tuple(call.with_outcome(None if course is None else steps) for call in first.calls)
-    return post
-
-
-def _early_end_warning(stop: Stop, post: SampledPosterior, plan: Plan) -> str:
-    """Return the warning about a run that the time limit of ``stop`` has shortened. It lists what was left out, and how
-    to make the draws of ``plan`` that ``post`` does not have.
-    """
-    missing = plan.length.draws - post.n_draws if plan.length is not None else 0
-    advice = f" pt.resume(post, {missing}) makes the other draws." if missing > 0 else ""
-    return (
-        f"seconds={stop.seconds:g} ended the run early. Left out: {'; '.join(stop.omissions)}.{advice} "
-        "Give more seconds= for a run that is tuned as usual."
+    request = Request(
+        model,
+        draws,
+        DEFAULT_TUNE if tune is None else int(tune),
+        1 if thin is None else int(thin),
+        mixture,
+        tuple(starts),
+        betas,
+        is_adaptive,
+        max_steps,
+        None if seconds is None else float(seconds),
+        float(work),
+        (call_record(sample, arguments | {"rng": seed_of(rng, sources)}),),
     )
+    path, every = None, read_interval(every)
+    if checkpoint is not None:
+        path = read_checkpoint_path(checkpoint)
+    run = new_run(request, sources, executor, progress, path=path, every=every)
+    save_if_due(run, now=True)
+    return run_to_end(run)
 
 
-def _read_length(
-    draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any
-) -> Length | None:
-    """Check the arguments that determine the length. Return the limits of an adaptive run, None for a fixed length."""
+def _check_length(draws: int, tune: Any, thin: Any, proposals: Any, steps: Any, seconds: Any, work: Any) -> bool:
+    """Check the arguments that determine the length. Return True if they ask for an adaptive run."""
     arguments = {"tune": tune, "thin": thin, "proposals": proposals, "steps": steps, "seconds": seconds, "work": work}
     fixed = [name for name in ("tune", "thin", "proposals") if arguments[name] is not None]
     adaptive = [name for name in ("steps", "seconds", "work") if arguments[name] is not None]
@@ -296,12 +222,22 @@ def _read_length(
         check_number("seconds", seconds, "seconds, > 0", 5e-324)
     if work is not None:
         check_number("work", work, "rows, >= 1", 1.0)
-    if fixed:
-        return None
-    # 0 means that the number of steps follows from the work
-    max_steps = int(steps) if steps is not None else MAX_COUNT if seconds is not None and work is None else 0
-    limit = None if seconds is None else float(seconds)
-    return Length(draws, max_steps, limit, work=DEFAULT_WORK if work is None else float(work))
+    return not fixed
+
+
+def read_interval(every: Any) -> float:
+    """Return the argument ``every`` of `sample`, the seconds between two checkpoints, after checking it."""
+    return check_number("every", every, "seconds between checkpoints, > 0", 5e-324)
+
+
+def read_checkpoint_path(path: Any) -> Path:
+    """Return the path of a new checkpoint. Raise ValueError if the file exists."""
+    path = check_output_path(path)
+    if path.exists():
+        raise ValueError(
+            f"checkpoint={str(path)!r} exists already; pt.resume({str(path)!r}) goes on from it, or remove it."
+        )
+    return path
 
 
 def check_reachable(model: TreeModel) -> None:

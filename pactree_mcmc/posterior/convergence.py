@@ -1,6 +1,6 @@
 """The convergence criteria of chains: what fails, what can be used all the same, and one piece of advice.
 
-R-hat and effective sample size come from `ess`. `run_plans` stores the first line of the warning, or "", as
+R-hat and effective sample size come from `ess`. `course.finish` stores the first line of the warning, or "", as
 `DrawnTrees.caveat`, and files keep it. All texts of trees begin with it (`caveat_of`).
 """
 

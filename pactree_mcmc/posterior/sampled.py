@@ -334,7 +334,7 @@ class SampledPosterior(AnswersAboutChains, Posterior):
         Notes
         -----
         Size: the coded data, 29 bytes and the statistics a node of the distinct trees, and the chains: 4 bytes a unit,
-        and with fractional statistics up to 16 MB of scores a chain and level.
+        and in kernel "whole" up to 40 MB of graphs.
 
         Examples
         --------

@@ -160,10 +160,6 @@ RootKey = OrderedKey | tuple[int, frozenset[Any]] | None
 SAVED_TREE = np.dtype([("log_prior", np.float64), ("log_score", np.float64), ("start", np.int64)])
 
 
-register_records(SAVED_TREE=SAVED_TREE)
-
-
-@register_class
 class Saved(NamedTuple):
     """Draws of a chain. Successive draws of the same tree store the tree once."""
 
@@ -171,6 +167,8 @@ class Saved(NamedTuple):
     noise: np.ndarray  # (n_draws,) float64: noise variance that all leaves share; NaN if leaves share no variance
     # (n_draws, 2, n_moves) int64: number of proposals since the draw before, and number of these accepted
     moves: np.ndarray
+    levels: np.ndarray  # (n_draws, n_levels) float64: log scores at all levels of a ladder; no levels without a ladder
+    is_stump: np.ndarray  # (n_draws,) bool: True if the tree at the last level of a ladder has one leaf
     tree: np.recarray  # (n_trees + 1,) records of dtype SAVED_TREE; the last one only marks the end of the nodes
     node: np.recarray  # (n_nodes,) records of dtype CODED_NODE, one tree after another, each in preorder
     stats: np.ndarray  # (n_nodes, n_stats) float64: statistics of each node
@@ -179,28 +177,48 @@ class Saved(NamedTuple):
 
 @register_class
 class Course(NamedTuple):
-    """State from which `resume` continues the chains of a run."""
+    """Course of a run: what was asked and tuned, and the chains at rest, from which `resume` continues.
+
+    A checkpoint has one too, with the number of draws that each chain has so far.
+    """
 
     def __repr__(self) -> str:
         return short_repr(self)
 
-    kernel: Any  # mixture of moves of the chains
-    thin: int  # number of steps of a chain from one draw to the next
-    ends: tuple  # state of each chain at its end
+    request: Any  # arguments of the run
+    tuned: Any  # kernel, density and graphs that the chains use since tuning
+    stretch: Any  # place of the draws in the run
+    rests: tuple  # last rest of each chain, a place between two steps
     steps: int  # number of steps of each chain since tuning
     # (teams, 2): log evidence in nats by the draws and the fitted density of each team of chains that tuned together,
     # and its standard error, NaN if unknown. None with a temperature ladder, without density, or if there is no
     # estimate.
     evidences: np.ndarray | None = None
+    draws_by_chain: tuple[int, ...] = ()  # number of draws of each chain in a checkpoint, empty after the end of a run
     # (2, p): the probability that a tree has each feature at its root, and anywhere, is at least this, by the exact sum
     # over the trees that a team has visited in tuning. None without evidences.
     visited: np.ndarray | None = None
+    every: float = 0.0  # seconds between two checkpoints, 0 after the end of a run
+
+    @property
+    def kernel(self) -> Any:
+        """Mixture of moves of the chains."""
+        return self.tuned.kernel
+
+    @property
+    def thin(self) -> int:
+        """Number of steps of a chain from one draw to the next."""
+        return self.stretch.thin
 
     @property
     def teams(self) -> list[list[int]]:
         """Indices of the chains of each team, a group of chains that tuned together, separately from other teams."""
-        numbers = [end.team for end in self.ends]
+        numbers = [rest.team for rest in self.rests]
         return [[c for c, other in enumerate(numbers) if other == number] for number in sorted(set(numbers))]
+
+    def for_file(self) -> Course:
+        """Return the course as a file contains it, without the model, which the file contains once."""
+        return self._replace(request=self.request._replace(model=None))
 
 
 def in_data_units(model: Any, trees: CodedTrees) -> TreeArrays:

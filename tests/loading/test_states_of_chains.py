@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
+from pactree_mcmc.files.store import write_parts
 from pactree_mcmc.loading.validate import InvalidFile
-from pactree_mcmc.loading.validate_run import _check_graph, check_snapshot
+from pactree_mcmc.loading.validate_run import _check_graph, check_rest
+from pactree_mcmc.mcmc.chain.rest import ARRAYS
+from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import N_FREE, N_NODES
+from pactree_mcmc.posterior.draws import draws_of
 from tests.problems.runs import MODELS, draw
 
 KERNEL = {"learned": 0.5, "collapsed": 0.5}
@@ -33,19 +37,8 @@ def with_array(name, change):
 
     def changed(end):
         state = list(end.replicas[0].state)
-        names = ("order", "node", "stats", "box", "count", "beta", "moves", "density")
-        state[names.index(name)] = change(state[names.index(name)])
+        state[ARRAYS.index(name)] = change(state[ARRAYS.index(name)])
         return with_replica(end, state=tuple(state))
-
-    return changed
-
-
-def with_group(field, name, change):
-    """A change of one array of the stored cells or of the graph."""
-
-    def changed(end):
-        group = getattr(end.replicas[0], field)
-        return with_replica(end, **{field: group._replace(**{name: change(getattr(group, name))})})
 
     return changed
 
@@ -85,26 +78,18 @@ WRONG = {
     "boxes": (with_array("box", lambda array: array[..., :1].copy()), "box of a chain has shape"),
     "counts": (with_array("count", shorter), "count of a chain has shape"),
     "power": (with_array("beta", lambda array: array.astype(np.float32)), "beta of a chain has dtype float32"),
-    "counts of moves": (with_array("moves", wider), "moves of a chain has shape"),
-    "density": (with_array("density", shorter), "density of a chain has shape"),
-    "stored cells": (with_group("cells", "place", shorter), r"cells\.cell has shape"),
-    "stored values": (with_group("cells", "ways", wider), r"cells\.ways has shape"),
-    "places": (with_group("cells", "place", as_doubles), r"cells\.place has dtype float64"),
-    "records": (with_group("graph", "piece", lambda array: np.zeros(len(array))), r"graph\.piece has dtype float64"),
-    "slots": (with_group("graph", "slot", lambda array: array.astype(np.int64)), r"graph\.slot has dtype int64"),
-    "use of the graph": (with_group("graph", "used", shorter), r"graph\.used has shape"),
     "variance": (
         lambda end: with_replica(end, noise=(np.ones(1), np.ones(1))),
         "the variance of a chain has another shape",
     ),
     "no variance": (lambda end: with_replica(end, noise=None), "of another model"),
     "a number": (lambda end: end._replace(tuned=1.5), "a chain has no number of tuning steps"),
+    "a team": (lambda end: end._replace(team=2), "a chain is of no team"),
     "a generator": (lambda end: end._replace(generator=3), "a chain has no generator"),
-    "a chain": (lambda end: end._replace(replicas=()), "a ladder has other levels"),
+    "a chain": (lambda end: end._replace(replicas=2 * end.replicas), "a ladder has other levels"),
     "a unit that is none": (with_array("order", with_entry(0, 10**6)), "the units of a chain are not those"),
     "a unit twice": (with_array("order", lambda array: np.zeros_like(array)), "the units of a chain are not those"),
     "statistics of other rows": (with_array("stats", lambda array: 2.0 * array), "the statistics of a chain"),
-    "no depths": (with_array("density", with_entry((-1, 0), 0.0)), "the density of a chain is out of range"),
     "a child far away": (of_node("left", 0, 10**6), "a child of a chain is out of range"),
     "a circle": (of_node("right", 0, 0), "a child of a chain is out of range"),
     "a parent": (lambda end: of_node("parent", end.replicas[0].state[1].left[0], 5)(end), "are not a tree"),
@@ -119,8 +104,6 @@ WRONG = {
     "a free node": (of_node("free", 0, 0), "the free nodes of a chain"),
     "a number of nodes": (with_array("count", with_entry(N_NODES, 1)), "are not a tree"),
     "a number of free nodes": (with_array("count", with_entry(N_FREE, 10**6)), "the free nodes of a chain"),
-    "a slot": (with_group("graph", "slot", with_entry(0, 3)), "a slot of the graph is out of range"),
-    "pieces": (with_group("graph", "used", with_entry(0, 10**6)), "the graph has other lengths"),
 }
 
 
@@ -130,7 +113,7 @@ def test_wrong_shapes_and_dtypes_are_refused(what, post, tmp_path):
     """Even if the digest fits."""
     change, match = WRONG[what]
     course, path = post.course, tmp_path / "run.nc"
-    post.course = course._replace(ends=(change(course.ends[0]), *course.ends[1:]))
+    post.course = course._replace(rests=(change(course.rests[0]), *course.rests[1:]))
     try:
         post.save(path)
     finally:
@@ -138,7 +121,47 @@ def test_wrong_shapes_and_dtypes_are_refused(what, post, tmp_path):
     refused(path, f"cannot be used: .*{match}")
 
 
+def with_tuned(**changed):
+    return lambda course: course._replace(tuned=course.tuned._replace(**changed))
+
+
+def with_density(change):
+    return lambda course: with_tuned(density=change(course.tuned.density))(course)
+
+
+WRONG_COURSES = {
+    "no course": (lambda course: course.tuned, "the course is missing"),
+    "nothing asked": (lambda course: course._replace(request=course.stretch), "what was asked or tuned is missing"),
+    "no stretch": (lambda course: course._replace(stretch=()), "the stretch is missing"),
+    "steps": (lambda course: course._replace(steps=-1), "a number of draws or steps is out of range"),
+    "thin": (lambda course: course._replace(stretch=course.stretch._replace(thin=0)), "thin is out of range"),
+    "chains": (lambda course: course._replace(rests=course.rests[:1]), "a chain has no state"),
+    "draws": (lambda course: course._replace(draws_by_chain=(1, 100)), "a number of draws is out of range"),
+    "graphs": (with_tuned(graphs=()), "a team has no density"),
+    "density": (with_density(lambda array: array[:, :-1].copy()), "the density has shape"),
+    "density of another dtype": (with_density(lambda array: array.astype(np.float32)), "the density has another dtype"),
+    "no depths": (with_density(with_entry((0, -1, 0), 0.0)), "the density is out of range"),
+    "moves": (
+        lambda course: with_tuned(kernel=read_kernel("grow-prune"))(course),
+        "the moves are not those of the kernel",
+    ),
+}
+
+
+@pytest.mark.more(everyday=["density", "chains"])
+@pytest.mark.parametrize("what", list(WRONG_COURSES))
+def test_courses_that_make_no_sense_are_refused(what, post, tmp_path):
+    change, match = WRONG_COURSES[what]
+    course, path = post.course, tmp_path / "run.nc"
+    write_parts({"model": post.model.parts_in_file, "draws": draws_of(post), "course": change(course)}, path)
+    refused(path, f"cannot be used: .*{match}")
+
+
 WRONG_GRAPHS = {
+    "records": ("piece", lambda array: np.zeros(len(array)), r"graph\.piece has dtype float64"),
+    "slots": ("slot", lambda array: array.astype(np.int64), r"graph\.slot has dtype int64"),
+    "use of the graph": ("used", shorter, r"graph\.used has shape"),
+    "pieces": ("used", with_entry(0, 10**6), "the graph has other lengths"),
     "a slot": ("slot", with_entry(0, 10**6), "a slot of the graph is out of range"),
     "no free slot": ("slot", np.zeros_like, "the graph has no free slot"),
     "a first link": ("piece", with_entry(0, 10**6, "first"), "a link of the graph is out of range"),
@@ -155,7 +178,7 @@ WRONG_GRAPHS = {
 @pytest.fixture(scope="module")
 def graph():
     post = pt.sample(MODELS["classes"], 20, work=1e7, rng=1, chains=2, progress=False)
-    return post.course.ends[0].replicas[0].graph
+    return post.course.tuned.graphs[0]
 
 
 @pytest.mark.parametrize("what", list(WRONG_GRAPHS))
@@ -180,10 +203,10 @@ def test_states_of_all_models_are_accepted(name, tmp_path):
 @pytest.mark.parametrize("change", [with_entry((0, 0, 1), 1000), with_entry((0, 2, 0), 1 << 40)])
 def test_boxes_of_codes_that_do_not_exist_are_refused(change):
     post = draw("grid", 5, kernel="cgm")
-    end = post.course.ends[0]
-    check_snapshot(end, post.model, post.course.kernel)
+    end = pt.resume(post, 1, progress=False).course.rests[0]
+    check_rest(end, post.model, post.course.kernel, 1)
     with pytest.raises(InvalidFile, match="a box of a chain is out of range"):
-        check_snapshot(with_array("box", change)(end), post.model, post.course.kernel)
+        check_rest(with_array("box", change)(end), post.model, post.course.kernel, 1)
 
 
 @pytest.mark.parametrize(("bits", "name"), [(np.random.MT19937, "pos"), (np.random.Philox, "buffer_pos")])
@@ -191,32 +214,26 @@ def test_positions_of_generators_are_checked(bits, name, tmp_path):
     post = draw("classes", 5, rng=[bits(1), bits(2)])
     post.save(tmp_path / "run.nc")
     assert pt.load(tmp_path / "run.nc").course is not None
-    state = post.course.ends[0].generator
+    state = post.course.rests[0].generator
     (state["state"] if name in state["state"] else state)[name] = 10**6
     post.save(tmp_path / "run.nc")
     refused(tmp_path / "run.nc", "a generator has no position")
 
 
 def test_a_checkpoint_is_checked_in_the_same_way(post, tmp_path):
-    """Check states of chains by shape and dtype, and draws in full."""
-    from pactree_mcmc.mcmc.resuming import _result_of_chain
-    from pactree_mcmc.mcmc.run.checkpoint import Unfinished, write_unfinished
-    from pactree_mcmc.mcmc.run.task import Plan
+    path, course = tmp_path / "run.nc", post.course
 
-    def write(saved=None, end=None):
-        results = [_result_of_chain(post, c) for c in range(post.n_chains)]
-        results[0] = results[0]._replace(**{k: v for k, v in {"saved": saved, "end": end}.items() if v is not None})
-        plans = tuple(Plan(None, 9, 6, 1, post.course.kernel, 3, "stump") for _ in results)
-        write_unfinished(Unfinished(plans, tuple(results), 60.0, 1.0), post.model, tmp_path / "run.nc")
+    def write(made=(5, 4), course=course):
+        stretch = course.stretch._replace(goal=9)
+        request = course.request._replace(draws=9)
+        course = course._replace(draws_by_chain=made, every=60.0, request=request, stretch=stretch, steps=5)
+        write_parts({"model": post.model.parts_in_file, "draws": draws_of(post), "course": course}, path)
 
-    good = _result_of_chain(post, 0)
     write()
-    assert pt.resume(tmp_path / "run.nc", progress=False, checkpoint=tmp_path / "next.nc").n_draws == 9
-    write(end=WRONG["density"][0](good.end))
-    refused(tmp_path / "run.nc", "cannot be used: density of a chain has shape")
-    node = good.saved.node.copy()
-    node["right"][0] = 1000
-    write(saved=good.saved._replace(node=node))
-    refused(tmp_path / "run.nc", "cannot be used: its trees are not trees over 3 features")
-    write(saved=good.saved._replace(tree_of_draw=good.saved.tree_of_draw + 1))
-    refused(tmp_path / "run.nc", "cannot be used: a tree is in no draw")
+    with pytest.warns(UserWarning, match="4 of 9 draws a chain"):
+        assert np.array_equal(pt.load(path).log_score, post.log_score[:, :4])
+    assert pt.resume(path, progress=False, checkpoint=tmp_path / "next.nc").n_draws == 9
+    write(made=(5, 6))
+    refused(path, "cannot be used: a number of draws is out of range")
+    write(course=course._replace(rests=(WRONG["units left out"][0](course.rests[0]), course.rests[1])))
+    refused(path, "cannot be used: order of a chain has shape")

@@ -4,20 +4,18 @@ import shutil
 
 import pytest
 
-from pactree_mcmc.mcmc.run import task as _run
-from pactree_mcmc.mcmc.run.checkpoint import Checkpoint
+from pactree_mcmc.mcmc import course as _course
 
 
 @pytest.fixture
 def copies(monkeypatch, tmp_path):
-    """Copies of every checkpoint that is written, in turn; blocks are one draw long."""
-    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    made, write = [], Checkpoint.write
+    """Copies of every checkpoint that is written, in turn."""
+    made, write = [], _course.write_parts
 
-    def write_and_copy(checkpoint, results):
-        write(checkpoint, results)
+    def write_and_copy(parts, path):
+        write(parts, path)
         made.append(tmp_path / f"copy{len(made)}.nc")
-        shutil.copy(checkpoint.path, made[-1])
+        shutil.copy(path, made[-1])
 
-    monkeypatch.setattr(Checkpoint, "write", write_and_copy)
+    monkeypatch.setattr(_course, "write_parts", write_and_copy)
     return made

@@ -7,10 +7,12 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.chain import snapshot as _snapshot
+from pactree_mcmc.mcmc.chain import rest as _rest
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.run.task import Plan, Run
-from tests.problems.runs import EVERY_MOVE, MODELS, X, assert_equal, assert_same, draw
+from pactree_mcmc.mcmc.run import run_chain as _run_chain
+from pactree_mcmc.mcmc.run.run_chain import draw as make_draws
+from pactree_mcmc.mcmc.run.run_chain import tune
+from tests.problems.runs import EVERY_MOVE, MODELS, X, assert_equal, assert_same, chain_at, done, draw, request_of
 
 
 def resumed(post, draws):
@@ -52,7 +54,7 @@ def test_ladders(name, ladder):
 
 
 @pytest.mark.more(everyday=["PCG64"])
-@pytest.mark.parametrize("bits", _snapshot.BIT_GENERATORS)
+@pytest.mark.parametrize("bits", _rest.BIT_GENERATORS)
 def test_generators(bits):
     def sources():
         return [np.random.Generator(getattr(np.random, bits)(seed)) for seed in (1, 2)]
@@ -67,44 +69,70 @@ def test_trees_as_large_as_they_get():
     model = pt.TreeModel(x, rng.random(400) < 0.5, tree_prior=pt.ChipmanPrior(0.99, 0.0), leaf=pt.PacBayesLoss(0.0))
     whole = pt.sample(model, 20, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
     half = pt.sample(model, 10, tune=5, chains=1, rng=1, kernel="grow-prune", progress=False)
-    assert len(half.course.ends[0].replicas[0].state[1]) > 64
+    assert len(resumed(half, 1).course.rests[0].replicas[0].state[1]) > 64
     assert_same(resumed(half, 10), whole)
 
 
-def runs_apart(name, betas=None, kernel=EVERY_MOVE, draws=12):
-    """A run of many draws, and one of few that is then followed by a run from where it stopped."""
-    plan = Plan(MODELS[name], draws, 5, 1, read_kernel(kernel), 9, "prior", betas)
-    whole, first = Run(plan).advance(5).advance(draws), Run(plan._replace(draws=4)).advance(5).advance(4)
-    return plan, whole.result, first.result
+def chains_apart(name, betas=None, kernel=EVERY_MOVE, draws=12, spoil=lambda rest: rest):
+    """Rests at the end of a chain of many draws, and of one that was restored after four draws, from a rest behind the
+    third one.
+    """
+    request, out = request_of(MODELS[name], read_kernel(kernel), "prior", betas), []
+    for is_restored in (False, True):
+        chain, tuned = chain_at(request, 9)
+        done(tune(chain, tuned, 5, 5))
+        done(make_draws(chain, tuned, 3, 1, True))
+        done(make_draws(chain, tuned, 1, 1, False))
+        if is_restored:
+            chain, tuned = chain_at(request, None, spoil(chain.rest), chain.steps)
+        done(make_draws(chain, tuned, draws - 4, 1, True))
+        out.append(chain.rest)
+    return out
 
 
 @pytest.mark.more(everyday=["None-fractions of classes"])
-@pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
+@pytest.mark.parametrize("name", ["classes", "fractions of classes", "numbers", "shared variance"])
 @pytest.mark.parametrize("betas", [None, 3])
-def test_what_is_kept_of_cells_is_resumed(name, betas):
-    """With fractions a table computed anew may differ in its last bit, so it is kept."""
-    plan, whole, first = runs_apart(name, betas)
-    then = Run(plan._replace(draws=8), first.end).advance(8).result
-    assert_equal(then.end, whole.end)
-    assert all(len(replica.cells.place) > 10 for replica in whole.end.replicas)
+def test_a_restored_chain_goes_on_to_the_last_bit(name, betas):
+    """Also behind its rest: it makes the steps from there again."""
+    one, other = chains_apart(name, betas)
+    assert_equal(one, other)
+    assert one.steps == 12
 
 
-def test_whole_numbers_need_no_cells():
-    """Sums of whole numbers are the same in any order: nothing is kept, and nothing changes."""
-    plan, whole, first = runs_apart("classes")
-    assert all(len(replica.cells.place) == 0 for replica in first.end.replicas)
-    then = Run(plan._replace(draws=8), first.end).advance(8).result
-    assert_equal(in_order(then.end), in_order(whole.end))
+@pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
+def test_what_the_density_says_of_cells_is_computed_again(name):
+    one, other = chains_apart(name, kernel={"learned": 0.5, "informed-change": 0.1, "collapsed": 0.4})
+    assert_equal(one, other)
 
 
-def in_order(end):
-    """The same with the units of each leaf sorted: scans of cells kept elsewhere leave them in another order."""
-    return with_leaves(end, np.sort)
+def test_a_rest_leaves_no_stored_value():
+    chain, tuned = chain_at(request_of(MODELS["numbers"], read_kernel({"learned": 0.5, "collapsed": 0.5})), 1)
+    done(tune(chain, tuned, 5, 5))
+    stored = chain.awake.state.stored
+    hashes = stored.cell.hash, stored.cell.scan, stored.guide.hash
+    assert all((one == -1).all() for one in hashes)
+    done(make_draws(chain, tuned, 3, 1, False))
+    assert (stored.cell.scan != -1).sum() > 10 and (stored.guide.hash != -1).sum() > 10
 
 
-def with_leaves(end, arranged):
+@pytest.mark.parametrize("name", ["classes", "numbers", "shared variance"])
+def test_rests_are_places_of_the_chain(name, monkeypatch):
+    """After so many rows: a checkpoint or a resumed run takes no other one."""
+    monkeypatch.setattr(_run_chain, "REST_ROWS", 150_000)
+    whole = draw(name, 30, kernel=EVERY_MOVE)
+    assert all(0 < rest.steps < 30 for rest in whole.course.rests)
+    for n in (3, 11, 22):
+        assert_same(resumed(draw(name, n, kernel=EVERY_MOVE), 30 - n), whole)
+
+
+def with_replica(rest, **changed):
+    return rest._replace(replicas=(rest.replicas[0]._replace(**changed), *rest.replicas[1:]))
+
+
+def with_leaves(rest, arranged):
     """The same with the units of each leaf arranged otherwise; it stays a state that a chain can be in."""
-    order, node, *others = (np.array(array) for array in end.replicas[0].state)
+    order, node, *others = (np.array(array) for array in rest.replicas[0].state)
     todo = [0]
     while todo:
         here = node[todo.pop()]
@@ -112,81 +140,55 @@ def with_leaves(end, arranged):
             todo += [here["left"], here["right"]]
         else:
             order[here["start"] : here["stop"]] = arranged(order[here["start"] : here["stop"]])
-    return with_replica(end, state=(order, node, *others))
+    return with_replica(rest, state=(order, node, *others))
 
 
-@pytest.mark.parametrize("name", ["fractions of classes", "numbers", "shared variance"])
-def test_what_the_density_says_of_cells_is_resumed(name):
-    plan, whole, first = runs_apart(name, kernel={"learned": 0.5, "informed-change": 0.1, "collapsed": 0.4})
-    then = Run(plan._replace(draws=8), first.end).advance(8).result
-    assert_equal(then.end, whole.end)
-    assert len(whole.end.replicas[0].cells.guided) > 10
-    forgotten = Run(plan._replace(draws=8), without_guides(first.end)).advance(8).result
-    with pytest.raises(AssertionError, match="guide"):
-        assert_equal(forgotten.end, whole.end)
-
-
-def without_guides(end):
-    cells = end.replicas[0].cells
-    names = ("guided", "guide", "fractions", "own")
-    none = cells._replace(**{name: getattr(cells, name)[:0] for name in names})
-    return with_replica(end, cells=none)
-
-
-def without_cells(end):
-    cells = end.replicas[0].cells
-    none = cells._replace(place=cells.place[:0], cell=cells.cell[:0], ways=cells.ways[:0], table=cells.table[:0])
-    return end._replace(replicas=(end.replicas[0]._replace(cells=none), *end.replicas[1:]))
-
-
-def with_replica(end, **changed):
-    return end._replace(replicas=(end.replicas[0]._replace(**changed), *end.replicas[1:]))
-
-
-def rows_turned_round(end):
-    return with_leaves(end, lambda units: units[::-1].copy())
+def rows_turned_round(rest):
+    return with_leaves(rest, lambda units: units[::-1].copy())
 
 
 PLANTED = {
-    "cells": ("numbers", None, without_cells),
-    "the number of blocks": ("numbers", None, lambda end: with_replica(end, blocks=0)),
+    "the number of blocks": ("numbers", None, lambda rest: with_replica(rest, blocks=0)),
     "the generator": (
         "numbers",
         None,
-        lambda end: end._replace(generator=_snapshot.generator_state(np.random.default_rng(8))),
+        lambda rest: rest._replace(generator=_rest.generator_state(np.random.default_rng(8))),
     ),
     "the order of rows": ("numbers", None, rows_turned_round),
-    "which pairs exchange": ("numbers", 3, lambda end: end._replace(rungs=end.rungs._replace(odd=not end.rungs.odd))),
+    "the steps since": ("numbers", None, lambda rest: rest._replace(steps=4)),
+    "which pairs exchange": (
+        "numbers",
+        3,
+        lambda rest: rest._replace(rungs=rest.rungs._replace(odd=not rest.rungs.odd)),
+    ),
     "the ladder": (
         "numbers",
         3,
-        lambda end: end._replace(rungs=end.rungs._replace(betas=end.rungs.betas ** np.array([1.0, 1.1, 1.0]))),
+        lambda rest: rest._replace(rungs=rest.rungs._replace(betas=rest.rungs.betas ** np.array([1.0, 1.1, 1.0]))),
     ),
     "the guess of the variance": (
         "shared variance",
         None,
-        lambda end: with_replica(end, noise=(end.replicas[0].noise[0], end.replicas[0].noise[0])),
+        lambda rest: with_replica(rest, noise=(rest.replicas[0].noise[0], rest.replicas[0].noise[0])),
     ),
     "the variance": (
         "shared variance",
         None,
-        lambda end: with_replica(end, noise=(end.replicas[0].noise[1], end.replicas[0].noise[1])),
+        lambda rest: with_replica(rest, noise=(rest.replicas[0].noise[1], rest.replicas[0].noise[1])),
     ),
 }
 
 
-@pytest.mark.more(everyday=["cells"])
+@pytest.mark.more(everyday=["the steps since"])
 @pytest.mark.planted
 @pytest.mark.parametrize("what", list(PLANTED))
 def test_what_is_forgotten_shows(what):
-    """Each part of a snapshot is needed: without it the chain is another one."""
+    """Each part of a rest is needed: without it the chain is another one."""
     name, betas, spoil = PLANTED[what]
     # steps that scan a cell bring its rows into an order of their own, so that later nothing may be left to be seen
-    more = 1 if what == "the order of rows" else 8
-    plan, whole, first = runs_apart(name, betas, draws=4 + more)
-    then = Run(plan._replace(draws=more), spoil(first.end)).advance(more).result
+    one, other = chains_apart(name, betas, draws=5 if what == "the order of rows" else 12, spoil=spoil)
     with pytest.raises(AssertionError):
-        assert_equal(then.end, whole.end)
+        assert_equal(one, other)
 
 
 def test_independent_draws_are_refused():
@@ -221,20 +223,15 @@ def test_the_time_spent_before_counts():
     assert 1000.0 < resumed(post, 3).seconds < 1500.0
 
 
-def ladder_run(draws, tune=6):
-    """A chain at three powers close to each other, tuned."""
-    plan = Plan(MODELS["numbers"], draws, tune, 1, read_kernel("grow-prune", 20), 7, "stump", [1.0, 0.9, 0.8])
-    run = Run(plan)
-    while run.tuned < tune:
-        run.advance(1)
-    return run
-
-
 def test_exchanges_and_round_trips_are_counted_after_tuning():
     """Followed by itself, a replica makes a trip when it comes to the first level having been at the last."""
-    ladder = ladder_run(60).chain
+    request = request_of(MODELS["numbers"], read_kernel("grow-prune", 20), "stump", (1.0, 0.9, 0.8))
+    chain, tuned = chain_at(request, 7)
+    done(tune(chain, tuned, 6, 6))
+    ladder = chain.awake
     assert ladder.n_proposed.sum() == ladder.acceptance.sum() == ladder.n_round_trips == 0
     been, trips = {ladder.replicas[-1]}, 0
+    ladder.reserve(60)
     for _ in range(60):
         ladder.run_blocks(1)
         ladder.save()
@@ -243,7 +240,7 @@ def test_exchanges_and_round_trips_are_counted_after_tuning():
             trips += 1
         been.add(ladder.replicas[-1])
     assert ladder.n_proposed.tolist() == [30, 30]
-    assert ladder.report.round_trips == trips > 3
+    assert chain.rungs.trips == trips > 3
 
 
 def test_round_trips_go_on():
@@ -251,14 +248,6 @@ def test_round_trips_go_on():
     half, whole = draw("numbers", 12, **how), draw("numbers", 30, **how)
     assert 0 < half.tempering.round_trips.min() < whole.tempering.round_trips.min()
     assert_same(resumed(half, 18), whole)
-
-
-def test_a_shortened_ladder_is_shortened_in_all_it_holds():
-    run = ladder_run(5)
-    while not run.is_finished:
-        run.advance(1)
-    short = run.result.first_draws(2)
-    assert short.n_draws == len(short.ladder.scores) == len(short.ladder.is_stump) == 2
 
 
 @pytest.mark.more

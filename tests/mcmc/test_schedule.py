@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.loading.load import load_unfinished
+from pactree_mcmc.mcmc import course as _course
 from pactree_mcmc.mcmc import sampling as _sample
-from pactree_mcmc.mcmc import schedule as _schedule
 from pactree_mcmc.mcmc.chain.chain import Chain
-from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
+from pactree_mcmc.mcmc.chain.draw_store import join_draws, select_draws
 from pactree_mcmc.mcmc.chain.start import load_tree
+from pactree_mcmc.mcmc.course import Verdict, even_indices
 from pactree_mcmc.mcmc.kernel import MAX_LEARNED_PROPOSALS, MIN_PROPOSALS, PROPOSAL_ROWS, WHOLE_WEIGHTS, read_kernel
-from pactree_mcmc.mcmc.run.task import Plan, run_chain
-from pactree_mcmc.mcmc.schedule import even_indices
+from pactree_mcmc.mcmc.run.run_chain import draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE
 from pactree_mcmc.mcmc.state.terms import next_node
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc.run.test_executors import SPAWN
-from tests.problems.runs import MODELS, assert_same
+from tests.problems.runs import MODELS, assert_same, chain_at, course_of, done, made_in, request_of
 
 
 def found(name="classes", draws=250, **rest):
@@ -41,9 +40,7 @@ def judged(monkeypatch):
         seen = []
         monkeypatch.setattr(_sample, "MIN_JUDGED_DRAWS", 1)
         monkeypatch.setattr(
-            _schedule,
-            "judge_draws",
-            lambda plan, results: (seen.append(results[0].n_draws) or len(seen) > n_false, None),
+            _course, "judge", lambda run: Verdict(seen.append(run.n_draws) or len(seen) > n_false, None)
         )
         return seen
 
@@ -109,19 +106,21 @@ def test_an_interrupted_stretch_leaves_what_was_before_it(judged, monkeypatch, n
     judged(0)
     whole = few()
     judged(100)
-    real, began = _schedule.make_draws, []
+    real, began = _course.make_draws, []
 
-    def interrupted(work):
-        began.append(work.plans[0])
-        if n_draws == 0:
+    def interrupted(run):
+        began.append(run.stretch)
+        if len(began) == 2 and n_draws > 0:
+            run.stretch = run.stretch._replace(goal=n_draws)
+            real(run)
+        if len(began) == 2:
             raise KeyboardInterrupt
-        work = real(work)
-        return work._replace(results=[result.first_draws(n_draws) for result in work.results], is_complete=False)
+        return real(run)
 
-    monkeypatch.setattr(_schedule, "make_draws", interrupted)
+    monkeypatch.setattr(_course, "make_draws", interrupted)
     with pytest.warns(UserWarning, match="instead of a new stretch the 6 draws a chain before it are returned"):
         post = few()
-    assert [(plan.draws, plan.thin, plan.length.before) for plan in began] == [(6, 1, 6)]
+    assert [(stretch.goal, stretch.thin, stretch.before) for stretch in began] == [(6, 1, 0), (6, 1, 6)]
     assert post.course.steps == 6
     assert_same(post, whole)
 
@@ -144,7 +143,7 @@ def test_work_ends_a_run_that_has_a_clock_too(judged, kernel):
 @pytest.mark.more
 def test_few_draws_are_not_waited_for(monkeypatch):
     """249 draws of 4 chains are fewer than 1,000 in all."""
-    monkeypatch.setattr(_schedule, "judge_draws", lambda plan, results: pytest.fail("judged"))
+    monkeypatch.setattr(_course, "judge", lambda run: pytest.fail("judged"))
     for post in (found(draws=249), found(draws=249, kernel="local")):
         assert (post.n_draws, post.course.steps, post.course.thin) == (249, 249, 1)
 
@@ -188,7 +187,7 @@ def cells(graph):
 
 def graphs_of(post):
     """The graph of each team."""
-    return [post.course.ends[team[0]].replicas[0].graph for team in post.course.teams]
+    return list(post.course.tuned.graphs)
 
 
 def cells_of_draws(post, chains):
@@ -228,9 +227,7 @@ def test_after_a_failed_verdict_each_graph_contains_the_draws_of_the_other_team(
         assert drawn[0] | drawn[1] <= cells(new[team])
     # the other team has found something before
     assert any(drawn[1 - team] - cells(old[team]) for team in (0, 1))
-    at = ARRAYS.index("density")
-    for one, other in zip(first.course.ends, second.course.ends, strict=True):
-        assert np.array_equal(one.replicas[0].state[at], other.replicas[0].state[at])
+    assert np.array_equal(first.course.tuned.density, second.course.tuned.density)
     assert second.course.kernel == first.course.kernel
 
 
@@ -266,8 +263,8 @@ def test_lengths_out_of_range(rest, said):
 
 def test_the_log_posterior_is_judged_before_trees_are_joined(monkeypatch):
     """Since this takes seconds if trees are large."""
-    monkeypatch.setattr(_schedule, "log_posterior_converged", lambda log_posterior: False)
-    monkeypatch.setattr(_schedule, "has_converged", lambda post: pytest.fail("trees were joined"))
+    monkeypatch.setattr(_course, "log_posterior_converged", lambda log_posterior: False)
+    monkeypatch.setattr(_course, "has_converged", lambda post: pytest.fail("trees were joined"))
     assert found(steps=500).course.steps == 500
 
 
@@ -287,28 +284,28 @@ def test_draws_kept_lie_even_indices(n, m):
 @pytest.mark.parametrize(("name", "betas"), [("shared variance", None), ("classes", 2)])
 def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
     """Also of a run that was joined from two stretches."""
-    plan = Plan(MODELS[name], 15, 5, 1, read_kernel("local", 5), 3, "grown", betas)
-    first = run_chain(plan)
-    whole = run_chain(plan._replace(draws=25), first.end).with_earlier_draws(first)
-    which, saved = even_indices(40, m), whole.saved
-    some = whole.select(which)
-    assert some.n_draws == m and some.end is whole.end
-    assert list(some.saved.used) == [m, len(np.unique(saved.tree_of_draw[which])), len(some.saved.node)]
+    chain, tuned = chain_at(request_of(MODELS[name], read_kernel("local", 5), betas=betas), 3)
+    done(tune(chain, tuned, 5, 5))
+    done(draw(chain, tuned, 15, 1, False))
+    first = chain.take_draws()
+    done(draw(chain, tuned, 25, 1, False))
+    saved, which = join_draws(first, chain.take_draws()), even_indices(40, m)
+    some = select_draws(saved, which)
+    assert list(some.used) == [m, len(np.unique(saved.tree_of_draw[which])), len(some.node)]
     before = 0
-    for i, draw in enumerate(which.tolist()):
-        here, there = (s.tree_of_draw[d] for s, d in ((some.saved, i), (saved, draw)))
-        ours, theirs = (slice(*s.tree.start[t : t + 2]) for s, t in ((some.saved, here), (saved, there)))
-        assert np.array_equal(some.saved.node[ours], saved.node[theirs])
-        assert np.array_equal(some.saved.stats[ours], saved.stats[theirs])
+    for i, number in enumerate(which.tolist()):
+        here, there = some.tree_of_draw[i], saved.tree_of_draw[number]
+        ours, theirs = (slice(*s.tree.start[t : t + 2]) for s, t in ((some, here), (saved, there)))
+        assert np.array_equal(some.node[ours], saved.node[theirs])
+        assert np.array_equal(some.stats[ours], saved.stats[theirs])
         for field in ("log_prior", "log_score"):
-            assert some.saved.tree[field][here] == saved.tree[field][there]
-        assert np.array_equal(some.saved.noise[i], saved.noise[draw], equal_nan=True)
-        assert np.array_equal(some.saved.moves[i], saved.moves[before : draw + 1].sum(axis=0))
-        before = draw + 1
-        if betas is not None:
-            assert np.array_equal(some.ladder.scores[i], whole.ladder.scores[draw])
-            assert some.ladder.is_stump[i] == whole.ladder.is_stump[draw]
-    posts = [join_chains(plan.model, [r.saved], plan.kernel.count_names, 0.0) for r in (some, whole)]
+            assert some.tree[field][here] == saved.tree[field][there]
+        assert np.array_equal(some.noise[i], saved.noise[number], equal_nan=True)
+        assert np.array_equal(some.moves[i], saved.moves[before : number + 1].sum(axis=0))
+        assert np.array_equal(some.levels[i], saved.levels[number]) and saved.levels.shape == (40, betas or 0)
+        assert some.is_stump[i] == saved.is_stump[number]
+        before = number + 1
+    posts = [join_chains(MODELS[name], [one], tuned.kernel.count_names, 0.0) for one in (some, saved)]
     assert np.allclose(posts[0].log_score, posts[1].log_score[:, which], rtol=1e-13)
 
 
@@ -326,10 +323,10 @@ def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path
     assert_same(found(name, 3, chains=2, steps=13), whole)
     thins = {}
     for copy in copies:
-        run = load_unfinished(copy)
-        if run is not None:
-            thins.setdefault(run.plans[0].thin, []).append(copy)
-            assert run.plans[0].length.draws == 3
+        if made_in(copy):
+            course = course_of(copy)
+            thins.setdefault(course.thin, []).append(copy)
+            assert course.request.draws == 3
     assert set(thins) == {1, 2}
     for some in (copies[:2], thins[1][-2:], thins[2]):
         assert_same(pt.resume(some[len(some) // 2], progress=False), whole)
@@ -339,10 +336,10 @@ def test_every_checkpoint_leads_to_the_same_draws(name, judged, copies, tmp_path
 def test_a_run_by_the_clock_goes_on_from_its_checkpoint(judged, copies, tmp_path):
     judged(1)
     whole = few(seconds=1e6, checkpoint=tmp_path / "run.nc", every=1e-6)
-    assert load_unfinished(copies[0]).plans[0].length.seconds == 1e6
+    assert course_of(copies[0]).request.seconds == 1e6
     judged(1)
     assert_same(pt.resume(copies[1], progress=False), whole)
-    in_second = [copy for copy in copies if (run := load_unfinished(copy)) and run.plans[0].length.stretch == 1]
+    in_second = [copy for copy in copies if made_in(copy) and course_of(copy).stretch.number == 1]
     judged(0)
     assert_same(pt.resume(in_second[len(in_second) // 2], progress=False), whole)
 
@@ -356,7 +353,7 @@ def test_files_keep_steps_and_teams(judged, tmp_path):
     assert (again.course.steps, again.course.thin) == (24, 2)
     more = pt.resume(again, 4, progress=False)
     assert_same(more, pt.resume(post, 4, progress=False))
-    assert (more.n_draws, more.course.steps, more.course.thin) == (10, 20, 2)
+    assert (more.n_draws, more.course.steps, more.course.thin) == (10, 24 + 8, 2)
     assert more.course.teams == post.course.teams == [[0], [1]]
 
 

@@ -1,66 +1,67 @@
-"""The states of an adaptive run, by chains that only count: every end, every cut, every clock."""
+"""The stretches of an adaptive run, by chains that only count: every end, every cut, every clock."""
 
+import copy
 import random
+from math import inf
 from typing import NamedTuple
 
 import pytest
 
-from pactree_mcmc.mcmc import schedule as _schedule
-from pactree_mcmc.mcmc.run.task import Length, Plan
-from pactree_mcmc.mcmc.run.workers import RunState
-from pactree_mcmc.mcmc.schedule import Schedule, State
+from pactree_mcmc.mcmc import course as _course
+from pactree_mcmc.mcmc.course import Run, Verdict, complete, make_stretches, next_stretch, thin_out
+from pactree_mcmc.mcmc.run.records import Request, Stretch, Tuned
 
 CHAINS, DRAWS = 2, 6
 MOST = 1 << 40
 
 
+class Standing:
+    """A chain that takes no part."""
+
+    def at_rest(self):
+        return self
+
+
 class Counted(NamedTuple):
-    """Result of a chain that only counts: its draws as (stretch, step), its step, and its stretch."""
+    """Draws of a chain that only counts, as (steps before the stretch, step)."""
 
-    draws: tuple = ()
-    step: int = 0
-    stretch: int = 0
-
-    @property
-    def n_draws(self):
-        return len(self.draws)
+    tree_of_draw: tuple = ()
 
     def select(self, indices):
-        return self._replace(draws=tuple(self.draws[i] for i in indices))
-
-    def with_draws(self, n, thin):
-        """Return the chain with ``n`` draws in all."""
-        more = tuple((self.stretch, self.step + thin * (i + 1)) for i in range(n - len(self.draws)))
-        return self._replace(draws=self.draws + more, step=self.step + thin * len(more))
+        return Counted(tuple(self.tree_of_draw[i] for i in indices))
 
 
 class Clock:
     """Clock that steps of chains move, and the signal that it gives at its limit."""
 
     def __init__(self, seconds=None, cost=None):
-        self.now, self.limit, self.cost = 0.0, seconds, cost
-        self.is_timed = seconds is not None
+        self.now, self.seconds, self.cost = 0.0, seconds, cost
+        self.is_timed, self.until = seconds is not None, inf if seconds is None else seconds
 
     def perf_counter(self):
         return self.now
 
     def is_set(self):
-        return self.is_timed and self.now >= self.limit
+        return self.now >= self.until
 
 
-def counted(work):
-    """Make the draws of the plans. A clock ends them early, after one draw at least if there is none."""
-    plan, n, clock = work.plans[0], work.results[0].n_draws, work.stop
-    while n < plan.draws and not (clock.is_set() and n > 0):
+def with_draws(run, n):
+    """Give the chains of a run ``n`` draws in all."""
+    draws, stretch = run.draws[0].tree_of_draw if run.draws[0] else (), run.stretch
+    # the step of a draw is its last one after every second was dropped
+    more = tuple((stretch.before, stretch.before + stretch.thin * (i + 1)) for i in range(len(draws), n))
+    run.draws = [Counted(draws + more)] * CHAINS
+
+
+def counted(run):
+    """Make the draws of a run. A clock ends them early, after one draw at least if there is none."""
+    n, clock, goal = run.n_draws, run.stop, run.stretch.goal
+    while n < goal and not (clock.is_set() and n > 0):
         n += 1
         if clock.is_timed:
-            clock.now += clock.cost() * plan.thin
-    return work._replace(results=[result.with_draws(n, plan.thin) for result in work.results])
-
-
-def next_stretch(work):
-    """Return the chains without draws, in a new stretch."""
-    return [Counted((), result.step, result.stretch + 1) for result in work.results]
+            clock.now += clock.cost() * run.stretch.thin
+    with_draws(run, n)
+    return n == goal
 
 
 class Rules(NamedTuple):
@@ -71,49 +72,54 @@ class Rules(NamedTuple):
     good_from: int = MOST
     """Steps from which on the criterion holds in any case."""
 
-    def judge_draws(self, plan, results):
-        draws = results[0].draws
+    def judge(self, run):
+        draws = run.draws[0].tree_of_draw
         is_good = draws[-1][1] >= self.good_from or random.Random(repr(draws)).random() < self.often
-        return is_good, None
+        return Verdict(is_good, None)
 
-    def can_add_draws(self, work):
-        return random.Random(f"renews {work.results[0].stretch}").random() < self.renews
+    def has_room(self, run):
+        return random.Random(f"renews {run.stretch.number}").random() < self.renews
 
 
 @pytest.fixture
 def counting(monkeypatch):
-    """Let a `Schedule` run chains that only count; return the works on its way."""
+    """Let chains of a run only count; return copies of the run before each stretch or extension."""
 
     def begin(rules):
-        works = []
+        runs = []
 
-        def draw(work):
-            works.append(work)
-            return counted(work)
+        def make_draws(run):
+            runs.append(copy.copy(run))
+            return counted(run)
 
-        monkeypatch.setattr(_schedule, "make_draws", draw)
-        monkeypatch.setattr(_schedule, "add_draws_to_graphs", next_stretch)
-        monkeypatch.setattr(_schedule, "drop_draws", next_stretch)
-        monkeypatch.setattr(_schedule, "judge_draws", rules.judge_draws)
-        monkeypatch.setattr(_schedule, "can_add_draws", rules.can_add_draws)
-        return works
+        monkeypatch.setattr(_course, "make_draws", make_draws)
+        monkeypatch.setattr(_course, "select_draws", Counted.select)
+        monkeypatch.setattr(_course, "with_draws_in_graphs", lambda run: run.tuned)
+        monkeypatch.setattr(_course, "judge", rules.judge)
+        monkeypatch.setattr(_course, "has_room_in_graphs", rules.has_room)
+        return runs
 
     return begin
 
 
-def work_of(draws, steps, clock=None):
-    clock = clock or Clock()
-    plan = Plan(None, draws, 0, 1, None, None, None, None, Length(draws, steps, clock.limit))
-    return RunState([plan] * CHAINS, [Counted()] * CHAINS, None, False, None, stop=clock)
+def run_of(draws, steps, clock=None):
+    request = Request(None, draws, 0, 1, None, ("stump",) * CHAINS, is_adaptive=True, steps=steps)
+    stretch, chains = Stretch(0, False, 0, 1, draws), [Standing()] * CHAINS
+    run = Run(request, Tuned(None, 0, steps), stretch, chains, [None] * CHAINS, None, False)
+    run.stop, run.stretch_start = clock or Clock(), 0.0
+    return run
 
 
-def run(work):
-    """Return the draws, as (stretch, step), and the steps made."""
+def ended(run):
+    """Return the draws, as (steps before the stretch, step), and the steps made."""
     with pytest.MonkeyPatch.context() as patch:
-        if work.stop.is_timed:
-            patch.setattr(_schedule, "time", work.stop)
-        done, steps, _ = Schedule(counted(work), 0.0).run()
-    (draws,) = {result.draws for result in done.results}
+        if run.stop.is_timed:
+            patch.setattr(_course, "time", run.stop)
+        make_stretches(run)
+    run = complete(run)
+    steps = run.steps
+    thin_out(run, min(run.request.draws, run.n_draws))
+    (draws,) = {one.tree_of_draw for one in run.draws}
     return draws, steps
 
 
@@ -125,12 +131,12 @@ def renewals(draws, n_looks):
     """
     looks, before = [], 0
     thins = [1, 1, 2, 2, 4, 4][:n_looks]
-    for stretch, thin in enumerate([*thins, thins[-1]] if 1 < n_looks <= 6 else thins):
-        looks.append(tuple((stretch, before + thin * (i + 1)) for i in range(draws)))
+    for thin in [*thins, thins[-1]] if 1 < n_looks <= 6 else thins:
+        looks.append(tuple((before, before + thin * (i + 1)) for i in range(draws)))
         before += thin * draws
     start = before - 4 * draws
     for k in range(1, n_looks - 5):
-        looks.append(tuple((5, start + 4 * 2**k * (i + 1)) for i in range(draws)))
+        looks.append(tuple((start, start + 4 * 2**k * (i + 1)) for i in range(draws)))
     return looks
 
 
@@ -146,12 +152,12 @@ def test_draws_are_judged_after_each_stretch(counting, monkeypatch, n_looks, ren
     expected, looks = by_hand(DRAWS, n_looks), []
     counting(Rules(renews=renews))
 
-    def judge_draws(plan, results):
-        looks.append(results[0].draws)
-        return len(looks) >= n_looks, None
+    def judge(run):
+        looks.append(run.draws[0].tree_of_draw)
+        return Verdict(len(looks) >= n_looks, None)
 
-    monkeypatch.setattr(_schedule, "judge_draws", judge_draws)
-    assert run(work_of(DRAWS, MOST)) == (expected[-1], expected[-1][-1][1])
+    monkeypatch.setattr(_course, "judge", judge)
+    assert ended(run_of(DRAWS, MOST)) == (expected[-1], expected[-1][-1][1])
     assert looks == expected
 
 
@@ -168,25 +174,25 @@ def test_a_confirmation_that_fails_leaves_the_other_stretches_as_they_are(counti
     counting(Rules())
     looks = []
 
-    def judge_draws(plan, results):
-        looks.append(plan.thin)
-        return len(looks) - 1 in good or len(looks) == len(thins), None
+    def judge(run):
+        looks.append(run.stretch.thin)
+        return Verdict(len(looks) - 1 in good or len(looks) == len(thins), None)
 
-    monkeypatch.setattr(_schedule, "judge_draws", judge_draws)
-    run(work_of(6, MOST))
+    monkeypatch.setattr(_course, "judge", judge)
+    ended(run_of(6, MOST))
     assert looks[: len(thins)] == thins
 
 
 def test_a_full_graph_ends_the_renewals(counting, monkeypatch):
     """Good draws are confirmed nevertheless. Others double, like those of a run without graphs."""
     counting(Rules(good_from=12))
-    monkeypatch.setattr(_schedule, "can_add_draws", lambda work: work.results[0].stretch < 1)
-    assert run(work_of(6, MOST)) == (tuple((2, step) for step in range(13, 19)), 18)
+    monkeypatch.setattr(_course, "has_room_in_graphs", lambda run: run.stretch.number < 1)
+    assert ended(run_of(6, MOST)) == (tuple((12, step) for step in range(13, 19)), 18)
     counting(Rules())
-    monkeypatch.setattr(_schedule, "can_add_draws", lambda work: work.results[0].stretch < 2)
-    draws, steps = run(work_of(6, 6 + 6 + 3 * 12 + 5))
-    assert draws[-1] == (2, 6 + 6 + 36 + 4) and steps == 52
-    assert {stretch for stretch, _ in draws} == {2}
+    monkeypatch.setattr(_course, "has_room_in_graphs", lambda run: run.stretch.number < 2)
+    draws, steps = ended(run_of(6, 6 + 6 + 3 * 12 + 5))
+    assert draws[-1] == (12, 6 + 6 + 36 + 4) and steps == 52
+    assert {before for before, _ in draws} == {12}
 
 
 RULES = [Rules(), Rules(0.15), Rules(0.3, 0.5), Rules(0.1, 0.0)]
@@ -199,10 +205,10 @@ def test_every_number_of_steps_is_kept_to_and_repeats(counting, rules, draws):
     """Draws of one stretch; no more steps than there may be, and the same draws by the steps that were made."""
     counting(rules)
     for most in range(draws, 40 * draws):
-        returned, steps = run(work_of(draws, most))
+        returned, steps = ended(run_of(draws, most))
         assert len(returned) == draws and steps <= most
-        assert len({stretch for stretch, _ in returned}) == 1 and returned[-1][1] == steps
-        assert run(work_of(draws, steps)) == (returned, steps)
+        assert len({before for before, _ in returned}) == 1 and returned[-1][1] == steps
+        assert ended(run_of(draws, steps)) == (returned, steps)
 
 
 def costs(kind, seed):
@@ -225,13 +231,13 @@ def test_wherever_the_clock_ends_a_run_its_steps_repeat_it(counting, rules, draw
     counting(rules)
     ends = set()
     for seconds in [*range(draws, 60 * draws, max(draws // 2, 1)), *range(60 * draws, 300 * draws, 7 * draws)]:
-        returned, steps = run(work_of(draws, MOST, Clock(float(seconds), costs(kind, seconds))))
+        returned, steps = ended(run_of(draws, MOST, Clock(float(seconds), costs(kind, seconds))))
         if len(returned) < draws:
             # the first stretch was cut
             assert returned == tuple((0, i + 1) for i in range(len(returned))) and steps == len(returned)
             continue
-        assert len({stretch for stretch, _ in returned}) == 1
-        assert run(work_of(draws, steps)) == (returned, steps), seconds
+        assert len({before for before, _ in returned}) == 1
+        assert ended(run_of(draws, steps)) == (returned, steps), seconds
         ends.add(steps)
     assert len(ends) > (1 if rules.often else 5)
 
@@ -243,14 +249,15 @@ def test_every_cut_of_a_run_leads_to_its_end(counting, rules, seconds):
     """After each number of draws of each stretch, also with a clock that does not end the run."""
     for most in (DRAWS, 2 * DRAWS + 1, 5 * DRAWS, 13 * DRAWS + 2, 31 * DRAWS):
         counting(rules)
-        whole = run(work_of(DRAWS, most))
-        works = counting(rules)
-        assert run(work_of(DRAWS, most, Clock(seconds, lambda: 1.0))) == whole
-        for work in list(works):
-            for n in range(work.results[0].n_draws, work.plans[0].draws + 1):
-                part = [result.with_draws(n, work.plans[0].thin) for result in work.results]
-                stop = Clock(seconds, lambda: 1.0)
-                assert run(work._replace(results=part, stop=stop)) == whole
+        whole = ended(run_of(DRAWS, most))
+        runs = counting(rules)
+        assert ended(run_of(DRAWS, most, Clock(seconds, lambda: 1.0))) == whole
+        for cut in list(runs):
+            for n in range(cut.n_draws, cut.stretch.goal + 1):
+                part = copy.copy(cut)
+                with_draws(part, n)
+                part.stop, part.stretch_start, part.run_before = Clock(seconds, lambda: 1.0), 0.0, None
+                assert ended(part) == whole
 
 
 def looks(counting, patch):
@@ -265,34 +272,35 @@ def clocks(counting, patch):
     test_wherever_the_clock_ends_a_run_its_steps_repeat_it(counting, Rules(), 9, "uneven")
 
 
-with_plan = _schedule._change_plans
+def without_confirmation(run):
+    return None if run.verdict.passes else next_stretch(run)
 
 
-def without_limit(work, **changes):
-    """Change plans, but not the limits alone."""
-    return work if set(changes) == {"length"} else with_plan(work, **changes)
+def without_limit(run, *thins, first_that_fits=_course.first_that_fits):
+    stretch = run.stretch
+    thin = first_that_fits(run, *thins)
+    run.stretch = stretch
+    return thin
 
 
 WRONG = {
-    "stretches of equal length": ("Schedule._next_thin", lambda schedule, confirms: schedule.plan.thin, looks),
-    "nothing confirmed": ("Schedule._confirm", lambda schedule: State.END, looks),
-    "draws before a stretch kept": ("add_draws_to_graphs", lambda work: work.results, looks),
-    "the end by the clock forgotten": ("_change_plans", without_limit, clocks),
-    "the first of two draws kept": ("even_indices", lambda n, m: (_schedule.np.arange(m) * n) // m, doublings),
+    "stretches of equal length": ("thin_of_stretch", lambda number: 1, looks),
+    "nothing confirmed": ("next_stretch", without_confirmation, looks),
+    "the end by the clock forgotten": ("first_that_fits", without_limit, clocks),
+    "the first of two draws kept": ("even_indices", lambda n, m: (_course.np.arange(m) * n) // m, doublings),
 }
 
 
 @pytest.mark.planted
 @pytest.mark.parametrize("what", list(WRONG))
-def test_errors_in_the_schedule_are_noticed(counting, monkeypatch, what):
+def test_errors_in_the_stretches_are_noticed(counting, monkeypatch, what):
     name, wrong, shown_by = WRONG[what]
     shown_by(counting, monkeypatch)
-    owner = Schedule if name.startswith("Schedule.") else _schedule
 
     def counting_with_the_error(rules):
-        works = counting(rules)
-        monkeypatch.setattr(owner, name.removeprefix("Schedule."), wrong)
-        return works
+        runs = counting(rules)
+        monkeypatch.setattr(_course, name, wrong)
+        return runs
 
     with pytest.raises(AssertionError):
         shown_by(counting_with_the_error, monkeypatch)

@@ -8,12 +8,11 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.files.calls import call_record
-from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.posterior import convergence
 from pactree_mcmc.posterior.convergence import caveat_of, check_convergence, short_diagnosis
 from pactree_mcmc.posterior.ess import ConvergenceWarning, rhat
 from pactree_mcmc.posterior.trees.cells import distinguishable_rows, training_points
-from pactree_mcmc.tree.coded import Course
+from tests.problems.runs import course_of_teams
 
 pd = pytest.importorskip("pandas")
 N = 60
@@ -232,7 +231,7 @@ def test_a_large_table_has_a_page_of_its_own():
 def test_a_run_that_mixes_is_advised_twice_the_steps_that_it_seems_to_lack(least, monkeypatch):
     monkeypatch.setattr(convergence, "MIN_ESS", least)
     post = called(posterior_of_trees(model_of("two classes"), TREES, independent_draws()))
-    post.course = Course(read_kernel("local"), 1, (), 1000)
+    post.course = course_of_teams("local", (), 1000)
     n_advised = int(re.search(r"run again with steps=([0-9]+);", warning_of(post)).group(1))
     times = max(least / check for check in post.diagnosis["ess"])
     assert 1900.0 * times <= n_advised <= 2300.0 * times

@@ -5,18 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.posterior.convergence import SINGLE_TEAM_REMARK, check_convergence, has_converged, verdict
 from pactree_mcmc.posterior.evidence import combined_evidence, evidence_difference_lines
-from pactree_mcmc.tree.coded import Course
 from tests.posterior.test_convergence import cut_at, model_of, posterior_of_trees, warning_of
-
-
-class End:
-    """State of a chain, of which only the team is used."""
-
-    def __init__(self, team):
-        self.team = team
+from tests.problems.runs import course_of_teams
 
 
 def posterior_of_teams(evidences, teams=(0, 1, 0, 1), kernel="whole"):
@@ -24,7 +16,7 @@ def posterior_of_teams(evidences, teams=(0, 1, 0, 1), kernel="whole"):
     draws = (np.random.default_rng(5).random((len(teams), 4000 // len(teams))) < 0.4).astype(np.int64)
     post = posterior_of_trees(model_of("two classes"), [cut_at(19.5), cut_at(0.5, feature=1)], draws)
     evidences = None if evidences is None else np.array(evidences)
-    post.course = Course(read_kernel(kernel), 1, tuple(End(team) for team in teams), 1000, evidences)
+    post.course = course_of_teams(kernel, teams, 1000, evidences)
     return post
 
 

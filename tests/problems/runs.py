@@ -5,8 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.chain.snapshot import ARRAYS, Replica
+from pactree_mcmc.loading.load import load_run
+from pactree_mcmc.mcmc.chain.rest import ARRAYS, Replica, Rest
+from pactree_mcmc.mcmc.kernel import read_kernel
+from pactree_mcmc.mcmc.run.loop import Stop, go_on
+from pactree_mcmc.mcmc.run.records import Request, Stretch, Tuned
+from pactree_mcmc.mcmc.run.run_chain import RunChain
 from pactree_mcmc.mcmc.state.records import N_FREE, N_VISITED_ROWS, NONE
+from pactree_mcmc.tree.coded import Course
 
 LISTS = ("growable", "prunable", "internal", "free")
 
@@ -124,9 +130,52 @@ def drawn(post):
     names = ("distinct_trees", "node_stats", "tree_of_draw", "proposed", "accepted", "moves")
     names += ("log_prior_of_tree", "log_score_of_tree")
     out = {name: getattr(post, name) for name in (*names, "noise_variance", "tempering")}
-    return out | {"course": None if post.course is None else tuple(post.course)}
+    course = post.course
+    if course is not None:
+        kernel, tune, _, density, graphs = course.tuned
+        out["course"] = kernel, tune, density, graphs, course.thin, course.rests, course.steps, course.evidences
+    return out
 
 
 def assert_same(one, other):
     """Two posteriors hold the same draws, and their chains go on alike."""
     assert_equal(drawn(one), drawn(other))
+
+
+# courses and chains of runs
+
+
+def course_of(path):
+    """The course in a file: of a checkpoint, or of a run that has ended."""
+    return load_run(path)[2]
+
+
+def made_in(path):
+    """Number of draws of each chain in a checkpoint, empty in the file of a run that has ended."""
+    return course_of(path).draws_by_chain
+
+
+def course_of_teams(kernel, teams, steps, evidences=None):
+    """A course of chains in these teams, without their states."""
+    kernel = read_kernel(kernel)
+    request = Request(None, 1, 0, 1, kernel, ("stump",) * len(teams))
+    rests = tuple(Rest({}, team=team) for team in teams)
+    return Course(request, Tuned(kernel, 0, steps), Stretch(0, False, 0, 1, 1), rests, steps, evidences)
+
+
+def request_of(model, kernel, start="grown", betas=None, draws=1):
+    """What is asked of a single chain that tunes for five steps."""
+    return Request(model, draws, 5, 1, kernel, (start,), betas)
+
+
+def chain_at(request, seed, rest=None, steps=0):
+    """A chain at its start or a rest, and what tuning has given it."""
+    chain = RunChain.new(0, seed, 0) if rest is None else RunChain(0, rest, steps)
+    tuned = Tuned(request.kernel)
+    chain.wake(request, tuned)
+    return chain, tuned
+
+
+def done(work):
+    """The value of a work."""
+    return go_on(None, work, Stop(), float("inf"))[2]

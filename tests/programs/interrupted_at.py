@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import sampling, schedule
-from pactree_mcmc.mcmc.run import workers
+from pactree_mcmc.mcmc import course
+from pactree_mcmc.mcmc.run import loop
 from pactree_mcmc.mcmc.whole import rounds
 
 
@@ -38,30 +38,30 @@ def table(n):
 def draw(moment, model):
     """Begin the run that comes to the moment."""
     if moment == "rounds":
-        announce_call(rounds, "run_round")
+        announce_call(rounds, "tuning_round")
         return pt.sample(model, rng=1, progress=False)
     if moment == "rounds on an executor":
-        announce_call(rounds, "run_round")
+        announce_call(rounds, "tuning_round")
         with ThreadPoolExecutor(2) as pool:
             return pt.sample(model, rng=1, progress=False, executor=pool)
     if moment == "pilot":
-        announce_call(workers, "run_first_steps")
+        announce_call(course, "measure")
         return pt.sample(model, rng=1, progress=False, kernel="local")
     if moment == "tuning":
-        announce_call(workers, "wait")
+        announce_call(loop, "wait")
         return pt.sample(model, 10, tune=10**7, rng=1, progress=False)
     if moment == "drawing":
-        announce_call(workers, "wait")
+        announce_call(loop, "wait")
         return pt.sample(model, 10**7, tune=0, rng=1, progress=False)
     if moment == "judging":
-        announce_call(schedule, "judge_draws", waits=True)
+        announce_call(course, "judge", waits=True)
         return pt.sample(model, 300, rng=1, progress=False, kernel="local")
     if moment == "warning":
-        announce_call(sampling, "short_diagnosis", waits=True)
+        announce_call(course, "short_diagnosis", waits=True)
         return pt.sample(model, 30, tune=0, rng=1, progress=False)
     assert moment == "resuming"
     post = pt.sample(model, 30, tune=0, rng=1, progress=False)
-    announce_call(workers, "wait")
+    announce_call(loop, "wait")
     return pt.resume(post, 10**7, progress=False)
 
 

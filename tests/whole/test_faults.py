@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.run import task
-from pactree_mcmc.mcmc.run.checkpoint import Checkpoint
+from pactree_mcmc.mcmc import course
 from tests.problems.runs import assert_same, draw
 from tests.programs import run
 
@@ -30,17 +29,16 @@ def test_no_memory(tmp_path):
 @pytest.mark.more
 def test_a_disk_that_fills_up_under_a_run(monkeypatch, tmp_path):
     """The error names the file, the checkpoint before it is still whole, and the run is finished from there."""
-    path, write, made = tmp_path / "run.nc", Checkpoint.write, []
+    path, write, made = tmp_path / "run.nc", course.write_parts, []
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def until_full(checkpoint, results):
+    def until_full(parts, path):
         if len(made) == 2:
             resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
-        write(checkpoint, results)
+        write(parts, path)
         made.append(path.read_bytes())
 
-    monkeypatch.setattr(Checkpoint, "write", until_full)
-    monkeypatch.setattr(task, "BLOCK_SECONDS", -1.0)
+    monkeypatch.setattr(course, "write_parts", until_full)
     try:
         with pytest.raises(OSError, match=r"run\.nc could not be written: .*before is kept"):
             draw("classes", 8, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)
@@ -48,5 +46,5 @@ def test_a_disk_that_fills_up_under_a_run(monkeypatch, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == made[-1]
     assert os.listdir(tmp_path) == ["run.nc"]
-    monkeypatch.setattr(Checkpoint, "write", write)
+    monkeypatch.setattr(course, "write_parts", write)
     assert_same(pt.resume(path, progress=False), draw("classes", 8, tune=1, kernel="grow-prune"))

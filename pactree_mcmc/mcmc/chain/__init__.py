@@ -1,1 +1,1 @@
-"""Chains: starts, steps, saved draws, tempered replicas and snapshots."""
+"""Chains: starts, steps, saved draws, tempered replicas and rests."""

@@ -15,7 +15,7 @@ from ...model.split_prior.base import parts_rows
 from ..edits.grow import box_hash_term, grow_by_split, init_leaf
 from ..kernel import Kernel
 from ..state.lists import list_growable
-from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED, Graph
+from ..state.records import N_FREE, N_NODES, N_VISITED_ROWS, NONE, TREE_CHANGED, Graph, new_graph
 from ..state.splits import is_splittable
 from ..state.terms import redraw_noise, score_node, update_noise_guess
 from ..state.tree import ChainState, new_state, with_node_capacity
@@ -51,28 +51,32 @@ class Chain:
         if not model.leaf.is_fixed:
             leaf, proposal_leaf = (model.leaf._replace(params=model.leaf.params.copy()) for _ in range(2))
             model = model._replace(leaf=leaf, proposal_leaf=proposal_leaf)
-        self.lowered, self.kernel, self.rng = model, kernel, rng
+        self.lowered, self.rng = model, rng
         self.model = pack(model)
         scratch = kernel.scratch | {"scan"} if has_grown_start else kernel.scratch
         self.state = new_state(model, FIRST_NODES, len(kernel.count_names), scratch)
-        # computed once, since every call of compiled code reads them
-        self.move_objects, self.first_counts = kernel.move_objects, kernel.first_counts
+        self.use_kernel(kernel)
         self._pack()
         self.reserve(0)
         prepare(self)
         plant_root(self.model, self.packed_state)
         self.blocks = 0
-        self.cost = np.zeros((2, len(kernel.names)))
         self.tuning = False
+
+    def use_kernel(self, kernel: Kernel) -> None:
+        """Make proposals by ``kernel`` from now on, which has the moves of the former one, and count their cost."""
+        self.kernel, self.cost = kernel, np.zeros((2, len(kernel.names)))
+        # computed once, since every call of compiled code reads them
+        self.move_objects, self.first_counts = kernel.move_objects, kernel.first_counts
 
     def _pack(self) -> None:
         """Pack the present arrays for compiled code, after one was replaced."""
         self.packed_state = pack(self.state)
         self.packed_chain = pack(PackedChain(self.rng, self.model, self.packed_state))
 
-    def reserve(self, n_draws: int) -> None:
-        """Make room for ``n_draws`` draws. Drop the draws saved before."""
-        self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats)
+    def reserve(self, n_draws: int, n_levels: int = 0) -> None:
+        """Make room for ``n_draws`` draws with the scores of ``n_levels`` levels. Drop the draws saved before."""
+        self.saved = new_saved(n_draws, len(self.state.moves[0]), self.lowered.leaf.n_stats, n_levels)
         self.packed_saved = pack(self.saved)
 
     @property
@@ -125,10 +129,10 @@ class Chain:
                 if self.tuning:
                     update_noise_guess(self.model, self.packed_state)
 
-    def tune(self, n_blocks: int, n_done: int, n_planned: int) -> None:
-        """Make ``n_blocks`` blocks of tuning, whose proposals are not counted. A `Ladder` uses the other arguments."""
+    def tune(self, n_done: int, n_planned: int) -> None:
+        """Make a block of tuning, whose proposals are not counted. A `Ladder` uses the arguments."""
         self.tuning = True
-        self.run_blocks(n_blocks)
+        self.run_blocks(1)
         self.tuning = False
         self.state.moves[:] = 0
 
@@ -136,11 +140,6 @@ class Chain:
     def all_chains(self) -> list[Chain]:
         """List of this chain alone. A ladder has several."""
         return [self]
-
-    @property
-    def report(self) -> None:
-        """None, since a chain without tempering has no ladder of temperatures."""
-        return
 
     def save(self, as_new: bool = False) -> None:
         """Save the present tree as the next draw.
@@ -154,6 +153,18 @@ class Chain:
             self.saved = with_more_nodes(self.saved, n_missing)
             self.packed_saved = pack(self.saved)
         save_draw(self.model, self.packed_state, self.packed_saved)
+
+
+def set_density(chain: Chain, density: np.ndarray | None, beta: float) -> None:
+    """Set the density, whose graph is then empty, and the inverse temperature of a chain; None keeps the density."""
+    state = chain.state
+    if density is not None:
+        state.density[...] = density
+        chain.use_graph(new_graph())
+    state.beta[0] = beta
+    # the stored values of cells depend on the power and on the density
+    state.stored.guide.hash[:] = NONE
+    state.stored.cell.scan[:] = NONE
 
 
 @jit

@@ -19,15 +19,14 @@ DRAW_COUNT, TREE_COUNT, NODE_COUNT = range(3)
 """Indices of the entries of `Saved.used`: numbers of draws, of distinct successive trees and of their nodes."""
 
 
-def new_saved(n_draws: int, n_moves: int, n_stats: int) -> Saved:
-    """Return empty arrays with room for ``n_draws`` draws and 1024 nodes.
-
-    ``n_moves`` is the number of proposal counts (`Kernel.count_names`), ``n_stats`` that of statistics of a node.
-    """
+def new_saved(n_draws: int, n_moves: int, n_stats: int, n_levels: int = 0) -> Saved:
+    """Return empty arrays with room for draws with so many proposal counts, statistics and levels, and 1024 nodes."""
     return Saved(
         tree_of_draw=np.zeros(n_draws, dtype=np.int64),
         noise=np.zeros(n_draws),
         moves=np.zeros((n_draws, 2, n_moves), dtype=np.int64),
+        levels=np.zeros((n_draws, n_levels)),
+        is_stump=np.zeros(n_draws, dtype=bool),
         tree=np.zeros(n_draws + 1, dtype=SAVED_TREE).view(np.recarray),
         node=np.zeros(1024, dtype=CODED_NODE).view(np.recarray),
         stats=np.zeros((1024, n_stats)),
@@ -54,6 +53,8 @@ def trim_draws(saved: Saved) -> Saved:
         saved.tree_of_draw[:n_draws].copy(),
         saved.noise[:n_draws].copy(),
         saved.moves[:n_draws].copy(),
+        saved.levels[:n_draws].copy(),
+        saved.is_stump[:n_draws].copy(),
         saved.tree[: n_trees + 1].copy(),
         _node_records(bytes_view(saved.node[:n_nodes]).copy()),
         saved.stats[:n_nodes].copy(),
@@ -72,6 +73,8 @@ def join_draws(first: Saved, second: Saved) -> Saved:
         np.concatenate([first.tree_of_draw, second.tree_of_draw + n_trees]),
         np.concatenate([first.noise, second.noise]),
         np.concatenate([first.moves, second.moves]),
+        np.concatenate([first.levels, second.levels]),
+        np.concatenate([first.is_stump, second.is_stump]),
         np.concatenate([first.tree[:-1], later]).view(np.recarray),
         _node_records(np.concatenate([bytes_view(first.node), bytes_view(second.node)])),
         np.concatenate([first.stats, second.stats]),
@@ -94,11 +97,32 @@ def select_draws(saved: Saved, indices: np.ndarray) -> Saved:
         tree_index.astype(np.int64),
         saved.noise[indices],
         np.add.reduceat(saved.moves[: indices[-1] + 1], first, axis=0),
+        saved.levels[indices],
+        saved.is_stump[indices],
         tree,
         _node_records(bytes_view(saved.node)[nodes]),
         saved.stats[nodes],
         np.array([len(indices), len(trees), len(nodes)], dtype=np.int64),
     )
+
+
+BY_DRAW = ("tree_of_draw", "noise", "moves", "levels", "is_stump")
+"""Fields of `Saved` with an entry for each draw."""
+
+
+def first_draws(saved: Saved, n_draws: int) -> Saved:
+    """Return the first ``n_draws`` draws of a chain, as views. Keep all trees, even if no draw refers to them now."""
+    return saved._replace(**{name: getattr(saved, name)[:n_draws] for name in BY_DRAW})
+
+
+def pad_draws(saved: Saved, n_draws: int) -> Saved:
+    """Return the draws followed by copies of the first tree without any proposals, ``n_draws`` in all."""
+    n_missing = n_draws - len(saved.tree_of_draw)
+    padded = {}
+    for name in BY_DRAW:
+        array = getattr(saved, name)
+        padded[name] = np.concatenate([array, np.zeros((n_missing, *array.shape[1:]), dtype=array.dtype)])
+    return saved._replace(**padded)
 
 
 @jit

@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core.checks import read_numbers, repr_of
 from ...core.portable import power
-from ...files.encoding import register_class
 from ...model import Lowered
 from ..kernel import Kernel
 from ..state.records import N_NODES, STORED_VERSION
@@ -31,7 +30,6 @@ MIN_LADDER_LEVELS, MAX_LADDER_LEVELS = 2, 10_000
 """Bounds on the number of levels."""
 
 
-@register_class
 class LadderReport(NamedTuple):
     """Exchange rates and scores of a tempered chain after tuning, for its n levels."""
 
@@ -45,13 +43,6 @@ class LadderReport(NamedTuple):
     """(n - 1,) mean acceptance probability of the exchanges between neighbours, after tuning."""
     round_trips: int
     """Number of times that a replica came from the last level to the first, after tuning."""
-
-    def with_earlier_draws(self, earlier: LadderReport) -> LadderReport:
-        """Return the report with the draws of an earlier report put first. Rates and trips count all draws already."""
-        return self._replace(
-            scores=np.concatenate([earlier.scores, self.scores]),
-            is_stump=np.concatenate([earlier.is_stump, self.is_stump]),
-        )
 
 
 def first_ladder(n: int) -> np.ndarray:
@@ -98,7 +89,7 @@ class Ladder:
         prepare: Callable[[Chain], None] = lambda chain: None,
     ) -> None:
         self.betas, self.adapts = ladder
-        self.rng = rng
+        self.rng, self.kernel = rng, kernel
         self.replicas = [Chain(model, kernel, rng, has_grown_start, prepare) for _ in self.betas]
         self.generation = 0
         self.next_is_odd = False
@@ -123,22 +114,30 @@ class Ladder:
 
     def reserve(self, n_draws: int) -> None:
         """Make room for ``n_draws`` draws. Drop the draws saved before."""
-        self.replicas[0].reserve(n_draws)
+        self.replicas[0].reserve(n_draws, len(self.betas))
         self.saved, self.packed_saved = self.replicas[0].saved, self.replicas[0].packed_saved
-        self.scores = np.zeros((n_draws, len(self.betas)))
-        self.is_stump = np.zeros(n_draws, dtype=bool)
 
-    def tune(self, n_blocks: int, n_done: int, n_planned: int) -> None:
-        """Make ``n_blocks`` blocks of tuning, after which ``n_done`` of the ``n_planned`` blocks are made.
+    def use_kernel(self, kernel: Kernel) -> None:
+        """Let all replicas make proposals by ``kernel``, which has the moves of the former one."""
+        self.kernel = kernel
+        for chain in self.replicas:
+            chain.use_kernel(kernel)
+
+    @property
+    def cost(self) -> np.ndarray:
+        """Sum (2, moves) of `Chain.cost` over all levels."""
+        return np.sum([chain.cost for chain in self.replicas], axis=0)
+
+    def tune(self, n_done: int, n_planned: int) -> None:
+        """Make a block of tuning, after which ``n_done`` of the ``n_planned`` blocks are made.
 
         Adapt the ladder whenever another eighth of the planned blocks is made.
         """
         self._set_tuning(True)
-        for block in range(n_done - n_blocks, n_done):
-            self.run_blocks(1)
-            if self.adapts and (block + 1) * N_ADAPTATIONS // n_planned > block * N_ADAPTATIONS // n_planned:
-                self._adapt_betas()
-                self._reset_exchange_counts()
+        self.run_blocks(1)
+        if self.adapts and n_done * N_ADAPTATIONS // n_planned > (n_done - 1) * N_ADAPTATIONS // n_planned:
+            self._adapt_betas()
+            self._reset_exchange_counts()
         self._set_tuning(False)
         if n_done == n_planned:
             self._reset_exchange_counts()
@@ -162,18 +161,10 @@ class Ladder:
         first_replica = self.replicas[0]
         first_replica.saved, first_replica.packed_saved = self.saved, self.packed_saved
         draw = self.n_saved
-        self.scores[draw] = self._log_scores()
-        self.is_stump[draw] = self.replicas[-1].state.count[N_NODES] == 1
+        self.saved.levels[draw] = self._log_scores()
+        self.saved.is_stump[draw] = self.replicas[-1].state.count[N_NODES] == 1
         first_replica.save(as_new=True)
         self.saved, self.packed_saved = first_replica.saved, first_replica.packed_saved
-
-    @property
-    def report(self) -> LadderReport:
-        """Exchanges and scores since tuning."""
-        n = self.n_saved
-        rates = self.acceptance / np.maximum(self.n_proposed, 1)
-        scores, is_stump = self.scores[:n].copy(), self.is_stump[:n].copy()
-        return LadderReport(self.betas.copy(), scores, is_stump, rates, self.n_round_trips)
 
     def _log_scores(self) -> np.ndarray:
         """Return the log score of the tree at each level, not tempered, (n,)."""

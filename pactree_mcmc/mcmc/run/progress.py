@@ -5,31 +5,27 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
 
 from ...core.compile.cache import CodeCache, watch_compilation
+from .run_chain import RunChain
 
 SECONDS_BETWEEN_LINES = 30.0
 """Seconds between two lines if there is no terminal."""
 
 
 class Progress:
-    """Progress bar on a terminal, or lines, while the ``with`` block runs. It also announces compilation.
+    """Progress bar on a terminal, or lines, while the ``with`` block runs. It also announces compilation."""
 
-    ``total`` is the number of draws of all chains, and ``tune`` the number of tuning steps of all chains before them.
-    """
-
-    def __init__(self, total: int, is_shown: bool, *, tune: int = 0) -> None:
+    def __init__(self, is_shown: bool) -> None:
         from tqdm.auto import tqdm
 
         terminal = sys.stderr.isatty()
-        self.total, self.tune, self.is_shown, self.lines = total, tune, is_shown, is_shown and not terminal
+        self.is_shown, self.lines = is_shown, is_shown and not terminal
         self.bar = tqdm(
-            total=tune or total,
-            unit=" steps" if tune else " draws",
-            disable=not (is_shown and terminal),
-            dynamic_ncols=True,
-            mininterval=0.2,
+            total=1, unit=" steps", disable=not (is_shown and terminal), dynamic_ncols=True, mininterval=0.2
         )
         self.start_time = self.last_line = time.monotonic()
         self.n_compiled, self.compiling, self._watching = 0, "", ExitStack()
@@ -43,16 +39,23 @@ class Progress:
         self._watching.close()
         self.bar.close()
 
-    def update(self, n_done: int, text: str = "") -> None:
-        """Show that ``n_done`` tuning steps and draws, in this order, are made by all chains together, and ``text``.
+    def show(self, run: Any) -> None:
+        """Show the number of tuning steps or draws that all chains of a run have made.
 
         On a terminal every call redraws the bar. Otherwise a call prints a line, unless the last line was printed less
         than ``SECONDS_BETWEEN_LINES`` ago.
         """
-        if n_done > 0:
+        if not self.is_shown:
+            return
+        chains, is_tuning = [run.chains[c] for c in run.up], run.tuned.tune < 0
+        if is_tuning:
+            n, total, unit = sum(chain.tuned for chain in chains), len(chains) * run.n_tune, "steps"
+            text = run.phase
+        else:
+            n = sum(run.n_draws_of(chain.number) + chain.n_saved for chain in chains)
+            total, unit, text = len(chains) * run.stretch.goal, "draws", _words_of_trees(chains)
+        if n > 0:
             self.compiling = ""
-        is_tuning = n_done < self.tune or self.total == 0
-        n, total, unit = (n_done, self.tune, "steps") if is_tuning else (n_done - self.tune, self.total, "draws")
         if not self.bar.disable:
             if self.bar.total != total or self.bar.unit != f" {unit}":
                 self.bar.unit = f" {unit}"
@@ -75,3 +78,12 @@ class Progress:
             self.bar.set_description_str(self.compiling)
         elif self.n_compiled == 1:
             print("compiling, once; later runs find the code on disk", file=sys.stderr, flush=True)
+
+
+def _words_of_trees(chains: list[RunChain]) -> str:
+    """Return the acceptance and the mean number of leaves of chains in this process, else nothing."""
+    if any(chain.awake is None for chain in chains):
+        return ""
+    n_accepted, n_proposed = np.sum([chain.acceptance for chain in chains], axis=0)
+    leaves = np.mean([chain.n_leaves for chain in chains])
+    return f"acceptance {n_accepted / max(n_proposed, 1):.3f}, leaves {leaves:.1f}"

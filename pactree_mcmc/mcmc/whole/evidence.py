@@ -23,12 +23,11 @@ from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import ERROR_COVERAGE, combined_evidence, evidence_constant, prior_mass
 from ...tree.coded import Course
 from ..chain.chain import Chain
-from ..chain.snapshot import generator_from
 from ..moves.learned import saved_log_weights_into
-from ..run.task import DEFAULT_WORK
+from ..run.records import DEFAULT_WORK
 from ..state.records import N_VISITED_ROWS
 from .density.density import MAX_REDRAWN_VALUES
-from .tasks import TREES_PER_CALL, density_of, sample_independent, set_density
+from .tasks import TREES_PER_CALL, replica_of_team, sample_independent
 from .visited_features import visited_probabilities
 
 N_WEIGHTED_DRAWS = 400
@@ -49,7 +48,7 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
     density of a team contains none of its draws, or draws only trees that are too large.
     """
     model, course = post.model, post.course
-    if course is None or not course.kernel.is_guided or post.tempering is not None or not model.lowered.leaf.is_fixed:
+    if course is None or course.tuned.density is None or not model.lowered.leaf.is_fixed:
         return None
     if (
         prior_mass(model).log_mass is None
@@ -58,10 +57,8 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         return None
     teams, evidences = course.teams, []
     for team in teams:
-        end = course.ends[team[0]]
-        chain = Chain(model.lowered, course.kernel, generator_from(end.generator))
-        set_density(chain, density_of(end), 1.0)
-        chain.use_graph(end.replicas[0].graph)
+        rest = course.rests[team[0]]
+        chain = replica_of_team(model.lowered, course.tuned, rest.team, rest)
         if not chain.state.node[0].splittable:
             return None
         fraction = MAX_COST_FRACTION / len(teams)
@@ -85,7 +82,8 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
 def with_evidences(post: Any, evidences: np.ndarray | None) -> Course:
     """Return the course of a run with its evidences, and what follows from them for the features that it visited."""
     course = post.course
-    graphs = [course.ends[team[0]].replicas[0].graph for team in course.teams]
+    numbers = sorted({rest.team for rest in course.rests}) if course.tuned.graphs else []
+    graphs = [course.tuned.graphs[number] for number in numbers]
     return course._replace(evidences=evidences, visited=visited_probabilities(post.model, graphs, evidences))
 
 

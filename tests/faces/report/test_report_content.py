@@ -15,11 +15,9 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.faces.report.content import report_content
 from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
-from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.tree.coded import Course
 from tests.faces.report.pages import ParsedPage, posterior, stump, write_page
 from tests.posterior.spaces import MODELS, all_trees
-from tests.posterior.test_team_evidences import End
+from tests.problems.runs import course_of_teams
 
 SCRIPT = Path(pt.__file__).parent / "faces" / "report" / "page.js"
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -75,7 +73,7 @@ class TestWhatItSays:
         draws = exact.solve(MODELS["local, nominal"]).sample(2000, rng=1)
         for difference in (0.0, 1.0):
             evidences = np.array([[-10.0, 0.01], [-10.0 - difference, 0.01]])
-            draws.course = Course(read_kernel("whole"), 1, (End(0), End(1)), 4000, evidences)
+            draws.course = course_of_teams("whole", (0, 1), 4000, evidences)
             data = report_content(draws, None)["verdict"]
             assert (data["level"] == "good") == (difference == 0.0)
             assert any("one half has lost part" in line for line in data["lines"]) == (difference > 0.0)

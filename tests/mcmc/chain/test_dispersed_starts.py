@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.chain.start import Dispersed, feature_at, move_to_start
+from pactree_mcmc.mcmc.chain.start import Dispersed, feature_at
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.run.task import Plan, Run
 from pactree_mcmc.mcmc.state.records import NONE
 from pactree_mcmc.posterior.joining import join_chains
+from tests.problems.runs import chain_at, request_of
 
 rng = np.random.default_rng(0)
 X = rng.integers(0, 8, (80, 6)).astype(float)
@@ -34,10 +34,8 @@ def started(model, chains=4, betas=None):
     """The chains at their starts, before any proposal."""
     out = []
     for c in range(chains):
-        plan = Plan(model, 1, 0, 1, read_kernel("grow-prune"), c, Dispersed(c), betas)
-        run = Run(plan)
-        move_to_start(model, run.chain, plan.start, run.chain.rng)
-        out.append(run.chain)
+        request = request_of(model, read_kernel("grow-prune"), Dispersed(c), betas)
+        out.append(chain_at(request, c)[0].awake)
     return out
 
 

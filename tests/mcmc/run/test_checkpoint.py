@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.loading.load import load_unfinished
-from pactree_mcmc.mcmc.run import task as _run
-from pactree_mcmc.mcmc.run import workers as _workers
-from pactree_mcmc.mcmc.run.checkpoint import write_unfinished
+from pactree_mcmc.loading.load import load_run
+from pactree_mcmc.mcmc.run import loop as _loop
 from tests import ROOT
-from tests.problems.runs import LABELS, MODELS, X, assert_same, draw
+from tests.problems.runs import LABELS, MODELS, X, assert_same, course_of, draw, made_in
 from tests.programs import command
 
 
@@ -28,19 +26,15 @@ from tests.programs import command
     ],
 )
 def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
-    """From before the first proposal, from tuning, from among the draws."""
+    """From before the first proposal, from after tuning, from among the draws."""
     path = tmp_path / "run.nc"
     whole = draw(name, 4, tune=1, checkpoint=path, every=1e-6, **rest)
     assert_same(pt.load(path), whole)
     if "rng" not in rest:
         assert_same(whole, draw(name, 4, tune=1, **rest))
 
-    def done(copy):
-        return [0 if r is None else r.n_draws for r in load_unfinished(copy).results]
-
-    assert done(copies[0]) == [0, 0] and len(copies) > 4
-    assert any(0 < n < 4 for n in done(copies[len(copies) // 2]) + done(copies[-2]))
-    for copy in [copies[0], copies[1], copies[len(copies) // 2]]:
+    assert [made_in(copy) for copy in copies] == [(0, 0), (0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
+    for copy in copies[:4]:
         assert_same(pt.resume(copy, progress=False), whole)
     assert_same(pt.load(copy), whole)
 
@@ -48,7 +42,7 @@ def test_every_checkpoint_leads_to_the_same_draws(name, rest, copies, tmp_path):
 @pytest.mark.more
 def test_checkpoint_is_readable_on_the_way(copies, tmp_path):
     whole = draw("classes", 6, tune=1, checkpoint=tmp_path / "run.nc", every=1e-6)
-    on_the_way = next(c for c in copies if min(r.n_draws if r else 0 for r in load_unfinished(c).results) > 2)
+    on_the_way = next(copy for copy in copies if min(made_in(copy)) > 2)
     with pytest.warns(UserWarning, match=r"run on its way: \d+ of 6 draws a chain; pt.resume"):
         some = pt.load(on_the_way)
     assert 2 < some.n_draws < 6
@@ -72,9 +66,9 @@ def test_a_resumed_posterior_writes_checkpoints_too(copies, tmp_path):
 
 @pytest.mark.more
 def test_interrupted_run_goes_on(monkeypatch, tmp_path):
-    """Ctrl-C returns what was drawn; the checkpoint has it too, and the rest can be drawn."""
-    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    real, calls = _workers.wait, []
+    """Ctrl-C returns what was drawn; the checkpoint has some of it, and the rest can be drawn."""
+    monkeypatch.setattr(_loop, "BLOCK_SECONDS", -1.0)
+    real, calls = _loop.wait, []
 
     def wait(*args, **kwargs):
         calls.append(1)
@@ -82,10 +76,11 @@ def test_interrupted_run_goes_on(monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(_workers, "wait", wait)
+    monkeypatch.setattr(_loop, "wait", wait)
     path = tmp_path / "run.nc"
     with pytest.warns(UserWarning, match="interrupted"):
-        cut = draw("classes", 40, checkpoint=path)
+        cut = draw("classes", 40, checkpoint=path, every=1e-6)
+    assert 0 < made_in(path)[0] <= cut.n_draws
     assert cut.n_draws < 40
     assert_same(pt.resume(path, progress=False), draw("classes", 40))
 
@@ -129,8 +124,7 @@ def test_killed_run_is_finished(tmp_path):
         while least < 10:
             assert child.poll() is None, "the child finished before it could be killed"
             time.sleep(0.1)
-            run = load_unfinished(path) if path.exists() else None
-            least = 0 if run is None else min(0 if r is None else r.n_draws for r in run.results)
+            least = min(made_in(path), default=0) if path.exists() else 0
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
@@ -153,12 +147,10 @@ def test_the_model_goes_into_the_file_once_more(tmp_path):
 
 @pytest.mark.more
 def test_the_interval_and_the_time_spent_are_kept(copies, tmp_path):
-    path, every = tmp_path / "run.nc", 2e-6
-    draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=1e-6)
-    write_unfinished(load_unfinished(copies[1])._replace(seconds=1000.0, every=every), MODELS["classes"], path)
+    path = tmp_path / "run.nc"
+    draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=2e-6)
     n_before = len(copies)
-    post = pt.resume(path, progress=False)
-    assert 1000.0 < post.seconds < 1500.0
-    on_the_way = [run for copy in copies[n_before:] if (run := load_unfinished(copy)) is not None]
-    assert on_the_way
-    assert all(run.every == every and 1000.0 < run.seconds < 1500.0 for run in on_the_way)
+    _, half, _ = load_run(copies[3])
+    assert pt.resume(copies[3], progress=False).seconds > half.seconds > 0.0
+    assert len(copies) > n_before
+    assert all(course_of(copy).every == 2e-6 for copy in copies[n_before:])

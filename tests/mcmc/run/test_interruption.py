@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.run import task as _run
-from pactree_mcmc.mcmc.run import workers as _workers
+from pactree_mcmc.mcmc.run import loop as _loop
 from tests.mcmc.test_sample import MODEL, assert_same_draws, chain_trees
 
 
 @pytest.fixture
 def interrupt_after(monkeypatch):
     """Make the main thread see Ctrl-C once all three chains have finished n blocks, each of which is one draw long."""
-    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
-    real, blocks_of_chain, raised = _workers.wait, Counter(), []
+    monkeypatch.setattr(_loop, "BLOCK_SECONDS", -1.0)
+    real, blocks_of_chain, raised = _loop.wait, Counter(), []
 
     def arm(n):
         for kernel in ("default", "grow-prune", "blanchard"):
@@ -30,7 +29,7 @@ def interrupt_after(monkeypatch):
                 raise KeyboardInterrupt
             return done, pending
 
-        monkeypatch.setattr(_workers, "wait", wait)
+        monkeypatch.setattr(_loop, "wait", wait)
 
     return arm
 
@@ -82,12 +81,13 @@ class HangingExecutor(Executor):
 
 
 def test_finished_chains_of_an_executor_are_returned():
-    executor = HangingExecutor(1)
+    """Each chain has a task for its tuning, and one for its draws."""
+    executor = HangingExecutor(4)
     with pytest.warns(UserWarning, match="1 of 3 chains had finished"):
         cut = sample(10, tune=1, executor=executor)
     assert cut.n_chains == 1
     assert chain_trees(cut, 0) == chain_trees(sample(10, tune=1), 0)
-    assert executor.futures[2].cancelled()
+    assert executor.futures[5].cancelled()
 
 
 def test_no_finished_chain_is_raised():

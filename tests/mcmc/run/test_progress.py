@@ -61,6 +61,8 @@ def test_chains_on_an_executor_are_told_as_they_end(monkeypatch):
     with ThreadPoolExecutor(1) as pool:
         pt.sample(MODEL, **RUN, executor=pool)
     assert [line.split(" after")[0] for line in made.getvalue().splitlines()] == [
+        "tuning, 30 of 60 steps",
+        "tuning, 60 of 60 steps",
         "300 of 600 draws",
         "600 of 600 draws",
     ]
@@ -83,7 +85,7 @@ def test_estimators_are_silent_unless_told(stream, monkeypatch):
 
 def test_compiling_is_announced_once_unless_there_is_a_terminal(stream):
     stream, cache = stream(), CodeCache(test_lines_where_there_is_no_terminal)
-    with Progress(10, True) as progress:
+    with Progress(True) as progress:
         notify_watchers(cache)
         notify_watchers(cache)
         assert progress.compiling == "compiling function 2"

@@ -5,13 +5,14 @@ import pickle
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.run import stop as _stop
-from pactree_mcmc.mcmc.run.stop import MAX_SPEED_UP, TUNING_FRACTION, Pace, Stop
+from pactree_mcmc.mcmc.run import loop as _loop
+from pactree_mcmc.mcmc.run.loop import MAX_SPEED_UP, Stop, slices
 from tests.mcmc.run.test_executors import SPAWN
 from tests.problems.runs import MODELS, assert_same
 from tests.programs.interrupted_at import table
@@ -51,7 +52,7 @@ def test_tuning_counts(large, rest):
     post, seconds, said = timed(large, 1.0, draws, **rest)
     assert seconds < 1.0 + SLACK
     assert 1 <= post.n_draws < draws and post.n_chains == rest.get("chains", 4)
-    assert len(post.course.ends) == post.n_chains and post.course.steps == post.n_draws
+    assert len(post.course.rests) == post.n_chains and post.course.steps == post.n_draws
     (cut,) = [line for line in said if line.startswith("seconds=1 ended the run early")]
     assert f"{draws - post.n_draws} of {draws} draws of each chain" in cut
     assert f"pt.resume(post, {draws - post.n_draws})" in cut
@@ -71,7 +72,7 @@ def test_an_executor_ends_in_time(large, pool):
             timed(pt.TreeModel(*table(60)), 5.0, 4, executor=executor)
         post, seconds, said = timed(large, 1.0, 20_000, executor=executor)
     assert seconds < 4.0 + SLACK
-    assert 1 <= post.n_draws < 20_000 and len(post.course.ends) == 4
+    assert 1 <= post.n_draws < 20_000 and len(post.course.rests) == 4
     assert any("seconds=1 ended the run early" in line for line in said)
 
 
@@ -105,7 +106,7 @@ def test_a_signal_reaches_another_process():
     assert half.until == stop.start_time + 25.0
     half.set()
     assert half.is_set() and not stop.is_set()
-    assert Stop(1e-9).seconds == _stop.MIN_SECONDS
+    assert Stop(1e-9).seconds == _loop.MIN_SECONDS
     assert pickle.loads(pickle.dumps(Stop())).until == np.inf
 
 
@@ -122,54 +123,50 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr(_stop, "time", made)
+    monkeypatch.setattr(_loop, "time", made)
     return made
 
 
-def paced(clock, cost, tune, draws, seconds, chains=3):
-    """Steps of each chain when it ends, and whether tuning was cut, if step number i costs ``cost(i)`` seconds."""
-    stop = Stop(seconds)
+class OnTime(NamedTuple):
+    """The part of a run that `slices` looks at."""
+
+    stop: Stop
+    path: str | None = None
+    every: float = 60.0
+
+
+def sizes(clock, cost, n, seconds, path=None, every=60.0):
+    """Slices of ``n`` draws, if draw number i costs ``cost(i)`` seconds."""
+    stop, made = Stop(seconds), []
     stop.start()
-    pace, done, skipped = Pace(stop, tune, tune + draws), [0] * chains, False
-    for _ in range(10_000):
-        if min(done) >= tune + draws:
-            return done, skipped
-        if pace.skips_tuning(done):
-            assert not skipped
-            done, skipped = [tune] * chains, True
-        goal = pace.next_goal(done)
-        assert max(done) >= tune or goal <= tune
-        if goal <= min(done):
-            return done, skipped
-        clock.now += sum(cost(i) for i in range(min(done), goal))
-        done = [goal] * chains
-    raise AssertionError("does not end")
+    for size in slices(OnTime(stop, path, every), n):
+        clock.now += sum(cost(i) for i in range(sum(made), sum(made) + size))
+        made.append(size)
+    return made
 
 
 @pytest.mark.parametrize("seconds", [1.0, 10.0])
 @pytest.mark.parametrize("step", [1e-4, 0.01, 0.3, 2.0, 30.0])
-def test_pieces_end_in_time(clock, seconds, step):
-    """However slow steps are; all steps are made if there is time."""
-    tune, draws = 100, 200
-    done, skipped = paced(clock, lambda i: step, tune, draws, seconds)
-    assert len(set(done)) == 1 and done[0] > tune
-    # at most a step of tuning, and one draw, that take longer than all the time
-    assert clock.now <= max(seconds, 2.0 * step + 1e-9)
-    assert skipped == (tune * step > TUNING_FRACTION * seconds * 0.99)
-    made = (done[0] - tune) * step
-    assert done[0] == tune + draws or made >= 0.2 * seconds or step > 0.2 * seconds
+def test_slices_end_in_time(clock, seconds, step):
+    """However slow draws are, one at least; all are made if there is time."""
+    made = sizes(clock, lambda i: step, 200, seconds)
+    assert made[0] == 1 and all(b <= MAX_SPEED_UP * a for a, b in itertools.pairwise(made))
+    # at most one draw that takes longer than all the time
+    assert clock.now <= max(seconds, step + 1e-9)
+    assert sum(made) == 200 or clock.now >= 0.5 * seconds or step > 0.5 * seconds
 
 
-def test_pieces_of_steps_that_get_slower_end_within_twice_the_time(clock):
-    done, _ = paced(clock, lambda i: 0.001 * (1.0 + i / 50.0), 0, 10**6, 10.0)
-    assert 5.0 < clock.now <= 20.0 and done[0] < 10**6
+def test_slices_of_draws_that_get_slower_end_within_twice_the_time(clock):
+    made = sizes(clock, lambda i: 0.001 * (1.0 + i / 50.0), 10**6, 10.0)
+    assert 5.0 < clock.now <= 20.0 and sum(made) < 10**6
 
 
-def test_chains_behind_catch_up_first(clock):
-    stop = Stop(10.0)
-    stop.start()
-    pace = Pace(stop, 5, 20)
-    assert pace.next_goal([3, 5, 4]) == 5
-    assert pace.next_goal([5, 5, 5]) == 6
-    goals = list(itertools.islice(iter(lambda: pace.next_goal([pace.goal] * 3), None), 4))
-    assert goals[-1] == 20 and all(b - a <= MAX_SPEED_UP * 4 for a, b in itertools.pairwise(goals))
+def test_without_clock_and_file_there_is_one_slice(clock):
+    assert sizes(clock, lambda i: 1.0, 200, np.inf) == [200]
+    assert sizes(clock, lambda i: 1.0, 0, np.inf) == []
+
+
+def test_slices_between_checkpoints_take_about_the_interval(clock):
+    made = sizes(clock, lambda i: 0.5, 200, np.inf, "run.nc", 4.0)
+    assert made[:4] == [1, 4, 8, 8] and sum(made) == 200
+    assert sizes(clock, lambda i: 0.5, 7, np.inf, "run.nc", 1e-6) == [1] * 7

@@ -8,24 +8,36 @@ import pytest
 
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import FIRST_NODES, Chain
-from pactree_mcmc.mcmc.chain.draw_store import trim_draws
+from pactree_mcmc.mcmc.chain.draw_store import join_draws, select_draws, trim_draws
 from pactree_mcmc.mcmc.chain.start import load_tree
+from pactree_mcmc.mcmc.course import Run, even_indices
 from pactree_mcmc.mcmc.edits.grow import prune_all, restore_saved_tree
 from pactree_mcmc.mcmc.edits.replace_subtree import MAX_DRAWN_INTERNAL
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.moves.learned import add_saved_trees, is_drawable
-from pactree_mcmc.mcmc.run.task import Plan, run_chain
-from pactree_mcmc.mcmc.run.workers import RunState
-from pactree_mcmc.mcmc.schedule import even_indices
+from pactree_mcmc.mcmc.run.records import Stretch, Tuned
+from pactree_mcmc.mcmc.run.run_chain import RunChain, draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, N_FREE, N_LINKS, N_NODES, N_PIECES, new_graph
+from pactree_mcmc.mcmc.state.tree import initial_density
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole import tasks as _tasks
 from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree
-from pactree_mcmc.mcmc.whole.rounds import add_draws_to_graphs, can_add_draws
+from pactree_mcmc.mcmc.whole.rounds import has_room_in_graphs, with_draws_in_graphs
 from pactree_mcmc.mcmc.whole.tasks import add_draws, set_growing
 from pactree_mcmc.posterior.joining import join_chains
 from tests.mcmc.run.test_executors import AtOnce
-from tests.problems.runs import LABELS, MODELS, PRIOR, Later, X, Y
+from tests.problems.runs import (
+    LABELS,
+    MODELS,
+    PRIOR,
+    Later,
+    X,
+    Y,
+    assert_equal,
+    chain_at,
+    done,
+    request_of,
+)
 
 ROOM = 20_000
 KERNEL = read_kernel({"learned": 0.05, "collapsed": 0.5, "change": 0.1, "swap": 0.1, "rotate": 0.25}, 60)
@@ -158,9 +170,9 @@ def one_by_one(model, saved, trees=None, chain=None):
     """The graph of trees read as those of a posterior, loaded and added in turn."""
     chain = empty_chain(model) if chain is None else chain
     post = join_chains(model, [saved], KERNEL.count_names, 0.0)
-    for draw in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
+    for number in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
         prune_all(chain.packed_state)
-        load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, draw]))
+        load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, number]))
         if is_drawable(chain.model, chain.packed_state, np.int64(0)):
             add_tree(chain.model, chain.packed_state, np.int64(0))
     return chain.state.graph
@@ -233,15 +245,25 @@ def test_a_full_graph_takes_no_more():
 
 
 def result_of(name, draws=40, seed=9):
-    """A plan and what came of it."""
-    plan = Plan(MODELS_HERE[name] if isinstance(name, str) else name, draws, 5, 1, KERNEL, seed, "grown")
-    return plan, run_chain(plan)
+    """The request of a chain, the chain after its draws, and the draws."""
+    model = MODELS_HERE[name] if isinstance(name, str) else name
+    request = request_of(model, KERNEL, draws=draws)
+    chain, tuned = chain_at(request, seed)
+    done(tune(chain, tuned, 5, 5))
+    done(draw(chain, tuned, draws, 1, True))
+    return request, chain, chain.take_draws()
 
 
-def graph_with(plan, result, *others):
-    """The graph of a chain with its draws, and those of other chains."""
-    saved = tuple(one.saved for one in (result, *others))
-    return add_draws(plan, result.end, ROOM, _rounds.ROUND_TREES, saved)
+def tuned_of(n_teams=1):
+    """The density before any fit and an empty graph for each team."""
+    return Tuned(KERNEL, 5, 0, np.array([initial_density()] * n_teams), tuple(new_graph() for _ in range(n_teams)))
+
+
+def graph_with(chain, *draws):
+    """The graph of a chain with these draws."""
+    tuned = tuned_of()
+    chain.use(tuned)
+    return done(add_draws(chain, tuned, ROOM, _rounds.ROUND_TREES, draws))
 
 
 @pytest.fixture
@@ -265,38 +287,37 @@ def splits_in(*graphs):
 def test_draws_evenly_spaced_are_taken_in(nothing_fresh, monkeypatch, most, part):
     """Their first and last among them; what chains drew and know stays as it was."""
     monkeypatch.setattr(_tasks, "MAX_ADDED_DRAWS", most)
-    plan, result = result_of("numbers")
+    request, chain, saved = result_of("numbers")
     if part == "every second":
-        result = result.select(even_indices(40, 20))
+        saved = select_draws(saved, even_indices(40, 20))
     if part == "joined":
-        result = run_chain(plan._replace(draws=30), result.end).with_earlier_draws(result)
-    known, state = result.end.replicas[0].graph, result.end.generator["state"].copy()
-    n = result.n_draws
+        done(draw(chain, chain.current, 30, 1, True))
+        saved = join_draws(saved, chain.take_draws())
+    state, n = chain.awake.rng.bit_generator.state, len(saved.tree_of_draw)
     which = [0] if most == 1 else sorted({i * (n - 1) // (most - 1) for i in range(most)}) if most < n else range(n)
-    graph = graph_with(plan, result)
-    assert graph.used[IS_GROWING] == 0 and known.used[N_PIECES] == 0
-    assert result.end.generator["state"] == state
-    chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
-    set_growing(chain, new_graph(), ROOM)
-    assert splits_in(graph) == splits_in(one_by_one(plan.model, result.saved, which, chain))
+    graph = graph_with(chain, saved)
+    assert graph.used[IS_GROWING] == 0 and chain.awake.state.graph.used[N_PIECES] == 0
+    assert chain.awake.rng.bit_generator.state == state
+    other = Chain(request.model.lowered, KERNEL, np.random.default_rng(1))
+    set_growing(other, new_graph(), ROOM)
+    assert splits_in(graph) == splits_in(one_by_one(request.model, saved, which, other))
 
 
-def chains_of(teams, draws=40):
-    """Chains with draws, in teams of given numbers, and the splits of the draws of each."""
-    plans, results = zip(*(result_of("classes", draws, seed) for seed in range(1, len(teams) + 1)), strict=True)
-    results = [one._replace(end=one.end._replace(team=team)) for one, team in zip(results, teams, strict=True)]
+def run_of(teams, executor=None, draws=40):
+    """A run whose chains are in teams of given numbers and have draws, and the splits of the draws of each."""
+    model, results = MODELS_HERE["classes"], [result_of("classes", draws, seed) for seed in range(1, len(teams) + 1)]
     alone = []
-    for plan, result in zip(plans, results, strict=True):
-        chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
+    for _, _, saved in results:
+        chain = Chain(model.lowered, KERNEL, np.random.default_rng(1))
         set_growing(chain, new_graph(), ROOM)
-        alone.append(splits_in(one_by_one(plan.model, result.saved, range(draws), chain)))
+        alone.append(splits_in(one_by_one(model, saved, range(draws), chain)))
     assert len({frozenset(one) for one in alone}) == len(teams)
-    return list(plans), results, alone
-
-
-def with_ends_of(results, others):
-    """Return the draws of results, with the ends of others."""
-    return [result._replace(end=other.end) for result, other in zip(results, others, strict=True)]
+    request = request_of(model, KERNEL)._replace(starts=("grown",) * len(teams))
+    chains = [RunChain(c, chain.rest._replace(team=teams[c])) for c, (_, chain, _) in enumerate(results)]
+    for chain in chains:
+        chain.steps = chain.rest.steps
+    tuned, stretch = tuned_of(len(set(teams))), Stretch(0, False, 0, 1, draws)
+    return Run(request, tuned, stretch, chains, [saved for _, _, saved in results], executor, False), alone
 
 
 def union(parts):
@@ -311,50 +332,47 @@ def union(parts):
 @pytest.mark.parametrize("teams", [(0, 0, 0), (0, 1), (0, 1, 0), (0, 1, 0, 1, 0)], ids=str)
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor])
 def test_the_draws_of_all_chains_are_in_the_graph_of_every_team(nothing_fresh, executor, teams):
-    """Each chain stands where it stood, without draws. With the same draws once more the graphs stay as they are."""
-    plans, results, alone = chains_of(teams)
-    work = RunState(plans, results, executor and executor(2), False, None)
-    anew = add_draws_to_graphs(work)
-    graphs = [one.end.replicas[0].graph for one in anew]
-    assert len({id(graph) for graph in graphs}) == len(set(teams))
-    assert [one.n_draws for one in anew] == [0] * len(teams)
-    for one, result, team, graph in zip(anew, results, teams, graphs, strict=True):
-        for mine, before in zip(one.end.replicas[0].state, result.end.replicas[0].state, strict=True):
-            assert np.array_equal(mine, before)
-        assert (one.end.generator, one.end.team) == (result.end.generator, team)
-        assert splits_in(graph) == union(alone) and graph.used[IS_GROWING] == 0
-    again = add_draws_to_graphs(work._replace(results=with_ends_of(results, anew)))
-    assert all(splits_in(one.end.replicas[0].graph) == union(alone) for one in again)
+    """Each chain stands where it stood. With the same draws once more the graphs stay as they are."""
+    run, alone = run_of(teams, executor and executor(2))
+    before = [chain.rest for chain in run.chains]
+    run.tuned = with_draws_in_graphs(run)
+    assert len({id(graph) for graph in run.tuned.graphs}) == len(set(teams))
+    for chain, rest in zip(run.chains, before, strict=True):
+        assert_equal(chain.at_rest().rest, rest)
+    for _ in range(2):
+        for graph in run.tuned.graphs:
+            assert splits_in(graph) == union(alone) and graph.used[IS_GROWING] == 0
+        run.tuned = with_draws_in_graphs(run)
 
 
 def test_a_team_keeps_its_graph_if_a_worker_is_lost(nothing_fresh):
     """The other team has the draws of all chains."""
-    plans, results, alone = chains_of((0, 1, 0))
-    anew = add_draws_to_graphs(RunState(plans, results, AtOnce(1), False, None))
-    first, second, third = (one.end.replicas[0].graph for one in anew)
-    assert first is results[0].end.replicas[0].graph and third is results[2].end.replicas[0].graph
+    run, alone = run_of((0, 1, 0), AtOnce(1))
+    first, second = with_draws_in_graphs(run).graphs
+    assert first is run.tuned.graphs[0] and run.up == [0, 1, 2]
     assert splits_in(second) == union(alone)
 
 
 def test_draws_are_added_to_graphs_with_room_alone(nothing_fresh, monkeypatch):
-    plans, results, _ = chains_of((0, 1))
-    work = RunState(plans, results, None, False, None)
-    assert not can_add_draws(work)
-    anew = with_ends_of(results, add_draws_to_graphs(work))
-    grown = work._replace(results=anew)
-    assert can_add_draws(grown)
-    assert not can_add_draws(work._replace(results=[anew[0], results[1]]))
-    assert not can_add_draws(work._replace(results=[anew[0], anew[1]._replace(end=None)]))
-    used = max(int(one.end.replicas[0].graph.used.max()) for one in anew)
+    run, _ = run_of((0, 1))
+    empty = run.tuned
+    assert not has_room_in_graphs(run)
+    run.tuned = grown = with_draws_in_graphs(run)
+    assert has_room_in_graphs(run)
+    run.tuned = empty._replace(graphs=(grown.graphs[0], empty.graphs[1]))
+    assert not has_room_in_graphs(run)
+    run.tuned = empty._replace(density=None, graphs=())
+    assert not has_room_in_graphs(run)
+    run.tuned, used = grown, max(int(graph.used.max()) for graph in grown.graphs)
     for most, has_room in ((used // 2 + MIN_FREE_ENTRIES + 1, True), (used // 2, False)):
         monkeypatch.setattr(_rounds, "MAX_GRAPH_PIECES", most)
-        assert can_add_draws(grown) == has_room
+        assert has_room_in_graphs(run) == has_room
 
 
 def test_draws_fresh_from_the_density_come_on_top():
-    plan, result = result_of("classes")
-    chain = Chain(plan.model.lowered, KERNEL, np.random.default_rng(1))
+    request, at_end, saved = result_of("classes")
+    chain = Chain(request.model.lowered, KERNEL, np.random.default_rng(1))
     set_growing(chain, new_graph(), ROOM)
-    seen = splits_in(one_by_one(plan.model, result.saved, range(40), chain))
-    graph = splits_in(graph_with(plan, result))
+    seen = splits_in(one_by_one(request.model, saved, range(40), chain))
+    graph = splits_in(graph_with(at_end, saved))
     assert all(links <= graph[at] for at, links in seen.items()) and len(graph) > len(seen)

@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.kernel import LOCAL_WEIGHTS, WHOLE_WEIGHTS, Kernel, read_kernel
-from pactree_mcmc.mcmc.run.task import DEFAULT_WORK, Length, Plan
+from pactree_mcmc.mcmc.run.records import DEFAULT_WORK, Request
 from pactree_mcmc.mcmc.sums.split_sums import ROWS_PER_CODE
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole.density.density import MAX_REDRAWN_VALUES
@@ -48,12 +48,12 @@ def test_coarser_cuts_and_missing_values_are_counted():
     assert pass_rows(gaps) > pass_rows(whole) + 40
 
 
-def plan_of(model, work, draws=100):
-    return Plan(model, draws, 0, 1, None, None, None, None, Length(draws, 0, work=float(work)))
+def request_of(model, work, chains=4):
+    return Request(model, 100, 0, 1, None, ("stump",) * chains, is_adaptive=True, work=float(work))
 
 
 def rounds(model, work, chains=4):
-    return round_length(plan_of(model, work), chains)
+    return round_length(request_of(model, work, chains))
 
 
 def test_rounds_are_longer_with_more_work_and_fewer_chains():
@@ -62,13 +62,13 @@ def test_rounds_are_longer_with_more_work_and_fewer_chains():
     assert by_work[-1] == 1.0 and (np.diff(by_work) >= 0.0).all() and by_work[0] < 1e-3
     by_chains = [rounds(model, 3e8, chains) for chains in range(1, 400)]
     assert (np.diff(by_chains) <= 0.0).all() and by_chains[0] == 1.0 > by_chains[-1]
-    assert round_length(plan_of(model, 1.0)._replace(length=None), 4) == 1.0
+    assert round_length(request_of(model, 1.0)._replace(is_adaptive=False)) == 1.0
 
 
 def test_every_round_has_a_step():
     model = table(100, 3, 10)
     for work in (1.0, 1e8, 1e12):
-        ends = [last for _, last in rounds_of(plan_of(model, work), 4)]
+        ends = [last for _, last in rounds_of(request_of(model, work))]
         assert (np.diff(ends, prepend=0) >= 1).all()
     assert np.diff(ends)[0] == ROUND_STEPS
 
@@ -111,19 +111,19 @@ def test_the_work_is_larger_if_a_density_is_fitted(planned):
         X = np.random.default_rng(n).integers(0, 9, (n, 10)).astype(float)
         model = pt.TreeModel(X, np.random.default_rng(1).normal(size=n))
         assert work_by_default(model) == most and model.units.n_units > 0.999 * n
-        assert planned(model).length.work == work_by_default(model)
-        assert planned(model, kernel="whole").length.work == work_by_default(model)
-        assert planned(model, work=123.0).length.work == 123.0
+        assert planned(model).work == work_by_default(model)
+        assert planned(model, kernel="whole").work == work_by_default(model)
+        assert planned(model, work=123.0).work == 123.0
         for rest in ({"kernel": "local"}, {"betas": 3}, {"kernel": "local", "seconds": 9.0}):
-            assert planned(model, **rest).length.work == DEFAULT_WORK
+            assert planned(model, **rest).work == DEFAULT_WORK
 
 
 @pytest.fixture
 def planned(monkeypatch):
-    """The plan of the first chain of a run that is not made."""
+    """The request of a run that is not made."""
 
     def plan(model, **rest):
-        monkeypatch.setattr(_sample, "run_plans", lambda work, seconds: work.plans[0])
+        monkeypatch.setattr(_sample, "run_to_end", lambda run: run.request)
         return pt.sample(model, 1000, **({"rng": 1, "progress": False} | rest))
 
     return plan
@@ -151,10 +151,10 @@ def test_the_default_kernel_of_other_runs(planned):
 def test_costs_of_all_rounds_are_added_up(monkeypatch):
     """Weights of the moves are set by them after each round."""
     by_round, costs = [], []
-    run_round, with_weights_by_cost = _rounds.run_round, Kernel.with_weights_by_cost
+    tuning_round, with_weights_by_cost = _rounds.tuning_round, Kernel.with_weights_by_cost
 
     def running(*arguments):
-        result = run_round(*arguments)
+        result = yield from tuning_round(*arguments)
         by_round.append(result.cost)
         return result
 
@@ -163,7 +163,7 @@ def test_costs_of_all_rounds_are_added_up(monkeypatch):
         assert rows == pytest.approx(2e8 / (MAX_WHOLE_LENGTH * 6 * 2))
         return with_weights_by_cost(kernel, cost, rows)
 
-    monkeypatch.setattr(_rounds, "run_round", running)
+    monkeypatch.setattr(_rounds, "tuning_round", running)
     monkeypatch.setattr(Kernel, "with_weights_by_cost", by_costs)
     pt.sample(MODELS["classes"], 6, chains=2, rng=4, progress=False, kernel="whole", work=2e8, steps=6)
     assert len(costs) == 9 and len(by_round) == 18

@@ -118,7 +118,7 @@ def test_files_and_further_draws_keep_it(solved, tmp_path):
     again = pt.load(tmp_path / "run.nc")
     assert np.array_equal(again.course.evidences, posts[0].course.evidences)
     assert combined([again]) == combined(posts[:1])
-    assert [end.team for end in again.course.ends] == [end.team for end in posts[0].course.ends] == [0, 1, 0, 1]
+    assert [rest.team for rest in again.course.rests] == [rest.team for rest in posts[0].course.rests] == [0, 1, 0, 1]
     more = pt.resume(again, 50, progress=False)
     assert more.course.teams == again.course.teams
     assert_right(truth, by_team([more]))

@@ -7,6 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
+from pactree_mcmc.mcmc import course as _course
 from pactree_mcmc.mcmc import sampling as _sample
 from pactree_mcmc.mcmc.state.records import N_PIECES, new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
@@ -116,14 +117,14 @@ def pruned(graph):
 @pytest.fixture
 def collapsed(monkeypatch):
     """At the end of tuning the graph of one team lacks the mode."""
-    real = _rounds.Tuning._state_at_first_draw
+    real = _rounds.tune_in_teams
 
-    def finished(tuning):
-        one, other = tuning.teams
-        tuning.teams = [one, other._replace(graph=pruned(other.graph))]
-        return real(tuning)
+    def tune_in_teams(run):
+        real(run)
+        one, other = run.tuned.graphs
+        run.tuned = run.tuned._replace(graphs=(one, pruned(other)))
 
-    monkeypatch.setattr(_rounds.Tuning, "_state_at_first_draw", finished)
+    monkeypatch.setattr(_course, "tune_in_teams", tune_in_teams)
 
 
 @pytest.mark.parametrize("rest", [{}, {"steps": 250}])

@@ -8,16 +8,13 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.loading.load import load_unfinished
-from pactree_mcmc.mcmc.chain.snapshot import ARRAYS
 from pactree_mcmc.mcmc.kernel import Kernel
-from pactree_mcmc.mcmc.run import task as _run
-from pactree_mcmc.mcmc.run import workers as _workers
+from pactree_mcmc.mcmc.run import loop as _loop
 from pactree_mcmc.mcmc.state.records import N_PIECES
 from pactree_mcmc.mcmc.state.tree import initial_density
 from tests.mcmc.run.test_executors import SPAWN, AtOnce
 from tests.mcmc.run.test_interruption import HangingExecutor
-from tests.problems.runs import MODELS, assert_equal, assert_same, draw
+from tests.problems.runs import MODELS, assert_equal, assert_same, course_of, draw, made_in
 
 
 def learned(name="classes", draws=20, **rest):
@@ -26,7 +23,7 @@ def learned(name="classes", draws=20, **rest):
 
 def densities(post):
     """The frozen density of every chain."""
-    return [end.replicas[0].state[ARRAYS.index("density")].copy() for end in post.course.ends]
+    return [post.course.tuned.density[rest.team] for rest in post.course.rests]
 
 
 @pytest.mark.more
@@ -50,14 +47,13 @@ def test_the_chains_of_a_team_share_one_density_and_graph(tune):
     assert np.array_equal(found[0], found[1]) == (tune == 0)
     assert np.array_equal(found[0], initial_density()) == (tune == 0)
     assert np.isfinite(found).all()
-    graphs = [end.replicas[0].graph for end in post.course.ends]
-    assert graphs[0] is graphs[2] is not graphs[1] is graphs[3]
+    assert len(post.course.tuned.graphs) == 2
 
 
 @pytest.mark.more
 def test_noting_decisions_in_other_blocks_changes_nothing(monkeypatch):
     whole = learned(tune=700)
-    monkeypatch.setattr(_run, "BLOCK_SECONDS", -1.0)
+    monkeypatch.setattr(_loop, "BLOCK_SECONDS", -1.0)
     assert_same(learned(tune=700), whole)
 
 
@@ -78,8 +74,8 @@ def test_every_checkpoint_leads_to_the_same_draws(name, copies, tmp_path):
     """From before tuning, when no chain has anything, and from among the draws."""
     whole = learned(name, 4, checkpoint=tmp_path / "run.nc", every=1e-6)
     assert_same(whole, learned(name, 4))
-    assert load_unfinished(copies[0]).results == (None, None)
-    assert all(result is not None for result in load_unfinished(copies[1]).results)
+    assert course_of(copies[0]).tuned.tune == -1 and course_of(copies[1]).tuned.tune == 35
+    assert made_in(copies[0]) == made_in(copies[1]) == (0, 0)
     for written in (copies[0], copies[1], copies[-2]):
         assert_same(pt.resume(written, progress=False), whole)
 
@@ -101,7 +97,9 @@ def lost_with(chain, tmp_path, chains=4):
     with pytest.warns(UserWarning, match=rf"1 of {chains} chains were lost \(chain {chain}: RuntimeError: worker lost"):
         post = learned(draws=6, chains=chains, executor=AtOnce(number), checkpoint=path, every=60.0)
     assert post.n_chains == chains - 1
-    assert [result is None for result in load_unfinished(path).results] == [c == chain for c in range(chains)]
+    # it is where the second round has left it
+    assert [rest.tuned for rest in course_of(path).rests] == [7 if c == chain else 35 for c in range(chains)]
+    assert made_in(path) == tuple(0 if c == chain else 6 for c in range(chains))
     return post, [c for c in range(chains) if c != chain], pt.resume(path, progress=False)
 
 
@@ -126,14 +124,14 @@ def test_a_team_lost_in_tuning_goes_on_with_the_other(tmp_path):
 
 def test_interrupted_while_learning(monkeypatch):
     """Threads at work stop after their block, not at the end of a round of minutes; what they tuned is lost."""
-    real, interruptions = _workers.wait, [KeyboardInterrupt]
+    real, interruptions = _loop.wait, [KeyboardInterrupt]
 
     def wait(*args, **rest):
         if interruptions:
             raise interruptions.pop()
         return real(*args, **rest)
 
-    monkeypatch.setattr(_workers, "wait", wait)
+    monkeypatch.setattr(_loop, "wait", wait)
     with pytest.raises(KeyboardInterrupt, match="before every chain had a draw; nothing to return"):
         learned(tune=10**7)
     assert learned(draws=5).n_draws == 5
@@ -161,13 +159,13 @@ def test_chains_tune_in_two_teams(chains, teams):
     post = learned(draws=5, chains=chains)
     assert post.course.teams == teams
     assert post.course.evidences.shape == (len(teams), 2)
-    assert [end.team for end in post.course.ends] == [c % 2 for c in range(chains)]
+    assert [rest.team for rest in post.course.rests] == [c % 2 for c in range(chains)]
 
 
 def chain_draws(post, c):
     """All that one chain has drawn and where it stopped; the trees themselves, as their numbers depend on others."""
     trees = [post.distinct_tree(tree) for tree in post.tree_of_draw[c].tolist()]
-    return trees, [post.proposed[c], post.accepted[c]], post.course.ends[c]
+    return trees, [post.proposed[c], post.accepted[c]], post.course.rests[c]
 
 
 def assert_team_unchanged(run):
@@ -201,8 +199,7 @@ def test_the_probabilities_of_splits_add_up():
     truth = exact.solve(model).log_evidence
     for seed in range(2):
         post = pt.sample(model, 250, rng=seed, kernel="whole", steps=250, progress=False)
-        for end in post.course.ends:
-            graph = end.replicas[0].graph
+        for graph in post.course.tuned.graphs:
             for piece in graph.piece[: graph.used[N_PIECES]]:
                 total, e = np.exp(piece.g_stop), piece.first
                 while e >= 0:

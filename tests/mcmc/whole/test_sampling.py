@@ -5,12 +5,12 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.chain.chain import Chain
+from pactree_mcmc.mcmc.chain.chain import Chain, set_density
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import IS_GROWING, N_PIECES, NONE, new_graph
 from pactree_mcmc.mcmc.state.tree import initial_density
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
-from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_density, set_growing
+from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_growing
 
 N, ERRORS = 3000, 4.5
 """Number of trees drawn, and the standard errors by which a mean may be off."""

@@ -5,11 +5,10 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.whole.visited_features import visited_probabilities
 from pactree_mcmc.posterior.convergence import has_converged, lacking_features, short_diagnosis
-from pactree_mcmc.tree.coded import Course
 from tests.mcmc.whole.test_lost_modes import two_modes
+from tests.problems.runs import course_of_teams
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +17,7 @@ def post():
 
 
 def graphs_of(post):
-    return [post.course.ends[team[0]].replicas[0].graph for team in post.course.teams]
+    return list(post.course.tuned.graphs)
 
 
 def test_bounds_are_those_of_the_exact_engine_on_a_table_that_the_graph_exhausts(post):
@@ -52,7 +51,7 @@ def posterior_with(fractions, bounds, repeats=1):
     trees = [pt.Tree([k, -1, -1], [2.5, 0, 0], [1, 0, 0], [2, 0, 0]) for k in range(3)]
     post = pt.posterior_from_trees(two_modes(), trees, draws)
     used = np.zeros(3)
-    post.course = Course(read_kernel("whole"), 1, (), 1000, np.array([[-1.0, 0.1]]), np.array([bounds, used]))
+    post.course = course_of_teams("whole", (), 1000, np.array([[-1.0, 0.1]]))._replace(visited=np.array([bounds, used]))
     return post
 
 
@@ -89,7 +88,7 @@ def test_a_chain_that_never_leaves_its_root_fails():
         np.concatenate([np.random.default_rng(0).integers(0, 2, (3, 1000)), np.full((1, 1000), 2)]),
     )
     bounds = np.array([[0.4, 0.4, 0.2], [0.0, 0.0, 0.0]])
-    post.course = Course(read_kernel("whole"), 1, (), 1000, np.array([[-1.0, 0.1]]), bounds)
+    post.course = course_of_teams("whole", (), 1000, np.array([[-1.0, 0.1]]))._replace(visited=bounds)
     assert [(lack.feature, lack.is_mixing) for lack in lacking_features(post)] == [(2, False)]
 
 

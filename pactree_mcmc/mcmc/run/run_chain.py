@@ -1,0 +1,178 @@
+"""One chain of a run, and its works: functions that bring it further.
+
+A work is a generator ``work(chain, tuned, *arguments)``. It yields between short pieces and returns a value. If it
+gets True from ``yield``, time is over or the run was interrupted, and it returns after a rest, or at once. It knows no
+clock, thread or executor.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from ...tree.coded import Saved
+from ..chain.chain import Chain, set_density
+from ..chain.draw_store import trim_draws
+from ..chain.rest import Rest, Rungs, generator_from, generator_state, restore, rungs_of, take_rest
+from ..chain.start import is_grown_start, move_to_start
+from ..chain.tempering import Ladder, read_ladder
+from ..kernel import PROPOSAL_ROWS
+from ..state.records import N_NODES, N_VISITED_ROWS, TREE_CHANGED
+from ..state.tree import ACCEPTED, PROPOSED
+from .compiled import compile_for_chain
+from .records import Request, Tuned
+
+REST_ROWS = 5e8
+"""Number of rows visited after which a chain rests, some five seconds. Steps since a rest are made again when a chain
+is restored, and a rest costs about 1e7 rows, whose stored values are computed again."""
+
+
+class RunChain:
+    """A chain of a run: its place in the run, its last rest, and while it is awake its trees and draws."""
+
+    def __init__(self, number: int, rest: Rest, steps: int = 0) -> None:
+        self.number, self.rest = number, rest
+        self.team, self.tuned, self.steps = rest.team, rest.tuned, steps
+        self.awake: Any = None
+        """`Chain` or `Ladder`, None at rest."""
+        self.current: Tuned | None = None
+        """Results of tuning that the chain uses."""
+        self.saved: Saved | None = None
+        """Draws of a chain that has come from an executor."""
+        self.last_rungs = rest.rungs
+
+    @classmethod
+    def new(cls, number: int, source: Any, n_teams: int) -> RunChain:
+        """Return a chain that has not begun, with a copy of the state of its generator."""
+        return cls(number, Rest(generator_state(generator_from(source)), team=number % max(n_teams, 1)))
+
+    def at_rest(self) -> RunChain:
+        """Return the chain at its last rest, with its draws, as it is sent and stored."""
+        out = RunChain(self.number, self.rest._replace(team=self.team), self.steps)
+        out.tuned, out.saved, out.last_rungs = self.tuned, self.take_draws(), self.rungs
+        return out
+
+    @property
+    def rungs(self) -> Rungs | None:
+        """State of the ladder at the present place, which may be behind the last rest, None without a ladder."""
+        return self.last_rungs if self.awake is None else rungs_of(self.awake)
+
+    @property
+    def replicas(self) -> Iterator[Chain]:
+        """Chains of all levels, none at rest."""
+        yield from () if self.awake is None else self.awake.all_chains
+
+    @property
+    def n_visited_rows(self) -> int:
+        """Number of rows visited at all levels."""
+        return sum(int(chain.state.count[N_VISITED_ROWS]) for chain in self.replicas)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of the present tree."""
+        return (int(self.awake.state.count[N_NODES]) + 1) // 2
+
+    @property
+    def n_saved(self) -> int:
+        """Number of draws that were not taken yet."""
+        if self.awake is not None:
+            return self.awake.n_saved
+        return 0 if self.saved is None else len(self.saved.tree_of_draw)
+
+    @property
+    def acceptance(self) -> tuple[int, int]:
+        """Number of accepted proposals, and of all proposals, of draws not taken yet."""
+        saved, now = self.awake.saved.moves[: self.n_saved].sum(axis=(0, 2)), self.awake.state.moves.sum(axis=1)
+        return int(saved[ACCEPTED] + now[ACCEPTED]), int(saved[PROPOSED] + now[PROPOSED])
+
+    def take_draws(self) -> Saved | None:
+        """Return the draws that were not taken yet, None if there are none, and drop them."""
+        if self.awake is not None and self.awake.n_saved > 0:
+            self.saved = trim_draws(self.awake.saved)
+            self.awake.reserve(0)
+        saved, self.saved = self.saved, None
+        return saved
+
+    def build(self, request: Request, kernel: Any) -> None:
+        """Make the arrays of the chain, whose tree is a stump, and load its compiled code, unless it has them."""
+        if self.awake is not None:
+            return
+        model, start = request.model.lowered, request.starts[self.number]
+        is_grown = is_grown_start(start)
+        prepare = functools.partial(compile_for_chain, has_grown_start=is_grown)
+        arguments = model, kernel, generator_from(self.rest.generator)
+        if request.betas is None:
+            self.awake = Chain(*arguments, is_grown, prepare)
+        else:
+            self.awake = Ladder(*arguments, read_ladder(request.betas), is_grown, prepare)
+
+    def wake(self, request: Request, tuned: Tuned) -> None:
+        """Bring the chain to its place: from its start or its last rest, then by making the steps since then again."""
+        if self.current is not None:
+            return
+        self.build(request, tuned.kernel)
+        if self.rest.replicas:
+            restore(self.awake, self.rest)
+        else:
+            move_to_start(request.model, self.awake, request.starts[self.number], self.awake.rng)
+        self.use(tuned)
+        if self.steps > self.rest.steps:
+            self.awake.run_blocks(self.steps - self.rest.steps)
+            # as after a draw
+            self.awake.state.moves[:], self.awake.state.count[TREE_CHANGED] = 0, 0
+
+    def use(self, tuned: Tuned) -> None:
+        """Use the kernel, density and graph of ``tuned``. Rest if they differ from those before."""
+        before, self.current = self.current, tuned
+        if before is not None and all(getattr(before, name) is getattr(tuned, name) for name in SHARED):
+            return
+        if self.awake.kernel is not tuned.kernel:
+            self.awake.use_kernel(tuned.kernel)
+        if tuned.density is not None:
+            set_density(self.awake, tuned.density[self.team], 1.0)
+            self.awake.use_graph(tuned.graphs[self.team])
+        if before is not None:
+            self.take_rest()
+
+    def take_rest(self) -> None:
+        """Rest at the present place."""
+        self.rest = take_rest(self.awake, self.tuned, self.steps, self.team)
+
+
+SHARED = ("kernel", "density", "graphs")
+"""Fields of `Tuned` whose change is a rest."""
+
+
+def tune(chain: RunChain, tuned: Tuned, until: int, n_planned: int) -> Iterator[None]:
+    """Make tuning steps up to number ``until`` of ``n_planned``, then rest."""
+    chain.use(tuned)
+    while chain.tuned < until:
+        chain.tuned += 1
+        chain.awake.tune(chain.tuned, n_planned)
+        if (yield):
+            break
+    chain.take_rest()
+
+
+def measure(chain: RunChain, tuned: Tuned, steps: int) -> Any:
+    """Make the first tuning steps, rest, and return their mean cost, in rows visited and `PROPOSAL_ROWS` a proposal."""
+    yield from tune(chain, tuned, steps, steps)
+    proposals, rows = chain.awake.cost.sum(axis=1)
+    return float(rows + PROPOSAL_ROWS * proposals) / max(chain.tuned, 1)
+
+
+def draw(chain: RunChain, tuned: Tuned, n: int, thin: int, rests: bool) -> Iterator[None]:
+    """Make ``n`` draws, ``thin`` steps apart. Rest when it is due, and with ``rests`` after the last draw."""
+    chain.use(tuned)
+    chain.awake.reserve(n)
+    for _ in range(n):
+        chain.awake.run_blocks(thin)
+        chain.awake.save()
+        chain.steps += thin
+        if chain.n_visited_rows - chain.rest.n_visited_rows >= REST_ROWS:
+            chain.take_rest()
+        if (yield):
+            return
+    if rests:
+        chain.take_rest()
