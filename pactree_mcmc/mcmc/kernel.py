@@ -49,7 +49,7 @@ LIBRARY_MOVES = {
 REMOVED_MOVES = ("redraw", "regrow-1", "regrow-2", "regrow-line", "restructure", "subgraph")
 """Names of moves of earlier versions."""
 LOCAL_WEIGHTS = {
-    "collapsed": 0.49,
+    "collapsed": 0.515,
     "rotate": 0.29,
     "change": 0.065,
     "shift": 0.065,
@@ -59,7 +59,7 @@ LOCAL_WEIGHTS = {
 WHOLE_WEIGHTS = {
     "learned": 0.05,
     "informed-change": 0.02,
-    "collapsed": 0.54,
+    "collapsed": 0.522,
     "rotate": 0.225,
     "change": 0.083,
     "reshape": 0.03,
@@ -73,7 +73,6 @@ KERNEL_WEIGHTS = {
     "blanchard": {"blanchard": 1.0},
 }
 """Named kernels. The weights of "local" and "whole" are those that did best (benchmarks/README.md)."""
-"""Weights of "default" and "local" if only one ordered feature is split on."""
 WORK_FRACTIONS = {"learned": 0.45, "informed-change": 0.15}
 """Fractions of the work that these two moves get if weights are set by cost. The others share the rest by weight."""
 MAX_LEARNED_PROPOSALS = 1.5

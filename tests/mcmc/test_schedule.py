@@ -14,7 +14,14 @@ from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.chain.draw_store import join_draws, select_draws
 from pactree_mcmc.mcmc.chain.start import load_tree
 from pactree_mcmc.mcmc.course import Verdict, even_indices
-from pactree_mcmc.mcmc.kernel import MAX_LEARNED_PROPOSALS, MIN_PROPOSALS, PROPOSAL_ROWS, WHOLE_WEIGHTS, read_kernel
+from pactree_mcmc.mcmc.kernel import (
+    KERNEL_WEIGHTS,
+    MAX_LEARNED_PROPOSALS,
+    MIN_PROPOSALS,
+    PROPOSAL_ROWS,
+    WHOLE_WEIGHTS,
+    read_kernel,
+)
 from pactree_mcmc.mcmc.run.run_chain import draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE
 from pactree_mcmc.mcmc.state.terms import next_node
@@ -361,6 +368,11 @@ def test_files_keep_steps_and_teams(judged, tmp_path):
 
 
 COST = np.array([[100.0, 10.0, 400.0, 200.0, 80.0, 30.0, 90.0], [5e4, 2e5, 1e4, 2e4, 3e3, 6e3, 5e3]])
+
+
+def test_weights_of_named_kernels_are_fractions():
+    for weights in KERNEL_WEIGHTS.values():
+        assert sum(weights.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("rows", [1.0, 1e5, 1e12])
