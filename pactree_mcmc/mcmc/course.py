@@ -54,10 +54,8 @@ MAX_PILOT_FRACTION = 0.5
 class Verdict(NamedTuple):
     """Result of the criterion on the draws of a stretch."""
 
-    passes: bool
-    """True if the draws satisfy the criterion."""
-    evidences: np.ndarray | None
-    """`Course.evidences` of the draws, or None if they were not computed."""
+    passes: bool  # True if the draws satisfy the criterion
+    evidences: np.ndarray | None  # `Course.evidences` of the draws, or None if they were not computed
 
 
 @dataclass
@@ -68,32 +66,22 @@ class Run:
     tuned: Tuned
     stretch: Stretch
     chains: list[RunChain]
-    draws: list[Saved | None]
-    """Draws of each chain in the present stretch, None if it has none."""
-    executor: Executor | None
-    """Executor of the works, or None for threads."""
-    is_shown: bool
-    """True if the progress is shown."""
-    path: Path | None = None
-    """File to which the run is written ``every`` so many seconds, or None."""
+    draws: list[Saved | None]  # draws of each chain in the present stretch, None if it has none
+    executor: Executor | None  # executor of the works, or None for threads
+    is_shown: bool  # True if the progress is shown
+    path: Path | None = None  # file to which the run is written ``every`` so many seconds, or None
     every: float = 60.0
-    seconds: float = 0.0
-    """Wall time that the run took in earlier calls."""
+    seconds: float = 0.0  # wall time that the run took in earlier calls
+    # errors of the chains whose worker died, by number of the chain
     lost_chains: dict[int, Exception] = field(default_factory=dict)
-    """Errors of the chains whose worker died, by number of the chain."""
+    # chains that an interruption leaves out, since an executor has not finished them
     unfinished: set[int] = field(default_factory=set)
-    """Chains that an interruption leaves out, since an executor has not finished them."""
-    omissions: list[str] = field(default_factory=list)
-    """Descriptions of what the clock left out, for a warning."""
-    verdict: Verdict | None = None
-    """Verdict on the present draws, None if they were not judged."""
-    run_before: Run | None = None
-    """The run before the present stretch, which is returned if the stretch is cut short."""
+    omissions: list[str] = field(default_factory=list)  # descriptions of what the clock left out, for a warning
+    verdict: Verdict | None = None  # verdict on the present draws, None if they were not judged
+    run_before: Run | None = None  # the run before the present stretch, which is returned if the stretch is cut short
     is_interrupted: bool = False
-    n_tune: int = 0
-    """Number of tuning steps of a chain, for the progress."""
-    phase: str = ""
-    """Description of the present part of tuning, for the progress."""
+    n_tune: int = 0  # number of tuning steps of a chain, for the progress
+    phase: str = ""  # description of the present part of tuning, for the progress
 
     def __post_init__(self) -> None:
         self.stop = Stop() if self.request.seconds is None else Stop(self.request.seconds)
@@ -180,10 +168,8 @@ def tune_chains(run: Run) -> None:
 
 
 def measured(run: Run) -> Tuned:
-    """Run the first steps of an adaptive run without a density, and return its length and block by their cost.
-
-    A step gets fewer proposals if the usual number would exceed the work. Chains that are lost begin anew.
-    """
+    """Run the first steps of an adaptive run without a density, and return its length and block by their cost."""
+    # a step gets fewer proposals if the usual number would exceed the work. Chains that are lost begin anew.
     request, steps = run.request, min(PILOT_STEPS, run.request.tune)
     rows_of_chain = advance(run, measure, dict.fromkeys(run.up, (steps,)), TUNING_FRACTION)
     run.lost_chains = {}
@@ -302,11 +288,9 @@ def thin_of_stretch(number: int) -> int:
 
 
 def first_that_fits(run: Run, *thins: int) -> int:
-    """Return the first of several numbers of steps between two draws for which the next stretch has room, else 0.
-
-    If only the time is too short for a stretch, reduce the limit of the run to exclude it. Then ``steps=`` repeats the
-    run.
-    """
+    """Return the first of several numbers of steps between two draws for which the next stretch has room, else 0."""
+    # if only the time is too short for a stretch, reduce the limit of the run to exclude it. Then ``steps=`` repeats
+    # the run.
     for thin in dict.fromkeys(thins):
         end = run.steps + thin * run.request.draws
         if end > run.limit:
@@ -319,11 +303,9 @@ def first_that_fits(run: Run, *thins: int) -> int:
 
 
 def interrupted(run: Run) -> Run:
-    """Return an interrupted run with the draws that are returned, or raise KeyboardInterrupt if there are none.
-
-    In threads these are as many draws as every chain has, on an executor those of the chains that have all. If a new
-    stretch was cut short, they are those before it.
-    """
+    """Return an interrupted run with the draws that are returned, or raise KeyboardInterrupt if there are none."""
+    # in threads these are as many draws as every chain has, on an executor those of the chains that have all. If a new
+    # stretch was cut short, they are those before it.
     run.is_interrupted, goal = True, run.stretch.goal
     if run.tuned.tune < 0:
         raise KeyboardInterrupt(_interruption_message(run)) from None
@@ -398,9 +380,8 @@ def finish(run: Run) -> SampledPosterior:
 
 
 def posterior_so_far(run: Run, steps: int | None = None) -> SampledPosterior:
-    """Return the posterior of the draws that all chains have. ``steps`` is the number of steps at the end of a run, to
-    which the diagnostics of tempering belong.
-    """
+    """Return the posterior of the draws that all chains have."""
+    # ``steps`` is the number of steps at the end of a run, to which the diagnostics of tempering belong
     n, course = run.n_draws, None
     rests = tuple(run.chains[c].rest._replace(team=run.chains[c].team) for c in run.up)
     # interrupted chains may stand behind the last draw that all have
@@ -439,10 +420,9 @@ def _ladders_of(run: Run, chains: Iterable[int], draws: list[Saved]) -> list[Lad
 
 
 def save_if_due(run: Run, now: bool = False) -> None:
-    """Write the posterior so far to the file of the run, if the interval is over or ``now``.
-
-    A chain that has fewer draws than others, since it was lost, gets copies of its first tree, which readers leave out.
-    """
+    """Write the posterior so far to the file of the run, if the interval is over or ``now``."""
+    # a chain that has fewer draws than others, since it was lost, gets copies of its first tree, which readers leave
+    # out
     if run.path is None or not (now or time.perf_counter() - run.time_written >= run.every):
         return
     n_made = tuple(run.n_draws_of(c) for c in range(len(run.chains)))

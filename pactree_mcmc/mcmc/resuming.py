@@ -133,10 +133,8 @@ def resume(
 
 
 def _course_to_further_draws(post: SampledPosterior, course: Course | None, draws: int | None) -> Course:
-    """Return the course of a run of fixed length that makes ``draws`` further draws of a posterior's chains.
-
-    Raise ValueError if the posterior does not come from chains.
-    """
+    """Return the course of a run of fixed length that makes ``draws`` further draws of a posterior's chains."""
+    # raise ValueError if the posterior does not come from chains
     if draws is None:
         raise ValueError("draws=None is out of range; give how many further draws a chain, an integer >= 1.")
     check_count("draws", draws)

@@ -33,52 +33,36 @@ Params = Annotated[np.ndarray, np.float64, "params"]
 class Replica(NamedTuple):
     """State of one chain of trees at a rest. A temperature ladder has a replica at each level."""
 
-    state: tuple[np.ndarray, ...]
-    """Arrays of the state, in the order of ARRAYS."""
-    noise: tuple[Params, Params] | None
-    """Parameters of the leaf and of its guess, or None if no variance is drawn."""
-    blocks: int
-    """Number of blocks of proposals made."""
+    state: tuple[np.ndarray, ...]  # arrays of the state, in the order of ARRAYS
+    noise: tuple[Params, Params] | None  # parameters of the leaf and of its guess, or None if no variance is drawn
+    blocks: int  # number of blocks of proposals made
 
 
 @register_class
 class Rungs(NamedTuple):
     """State of a ladder of inverse temperatures (`Ladder`) without its replicas."""
 
-    betas: Annotated[np.ndarray, np.float64, "levels"]
-    """Inverse temperatures of the levels, decreasing from 1."""
-    adapts: bool
-    """True if tuning adapts the ladder."""
-    generation: int
-    """Number of adaptations made."""
-    odd: bool
-    """True if the next exchange is between pairs (i, i + 1) with odd i."""
-    tried: Annotated[np.ndarray, np.int64, "pairs"]
-    """Number of exchanges proposed between levels i and i + 1."""
-    acceptance: Annotated[np.ndarray, np.float64, "pairs"]
-    """Sum of their acceptance probabilities."""
-    trips: int
-    """Number of round trips made."""
-    journey: list[bool]
-    """True for each replica that has been at the last level since it was at the first, by level."""
+    betas: Annotated[np.ndarray, np.float64, "levels"]  # inverse temperatures of the levels, decreasing from 1
+    adapts: bool  # True if tuning adapts the ladder
+    generation: int  # number of adaptations made
+    odd: bool  # True if the next exchange is between pairs (i, i + 1) with odd i
+    tried: Annotated[np.ndarray, np.int64, "pairs"]  # number of exchanges proposed between levels i and i + 1
+    acceptance: Annotated[np.ndarray, np.float64, "pairs"]  # sum of their acceptance probabilities
+    trips: int  # number of round trips made
+    journey: list[bool]  # true for each replica that has been at the last level since it was at the first, by level
 
 
 @register_class
 class Rest(NamedTuple):
     """State of a chain, or of a ladder, at a rest."""
 
-    generator: dict[str, Any]
-    """State of the random generator."""
-    replicas: tuple[Replica, ...] = ()
-    """State of the chain at each level. Empty if the chain has not begun."""
-    rungs: Rungs | None = None
-    """State of the ladder, or None if the chain is not tempered."""
-    tuned: int = 0
-    """Number of tuning steps made."""
-    steps: int = 0
-    """Number of steps made since tuning."""
+    generator: dict[str, Any]  # state of the random generator
+    replicas: tuple[Replica, ...] = ()  # state of the chain at each level. Empty if the chain has not begun.
+    rungs: Rungs | None = None  # state of the ladder, or None if the chain is not tempered
+    tuned: int = 0  # number of tuning steps made
+    steps: int = 0  # number of steps made since tuning
+    # number of the team, a group of chains that tune together, to which the chain belongs, 0 without teams
     team: int = 0
-    """Number of the team, a group of chains that tune together, to which the chain belongs, 0 without teams."""
 
     @property
     def n_visited_rows(self) -> int:

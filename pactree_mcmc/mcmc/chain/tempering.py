@@ -33,16 +33,11 @@ MIN_LADDER_LEVELS, MAX_LADDER_LEVELS = 2, 10_000
 class LadderReport(NamedTuple):
     """Exchange rates and scores of a tempered chain after tuning, for its n levels."""
 
-    betas: np.ndarray
-    """(n,) inverse temperatures of the levels, decreasing from 1."""
-    scores: np.ndarray
-    """(draws, n) log scores, not tempered, of the trees at each level."""
-    is_stump: np.ndarray
-    """(draws,) bool, True if the tree at the last level has one leaf."""
-    swap_rates: np.ndarray
-    """(n - 1,) mean acceptance probability of the exchanges between neighbours, after tuning."""
-    round_trips: int
-    """Number of times that a replica came from the last level to the first, after tuning."""
+    betas: np.ndarray  # (n,) inverse temperatures of the levels, decreasing from 1
+    scores: np.ndarray  # (draws, n) log scores, not tempered, of the trees at each level
+    is_stump: np.ndarray  # (draws,) bool, True if the tree at the last level has one leaf
+    swap_rates: np.ndarray  # (n - 1,) mean acceptance probability of the exchanges between neighbours, after tuning
+    round_trips: int  # number of times that a replica came from the last level to the first, after tuning
 
 
 def first_ladder(n: int) -> np.ndarray:
@@ -51,10 +46,9 @@ def first_ladder(n: int) -> np.ndarray:
 
 
 def read_ladder(betas: Any) -> tuple[np.ndarray, bool]:
-    """Check the argument ``betas`` of `sample`. Return the first ladder, and True if tuning may adapt it.
-
-    A ladder that is given is used as it is. A number of levels means the ladder of `first_ladder`, to be adapted.
-    """
+    """Check the argument ``betas`` of `sample`."""
+    # return the first ladder, and True if tuning may adapt it. A ladder that is given is used as it is. A number of
+    # levels means the ladder of `first_ladder`, to be adapted.
     if isinstance(betas, int | np.integer) and not isinstance(betas, bool):
         if not MIN_LADDER_LEVELS <= int(betas) <= MAX_LADDER_LEVELS:
             limits = f"{MIN_LADDER_LEVELS} to {MAX_LADDER_LEVELS:,} levels, or a ladder"
@@ -129,10 +123,8 @@ class Ladder:
         return np.sum([chain.cost for chain in self.replicas], axis=0)
 
     def tune(self, n_done: int, n_planned: int) -> None:
-        """Make a block of tuning, after which ``n_done`` of the ``n_planned`` blocks are made.
-
-        Adapt the ladder whenever another eighth of the planned blocks is made.
-        """
+        """Make a block of tuning, after which ``n_done`` of the ``n_planned`` blocks are made."""
+        # adapt the ladder whenever another eighth of the planned blocks is made
         self._set_tuning(True)
         self.run_blocks(1)
         if self.adapts and n_done * N_ADAPTATIONS // n_planned > (n_done - 1) * N_ADAPTATIONS // n_planned:

@@ -55,10 +55,8 @@ class Stop:
             self.until = self.start_time + self.seconds
 
     def at_fraction(self, fraction: float) -> Stop:
-        """Return another signal, given after this fraction of the time limit since `start`, or by its own `set`.
-
-        If the clock has not started, or there is no limit, no clock gives the new signal.
-        """
+        """Return another signal, given after this fraction of the time limit since `start`, or by its own `set`."""
+        # if the clock has not started, or there is no limit, no clock gives the new signal
         other = Stop(self.seconds)
         other.start_time = self.start_time
         other.until = self.until if self.until == math.inf else self.start_time + fraction * self.seconds
@@ -85,11 +83,9 @@ def _stop_at_time(end_time: float) -> Stop:
 
 
 def advance(run: Any, work: Work, args: Mapping[int, tuple], until: float | None = None) -> dict[int, Any]:
-    """Let each chain c do ``work(chain, tuned, *args[c])``, and return the values by chain, without lost chains.
-
-    Works end early at ``until`` of the time limit, None for no limit. Errors in threads, and those that name a cell,
-    are raised. A chain whose worker died is added to ``run.lost_chains``, with the error.
-    """
+    """Let each chain c do ``work(chain, tuned, *args[c])``, and return the values by chain, without lost chains."""
+    # works end early at ``until`` of the time limit, None for no limit. Errors in threads, and those that name a cell,
+    # are raised. A chain whose worker died is added to ``run.lost_chains``, with the error.
     is_near, values = run.executor is None, dict[int, Any]()
     pending: dict[Future, int] = {}
     works: dict[int, Generator] = {}
@@ -188,11 +184,9 @@ def awake(request: Request, tuned: Tuned, chain: RunChain, work: Work, args: tup
 
 
 def slices(run: Any, n: int) -> Iterator[int]:
-    """Yield numbers of draws that add up to ``n``: one, or with a clock or a file several.
-
-    When the time is over, or would be over after one more draw, yield no more than the first. With a clock the first
-    slice is a single draw, and a later one takes at most half of the remaining time by the speed of the one before.
-    """
+    """Yield numbers of draws that add up to ``n``: one, or with a clock or a file several."""
+    # when the time is over, or would be over after one more draw, yield no more than the first. With a clock the first
+    # slice is a single draw, and a later one takes at most half of the remaining time by the speed of the one before.
     if not run.stop.is_timed and run.path is None:
         yield from [n] * (n > 0)
         return

@@ -40,11 +40,9 @@ class Progress:
         self.bar.close()
 
     def show(self, run: Any) -> None:
-        """Show the number of tuning steps or draws that all chains of a run have made.
-
-        On a terminal every call redraws the bar. Otherwise a call prints a line, unless the last line was printed less
-        than ``SECONDS_BETWEEN_LINES`` ago.
-        """
+        """Show the number of tuning steps or draws that all chains of a run have made."""
+        # on a terminal every call redraws the bar. Otherwise a call prints a line, unless the last line was printed
+        # less than ``SECONDS_BETWEEN_LINES`` ago.
         if not self.is_shown:
             return
         chains, is_tuning = [run.chains[c] for c in run.up], run.tuned.tune < 0

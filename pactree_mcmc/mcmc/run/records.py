@@ -24,30 +24,18 @@ MAX_TEAMS = 2
 class Request(NamedTuple):
     """Arguments of a run, after they were checked."""
 
-    model: TreeModel | None
-    """Model, None in files, which contain it once."""
-    draws: int
-    """Number of draws of each chain."""
-    tune: int
-    """Number of tuning steps."""
-    thin: int
-    """Number of steps from one draw to the next, at first."""
-    kernel: Kernel
-    """Kernel before tuning."""
-    starts: tuple[Any, ...]
-    """Start of each chain: a name, a `Dispersed` or a Tree."""
-    betas: int | tuple[float, ...] | None = None
-    """Argument ``betas`` of `sample`."""
-    is_adaptive: bool = False
-    """True if the run continues until its draws satisfy the criterion."""
-    steps: int = 0
-    """Largest number of steps of a chain after tuning in an adaptive run, 0 if it follows from ``work``."""
-    seconds: float | None = None
-    """Wall time after which the run ends, or None for no limit."""
-    work: float = DEFAULT_WORK
-    """Number of rows that all chains of an adaptive run may visit, about."""
-    calls: tuple[Call, ...] = ()
-    """Calls of `sample` and `resume` that asked for the draws of the run, for the record."""
+    model: TreeModel | None  # model, None in files, which contain it once
+    draws: int  # number of draws of each chain
+    tune: int  # number of tuning steps
+    thin: int  # number of steps from one draw to the next, at first
+    kernel: Kernel  # kernel before tuning
+    starts: tuple[Any, ...]  # start of each chain: a name, a `Dispersed` or a Tree
+    betas: int | tuple[float, ...] | None = None  # argument ``betas`` of `sample`
+    is_adaptive: bool = False  # True if the run continues until its draws satisfy the criterion
+    steps: int = 0  # largest number of steps of a chain after tuning in an adaptive run, 0 if it follows from ``work``
+    seconds: float | None = None  # wall time after which the run ends, or None for no limit
+    work: float = DEFAULT_WORK  # number of rows that all chains of an adaptive run may visit, about
+    calls: tuple[Call, ...] = ()  # calls of `sample` and `resume` that asked for the draws of the run, for the record
 
     @property
     def n_chains(self) -> int:
@@ -64,31 +52,21 @@ class Request(NamedTuple):
 class Tuned(NamedTuple):
     """Results of tuning, which all chains share."""
 
-    kernel: Kernel
-    """Kernel with the weights and the block that tuning has set."""
-    tune: int = -1
-    """Number of tuning steps made, -1 before the end of tuning."""
-    steps: int = 0
-    """Largest number of steps of a chain after tuning."""
+    kernel: Kernel  # kernel with the weights and the block that tuning has set
+    tune: int = -1  # number of tuning steps made, -1 before the end of tuning
+    steps: int = 0  # largest number of steps of a chain after tuning
+    # parameters (teams, rows, terms) of the density of each team (`ChainState.density`), or None without teams
     density: np.ndarray | None = None
-    """Parameters (teams, rows, terms) of the density of each team (`ChainState.density`), or None without teams."""
-    graphs: tuple[Graph, ...] = ()
-    """Graph of visited cells of each team."""
+    graphs: tuple[Graph, ...] = ()  # graph of visited cells of each team
 
 
 @register_class
 class Stretch(NamedTuple):
     """Series of draws that are judged together. A new stretch drops the draws before it."""
 
-    number: int
-    """Number of the stretch from 0, not counting stretches that confirm another one."""
-    confirms: bool
-    """True if the draws are to confirm those of the stretch before, which satisfied the criterion."""
-    before: int
-    """Number of steps of a chain between tuning and the stretch."""
-    thin: int
-    """Number of steps from one draw to the next."""
-    goal: int
-    """Number of draws at which the stretch is judged next."""
-    limit: int = 0
-    """Largest number of steps of a chain after tuning, 0 for `Tuned.steps`."""
+    number: int  # number of the stretch from 0, not counting stretches that confirm another one
+    confirms: bool  # True if the draws are to confirm those of the stretch before, which satisfied the criterion
+    before: int  # number of steps of a chain between tuning and the stretch
+    thin: int  # number of steps from one draw to the next
+    goal: int  # number of draws at which the stretch is judged next
+    limit: int = 0  # largest number of steps of a chain after tuning, 0 for `Tuned.steps`

@@ -34,12 +34,9 @@ class RunChain:
     def __init__(self, number: int, rest: Rest, steps: int = 0) -> None:
         self.number, self.rest = number, rest
         self.team, self.tuned, self.steps = rest.team, rest.tuned, steps
-        self.awake: Any = None
-        """`Chain` or `Ladder`, None at rest."""
-        self.current: Tuned | None = None
-        """Results of tuning that the chain uses."""
-        self.saved: Saved | None = None
-        """Draws of a chain that has come from an executor."""
+        self.awake: Any = None  # `Chain` or `Ladder`, None at rest
+        self.current: Tuned | None = None  # results of tuning that the chain uses
+        self.saved: Saved | None = None  # draws of a chain that has come from an executor
         self.last_rungs = rest.rungs
 
     @classmethod

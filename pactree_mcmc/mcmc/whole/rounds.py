@@ -62,10 +62,8 @@ class Team:
 
 
 def tune_in_teams(run: Any) -> None:
-    """Tune the chains of a run in rounds, so that ``run.tuned`` is complete.
-
-    Nothing passes between teams but the costs of proposals, in adaptive runs, by which weights and block are set.
-    """
+    """Tune the chains of a run in rounds, so that ``run.tuned`` is complete."""
+    # nothing passes between teams but the costs of proposals, in adaptive runs, by which weights and block are set
     request, rounds, kernel = run.request, rounds_of(run.request), run.request.kernel
     teams = [Team(list(range(t, request.n_chains, request.n_teams))) for t in range(request.n_teams)]
     team_of_chain = {c: team for team in teams for c in team.chains}
@@ -115,11 +113,9 @@ def join_lost_teams(run: Any, teams: list[Team]) -> None:
 
 
 def rounds_of(request: Request) -> list[tuple[float, int]]:
-    """Return the inverse temperature of each round, and the number of all tuning steps of a chain up to its end.
-
-    An adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
-    not grow if the variance of the leaves is drawn, since the sums it stores change with it.
-    """
+    """Return the inverse temperature of each round, and the number of all tuning steps of a chain up to its end."""
+    # an adaptive run has rounds of a given number of steps. Another one divides its tuning steps evenly. The graph does
+    # not grow if the variance of the leaves is drawn, since the sums it stores change with it.
     assert request.model is not None
     betas = [*ROUND_BETAS, *[1.0] * (N_GROWTH_ROUNDS if request.model.lowered.leaf.is_fixed else 0)]
     n, steps = len(betas), max(round(ROUND_STEPS * round_length(request)), 1)
@@ -132,10 +128,8 @@ def n_round_trees(request: Request) -> int:
 
 
 def round_length(request: Request) -> float:
-    """Return the length of the tuning rounds relative to the usual one, at most 1, and 1 in a run of fixed length.
-
-    Rounds are shorter if the tuning of all chains, which share the limit on work, would take too much of it.
-    """
+    """Return the length of the tuning rounds relative to the usual one, at most 1, and 1 in a run of fixed length."""
+    # rounds are shorter if the tuning of all chains, which share the limit on work, would take too much of it
     if not request.is_adaptive:
         return 1.0
     assert request.model is not None
@@ -176,11 +170,9 @@ def has_room_in_graphs(run: Any) -> bool:
 
 
 def with_draws_in_graphs(run: Any) -> Tuned:
-    """Return ``run.tuned`` with the draws of all chains added to the graph of every team.
-
-    So each team gets the trees that the other has found. The graphs also get as many independent trees as in a growth
-    round. The chains keep their present trees. A team keeps its graph if an executor lost one of its tasks.
-    """
+    """Return ``run.tuned`` with the draws of all chains added to the graph of every team."""
+    # so each team gets the trees that the other has found. The graphs also get as many independent trees as in a growth
+    # round. The chains keep their present trees. A team keeps its graph if an executor lost one of its tasks.
     args, teams = {}, [[c for c in run.up if run.chains[c].team == t] for t in range(len(run.tuned.graphs))]
     for graph, team in zip(run.tuned.graphs, teams, strict=True):
         others = [c for c in run.up if c not in team]

@@ -32,23 +32,18 @@ TREES_PER_CALL = 8
 class RoundResult(NamedTuple):
     """Values of a round, to which the team of the chain fits the density."""
 
-    rows: int
-    """Number of rows visited."""
-    cost: np.ndarray
-    """(2, moves): proposals of each move, and the rows they visited."""
+    rows: int  # number of rows visited
+    cost: np.ndarray  # (2, moves): proposals of each move, and the rows they visited
     decisions: Decisions
-    graph: Graph | None
-    """Graph with the trees of the round, or None in a round without a growing graph."""
+    graph: Graph | None  # graph with the trees of the round, or None in a round without a growing graph
 
 
 def tuning_round(
     chain: RunChain, tuned: Tuned, beta: float, until: int, n_free: int, n_trees: int
 ) -> Generator[None, bool | None, RoundResult]:
-    """Make tuning steps up to number ``until`` at inverse temperature ``beta``, then rest.
-
-    If ``n_free`` > 0, the trees and about ``n_trees`` independent ones are added to a copy of the team's graph with so
-    many more pieces and links. Otherwise the decisions of trees are recorded.
-    """
+    """Make tuning steps up to number ``until`` at inverse temperature ``beta``, then rest."""
+    # if ``n_free`` > 0, the trees and about ``n_trees`` independent ones are added to a copy of the team's graph with
+    # so many more pieces and links. Otherwise the decisions of trees are recorded.
     chain.use(tuned)
     trees, rows_before = chain.awake, chain.n_visited_rows
     trees.use_kernel(tuned.kernel)
