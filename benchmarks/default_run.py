@@ -70,7 +70,7 @@ def model_of(name):
 
 def hash_of(post):
     """Return a hash of the draws, the evidence and the number of steps, as text."""
-    arrays = post.log_score, post.tree_of_draw, post.coded_trees.records()
+    arrays = post.log_score, post.draws.tree_of_draw, post.draws.coded_trees.records()
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     return hashlib.sha256(content + repr((post.log_evidence, post.course.steps)).encode()).hexdigest()[:12]
 

@@ -7,7 +7,6 @@ bounds are shown. Seconds are of the processor.
 import sys
 import time
 import warnings
-from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +25,12 @@ RUNS = ((250, 1), (1000, 1), (1000, 2), (1000, 3))
 def visited(name, model, whole=None):
     """Print a line for each run and level ``grow``. ``whole`` is the exact log evidence, or None."""
     for draws, seed in RUNS:
-        post = copy(pt.sample(model, 1000, tune=500, chains=4, rng=seed, kernel="local", progress=False))
-        post.tree_of_draw = post.tree_of_draw[:, :draws]
+        post = pt.sample(model, 1000, tune=500, chains=4, rng=seed, kernel="local", progress=False)
+        post = pt.SampledPosterior(post.draws.replace(tree_of_draw=post.draws.tree_of_draw[:, :draws]))
         for grow in (0, 1, 2):
             began = time.process_time()
             found = exact.visited(post, grow)
-            spent, n = time.process_time() - began, len(np.unique(post.tree_of_draw))
+            spent, n = time.process_time() - began, len(np.unique(post.draws.tree_of_draw))
             fraction = "" if whole is None else f", coverage {np.exp(found.log_evidence - whole):.3f}"
             print(
                 f"{name}, seed {seed}: {4 * draws} draws, {n} trees, grow={grow}: log evidence >= "

@@ -24,17 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 import pactree_mcmc.core.texts as _extras
 
-from .answers import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .compare import Comparison, compare
 from .design_counts import DesignCounts
-from .exploring import TreesWithin
 from .graph.build import build_graph
 from .graph.cells import CellGraph
 from .limits import Intractable
 from .posterior import BestTrees, ExactPosterior
-from .predicting import CellProbabilities
 from .recursion.inside_outside import by_slot, with_terms
-from .solving import VisitedPosterior, solve, visited
+from .rows import CellProbabilities
+from .solving import solve
+from .sums import MeanAndVariance, best_by_size, best_log_weight, count_trees, hull_by_size, log_sum, occurrences
 from .systems.bound_minimisers import ForwardTree, RootFragmentTree, forward_tree, minimise_root_fragment
 from .systems.context_trees import ContextTreeWeighting, TreeSource, context_tree_weighting
 from .systems.dyadic_trees import (
@@ -73,6 +72,7 @@ from .systems.progressive.local_rules import (
 )
 from .systems.progressive.mixture import ProgressiveMixture, progressive_mixture
 from .systems.pruning import PruningFamily, Prunings, dominates
+from .visited import VisitedPosterior, visited
 
 if TYPE_CHECKING:
     from pactree_mcmc.faces.data_dependent import DataDependentMixture, data_dependent_mixture

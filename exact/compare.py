@@ -10,6 +10,7 @@ import numpy as np
 
 from pactree_mcmc.core.texts import require_package
 from pactree_mcmc.posterior.ess import ess
+from pactree_mcmc.posterior.rows.predictions import std_over_trees
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.table.words import rounded_text
 from pactree_mcmc.tree.coded import key_words, root_key
@@ -154,8 +155,7 @@ def compare(truth: ExactPosterior, sampled: SampledPosterior, *, X: Any = None) 
             "the two posteriors are of different models; build the model once and pass it to both engines."
         )
 
-    kinds = [(post.sees_all_rows, post.has_model_prior) for post in (truth, sampled)]
-    if kinds[0] != kinds[1]:
+    if not sampled.draws.sees_all_rows or sampled.draws.has_model_prior != truth._odds_by_model:
         raise ValueError(
             "one of the posteriors is a mean over stages, or has the global splitting prior, and the other is not; "
             "compare posteriors with the same prior, given the same rows."
@@ -180,40 +180,34 @@ def _advice_on_types(truth: Any, sampled: Any) -> str:
 
 
 def _comparison_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any) -> Iterator[Row]:
-    """Yield the rows of the comparison: evidence, numbers of leaves, root splits, feature inclusion, predictions.
-
-    ``X`` are the rows to predict; None takes some training rows.
-    """
+    """Yield the rows of the comparison: evidence, numbers of leaves, root splits, feature inclusion, predictions."""
     nan = math.nan
     estimate = sampled.log_evidence
     yield Row("log evidence", truth.log_evidence, nan if estimate is None else estimate, nan, nan)
-    draws, names = sampled.tree_of_draw, sampled.model.columns.names
+    drawn, names = sampled.draws, sampled.model.columns.names
     max_ess = min(ess(sampled.n_leaves.astype(float)), ess(sampled.log_prior + sampled.log_score))
     for leaves, probability in enumerate(truth.n_leaves_pmf()):
         if probability >= MIN_EVENT_PROBABILITY:
             yield _event_row(f"leaves = {leaves}", probability, sampled.n_leaves == leaves, max_ess)
-    roots = [root_key(sampled.model, sampled.distinct_trees, int(i)) for i in sampled.distinct_trees.offset[:-1]]
+    roots = [root_key(sampled.model, drawn.distinct_trees, int(i)) for i in drawn.distinct_trees.offset[:-1]]
     likely = sorted(truth._root_split_pmf().items(), key=lambda item: -item[1])[:N_ROOTS]
     for key, probability in likely:
         if probability >= MIN_EVENT_PROBABILITY:
             hit = np.array([root == key for root in roots])
-            yield _event_row(f"root: {key_words(sampled.model, key)}", probability, hit[draws], max_ess)
+            yield _event_row(f"root: {key_words(sampled.model, key)}", probability, hit[drawn.tree_of_draw], max_ess)
     for k, probability in enumerate(truth._feature_inclusion()):
-        yield _event_row(f"inclusion: {names[k]}", probability, sampled.split_counts[:, :, k] > 0, max_ess)
+        hit = drawn.split_counts_of_tree[drawn.tree_of_draw, k] > 0
+        yield _event_row(f"inclusion: {names[k]}", probability, hit, max_ess)
     yield from _prediction_rows(truth, sampled, X, max_ess)
 
 
 def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, max_ess: float) -> Iterator[Row]:
-    """Yield a table row for each predictive mean, or probability of a class, of the rows ``X``.
-
-    Of the classes the last one is left out. If ``X`` is None, use some training rows. ``max_ess`` is the
-    largest effective sample size that a quantity may have.
-    """
-    model = sampled.model
+    """Yield a table row for each predictive mean, or probability of a class, of the rows ``X``."""
+    model, drawn = sampled.model, sampled.draws
     spread = np.linspace(0, model.units.n_units - 1, min(N_POINTS, model.units.n_units)).astype(int)
     table = model.row_numbers(model.first_row_of_unit[np.unique(spread)]) if X is None else model.columns.numbers(X)
-    exact, by_draw = truth._values(table), sampled._values_by_draw(table)
-    std = truth._std_over_trees(table).reshape(exact.shape)
+    exact, by_draw = truth._rows.values(table), drawn.values_of_trees(table)[drawn.tree_of_draw]
+    std = std_over_trees(truth._rows, table).reshape(exact.shape)
     names = ["mean"]
     if model.classes_ is not None:
         names = [f"P(y = {label})" for label in model.classes_[: max(len(model.classes_) - 1, 1)]]
@@ -224,19 +218,14 @@ def _prediction_rows(truth: ExactPosterior, sampled: SampledPosterior, X: Any, m
 
 
 def _event_row(quantity: str, probability: float, hit: np.ndarray, max_ess: float) -> Row:
-    """Return the table row of an event of exact ``probability``. ``hit`` (chains, draws) is True where it occurred.
-
-    ``quantity`` is its name, ``max_ess`` the largest effective sample size that it may have.
-    """
+    """Return the table row of an event of exact ``probability``. ``hit`` (chains, draws) is True where it occurred."""
     return _comparison_row(quantity, probability, hit.astype(float), probability * (1.0 - probability), max_ess)
 
 
 def _comparison_row(quantity: str, exact: float, draws: np.ndarray, variance: float, max_ess: float) -> Row:
-    """Return the table row of a ``quantity`` (name) with values ``draws`` (chains, draws) and exact mean ``exact``.
-
-    Its z is 0 or infinite if the error is 0. ``variance`` is the exact posterior variance of one draw. The effective
-    sample size is at most ``max_ess``, since an estimate from rare visits is often far too large.
-    """
+    """Return the table row of a ``quantity`` (name) with values ``draws`` (chains, draws) and exact mean ``exact``."""
+    # its z is 0 or infinite if the error is 0. ``variance`` is the exact posterior variance of one draw. The
+    # effective sample size is at most ``max_ess``, since an estimate from rare visits is often far too large.
     sampled = float(draws.mean())
     difference, error = sampled - exact, math.sqrt(max(variance, 0.0) / max(min(ess(draws), max_ess), 1.0))
     if error > 1e-12:

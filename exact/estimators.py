@@ -25,8 +25,8 @@ from pactree_mcmc.core.texts import fill_docstring
 from pactree_mcmc.model.split_prior.base import MAX_LEVELS
 from pactree_mcmc.model.split_prior.fixed_tree import column_ranges, dyadic_tree, kd_tree
 from pactree_mcmc.model.tree_prior import DEPTH_CEILING
-from pactree_mcmc.posterior.sampled import fractions
 from pactree_mcmc.posterior.trees.cells import checked_divergence
+from pactree_mcmc.posterior.trees.features import fractions
 from pactree_mcmc.table.reader import holds_categories, is_frame
 from pactree_mcmc.table.validation import read_data
 from pactree_mcmc.tree.arrays import LEAF

@@ -1,32 +1,35 @@
-"""The class `ExactPosterior`: the posterior over all trees, with the same methods as a sampled posterior."""
+"""The class `ExactPosterior`: the posterior over all trees, with the same answers as a sampled posterior."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pactree_mcmc.core.checks import Seed, check_count, read_numbers
+from pactree_mcmc.core.checks import Seed, check_count, check_number, read_generator, read_labels, read_numbers
 from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.model import log_prior_mass
-from pactree_mcmc.posterior.base import Posterior
+from pactree_mcmc.posterior.distribution import MostProbable
+from pactree_mcmc.posterior.draws import Draws
+from pactree_mcmc.posterior.laws import without_cached
+from pactree_mcmc.posterior.posterior import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.posterior.trees.cells import checked_divergence
+from pactree_mcmc.tree.arrays import LEAF, Routes
 from pactree_mcmc.tree.coded import RootKey, ordered_key
 from pactree_mcmc.tree.tree import Tree
 
-from . import answers
-from .exploring import ExploresGraph
+from . import sums
+from .cells import GraphCells
 from .graph.boxes import unpack_cuts
 from .graph.cells import CellGraph, with_feature_numbers
-from .limits import stage
-from .predicting import CellProbabilities, PredictsFromGraph
 from .recursion.inside_outside import Occurrences, by_slot, with_terms
-from .recursion.rows import CellPaths, most_probable_paths
 from .recursion.semirings import Best, BestBySize, LogSum
-from .recursion.trees import IndependentDraws, as_draws, grow_chosen_trees, rank_trees
+from .recursion.trees import as_draws, grow_chosen_trees, rank_trees
+from .rows import CellProbabilities, GraphRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +47,101 @@ class BestTrees(NamedTuple):
         return short_repr(self)
 
 
-class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
+class TreesWithin(NamedTuple):
+    """All trees whose log posterior is near that of the most probable one."""
+
+    trees: list[Tree]
+    """The most probable first."""
+    log_joint: np.ndarray
+    """(k,): log prior plus log score of each, nats."""
+    complete: bool
+    """True if all such trees are listed, False if there are more than ``most``."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+    def ambiguity(self, X: Any) -> float:
+        """Return the fraction of rows for which some tree predicts another class than the best tree.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            New rows, or those of training.
+
+        Notes
+        -----
+        Marx, Calmon and Ustun, *Predictive multiplicity in classification*, ICML (2020). O(trees * rows * depth).
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> model = pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)])
+        >>> near = exact.solve(model).trees_within(3.5)
+        >>> round(near.ambiguity([[float(x)] for x in range(30)]), 3)
+        0.067
+        """
+        x = self._numbers(X)
+        labels = np.array([label[routes.leaves(x)] for _, routes, label in self._routed()])
+        return float((labels != labels[0]).any(axis=0).mean())
+
+    def importance(self, X: Any, y: Any, *, rng: Seed = 0) -> np.ndarray:
+        """Return the smallest and the largest importance of each feature in the trees, (p, 2).
+
+        The importance of a feature in a tree is the increase of the error rate if its column is permuted. A feature
+        with a smallest importance above 0 is needed by all trees, one with a largest importance of 0 by none.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Classes of the rows.
+        rng : int, SeedSequence, Generator or None, default 0
+            Source of randomness for one permutation of each column, the same for all trees.
+
+        Raises
+        ------
+        ValueError
+            If the trees do not predict classes, or ``y`` has another length than ``X``.
+
+        Notes
+        -----
+        Model class reliance (Fisher, Rudin and Dominici, JMLR 2019). O(trees * splits * rows * depth).
+        """
+        x, classes = self._numbers(X), self.trees[0].classes
+        assert classes is not None
+        y = read_labels(y, X)
+        if y.shape != (len(x),):
+            raise ValueError(f"y has shape {y.shape}; X has {len(x)} rows: give one class a row, ({len(x)},).")
+        label_of_row = np.full(len(y), -1)
+        for number, label in enumerate(classes):
+            label_of_row[y == label] = number
+        generator = read_generator(rng)
+        permuted = np.column_stack([generator.permutation(column) for column in x.T])
+        out = np.zeros((len(self.trees), x.shape[1]))
+        for j, (tree, routes, label) in enumerate(self._routed()):
+            errors = np.mean(label[routes.leaves(x)] != label_of_row)
+            for k in np.unique(tree.feature[tree.feature != LEAF]):
+                changed = x.copy()
+                changed[:, k] = permuted[:, k]
+                out[j, k] = np.mean(label[routes.leaves(changed)] != label_of_row) - errors
+        return np.column_stack([out.min(axis=0), out.max(axis=0)])
+
+    def _numbers(self, X: Any) -> np.ndarray:
+        """Return the table ``X`` as an array of numbers (n, p). Raise ValueError if the trees predict no classes."""
+        columns, classes = self.trees[0].columns, self.trees[0].classes
+        if classes is None or columns is None:
+            raise ValueError("the trees do not predict classes, which these answers compare; give a model of classes.")
+        return columns.numbers(X)
+
+    def _routed(self) -> Iterator[tuple[Tree, Routes, np.ndarray]]:
+        """Yield each tree, its routes (a form that sends many rows to leaves), and the predicted class of each node."""
+        for tree in self.trees:
+            assert tree.value is not None
+            yield tree, tree.routes(), np.argmax(tree.value, axis=1)
+
+
+class ExactPosterior(Posterior):
     """The posterior over all trees of a model, returned by `solve`.
 
     Attributes
@@ -57,10 +154,18 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         the prior. Entry 0 is that of the root.
     """
 
-    def __init__(self, model: TreeModel, graph: CellGraph, *, progress: bool = False) -> None:
+    def __init__(self, model: TreeModel, graph: CellGraph, log_inside: np.ndarray | None = None) -> None:
         self.model, self.graph = model, graph
-        with stage(progress, "summing", graph.n_cells, "cells") as bar:
-            self.log_inside = answers.log_sums(graph, bar)
+        self.log_inside = sums.log_sums(graph) if log_inside is None else log_inside
+        self._rows: GraphRows = GraphRows(model, graph, self.log_inside)
+
+    @cached_property
+    def _cells(self) -> GraphCells:  # type: ignore[override]
+        return GraphCells(self._rows)
+
+    @property
+    def _occurrences(self) -> Occurrences:
+        return self._rows.occurrences
 
     @property
     def log_evidence(self) -> float:
@@ -70,26 +175,31 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     @cached_property
     def n_trees(self) -> int:
         """Number of trees of positive probability, as an exact integer of any size."""
-        return answers.count_trees(self.graph)
+        return sums.count_trees(self.graph)
 
     @cached_property
     def _best_inside(self) -> np.ndarray:
         """(n_slots,): log weight of the best tree below each slot, a cell at a depth."""
-        return answers.best_sums(self.graph)
+        return sums.best_sums(self.graph)
 
     @cached_property
-    def _best(self) -> SampledPosterior:
-        """The most probable tree, as a posterior of one draw."""
+    def _map(self) -> Draws:
+        """The most probable tree, as one draw."""
         return self._draws_of_chosen_trees(Best(self._best_inside), [0])
 
     @property
     def map_log_joint(self) -> float:
         """Log prior plus log score of the most probable tree, nats."""
-        return float(self._best.log_prior_of_tree[0] + self._best.log_score_of_tree[0])
+        return float(self._map.log_posterior_of_tree[0])
 
-    def map_tree(self) -> Tree:
-        """Return the most probable tree."""
-        return self._best.distinct_tree(0)
+    def _best(self, k: int) -> MostProbable:
+        if k == 1:
+            # one pass, without the lists of trees of each slot
+            probability = np.exp(self._best_inside[:1] - self.log_inside[0])
+            return MostProbable(self._map, np.zeros(1, dtype=np.int64), probability)
+        values, ranked = rank_trees(self.graph, self._best_inside, k)
+        drawn = self._draws_of_chosen_trees(ranked, np.arange(len(values)))
+        return MostProbable(drawn, drawn.tree_of_draw[0], np.exp(values - self.log_inside[0]))
 
     def best_trees(self, k: int) -> BestTrees:
         """Return the ``k`` >= 1 most probable trees, best first, or fewer if there are not as many.
@@ -99,11 +209,35 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         One pass of the (max, +) recursion, then time O(k leaves log k), with memory only for the cells of these trees
         (Huang and Chiang 2005, algorithm 3).
         """
-        check_count("k", k)
-        values, ranked = rank_trees(self.graph, self._best_inside, k)
-        draws = self._draws_of_chosen_trees(ranked, np.arange(len(values)))
-        trees = [draws.distinct_tree(t) for t in range(draws.n_distinct_trees)]
-        return BestTrees(trees, draws.log_prior_of_tree + draws.log_score_of_tree)
+        return _trees_in_order(self._best(check_count("k", k)).draws)
+
+    def trees_within(self, epsilon: float, *, most: int = 10_000) -> TreesWithin:
+        """Return all trees whose log posterior is at most ``epsilon`` below the largest: the Rashomon set.
+
+        Parameters
+        ----------
+        epsilon : float
+            Largest difference from the best log posterior, >= 0, nats.
+        most : int, default 10,000
+            Largest number of trees listed, the most probable ones.
+
+        Notes
+        -----
+        The most probable trees are found one by one, until one is outside. Time and memory are those of `best_trees`.
+
+        Examples
+        --------
+        >>> import exact, pactree_mcmc as pt
+        >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x >= 15 for x in range(30)]))
+        >>> near = truth.trees_within(3.5)
+        >>> [tree.n_leaves for tree in near.trees], near.complete
+        ([2, 2, 2], True)
+        """
+        epsilon = check_number("epsilon", epsilon, "a number >= 0, nats", 0.0)
+        most = check_count("most", most)
+        values, ranked = rank_trees(self.graph, self._best_inside, most + 1, epsilon)
+        drawn = self._draws_of_chosen_trees(ranked, np.arange(min(len(values), most)))
+        return TreesWithin(*_trees_in_order(drawn), len(values) <= most)
 
     def best_log_joint_by_size(self, max_leaves: int) -> np.ndarray:
         """Return the log joint probability of the best tree of each size, nats.
@@ -153,40 +287,34 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     """Number of leaves for which this table was computed."""
 
     def _sizes(self, max_leaves: int) -> BestBySize:
-        """Return the log weights of the best trees of each size up to ``max_leaves`` or more, or of all sizes.
-
-        The largest table computed so far is kept. The result holds them for every slot (a cell at a depth), by size.
-        """
+        """Return the log weights of the best trees of each size up to ``max_leaves`` or more, or of all sizes."""
         sizes = self._largest_sizes
         if sizes is None or (self._size_limit < max_leaves and self._size_limit == sizes.n_sizes[0]):
-            self._largest_sizes, self._size_limit = answers.best_by_size(self.graph, max_leaves), max_leaves
+            self._largest_sizes, self._size_limit = sums.best_by_size(self.graph, max_leaves), max_leaves
         assert self._largest_sizes is not None
         return self._largest_sizes
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Return the distribution of the number of leaves; entry m is P(m leaves), exact to about 1e-13."""
         return self._n_leaves_pmf.copy()
 
     @cached_property
     def _n_leaves_pmf(self) -> np.ndarray:
         """Distribution of the number of leaves, entry m for m leaves, computed once; users get a copy."""
-        return answers.size_distribution(self.graph, self.log_inside, self._occurrences)
+        return sums.size_distribution(self.graph, self.log_inside, self._occurrences)
 
     def depth_pmf(self) -> np.ndarray:
-        """Return the distribution of the depth; entry d is P(the deepest leaf has depth d)."""
-        return answers.depth_distribution(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
+        return sums.depth_distribution(self.graph, self.log_inside, int(self.model.prior_tables.depth_limit))
 
     def _feature_inclusion(self) -> np.ndarray:
-        """Return the probability (p,) that a tree splits on each feature at least once."""
         p = self.model.n_features
         graph = with_feature_numbers(self.model, self.graph)
-        never = answers.mean_products(graph, self.log_inside, self._occurrences, np.ones(p), np.arange(p), p)
+        never = sums.mean_products(graph, self.log_inside, self._occurrences, np.ones(p), np.arange(p), p)
         return 1.0 - never.clip(0.0, 1.0)
 
-    def _prior_inclusion(self, draws: int, rng: Seed) -> np.ndarray:
-        if type(self) is not ExactPosterior:
-            return super()._prior_inclusion(draws, rng)
-        return ExactPosterior(self.model, self.prior_graph)._feature_inclusion()
+    def prior_inclusion(self, *, draws: int = 1000, rng: Seed = 0) -> pd.Series:
+        check_count("draws", draws)
+        prior = ExactPosterior(self.model, self.prior_graph)
+        return prior.feature_inclusion().reindex(self.feature_inclusion().index)
 
     @property
     def prior_graph(self) -> CellGraph:
@@ -198,7 +326,7 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         feature = with_feature_numbers(self.model, self.graph).feature
         return np.bincount(feature, weights=self._occurrences.split, minlength=self.model.n_features)
 
-    def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> answers.MeanAndVariance:
+    def mean_and_variance(self, of_leaf: Any = None, of_split: Any = None) -> sums.MeanAndVariance:
         """Return posterior mean and variance of functions that are sums over the leaves and the splits of a tree.
 
         Parameters
@@ -243,28 +371,12 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
         split = np.empty((0, m)) if split is None else split
         if leaf.shape[1] != split.shape[1]:
             raise ValueError(f"of_leaf has {leaf.shape[1]} columns and of_split {split.shape[1]}; give as many.")
-        moments = answers.mean_and_variance(self.graph, self.log_inside, leaf, split)
+        moments = sums.mean_and_variance(self.graph, self.log_inside, leaf, split)
         if np.ndim(of_leaf) == 2 or np.ndim(of_split) == 2:
             return moments
-        return answers.MeanAndVariance(*(float(np.asarray(moment)[0]) for moment in moments))
-
-    @cached_property
-    def _occurrences(self) -> Occurrences:
-        """Expected numbers of occurrences of each slot (a cell at a depth) and each split in a tree."""
-        return answers.occurrences(self.graph, self.log_inside)
-
-    @cached_property
-    def _cell_paths(self) -> CellPaths:
-        """The most probable path from the root to each cell."""
-        return most_probable_paths(self.graph, self._occurrences.split)
+        return sums.MeanAndVariance(*(float(np.asarray(moment)[0]) for moment in moments))
 
     def _root_split_pmf(self) -> dict[RootKey, float]:
-        """Return the distribution of the root split, as a dictionary of probabilities.
-
-        Keys are None (no split), (feature, threshold), or (feature, frozenset of the categories going left). A feature
-        with missing values adds their side, "missing left" or "missing right"; the threshold is None if the split
-        separates missing from known values.
-        """
         graph = self.graph
         edges = slice(int(graph.first_edge[0]), int(graph.first_edge[1]))
         stop = float(np.exp(graph.log_stop[0] - self.log_inside[0]))
@@ -272,62 +384,25 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
             return {None: stop}
         left, right = (graph.slots_at(c[edges], 1) for c in (graph.left, graph.right))
         log_fraction = graph.log_split[0] + graph.log_rule[edges] + self.log_inside[left] + self.log_inside[right]
-        return self.name_root_pmf(stop, np.exp(log_fraction - self.log_inside[0]))
-
-    def name_root_pmf(self, stop: float, fraction: np.ndarray) -> dict[RootKey, float]:
-        """Return the distribution of the root split as a dictionary with the keys of `_root_split_pmf`.
-
-        ``stop`` is the probability that the root is a leaf, ``fraction`` that of each split of the root cell.
-        """
-        graph, model = self.graph, self.model
-        out: dict[RootKey, float] = {None: stop}
-        for e, probability in enumerate(fraction.tolist()):
-            c, split = int(graph.feature[e]), int(graph.split[e])
-            k = int(model.columns.source[c])
-            if model.columns.categories[k] is not None:
-                key: RootKey = (k, model.columns.label_set(k, split))
-            else:
-                threshold = float(model.scales[c].threshold(*unpack_cuts(split))[0])
-                key = ordered_key(model, k, threshold, c < model.n_features)
-            out[key] = out.get(key, 0.0) + probability
-        return out
+        return named_root_pmf(self.model, graph, stop, np.exp(log_fraction - self.log_inside[0]))
 
     def cell_probabilities(self) -> CellProbabilities:
         """Return the probabilities that each cell of ``graph`` is a leaf, and that it is split, in a tree."""
-        return CellProbabilities(*(values.copy() for values in self._cell_probabilities))
-
-    @cached_property
-    def _cell_probabilities(self) -> CellProbabilities:
-        """Probabilities that each cell is a leaf, and is split, in a tree, computed once; users get a copy."""
-        occurs = self._occurrences.slot
-        leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
-        first = self.graph.first_slot[:-1]
-        return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first))
+        return CellProbabilities(*(values.copy() for values in self._rows.cell_probabilities))
 
     def kl_to_prior(self) -> float:
-        """Return the Kullback-Leibler divergence from the prior over trees, nats.
-
-        It is the posterior mean of the score minus the log of the prior mean of the likelihood. The prior is divided by
-        its mass, the sum of the prior over all trees. This mass is not one under LeafPenalty, nor under a conditioned
-        process if cells may lack admissible splits.
-
-        Raises
-        ------
-        ValueError
-            If the posterior is over a part of the trees (`visited`) and the mass of the prior is unknown.
-        """
         gain = float(self.cell_probabilities().leaf @ self.graph.score)
         log_ratio = float(self.log_inside[0]) - self._log_prior_mass()
         return checked_divergence(gain - log_ratio, abs(gain) + abs(log_ratio))
 
     def _log_prior_mass(self) -> float:
         """Return the log of the sum of the prior over the trees of the graph, without the prior's constant."""
-        return answers.log_sum(self.prior_graph)
+        return sums.log_sum(self.prior_graph)
 
     @cached_property
     def _log_mass_of_draws(self) -> float | None:
         """Log of the sum of the prior over all trees, nats, which draws keep; None if the model gives it."""
-        if self.has_model_prior and log_prior_mass(self.model) is not None:
+        if self._odds_by_model and log_prior_mass(self.model) is not None:
             return None
         return self._log_prior_mass() + self.model.prior_tables.log_constant
 
@@ -338,24 +413,19 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Return ``draws`` >= 1 independent draws as a SampledPosterior of one chain."""
         tree_numbers = np.zeros(check_count("draws", draws), dtype=np.int64)
-        post = self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
-        post.log_prior_mass = self._log_mass_of_draws
-        return post
+        drawn = self._draws_of_chosen_trees(LogSum(self.log_inside, np.empty(0)), tree_numbers, rng)
+        return SampledPosterior(drawn.replace(log_prior_mass=self._log_mass_of_draws))
 
-    def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> SampledPosterior:
-        """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain.
-
-        ``semiring`` is the result of a recursion over the graph (`Best`, `Ranked`, ...), and an entry says which of its
-        trees, such as a rank. `LogSum` draws a tree by ``rng``.
-        """
+    def _draws_of_chosen_trees(self, semiring: Any, tree_numbers: Any, rng: Seed = None) -> Draws:
+        """Return trees grown as the semiring chooses, one for each entry of ``tree_numbers``, as draws of one chain."""
         trees = grow_chosen_trees(self.model, self.graph, semiring, tree_numbers, rng)
-        draws = as_draws(self.model, self.graph, trees)
-        draws.has_model_prior = self.has_model_prior
-        return draws
+        return as_draws(self.model, self.graph, trees, has_model_prior=self._odds_by_model)
 
-    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
-        draws = self.sample(n, rng)
-        return draws, draws.tree_of_draw[0]
+    def _sampled(self, draws: int, rng: Seed) -> SampledPosterior:
+        return self.sample(draws, rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_cached(self)
 
     def summary(self) -> pd.DataFrame:
         """Return a DataFrame of log_evidence, n_leaves, leaves and log joint of the best tree, cells and splits."""
@@ -366,6 +436,26 @@ class ExactPosterior(PredictsFromGraph, ExploresGraph, IndependentDraws):
             f"ExactPosterior(log_evidence={self.log_evidence:.6f}, {self.graph.n_cells} cells, "
             f"{self.graph.n_edges} splits)"
         )
+
+
+def named_root_pmf(model: TreeModel, graph: CellGraph, stop: float, fraction: np.ndarray) -> dict[RootKey, float]:
+    """Return the distribution of the root split by the keys of `root_key`, given P(leaf) and that of each split."""
+    out: dict[RootKey, float] = {None: stop}
+    for e, probability in enumerate(fraction.tolist()):
+        c, split = int(graph.feature[e]), int(graph.split[e])
+        k = int(model.columns.source[c])
+        if model.columns.categories[k] is not None:
+            key: RootKey = (k, model.columns.label_set(k, split))
+        else:
+            threshold = float(model.scales[c].threshold(*unpack_cuts(split))[0])
+            key = ordered_key(model, k, threshold, c < model.n_features)
+        out[key] = out.get(key, 0.0) + probability
+    return out
+
+
+def _trees_in_order(draws: Draws) -> BestTrees:
+    """Return the distinct trees and their log joint probabilities."""
+    return BestTrees([draws.distinct_tree(t) for t in range(draws.n_distinct_trees)], draws.log_posterior_of_tree)
 
 
 def exact_summary(post: Posterior, graph: CellGraph, more: dict[str, float] | None = None) -> pd.DataFrame:

@@ -43,7 +43,7 @@ def main(folder):
 
     for kernel in ("grow-prune", "local"):
         sampled = pt.sample(model, draws=2000, tune=500, chains=4, rng=1, kernel=kernel)
-        print(f"\nkernel {kernel!r}: {sampled} in {sampled.seconds:.1f} s", end="\n\n")
+        print(f"\nkernel {kernel!r}: {sampled} in {sampled.draws.seconds:.1f} s", end="\n\n")
         table = exact.compare(truth, sampled)
         print(table)
     print("\nGrow and prune alone stay with the root split they found first; the local moves find the distribution.")

@@ -49,8 +49,8 @@ def main():
     model = pt.TreeModel(X, (X[:, 0] > 0.3) ^ (rng.random(300) < 0.1))
     kernel = {"default": 0.9, another_cut: 0.1}
     post = pt.sample(model, 500, tune=200, chains=2, rng=1, kernel=kernel, progress=False)
-    made, kept = post.proposed.sum((0, 1)), post.accepted.sum((0, 1))
-    for name, n, k in zip(post.moves, made, kept, strict=True):
+    made, kept = post.draws.proposed.sum((0, 1)), post.draws.accepted.sum((0, 1))
+    for name, n, k in zip(post.draws.moves, made, kept, strict=True):
         print(f"{name:16s} {n:6d} proposed, {k / max(n, 1):.3f} accepted")
 
 

@@ -21,7 +21,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pactree_mcmc.core.texts as _extras
-import pactree_mcmc.faces.report as _report
 
 from .loading.load import load
 from .mcmc.moves.base import Move
@@ -52,11 +51,10 @@ from .model import (
     WeibullGamma,
 )
 from .model.split_prior.fixed_tree import Contexts, context_tree, contexts, dyadic_tree, kd_tree
-from .posterior.base import Posterior
 from .posterior.ess import ConvergenceWarning
-from .posterior.joining import posterior_from_trees
+from .posterior.posterior import Posterior
 from .posterior.rows.survival import Survival, SurvivalCalibration
-from .posterior.sampled import SampledPosterior
+from .posterior.sampled import SampledPosterior, posterior_from_trees
 from .posterior.trees.consensus import ConsensusTree
 from .posterior.trees.credible_set import CredibleSet
 from .posterior.trees.distances import TreeDistances, TreeEss
@@ -133,9 +131,6 @@ __all__ = [
     "testing",
     "warm_up",
 ]
-
-# the layer of posteriors imports neither the one that shows them nor the one that samples them
-Posterior._write_report, Posterior._small_html = _report.write_report, _report.small_html
 
 _LATE_MODULES = {"certificates": "certificates", "moves": "moves", "plots": "faces.plots", "testing": "testing"}
 _LATE = {

@@ -36,11 +36,12 @@ from .mcmc.state.splits import draw_split
 from .mcmc.state.terms import log_score_given_noise, next_node, prior_index, score_node
 from .model import BranchingProcess, Lowered, TreeModel
 from .model.rows import UnitStats, add_unit
+from .posterior.distribution import MostProbable
+from .posterior.draws import Draws
 from .posterior.evidence import pooled_error, prior_mass
-from .posterior.joining import join_chains
-from .posterior.sampled import SampledPosterior
+from .posterior.inference_data import refuse_to_save
+from .posterior.sampled import SampledPosterior, values_se
 from .tree.coded import Saved
-from .tree.tree import Tree
 
 # arrays of a chain's state of which each tree of a population has a copy; all others are scratch, or depend on cells
 # and examples alone
@@ -567,7 +568,7 @@ class ProgressiveSample(SampledPosterior):
     n_resampled: np.ndarray
     _log_evidence: float | None
     _log_evidence_se: float | None
-    _best: SampledPosterior | None
+    _best_at_end: SampledPosterior | None
 
     @classmethod
     def from_results(
@@ -577,12 +578,12 @@ class ProgressiveSample(SampledPosterior):
 
         ``moves`` are the names of the counts of proposals, ``seconds`` is the time of the run.
         """
-        post = join_chains(model, [r.saved for r in results], moves, seconds, kind=cls, by_stats=True)
-        post.sees_all_rows = False
+        facts: dict[str, Any] = {"by_stats": True, "moves": moves, "sees_all_rows": False}
+        post = cls(Draws.join(model, [result.saved for result in results], seconds=seconds, **facts))
         post.stage = np.array([result.stage for result in results])
         post.n_resampled = np.array([result.n_resampled for result in results])
         best = [result.best for result in results if result.best is not None]
-        post._best = join_chains(model, best, moves, 0.0, by_stats=True) if best else None
+        post._best_at_end = SampledPosterior(Draws.join(model, best, by_stats=True)) if best else None
         by_stage = np.array([result.log_evidence for result in results])
         fractions = np.array([result.stump_fraction for result in results])
         post._log_evidence, post._log_evidence_se = _mean_evidence(model, by_stage, fractions)
@@ -604,17 +605,13 @@ class ProgressiveSample(SampledPosterior):
         """
         return self._log_evidence_se
 
-    def map_tree(self) -> Tree:
-        """Return the most probable of the trees visited at the last stage.
-
-        Raises
-        ------
-        ValueError
-            If the run was interrupted before the last stage.
-        """
-        if self._best is None:
+    def _best(self, k: int) -> MostProbable:
+        if self._best_at_end is None:
             raise ValueError("the last stage was not reached; run again without interruption.")
-        return self._best.map_tree()
+        return self._best_at_end._best(k)
+
+    def save(self, path: Any, *, log_likelihood: bool = False) -> None:
+        refuse_to_save(self)
 
     def predict_proba_se(self, X: Any) -> np.ndarray:
         """Return the Monte-Carlo standard error (n, K) of `predict_proba`, from the variance between repetitions.
@@ -626,7 +623,7 @@ class ProgressiveSample(SampledPosterior):
         """
         if self.model.classes_ is None:
             raise ValueError(f"{type(self.model.leaf).__name__} is a regression; use predict_se.")
-        return self._values_se(self.model.columns.numbers(X))
+        return values_se(self.draws, self.model.columns.numbers(X))
 
     def predict_se(self, X: Any) -> np.ndarray:
         """Return the Monte-Carlo standard error (n,) of the predictive means of a regression.
@@ -638,7 +635,7 @@ class ProgressiveSample(SampledPosterior):
         """
         if self.model.classes_ is not None:
             raise ValueError(f"{type(self.model.leaf).__name__} is a classification; use predict_proba_se.")
-        return self._values_se(self.model.columns.numbers(X))[:, 0]
+        return values_se(self.draws, self.model.columns.numbers(X))[:, 0]
 
     def __repr__(self) -> str:
         return (

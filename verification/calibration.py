@@ -79,10 +79,10 @@ def truth(model, tree, new_y, noise):
 
 def drawn(post, row, rng):
     """Return the `Values` of the draws of a posterior. ``row`` (p,) is the row to predict, as numbers."""
-    model, draws = post.model, post.tree_of_draw.ravel()
-    reached = leaves_reached(post.distinct_trees, row[None])[0]
-    stats, noise = post.node_stats[reached][draws], post.noise_variance.ravel()
-    prediction = post.node_values[reached, -1][draws]
+    model, draws = post.model, post.draws.tree_of_draw.ravel()
+    reached = leaves_reached(post.draws.distinct_trees, row[None])[0]
+    stats, noise = post.draws.place_stats[reached][draws], post.draws.noise_variance.ravel()
+    prediction = post.draws.place_values[reached, -1][draws]
     new_y = new_values(model, stats, prediction, noise, rng)
     return Values(post.n_leaves.ravel(), post.log_score.ravel(), prediction, new_y, noise)
 

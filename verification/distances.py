@@ -33,9 +33,9 @@ class Distance(NamedTuple):
 
 def values_drawn(post):
     """Return the root split and the number of leaves of each draw, as objects (chains, draws)."""
-    roots = np.empty(post.n_distinct_trees, dtype=object)
-    roots[:] = [root_key(post.model, post.distinct_trees, int(i)) for i in post.distinct_trees.offset[:-1]]
-    return {"root": roots[post.tree_of_draw], "leaves": post.n_leaves.astype(object)}
+    roots = np.empty(post.draws.n_distinct_trees, dtype=object)
+    roots[:] = [root_key(post.model, post.draws.distinct_trees, int(i)) for i in post.draws.distinct_trees.offset[:-1]]
+    return {"root": roots[post.draws.tree_of_draw], "leaves": post.n_leaves.astype(object)}
 
 
 def distance(drawn, distribution, floor, false_alarm):

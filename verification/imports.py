@@ -29,8 +29,8 @@ LAYERS += ("exact", "pactree_mcmc.faces")
 EXACT_LAYERS = tuple(
     f"exact.{name}"
     for name in (
-        *("limits", "graph", "recursion", "answers", "exploring"),
-        *("predicting", "posterior", "solving"),
+        *("limits", "graph", "recursion", "sums", "rows", "cells"),
+        *("posterior", "solving", "visited"),
         *("compare", "design_counts", "systems", "estimators"),
     )
 )

@@ -83,12 +83,12 @@ def step(sampler, model, tree, rng):
     chain.reserve(1)
     chain.save()
     saved = module("mcmc.chain.draw_store").trim_draws(chain.saved)
-    post = module("posterior.joining").join_chains(model, [saved], (), 0.0)
+    draws = module("posterior.draws").Draws.join(model, [saved])
     return (
-        post.distinct_tree(0),
-        float(post.log_prior_of_tree[0]),
-        float(post.log_score_of_tree[0]),
-        float(post.noise_variance[0, 0]),
+        draws.distinct_tree(0),
+        float(draws.log_prior_of_tree[0]),
+        float(draws.log_score_of_tree[0]),
+        float(draws.noise_variance[0, 0]),
     )
 
 

@@ -346,7 +346,7 @@ BUGS = (
     Bug(
         ANSWERS,
         "the variance of a new y without that between trees",
-        "pactree_mcmc/posterior/rows/predictive.py",
+        "pactree_mcmc/posterior/rows/predictions.py",
         "square = np.where(is_infinite, 0.0, variance) + (mean - center) ** 2",
         "square = np.where(is_infinite, 0.0, variance) + ((mean - center) ** 2).mean()",
         "tests/posterior/test_predictive.py -k mixture",
@@ -450,7 +450,7 @@ BUGS = (
     Bug(
         PLOTS,
         "the band of a partial dependence averages over values, not rows",
-        "pactree_mcmc/faces/plots/predictions.py",
+        "pactree_mcmc/posterior/rows/dependence.py",
         "np.quantile(means, central_fractions(coverage), axis=0)",
         "np.quantile(means, central_fractions(coverage / 2.0), axis=0)",
         "tests/posterior/test_bands.py tests/faces/plots -k dependence",

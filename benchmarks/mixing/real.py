@@ -165,7 +165,7 @@ def _row(name, model, limit, runs):
 
 def root_pmf(post):
     """Return the probability of each feature at the root, by name, unless it is rare there."""
-    distribution = np.bincount(post.root_feature_of_tree + 1, post.weight_of_tree)
+    distribution = np.bincount(post.draws.root_feature_of_tree + 1, post.draws.weight_of_tree)
     names = ["no split", *post.model.columns.names]
     return {names[k]: float(distribution[k]) for k in np.flatnonzero(distribution > RARE_PROBABILITY)}
 

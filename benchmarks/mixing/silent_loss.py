@@ -157,7 +157,7 @@ def quantities(post, table):
     """Return mean, standard deviation and effective draws of each judged quantity, by name, with six digits."""
     log_posterior = post.log_prior + post.log_score
     found = {"log posterior": log_posterior, "leaves": post.n_leaves, "depth": post.depth}
-    in_tree = post.split_counts > 0
+    in_tree = post.draws.split_counts_of_tree[post.draws.tree_of_draw] > 0
     for k in range(in_tree.shape[2]):
         found |= {f"root {k}": post.root_feature == k, f"in {k}": in_tree[:, :, k]}
     rows = np.random.default_rng(ROW_SEED).permutation(len(table.y))[:PREDICTED_ROWS]
@@ -179,7 +179,7 @@ def predictions_by_draw(post, table, rows, classes_of):
 
 def symmetric_pairs(post, table):
     """Yield name and both traces (chains, draws) of quantities that have the same posterior by symmetry."""
-    root, in_tree = post.root_feature, post.split_counts > 0
+    root, in_tree = post.root_feature, post.draws.split_counts_of_tree[post.draws.tree_of_draw] > 0
     for a, b in column_pairs(table.X.shape[1], table.symmetries):
         yield f"root {a}, {b}", root == a, root == b
         yield f"in {a}, {b}", in_tree[:, :, a], in_tree[:, :, b]

@@ -6,21 +6,17 @@ k-best parsing, algorithm 3, over the values of the `Best` semiring).
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from heapq import heapify, heappop, heappush
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from pactree_mcmc.core.checks import Seed, check_count, read_generator
+from pactree_mcmc.core.checks import read_generator
 from pactree_mcmc.core.compile.jit import pack
 from pactree_mcmc.model import TreeModel
-from pactree_mcmc.posterior.base import Posterior
-from pactree_mcmc.posterior.joining import join_independent
-from pactree_mcmc.posterior.sampled import SampledPosterior
+from pactree_mcmc.posterior.draws import Draws
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.coded import CodedTrees
-from pactree_mcmc.tree.tree import Tree
 
 from ..graph.boxes import unpack_cuts
 from ..graph.cells import CellGraph, pack_graph
@@ -31,18 +27,13 @@ from .semirings import Ranked
 def grow_chosen_trees(
     model: TreeModel, graph: CellGraph, semiring: Any, tree_numbers: Any, rng: Any = None
 ) -> GrownTrees:
-    """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers`` (n_trees,).
-
-    ``semiring`` is the result of a recursion over the graph. With `LogSum` the trees are draws from the posterior, by
-    ``rng``, which others ignore. With others the entries identify trees, such as by rank: see `grow_trees`, the
-    compiled form.
-    """
+    """Return trees grown from the root down as the semiring chooses, one for each entry of ``tree_numbers``."""
     numbers = np.asarray(tree_numbers, dtype=np.int64)
     return grow_trees(read_generator(rng), pack_graph(graph), semiring, numbers, pack(model.lowered))
 
 
-def as_draws(model: TreeModel, graph: CellGraph, grown_trees: GrownTrees) -> SampledPosterior:
-    """Return grown trees, each a draw, as a posterior of one chain. Thresholds are those of the model's table."""
+def as_draws(model: TreeModel, graph: CellGraph, grown_trees: GrownTrees, **facts: Any) -> Draws:
+    """Return grown trees, each a draw, as draws of one chain, with ``facts``, further arguments of `Draws`."""
     nodes, offset = grown_trees.nodes, grown_trees.offset
     cell, feature, split = nodes[:, CELL], nodes[:, FEATURE], nodes[:, SPLIT]
     nominal = (feature != LEAF) & model.columns.is_nominal[model.columns.source[feature]]
@@ -60,38 +51,7 @@ def as_draws(model: TreeModel, graph: CellGraph, grown_trees: GrownTrees) -> Sam
         (feature != LEAF) & (2 * rows_left >= rows),
     )
     log_prior = grown_trees.log_prior + model.prior_tables.log_constant
-    return join_independent(model, trees, graph.stats[cell], log_prior, grown_trees.log_score)
-
-
-class IndependentDraws(Posterior):
-    """Base of the exact posteriors: methods that need only independent draws, which `sample` makes."""
-
-    @abstractmethod
-    def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
-        """Return independent draws as a SampledPosterior of one chain."""
-
-    def draw_trees(self, n: int, rng: Seed = None) -> list[Tree]:
-        """Return ``n`` independent trees from the posterior."""
-        if check_count("n", n, 0) == 0:
-            return []
-        draws = self.sample(n, rng)
-        trees = [draws.distinct_tree(t) for t in range(draws.n_distinct_trees)]
-        return [trees[int(t)] for t in draws.tree_of_draw[0]]
-
-    def to_arviz(
-        self,
-        *,
-        draws: int = 1000,
-        rng: Seed = 0,
-        log_likelihood: bool | Literal["exact"] = False,
-        posterior_predictive: bool = False,
-        expectation: Any = False,
-    ) -> Any:
-        """Return ``draws`` independent draws for ArviZ, in the format of `SampledPosterior.to_arviz`."""
-        rng = read_generator(rng)
-        return self.sample(draws, rng).to_arviz(
-            rng=rng, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive, expectation=expectation
-        )
+    return Draws.independent(model, trees, graph.stats[cell], log_prior, grown_trees.log_score, **facts)
 
 
 TIE_TOLERANCE = 1e-10
@@ -130,11 +90,9 @@ class _SlotTrees:
         return self.complete or len(self.trees) > rank
 
     def take_best(self) -> tuple[int, int, int]:
-        """Move the best candidate to ``trees``, and return its split (-1 for a leaf) and the ranks of its two subtrees.
-
-        A split is its number within the cell. The trees with the next rank on one side become waiting candidates, each
-        from one predecessor only.
-        """
+        """Move the best candidate to ``trees``, and return its split (-1: a leaf) and the ranks of its subtrees."""
+        # a split is its number within the cell. The trees with the next rank on one side become waiting candidates,
+        # each from one predecessor only.
         negative, e, i, j = heappop(self.heap)
         self.trees.append((-negative, e, i, j))
         if e >= 0:
@@ -143,12 +101,10 @@ class _SlotTrees:
 
 
 def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.inf) -> tuple[np.ndarray, Ranked]:
-    """Return the log weights of the ``k`` best trees, best first, and the semiring `Ranked` from which to grow them.
-
-    Return fewer trees if fewer have log weights at most ``epsilon`` below the best, up to rounding. ``best`` (n_slots,)
-    is the largest log weight of a tree below each slot (a cell at a depth), the values of `Best`. Time O(k leaves log
-    k), and a pass over the splits of each slot used.
-    """
+    """Return the log weights of the ``k`` best trees, best first, and the semiring `Ranked` from which to grow them."""
+    # return fewer trees if fewer have log weights at most ``epsilon`` below the best, up to rounding. ``best``
+    # (n_slots,) is the largest log weight of a tree below each slot (a cell at a depth), the values of `Best`. Time
+    # O(k leaves log k), and a pass over the splits of each slot used.
     lowest = best[0] - epsilon - TIE_TOLERANCE * (1.0 + abs(best[0]))
     slots: dict[int, _SlotTrees] = {0: _SlotTrees(graph, best, 0, k)}
     requests = [(0, k - 1)]
@@ -181,10 +137,7 @@ def rank_trees(graph: CellGraph, best: np.ndarray, k: int, epsilon: float = np.i
 
 
 def _as_ranked(slots: dict[int, _SlotTrees], n_slots: int) -> Ranked:
-    """Return the lists of trees of all ``slots`` (by number), found by `rank_trees`, as arrays of `Ranked`.
-
-    A slot is a cell at a depth.
-    """
+    """Return the lists of trees of all ``slots`` (by number), found by `rank_trees`, as arrays of `Ranked`."""
     first = np.full(n_slots, -1, dtype=np.int64)
     rows: list[tuple[int, int, int]] = []
     for slot, current in slots.items():

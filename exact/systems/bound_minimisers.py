@@ -50,13 +50,13 @@ from pactree_mcmc.table.values import category_codes, refuse_missing, sorted_uni
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..answers import best_fragments, hull_by_size
 from ..graph.build import build_graph
 from ..graph.cells import CellGraph
 from ..limits import Intractable
 from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER, by_slot, with_terms
 from ..recursion.semirings import IN_FRAGMENT
 from ..recursion.trees import as_draws, grow_chosen_trees
+from ..sums import best_fragments, hull_by_size
 
 ENTROPY, BOUND = SPLIT_CRITERIA = ("entropy", "bound")  # values of ``criterion``
 ROWS = "rows"  # value of ``thresholds`` for thresholds that are values of rows

@@ -25,8 +25,8 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.core.special import gammaln
 from pactree_mcmc.core.texts import short_repr
 
-from ..answers import best_sums, log_sum
 from ..graph.cells import CellGraph
+from ..sums import best_sums, log_sum
 
 N_NODES, N_ENTRIES = range(2)  # entries of `Trie.counters`: numbers of nodes, and of entries of the hash table
 NO_NODE = -1  # key of a free entry, or child that does not exist

@@ -33,13 +33,13 @@ from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..answers import best_fragments, best_sums, hull_by_size
 from ..graph.build import build_graph
 from ..graph.cells import CellGraph
 from ..limits import Intractable
 from ..recursion.inside_outside import CELL, FEATURE, PARENT, with_terms
 from ..recursion.semirings import IN_FRAGMENT, Best
 from ..recursion.trees import as_draws, grow_chosen_trees
+from ..sums import best_fragments, best_sums, hull_by_size
 from .pruning import LARGEST_PENALTY, best_for_sizes, inherit_values, sizes_penalty
 
 

@@ -27,11 +27,11 @@ from pactree_mcmc.core.texts import short_repr
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..answers import best_by_size, best_sums, hull_by_size, most_leaves
 from ..graph.cells import CellGraph
 from ..recursion.inside_outside import CELL, FEATURE, TREE_NUMBER, with_terms
 from ..recursion.semirings import Best, BestBySize
 from ..recursion.trees import as_draws, grow_chosen_trees
+from ..sums import best_by_size, best_sums, hull_by_size, most_leaves
 from .dyadic_trees import DyadicProblem, best_tree_and_cells, check_factor, dyadic_problem, erm_tolerance, srm_tolerance
 from .pruning import FIRST_SIZES, root_vertices
 

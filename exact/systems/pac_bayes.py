@@ -19,10 +19,10 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.tree.arrays import LEAF, Routes, depths_without_joint
 from pactree_mcmc.tree.tree import Tree
 
-from ..answers import log_sums, occurrences
 from ..graph.cells import CellGraph
 from ..recursion.inside_outside import with_terms
 from ..recursion.semirings import exp_down
+from ..sums import log_sums, occurrences
 
 
 class BaseTree(NamedTuple):

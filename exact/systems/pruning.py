@@ -16,12 +16,12 @@ from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree
 
-from ..answers import best_by_size, best_sums, hull_by_size, most_leaves
 from ..graph.build import build_graph
 from ..graph.cells import CellGraph
 from ..recursion.inside_outside import CELL, FEATURE, RIGHT, with_terms
 from ..recursion.semirings import BestBySize, Hull
 from ..recursion.trees import grow_chosen_trees
+from ..sums import best_by_size, best_sums, hull_by_size, most_leaves
 
 LARGEST_PENALTY = 1e150  # largest penalty allowed, so that the product of two is finite
 FIRST_SIZES = 16  # sizes (numbers of leaves) tried first if the best tree is not a vertex of the hull

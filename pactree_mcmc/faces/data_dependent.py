@@ -281,14 +281,14 @@ def _mixture_by_populations(
     """
     chains, draws, particles = sizes
     post = by_populations(model, chains=chains, draws=draws, particles=particles, rng=rng)
-    trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
+    trees = [post.draws.distinct_tree(t) for t in range(post.draws.n_distinct_trees)]
     value = np.array([np.asarray(tree.value)[tree.apply(new)] for tree in trees])
     log_weight = np.zeros(len(trees))
     if splitting == "global":
         counts = SplittingCounts(np.vstack([sample.rows, new]), rng)
         log_weight = np.array([log_n_splits(model, tree) - counts.log_count(tree) for tree in trees])
     out, ess = [], []
-    for tree_of_draw, stage in zip(post.tree_of_draw, post.stage, strict=True):
+    for tree_of_draw, stage in zip(post.draws.tree_of_draw, post.stage, strict=True):
         mean = 0.0
         for block in blocks_of_stages(stage):
             log_w = log_weight[tree_of_draw[block]]

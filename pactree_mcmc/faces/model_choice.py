@@ -14,12 +14,13 @@ from ..core.special import logsumexp
 from ..core.texts import warn
 from ..mcmc.sampling import sample
 from ..model import TreeModel
-from ..posterior.base import Posterior
 from ..posterior.convergence import caveat_of
+from ..posterior.distribution import draws_of
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import prior_mass
+from ..posterior.posterior import Posterior
 from ..posterior.rows.left_out import leave_one_out
-from ..posterior.sampled import SampledPosterior, draws_from
+from ..posterior.sampled import SampledPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,7 +220,7 @@ def _table_row(post: Any, draws: int, source: np.random.Generator) -> dict[str, 
     """
     is_sampled = isinstance(post, SampledPosterior)
     evidence, error = _sampled_evidence(post) if is_sampled else (_exact_evidence(post), 0.0)
-    loo, pmf = leave_one_out(draws_from(post, draws, source)), post.n_leaves_pmf()
+    loo, pmf = leave_one_out(draws_of(post, draws, source)), post.n_leaves_pmf()
     return {
         "log_evidence": evidence,
         "log_evidence_se": error,
@@ -269,7 +270,7 @@ def _predictions_by_column(post: Posterior, X: Any) -> dict[str, float]:
     if X is None:
         return {}
     model = post.model
-    values = post._values(model.columns.numbers(X))
+    values = post._rows.values(model.columns.numbers(X))
     d = values.shape[1]
     if model.classes_ is not None:
         names = [f"P(y = {label})" for label in model.classes_]

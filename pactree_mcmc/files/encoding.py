@@ -83,7 +83,7 @@ class Codec:
     """
 
     def __init__(self, classes: Iterable[type], records: dict[str, np.dtype], separate: Iterable[str] = ()) -> None:
-        self.classes = {cls.__name__: cls for cls in classes}
+        self.classes = {name_in_file(cls): cls for cls in classes}
         self.records, self.separate = dict(records), tuple(separate)
 
     def encode(self, value: Any) -> Encoded:
@@ -126,12 +126,12 @@ class Codec:
             return {"tuple": [self._encode(x, f"{at}.{i}", arrays) for i, x in enumerate(value)]}
         if type(value) is dict and all(type(key) is str for key in value):
             return {"dict": {key: self._encode(x, f"{at}.{key}", arrays) for key, x in value.items()}}
-        if self.classes.get(type(value).__name__) is type(value):
+        if self.classes.get(name_in_file(type(value))) is type(value):
             value = value.for_file() if hasattr(value, "for_file") else value
             fields = {
                 name: self._encode(getattr(value, name), f"{at}.{name}", arrays) for name in field_names(type(value))
             }
-            return {"class": type(value).__name__, "fields": fields}
+            return {"class": name_in_file(type(value)), "fields": fields}
         if hasattr(value, "__array__") and not isinstance(value, np.generic):
             return self._encode_array(np.asarray(value), at, arrays)
         if (parts := scalars.parts_of(value)) is not None:
@@ -229,13 +229,18 @@ def field_names(cls: type) -> tuple[str, ...]:
     return cls._fields  # type: ignore[attr-defined]
 
 
+def name_in_file(cls: type) -> str:
+    """Return the name that a class has in files: ``NAME_IN_FILE`` if it has one, else its own."""
+    return str(getattr(cls, "NAME_IN_FILE", cls.__name__))
+
+
 CODEC = Codec((), {}, ("draws.trees", "draws.stats", "draws.tree_of_draw"))
 """Codec of the files of this library. Classes and record types are registered where they are defined."""
 
 
 def register_class(cls: type[T]) -> type[T]:
     """Register a NamedTuple or dataclass whose values files may contain. This is a decorator of the class."""
-    CODEC.classes[cls.__name__] = cls
+    CODEC.classes[name_in_file(cls)] = cls
     return cls
 
 

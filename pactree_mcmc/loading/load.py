@@ -14,8 +14,7 @@ from ..files.store import AnyPath, read_content
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.split_prior.base import SplitsOutline
-from ..posterior.draws import Draws
-from ..posterior.joining import without_undrawn_trees
+from ..posterior.draws import Draws, Record
 from ..posterior.sampled import SampledPosterior
 from ..tree.coded import Course
 from .validate import InvalidFile, check_draws
@@ -71,26 +70,24 @@ def load_run(
     model = _checked_model(parts, path, leaf, split_prior)
     if "run" in parts:
         raise ValueError(f"{path} is a checkpoint of an earlier release; finish its run with that release.")
-    draws: Draws | None = _decode_part(parts["draws"], path) if "draws" in parts else None
-    if draws is not None:
-        _run_check(path, check_draws, draws, model)
+    record: Record | None = _decode_part(parts["draws"], path) if "draws" in parts else None
+    if record is not None:
+        _run_check(path, check_draws, record, model)
     course = None
     try:
         course = CODEC.decode(parts["course"]) if "course" in parts else None
     except NotStorable as error:
-        if draws is None:
+        if record is None:
             raise ValueError(f"{path} cannot be used: {error}.") from error
         warn(f"the chains of {path} cannot be continued by this release: {error}.")
     if course is not None:
-        _run_check(path, check_course, course, draws, model)
+        _run_check(path, check_course, course, record, model)
         course = course._replace(request=course.request._replace(model=model))
-    if draws is None:
+    if record is None:
         return model, None, course
     # a file of an older release may have trees that no draw has
-    drawn_parts = without_undrawn_trees(draws.trees, draws.stats, draws.tree_of_draw, draws.log_prior, draws.log_score)
-    post = SampledPosterior(model, **(draws._asdict() | drawn_parts))
-    post.course = None if course is None or course.draws_by_chain else course
-    return model, post, course
+    draws = Draws(model, **record._asdict()).without_undrawn_trees()
+    return model, SampledPosterior(draws, None if course is None or course.draws_by_chain else course), course
 
 
 def _checked_model(
@@ -186,21 +183,13 @@ def _posterior_so_far(post: SampledPosterior | None, course: Course, path: Any) 
         f"{path} is a checkpoint of a run on its way: {n_draws} of {course.stretch.goal} draws a chain; "
         "pt.resume(path) finishes it."
     )
-    drawn_parts = without_undrawn_trees(
-        post.coded_trees,
-        post.node_stats,
-        post.tree_of_draw[:, :n_draws],
-        post.log_prior_of_tree,
-        post.log_score_of_tree,
+    draws = post.draws
+    draws = draws.replace(
+        tree_of_draw=draws.tree_of_draw[:, :n_draws],
+        proposed=draws.proposed[:, :n_draws],
+        accepted=draws.accepted[:, :n_draws],
+        noise_variance=draws.noise_variance[:, :n_draws],
+        tempering=None,
+        calls=tuple(call.with_outcome(None) for call in draws.calls),
     )
-    out = SampledPosterior(
-        post.model,
-        **drawn_parts,
-        proposed=post.proposed[:, :n_draws],
-        accepted=post.accepted[:, :n_draws],
-        moves=post.moves,
-        seconds=post.seconds,
-        noise_variance=post.noise_variance[:, :n_draws],
-    )
-    out.calls = tuple(call.with_outcome(None) for call in post.calls)
-    return out
+    return SampledPosterior(draws.without_undrawn_trees())

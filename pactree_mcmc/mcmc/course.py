@@ -26,12 +26,12 @@ import numpy as np
 
 from ..core.sending import with_model_sent_once
 from ..core.texts import warn
+from ..files.calls import Call
 from ..files.store import write_parts
 from ..posterior.convergence import has_converged, log_posterior_converged, loss_lines, short_diagnosis
-from ..posterior.draws import draws_of
+from ..posterior.draws import Draws
 from ..posterior.ess import ConvergenceWarning
 from ..posterior.evidence import Tempering, join_ladder_reports, prior_mass
-from ..posterior.joining import join_chains
 from ..posterior.sampled import SampledPosterior
 from ..tree.coded import Course, Saved
 from .chain.draw_store import first_draws, join_draws, pad_draws, select_draws
@@ -369,7 +369,7 @@ def finish(run: Run) -> SampledPosterior:
         # draws that passed are not diagnosed once more, which would take a tenth of a short run
         if not has_passed or loss_lines(post):
             lines = short_diagnosis(post)
-        post.caveat = lines[0] if lines else ""
+        post.draws.caveat = lines[0] if lines else ""
         if run.path is not None and not run.lost_chains and not run.is_interrupted:
             post.save(run.path)
     except KeyboardInterrupt:
@@ -389,19 +389,19 @@ def posterior_so_far(run: Run, steps: int | None = None) -> SampledPosterior:
         request = run.request._replace(starts=tuple(run.request.starts[c] for c in run.up))
         course = Course(request, run.tuned, run.stretch, rests, run.steps if steps is None else steps)
     draws = [first_draws(saved, n) for c in run.up if (saved := run.draws[c]) is not None]
-    post = _join_draws(run, draws, course)
+    model, tempering = run.request.model, None
+    assert model is not None
     if run.request.betas is not None and steps is not None:
-        post.tempering = join_ladder_reports(_ladders_of(run, run.up, draws), prior_mass(post.model))
-    post.calls = tuple(call.with_outcome(None if course is None else steps) for call in run.request.calls)
-    return post
+        tempering = join_ladder_reports(_ladders_of(run, run.up, draws), prior_mass(model))
+    calls = tuple(call.with_outcome(None if course is None else steps) for call in run.request.calls)
+    return SampledPosterior(_join_draws(run, draws, tempering, calls), course)
 
 
-def _join_draws(run: Run, draws: list[Saved], course: Course | None) -> SampledPosterior:
-    """Return equally many draws of some chains as a posterior."""
+def _join_draws(run: Run, draws: list[Saved], tempering: Tempering | None, calls: tuple[Call, ...]) -> Draws:
+    """Return equally many draws of some chains, joined."""
     assert run.request.model is not None
-    seconds, names = run.seconds + time.perf_counter() - run.start_time, run.tuned.kernel.count_names
-    post: SampledPosterior = join_chains(run.request.model, draws, names, seconds, course=course)
-    return post
+    seconds, moves = run.seconds + time.perf_counter() - run.start_time, run.tuned.kernel.count_names
+    return Draws.join(run.request.model, draws, moves=moves, seconds=seconds, tempering=tempering, calls=calls)
 
 
 def _ladders_of(run: Run, chains: Iterable[int], draws: list[Saved]) -> list[LadderReport]:
@@ -434,14 +434,13 @@ def save_if_due(run: Run, now: bool = False) -> None:
     if any(n_made):
         some = next(saved for saved in run.draws if saved is not None)
         draws = [pad_draws(first_draws(some, 1) if saved is None else saved, max(n_made)) for saved in run.draws]
-        post = _join_draws(run, draws, None)
-        post.calls = run.request.calls
+        tempering = None
         if run.request.betas is not None:
             betas, scores, is_stump, rates, trips = map(
                 np.array, zip(*_ladders_of(run, range(len(n_made)), draws), strict=True)
             )
-            post.tempering = Tempering(betas, scores, rates, trips, None, None, is_stump)
-        parts["draws"] = draws_of(post)
+            tempering = Tempering(betas, scores, rates, trips, None, None, is_stump)
+        parts["draws"] = _join_draws(run, draws, tempering, run.request.calls).record()
     write_parts(parts, run.path)
     run.time_written = time.perf_counter()
 

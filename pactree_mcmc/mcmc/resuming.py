@@ -13,6 +13,7 @@ from ..files.calls import call_record
 from ..files.store import AnyPath, check_output_path
 from ..loading.load import load_run
 from ..model import CustomLeaf, CustomSplits
+from ..posterior.draws import Draws
 from ..posterior.sampled import SampledPosterior
 from ..tree.coded import SAVED_TREE, Course, Saved
 from .course import Run, run_to_end, save_if_due
@@ -125,8 +126,10 @@ def resume(
         RunChain(c, rest, course.stretch.before + course.stretch.thin * n_draws[c])
         for c, rest in enumerate(course.rests)
     ]
-    draws_of_chains = [_draws_of_chain(post, c, n) if n > 0 else None for c, n in enumerate(n_draws)]
-    seconds = 0.0 if post is None else post.seconds
+    draws_of_chains = [
+        _draws_of_chain(post.draws, c, n) if n > 0 and post is not None else None for c, n in enumerate(n_draws)
+    ]
+    seconds = 0.0 if post is None else post.draws.seconds
     new = Run(request, tuned, course.stretch, chains, draws_of_chains, executor, progress, path, every, seconds)
     save_if_due(new, now=checkpoint is not None)
     return run_to_end(new)
@@ -145,34 +148,34 @@ def _course_to_further_draws(post: SampledPosterior, course: Course | None, draw
         )
     total = post.n_draws + int(draws)
     # a call is recorded only if those before are
-    calls = (*post.calls, call_record(resume, {"draws": draws})) if post.calls else ()
+    calls = (*post.draws.calls, call_record(resume, {"draws": draws})) if post.draws.calls else ()
     request = course.request._replace(draws=total, is_adaptive=False, seconds=None, calls=calls)
     before = course.steps - post.n_draws * course.thin
     return course._replace(request=request, stretch=Stretch(0, False, before, course.thin, total))
 
 
-def _draws_of_chain(post: SampledPosterior, c: int, n_draws: int) -> Saved:
-    """Return the first ``n_draws`` draws of chain ``c`` of a posterior."""
-    numbers, first, tree_number = np.unique(post.tree_of_draw[c, :n_draws], return_index=True, return_inverse=True)
+def _draws_of_chain(draws: Draws, c: int, n_draws: int) -> Saved:
+    """Return the first ``n_draws`` draws of chain ``c``."""
+    numbers, first, tree_number = np.unique(draws.tree_of_draw[c, :n_draws], return_index=True, return_inverse=True)
     # trees are numbered by first occurrence, as chains do
     order = np.argsort(first)
     numbers, rank = numbers[order], np.argsort(order)
-    trees = post.coded_trees.take(numbers)
+    trees = draws.coded_trees.take(numbers)
     tree = np.zeros(len(numbers) + 1, dtype=SAVED_TREE).view(np.recarray)
     tree.start = trees.offset
-    tree.log_prior[:-1], tree.log_score[:-1] = post.log_prior_of_tree[numbers], post.log_score_of_tree[numbers]
-    moves = np.stack([post.proposed[c, :n_draws], post.accepted[c, :n_draws]], axis=1)
+    tree.log_prior[:-1], tree.log_score[:-1] = draws.log_prior_of_tree[numbers], draws.log_score_of_tree[numbers]
+    moves = np.stack([draws.proposed[c, :n_draws], draws.accepted[c, :n_draws]], axis=1)
     levels, is_stump = np.zeros((n_draws, 0)), np.zeros(n_draws, dtype=bool)
-    if post.tempering is not None:
-        levels, is_stump = post.tempering.scores[c, :n_draws], post.tempering.is_stump[c, :n_draws]
+    if draws.tempering is not None:
+        levels, is_stump = draws.tempering.scores[c, :n_draws], draws.tempering.is_stump[c, :n_draws]
     return Saved(
         rank[tree_number],
-        post.noise_variance[c, :n_draws],
+        draws.noise_variance[c, :n_draws],
         moves,
         levels,
         is_stump,
         tree,
         trees.records(),
-        post.node_stats[post.coded_trees.nodes_of(numbers)],
+        draws.place_stats[draws.coded_trees.nodes_of(numbers)],
         np.array([n_draws, len(numbers), len(trees.feature)], dtype=np.int64),
     )

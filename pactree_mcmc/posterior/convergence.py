@@ -1,14 +1,14 @@
 """The convergence criteria of chains: what fails, what can be used all the same, and one piece of advice.
 
 R-hat and effective sample size come from `ess`. `course.finish` stores the first line of the warning, or "", as
-`DrawnTrees.caveat`, and files keep it. All texts of trees begin with it (`caveat_of`).
+`Draws.caveat`, and files keep it. All texts of trees begin with it (`caveat_of`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from .trees.distances import distances_from, draw_label, focal_draws
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .draws import DrawnTrees
+    from .distribution import HasDraws
 
 MIN_ESS = 400.0
 """Smallest effective sample size that passes, from Vehtari et al. (2021)."""
@@ -99,17 +99,19 @@ MIN_CORRELATION = 0.7
 """Correlation of two columns from which on they are said to measure nearly the same: half of the variance."""
 
 
-def caveat_of(post: DrawnTrees) -> str:
+def caveat_of(post: Any) -> str:
     """Return the line with which texts about trees begin if the draws of a run failed, "" if not.
 
     Draws that no run has judged, such as independent ones, have none. Those of older files are judged here.
     """
-    if post.caveat is None:
-        post.caveat = next(iter(short_diagnosis(post)), "") if post.calls else ""
-    return post.caveat
+    if post.draws is None:
+        return ""
+    if post.draws.caveat is None:
+        post.draws.caveat = next(iter(short_diagnosis(post)), "") if post.draws.calls else ""
+    return post.draws.caveat
 
 
-def short_diagnosis(post: DrawnTrees, diagnostics: Diagnostics | None = None) -> list[str]:
+def short_diagnosis(post: HasDraws, diagnostics: Diagnostics | None = None) -> list[str]:
     """Return the criteria of `check_convergence` that fail in a few lines; an empty list if none fails.
 
     The lines are what can be used (`_usable_line`), the worst quantity of each kind, what teams of chains lack, one
@@ -130,7 +132,7 @@ def short_diagnosis(post: DrawnTrees, diagnostics: Diagnostics | None = None) ->
     return [*lines, *losses, _advice(post, diagnostics), READ_MORE_LINE]
 
 
-def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
+def diagnosis_of(post: HasDraws) -> pd.DataFrame:
     """Return the table of all quantities checked; see `SampledPosterior.diagnosis`."""
     import pandas as pd
 
@@ -146,7 +148,7 @@ def diagnosis_of(post: DrawnTrees) -> pd.DataFrame:
     return table
 
 
-def check_convergence(post: DrawnTrees) -> list[str]:
+def check_convergence(post: HasDraws) -> list[str]:
     """Return the convergence criteria that the draws of chains fail, and advice, as the lines of a warning.
 
     These quantities are checked:
@@ -184,7 +186,7 @@ def check_convergence(post: DrawnTrees) -> list[str]:
     ]
 
 
-def verdict(post: DrawnTrees) -> str:
+def verdict(post: HasDraws) -> str:
     """Return the lines of `short_diagnosis` as one text, or that no criterion fails and that this proves nothing."""
     lines = short_diagnosis(post)
     if lines:
@@ -196,18 +198,18 @@ def verdict(post: DrawnTrees) -> str:
     return f"{agreement} within what is wanted.{remark} {NO_PROOF_REMARK}"
 
 
-def _has_too_few_draws(post: DrawnTrees) -> bool:
+def _has_too_few_draws(post: HasDraws) -> bool:
     """Return True if there are too few draws to judge convergence, below 100 in all or below 4 per chain."""
-    return post.tree_of_draw.size < MIN_DRAWS_TO_JUDGE or post.n_draws < MIN_DRAWS_PER_CHAIN
+    return post.draws.tree_of_draw.size < MIN_DRAWS_TO_JUDGE or post.n_draws < MIN_DRAWS_PER_CHAIN
 
 
-def _too_few_draws_line(post: DrawnTrees) -> str:
+def _too_few_draws_line(post: HasDraws) -> str:
     """Return a line of a warning that says how many draws there are, and how many to give."""
-    total = post.tree_of_draw.size
+    total = post.draws.tree_of_draw.size
     return f"too few draws to judge convergence: {total} in all; give at least 400, better draws=1000."
 
 
-def loss_lines(post: DrawnTrees) -> list[str]:
+def loss_lines(post: HasDraws) -> list[str]:
     """Return lines on parts of the posterior that some chains, or all draws, lack; [] if nothing shows any."""
     if post.course is None:
         return []
@@ -230,17 +232,17 @@ class Lack(NamedTuple):
     is_mixing: bool  # True if the chains have entered and left the trees with the feature
 
 
-def lacking_features(post: DrawnTrees) -> list[Lack]:
+def lacking_features(post: HasDraws) -> list[Lack]:
     """Return the features, at the root or anywhere, of which the draws have far too little, the greatest lack first."""
     if post.course is None or post.course.visited is None:
         return []
-    root = post.root_feature_of_tree == np.arange(post.model.n_features)[:, None]
-    lacks, size = [], _typical_size(root, post.tree_of_draw)
+    root = post.draws.root_feature_of_tree == np.arange(post.model.n_features)[:, None]
+    lacks, size = [], _typical_size(root, post.draws.tree_of_draw)
     for kind, bounds, has_it in zip(
-        ("root feature", "feature"), post.course.visited, (root, (post.split_counts_of_tree > 0).T), strict=True
+        ("root feature", "feature"), post.course.visited, (root, (post.draws.split_counts_of_tree > 0).T), strict=True
     ):
         for k in np.flatnonzero(bounds >= MIN_VISITED_PROBABILITY).tolist():
-            draws, bound = has_it[k][post.tree_of_draw], float(bounds[k])
+            draws, bound = has_it[k][post.draws.tree_of_draw], float(bounds[k])
             fraction, change = float(draws.mean()), np.diff(draws.astype(np.int8), axis=1)
             if fraction > 1.0 - RARE_PROBABILITY:
                 continue
@@ -267,7 +269,7 @@ def _poisson_tail(n: float, mean: float) -> float:
     return sum(math.exp(i * math.log(mean) - mean - math.lgamma(i + 1.0)) for i in range(math.floor(n) + 1))
 
 
-def _lost_mass(post: DrawnTrees) -> float:
+def _lost_mass(post: HasDraws) -> float:
     """Return the probability of the parts of the posterior of `loss_lines`, by which any probability may be wrong."""
     lost = max((lack.least - lack.fraction for lack in lacking_features(post)), default=0.0)
     if post.course is not None and evidence_difference_lines(post.course.evidences):
@@ -279,24 +281,24 @@ def _lost_mass(post: DrawnTrees) -> float:
 # what can be used
 
 
-def _usable_line(post: DrawnTrees, diagnostics: Diagnostics) -> str:
+def _usable_line(post: HasDraws, diagnostics: Diagnostics) -> str:
     """Return the verdict on draws that fail, in the units of a reader: what is known, and within which error."""
     parts, lost = [], _lost_mass(post)
     of_group = diagnostics.group == PREDICTIONS
     if of_group.any():
-        error = diagnostics.prediction_unit * _errors(diagnostics.by_tree[of_group], post.tree_of_draw).max()
+        error = diagnostics.prediction_unit * _errors(diagnostics.by_tree[of_group], post.draws.tree_of_draw).max()
         if post.model.classes_ is not None:
             parts.append(f"predictions: {_within(error + lost)}")
         else:
-            means = diagnostics.prediction_unit * (diagnostics.by_tree[of_group] @ post.weight_of_tree)
+            means = diagnostics.prediction_unit * (diagnostics.by_tree[of_group] @ post.draws.weight_of_tree)
             sd = float(means.std())
             is_usable = error + lost * sd <= MAX_USABLE_SD * sd
             text = f"within {_rounded_up(error + lost * sd)} (between rows they have sd {_rounded_up(sd)})"
             parts.append(f"predictions: {text if is_usable else 'not'}")
-    used = _errors((post.split_counts_of_tree > 0).T, post.tree_of_draw).max(initial=0.0)
+    used = _errors((post.draws.split_counts_of_tree > 0).T, post.draws.tree_of_draw).max(initial=0.0)
     parts.append(f"probability that a feature is used: {_within(used + lost)}")
-    roots = post.root_feature_of_tree == np.arange(post.model.n_features)[:, None]
-    root = _errors(roots, post.tree_of_draw).max(initial=0.0)
+    roots = post.draws.root_feature_of_tree == np.arange(post.model.n_features)[:, None]
+    root = _errors(roots, post.draws.tree_of_draw).max(initial=0.0)
     fails = (diagnostics.failed & ~np.isin(diagnostics.group, [PREDICTIONS, FEATURES])).any() or lost > 0.0
     parts.append(f"which tree: {'not' if fails else _within(root)}")
     return f"not converged; {'; '.join(parts)}."
@@ -339,15 +341,15 @@ def _rounded_up(error: float) -> str:
 # advice
 
 
-def _advice(post: DrawnTrees, diagnostics: Diagnostics) -> str:
+def _advice(post: HasDraws, diagnostics: Diagnostics) -> str:
     """Return the one thing to do after a run that fails: a call that is known to help, or that none is known."""
-    arguments = post.calls[0].arguments if post.calls else {}
+    arguments = post.draws.calls[0].arguments if post.draws.calls else {}
     fixed = [name for name in LENGTH_ARGUMENTS if name in arguments]
     if arguments.get("kernel", repr("default")) != repr("default"):
         fixed.insert(0, "kernel")
-    if not post.calls:
+    if not post.draws.calls:
         return "Draw trees with pt.sample(model): its chains propose whole trees, and go on until they agree."
-    few = post.tree_of_draw.size < MIN_JUDGED_DRAWS
+    few = post.draws.tree_of_draw.size < MIN_JUDGED_DRAWS
     missing = [f"draws={MIN_JUDGED_DRAWS}"] * few + ["chains=4"] * (post.n_chains == 1)
     if fixed or missing:
         changes = [f"without {', '.join(f'{name}=' for name in fixed)}"] * bool(fixed)
@@ -359,13 +361,13 @@ def _advice(post: DrawnTrees, diagnostics: Diagnostics) -> str:
             f"pt.{'BayesianTreeRegressor' if post.model.classes_ is None else 'BayesianTreeClassifier'}(), with its "
             'monte_carlo_error_. A smaller question may converge: the page "Large tables" of the documentation.'
         )
-    if post.tempering is not None:
+    if post.draws.tempering is not None:
         return "Run again without betas=: then chains propose whole trees, and go on until they agree."
     if float(arguments.get("work", "inf")) < SMALL_WORK:
         return "Run again without work=: the limit ended the run before the chains could agree."
     factor = float(diagnostics.times_longer.max())
     worst = np.argsort(-diagnostics.times_longer, kind="stable")[:MAX_LISTED_PER_KIND]
-    are_apart = chains_disagree(diagnostics.traces(worst, post.tree_of_draw))
+    are_apart = chains_disagree(diagnostics.traces(worst, post.draws.tree_of_draw))
     if post.course is not None and not are_apart and factor <= MAX_TIMES_LONGER:
         steps = math.ceil(LENGTH_RESERVE * max(factor, 1.0) * post.course.steps)
         rounding = 10 ** max(len(str(steps)) - 2, 0)
@@ -378,7 +380,7 @@ def _advice(post: DrawnTrees, diagnostics: Diagnostics) -> str:
     return _no_advice(post, diagnostics)
 
 
-def _no_advice(post: DrawnTrees, diagnostics: Diagnostics) -> str:
+def _no_advice(post: HasDraws, diagnostics: Diagnostics) -> str:
     """Return that no setting is known to help, why, and a smaller question that may converge."""
     report = "No setting is known with which these chains agree: report what the first line admits, nothing else"
     alike = _similar_columns(post, diagnostics)
@@ -392,7 +394,7 @@ def _no_advice(post: DrawnTrees, diagnostics: Diagnostics) -> str:
     )
 
 
-def _similar_columns(post: DrawnTrees, diagnostics: Diagnostics) -> tuple[int, int] | None:
+def _similar_columns(post: HasDraws, diagnostics: Diagnostics) -> tuple[int, int] | None:
     """Return the two features that correlate most among those whose indicators fail, None below `MIN_CORRELATION`."""
     names = post.model.columns.names
     failing = {name for name, fails in zip(diagnostics.names, diagnostics.failed, strict=True) if fails}
@@ -471,13 +473,14 @@ class Diagnostics(NamedTuple):
         return np.where(np.isnan(times), np.inf, times)
 
 
-def _compute_diagnostics(post: DrawnTrees) -> Diagnostics:
+def _compute_diagnostics(post: HasDraws) -> Diagnostics:
     """Compute all quantities, their R-hat and effective sample size."""
     parts = [*_quantities_of_trees(post), _checked_predictions(post)]
-    return _join_diagnostics(post, parts, [rhat_and_ess_by_tree(part.by_tree, post.tree_of_draw) for part in parts])
+    tree_of_draw = post.draws.tree_of_draw
+    return _join_diagnostics(post, parts, [rhat_and_ess_by_tree(part.by_tree, tree_of_draw) for part in parts])
 
 
-def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
+def _quantities_of_trees(post: HasDraws) -> Iterator[Quantities]:
     """Yield the quantities of the trees other than predictions: scalars, indicators of features, distances."""
     yield Quantities(list(SCALARS), ["scalars"] * len(SCALARS), _scalars_by_tree(post))
     yield feature_indicators(post)
@@ -485,7 +488,7 @@ def _quantities_of_trees(post: DrawnTrees) -> Iterator[Quantities]:
 
 
 def _join_diagnostics(
-    post: DrawnTrees, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
+    post: HasDraws, parts: list[Quantities], rhat_and_ess_of_parts: list[tuple[np.ndarray, np.ndarray]]
 ) -> Diagnostics:
     """Return the diagnostics of all quantities in ``parts``.
 
@@ -497,17 +500,17 @@ def _join_diagnostics(
     names, groups = [x for part in parts for x in part.names], np.array([x for part in parts for x in part.group])
     by_chance = (groups == PREDICTIONS) & (rhat > MAX_RHAT) & (rhat <= MAX_RHAT_BY_CHANCE) & (ess >= MIN_ESS)
     doubtful = np.flatnonzero(by_chance) - (len(by_tree) - len(parts[-1].by_tree))
-    by_chance[by_chance] = explained_by_chance(parts[-1].by_tree, post.tree_of_draw, doubtful, FALSE_ALARM_LEVEL)
+    by_chance[by_chance] = explained_by_chance(parts[-1].by_tree, post.draws.tree_of_draw, doubtful, FALSE_ALARM_LEVEL)
     return Diagnostics(names, groups, by_tree, rhat, ess, by_chance, parts[-1].unit)
 
 
-def _scalars_by_tree(post: DrawnTrees) -> np.ndarray:
+def _scalars_by_tree(post: HasDraws) -> np.ndarray:
     """Return log posterior, number of leaves and depth of each distinct tree, (3, n_distinct_trees).
 
     The log posterior is an integer multiple of the step of `_without_rounding_noise`, not in nats.
     """
-    log_posterior, _ = _without_rounding_noise((post.log_prior_of_tree + post.log_score_of_tree)[None])
-    return np.vstack([log_posterior, post.n_leaves_of_tree[None], post.depth_of_tree[None]])
+    log_posterior, _ = _without_rounding_noise((post.draws.log_prior_of_tree + post.draws.log_score_of_tree)[None])
+    return np.vstack([log_posterior, post.draws.n_leaves_of_tree[None], post.draws.depth_of_tree[None]])
 
 
 def log_posterior_converged(log_posterior: np.ndarray) -> bool:
@@ -516,7 +519,7 @@ def log_posterior_converged(log_posterior: np.ndarray) -> bool:
     return bool(rhat[0] <= MAX_RHAT and ess[0] >= MIN_ESS)
 
 
-def has_converged(post: DrawnTrees) -> bool:
+def has_converged(post: HasDraws) -> bool:
     """Return True if no criterion of `check_convergence` fails, False with too few draws.
 
     Predictions are computed only if no other criterion fails.
@@ -525,31 +528,31 @@ def has_converged(post: DrawnTrees) -> bool:
         return False
     parts, rhat_and_ess_of_parts = [], []
     for part in _quantities_of_trees(post):
-        rhat, ess = rhat_and_ess_by_tree(part.by_tree, post.tree_of_draw)
+        rhat, ess = rhat_and_ess_by_tree(part.by_tree, post.draws.tree_of_draw)
         if not np.all((rhat <= MAX_RHAT) & (ess >= MIN_ESS)):
             return False
         parts.append(part)
         rhat_and_ess_of_parts.append((rhat, ess))
     parts.append(_checked_predictions(post))
-    rhat_and_ess_of_parts.append(rhat_and_ess_by_tree(parts[-1].by_tree, post.tree_of_draw))
+    rhat_and_ess_of_parts.append(rhat_and_ess_by_tree(parts[-1].by_tree, post.draws.tree_of_draw))
     failed = _join_diagnostics(post, parts, rhat_and_ess_of_parts).failed
     return not (failed.any() or loss_lines(post))
 
 
-def feature_indicators(post: DrawnTrees) -> Quantities:
+def feature_indicators(post: HasDraws) -> Quantities:
     """Return the indicators of the feature at the root, and of the features that the tree splits on.
 
     Indicators that are rare, or almost always 1, in all chains are omitted. If a feature is rare in one chain and not
     in another, the chains disagree about it.
     """
     p, names, group, indicators = post.model.n_features, [], [], []
-    by_chain = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
+    by_chain = [np.bincount(chain, minlength=post.draws.n_distinct_trees) for chain in post.draws.tree_of_draw]
     # counts are added without rounding, so that a fraction of exactly RARE is omitted
     counts = np.array(by_chain, dtype=np.float64).T
-    root = post.root_feature_of_tree == np.arange(p)[:, None]
+    root = post.draws.root_feature_of_tree == np.arange(p)[:, None]
     for singular, plural, indicator in (
         ("root feature", "root features", root),
-        ("inclusion of feature", FEATURES, (post.split_counts_of_tree > 0).T),
+        ("inclusion of feature", FEATURES, (post.draws.split_counts_of_tree > 0).T),
     ):
         frequency = indicator @ counts / post.n_draws
         highest, lowest = frequency.max(axis=1), frequency.min(axis=1)
@@ -560,19 +563,19 @@ def feature_indicators(post: DrawnTrees) -> Quantities:
     return Quantities(names, group, np.vstack(indicators))
 
 
-def distance_quantities(post: DrawnTrees) -> Quantities:
+def distance_quantities(post: HasDraws) -> Quantities:
     """Return the distances from up to 12 drawn trees, without distances that are nearly constant in all chains.
 
     The distance of two trees is the number of cells, sets of training rows of a node, that only one of them has.
     """
-    draws = focal_draws(post, MAX_CHECKED_FOCAL_TREES)
-    by_tree = distances_from(post, post.tree_of_draw.ravel()[draws])
+    draws = focal_draws(post.draws, MAX_CHECKED_FOCAL_TREES)
+    by_tree = distances_from(post.draws, post.draws.tree_of_draw.ravel()[draws])
     checked = []
-    for i, distance in enumerate(by_tree.astype(np.int64)[:, post.tree_of_draw]):
+    for i, distance in enumerate(by_tree.astype(np.int64)[:, post.draws.tree_of_draw]):
         commonest = [np.bincount(chain).max() for chain in distance]
         if min(commonest) < (1.0 - RARE_PROBABILITY) * post.n_draws:
             checked.append(i)
-    names = [f"distance from the tree of {draw_label(post, draw)}" for draw in draws[checked].tolist()]
+    names = [f"distance from the tree of {draw_label(post.draws, draw)}" for draw in draws[checked].tolist()]
     return Quantities(names, ["distances between trees"] * len(names), by_tree[checked])
 
 
@@ -586,7 +589,7 @@ def _without_rounding_noise(values: np.ndarray) -> tuple[np.ndarray, float]:
     return (np.round(values / step), step) if step > 0.0 else (values, 1.0)
 
 
-def _checked_predictions(post: DrawnTrees) -> Quantities:
+def _checked_predictions(post: HasDraws) -> Quantities:
     """Return the predictions at up to ``MAX_POINTS`` training rows, in the unit of `_without_rounding_noise`.
 
     They are means, or of a classifier the up to 3 class probabilities at each row that vary most over the draws. There
@@ -594,13 +597,13 @@ def _checked_predictions(post: DrawnTrees) -> Quantities:
     """
     model = post.model
     if not model.leaf.predicts:
-        return Quantities([], [], np.empty((0, post.n_distinct_trees)))
+        return Quantities([], [], np.empty((0, post.draws.n_distinct_trees)))
     n_classes = model.target.n_classes
     n_checked = 1 if model.classes_ is None else min(max(n_classes - 1, 1), MAX_CHECKED_CLASSES)
-    max_rows = max(MAX_PREDICTIONS // (n_checked * post.n_distinct_trees), MIN_POINTS)
+    max_rows = max(MAX_PREDICTIONS // (n_checked * post.draws.n_distinct_trees), MIN_POINTS)
     rows, merged_rows = distinguishable_rows(model, min(MAX_POINTS, max_rows))
-    names, values = [], np.empty((len(rows), n_checked, post.n_distinct_trees))
-    weight = post.weight_of_tree[:, None]
+    names, values = [], np.empty((len(rows), n_checked, post.draws.n_distinct_trees))
+    weight = post.draws.weight_of_tree[:, None]
     for i, (row, value) in enumerate(zip(rows.tolist(), _values_by_tree(post, rows, merged_rows), strict=True)):
         mean = (weight * value).sum(axis=0)
         # rounding must not choose between the classes, so that equal runs give equal results
@@ -610,11 +613,11 @@ def _checked_predictions(post: DrawnTrees) -> Quantities:
         for k in checked.tolist():
             label = f" P(y = {model.classes_[k]})" if model.classes_ is not None and n_classes > 2 else ""
             names.append(f"prediction{label} at row {row}")
-    by_tree, unit = _without_rounding_noise(values.reshape(-1, post.n_distinct_trees))
+    by_tree, unit = _without_rounding_noise(values.reshape(-1, post.draws.n_distinct_trees))
     return Quantities(names, [PREDICTIONS] * len(names), by_tree, unit)
 
 
-def _values_by_tree(post: DrawnTrees, rows: np.ndarray, merged_rows: np.ndarray) -> Iterator[np.ndarray]:
+def _values_by_tree(post: HasDraws, rows: np.ndarray, merged_rows: np.ndarray) -> Iterator[np.ndarray]:
     """Yield for each of ``rows`` the predictions (n_distinct_trees, 1) or (n_distinct_trees, K) by the distinct trees.
 
     ``rows`` (m,) are numbers of training rows, ``merged_rows`` (m,) the group of merged equal rows that each is in.
@@ -622,13 +625,13 @@ def _values_by_tree(post: DrawnTrees, rows: np.ndarray, merged_rows: np.ndarray)
     model, regressors = post.model, post.model.target.regressors
     for start in range(0, len(rows), MIN_POINTS):
         block = slice(start, start + MIN_POINTS)
-        reached = leaves_of_units(post.coded_trees, model.units.codes, merged_rows[block])
+        reached = leaves_of_units(post.draws.coded_trees, model.units.codes, merged_rows[block])
         for row, nodes in zip(rows[block].tolist(), reached, strict=True):
             if regressors is None:
-                yield post.node_values[nodes]
+                yield post.draws.place_values[nodes]
             else:
                 row_regressors = np.tile(regressors[row], (len(nodes), 1))
-                yield model.leaf.value(post.node_stats[nodes], model.target, row_regressors)
+                yield model.leaf.value(post.draws.place_stats[nodes], model.target, row_regressors)
 
 
 def _failing_quantity_lines(diagnostics: Diagnostics) -> list[str]:

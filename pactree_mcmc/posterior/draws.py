@@ -1,56 +1,104 @@
-"""The draws of a sampled posterior as arrays: properties of each distinct tree, and of each draw."""
+"""Draws of trees as arrays: properties of each distinct tree, and the number of the tree of each draw."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.checks import check_count
 from ..files.calls import Call
 from ..files.encoding import register_class
+from ..model import TreeModel
+from ..model.leaf.distributions import Mixture
 from ..model.model import coded_tree, words_of_cells
-from ..tree.arrays import LEAF, TreeArrays, node_depths
-from ..tree.coded import CodedTrees, Course, from_records, in_data_units, values_between, weight_of_nodes
+from ..tree.arrays import LEAF, TreeArrays, add_predictions_into, leaf_values, leaves_reached, node_depths
+from ..tree.coded import (
+    CODED_NODE,
+    CodedTrees,
+    Saved,
+    bytes_view,
+    from_records,
+    in_data_units,
+    number_trees,
+    values_between,
+    weight_of_nodes,
+)
 from ..tree.tree import Tree
 from .evidence import Tempering
+from .laws import MAX_PLACES_PER_BLOCK, RowLaw, has_values_by_leaf
 from .trees.cells import Cells, number_cells
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..model import TreeModel
-
 ATTRIBUTE_OF_FIELD = {name: f"{name}_of_tree" for name in ("log_prior", "log_score")}
-ATTRIBUTE_OF_FIELD |= {"trees": "coded_trees", "stats": "node_stats"}
-"""Names of attributes of `DrawnTrees` by name of the field in `Draws`, where the two differ."""
+ATTRIBUTE_OF_FIELD |= {"trees": "coded_trees", "stats": "place_stats"}
+"""Names of attributes of `Draws` by name of its argument, and of the field in a file, where the two differ."""
 
 
-def has_values_by_leaf(model: TreeModel) -> bool:
-    """Return True if each leaf has one prediction, the same for all rows in it."""
-    return model.leaf.predicts and model.leaf.x_columns is None
+@register_class
+class Record(NamedTuple):
+    """The part of `Draws` that is written to a file."""
+
+    NAME_IN_FILE = "Draws"
+
+    trees: CodedTrees
+    stats: np.ndarray
+    tree_of_draw: np.ndarray
+    log_prior: np.ndarray
+    log_score: np.ndarray
+    proposed: np.ndarray
+    accepted: np.ndarray
+    moves: tuple[str, ...]
+    seconds: float
+    noise_variance: np.ndarray
+    tempering: Tempering | None
+    calls: tuple[Call, ...] = ()
+    sees_all_rows: bool = True
+    has_model_prior: bool = True
+    log_prior_mass: float | None = None
+    caveat: str | None = None
 
 
-def refuse_by_row(model: TreeModel) -> None:
-    """Raise a ValueError if the prediction of a leaf depends on the row."""
-    if model.leaf.x_columns is not None:
-        raise ValueError(
-            f"{model.leaf!r} looks at columns of X, so a leaf does not predict one value; use predict, "
-            "predict_interval and sample_predictive, which take rows."
-        )
+class Draws(RowLaw):
+    """Trees drawn from a posterior: the distinct ones, and the number of the tree of each draw, by chain.
 
+    Arrays whose names end in ``_of_tree`` have an entry for each distinct tree. Nodes are numbered over all of them.
 
-class DrawnTrees:
-    """The distinct trees of some chains, and the tree of each draw: the arrays of `SampledPosterior`.
-
-    The functions of `posterior.trees` take such an object. The arguments are attributes of `SampledPosterior`:
-    ``trees`` is ``coded_trees``, ``stats`` is ``node_stats``, and log priors and scores are those of distinct trees.
-    ``proposed`` and ``accepted`` count proposals by move, and ``course`` is the state from which `resume` continues.
-    ``sees_all_rows`` is False for draws of a mixture of posteriors given fewer rows, ``has_model_prior`` is False if
-    the prior of the trees is not that of the model. ``log_prior_mass`` is the log of the sum of the prior over all
-    trees, nats, if the exact engine has computed it. ``caveat`` is the line with which texts about trees begin if the
-    draws failed the criteria of convergence, "" if they passed, None if they were not judged.
+    Attributes
+    ----------
+    model : TreeModel
+        The model whose trees are drawn.
+    coded_trees : CodedTrees
+        The distinct trees, one after the other, with splits in codes; ``distinct_trees`` in the units of X.
+    place_stats : ndarray of shape (n_nodes, statistics)
+        Additive statistics of the training rows in each node.
+    tree_of_draw : ndarray of shape (chains, draws), int64
+        Number of the distinct tree of each draw.
+    log_prior_of_tree, log_score_of_tree : ndarray of shape (n_distinct_trees,)
+        Log prior and log score of each distinct tree, nats.
+    proposed, accepted : ndarray of shape (chains, draws, moves), int64
+        Numbers of proposals of each move since the previous draw, and of accepted ones.
+    moves : tuple of str
+        Names of the moves.
+    seconds : float
+        Wall time of the run.
+    noise_variance : ndarray of shape (chains, draws)
+        The variance common to all leaves, under NormalSharedVariance; NaN under other leaves.
+    tempering : Tempering or None
+        Ladders, swap rates, round trips and scores by level of a tempered run.
+    calls : tuple of Call
+        The calls of `sample` and `resume` that made the draws, with seed and versions: ``draws.calls[0].line`` makes
+        them again. Empty for independent draws, and for files of earlier releases.
+    sees_all_rows : bool
+        False for draws of a mixture of posteriors given fewer rows.
+    has_model_prior : bool
+        False if the prior of the trees is not that of the model.
+    log_prior_mass : float or None
+        Log of the sum of the prior over all trees, nats, if the exact engine has computed it.
+    caveat : str or None
+        First line of the warning of a run that has not converged, with which texts about trees begin; "" if the run
+        passed, None for draws that no run has judged.
     """
 
     def __init__(
@@ -67,23 +115,113 @@ class DrawnTrees:
         seconds: float = 0.0,
         noise_variance: np.ndarray | None = None,
         tempering: Tempering | None = None,
-        course: Course | None = None,
         calls: tuple[Call, ...] = (),
         sees_all_rows: bool = True,
         has_model_prior: bool = True,
         log_prior_mass: float | None = None,
         caveat: str | None = None,
     ) -> None:
-        self.model, self.coded_trees, self.node_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
+        self.model, self.coded_trees, self.place_stats, self.tree_of_draw = model, trees, stats, tree_of_draw
         self.log_prior_of_tree, self.log_score_of_tree = log_prior, log_score
         no_moves = np.zeros((*tree_of_draw.shape, 0), dtype=np.int64)
         self.proposed: np.ndarray = no_moves if proposed is None else proposed
         self.accepted: np.ndarray = no_moves if accepted is None else accepted
-        self.moves, self.seconds = moves, seconds
+        self.moves, self.seconds, self.tempering, self.calls = moves, seconds, tempering, calls
         self.noise_variance = np.full(tree_of_draw.shape, np.nan) if noise_variance is None else noise_variance
-        self.tempering, self.course, self.calls = tempering, course, calls
         self.sees_all_rows, self.has_model_prior = sees_all_rows, has_model_prior
         self.log_prior_mass, self.caveat = log_prior_mass, caveat
+
+    @classmethod
+    def join(cls, model: TreeModel, chains: Sequence[Saved], *, by_stats: bool = False, **facts: Any) -> Draws:
+        """Return the draws of several ``chains``, each distinct tree stored once.
+
+        With ``by_stats``, trees with equal splits and different node statistics are different. ``facts`` are further
+        arguments of `Draws`, such as ``moves`` and ``seconds``.
+        """
+        # a chain that was cut short may have saved trees after its last draw
+        n_trees = [int(saved.tree_of_draw.max()) + 1 for saved in chains]
+        ends = [np.asarray(saved.tree)["start"][: n + 1] for saved, n in zip(chains, n_trees, strict=True)]
+        nodes = np.concatenate([bytes_view(saved.node[: end[-1]]) for saved, end in zip(chains, ends, strict=True)])
+        stats = np.concatenate([saved.stats[: end[-1]] for saved, end in zip(chains, ends, strict=True)])
+        offset = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(end) for end in ends]))])
+        trees = from_records(nodes.view(CODED_NODE), offset)
+        number, first_tree = number_trees(trees, stats if by_stats else None)
+        tree = np.concatenate([np.asarray(saved.tree)[:n] for saved, n in zip(chains, n_trees, strict=True)])
+        number_of_chain = np.split(number, np.cumsum(n_trees)[:-1])
+        move_counts = np.array([saved.moves for saved in chains])
+        return cls(
+            model,
+            trees.take(first_tree),
+            stats[trees.nodes_of(first_tree)],
+            np.array([n[saved.tree_of_draw] for n, saved in zip(number_of_chain, chains, strict=True)]),
+            tree["log_prior"][first_tree],
+            tree["log_score"][first_tree],
+            move_counts[:, :, 0],
+            move_counts[:, :, 1],
+            noise_variance=np.array([saved.noise for saved in chains]),
+            **facts,
+        )
+
+    @classmethod
+    def independent(
+        cls,
+        model: TreeModel,
+        trees: CodedTrees,
+        stats: np.ndarray,
+        log_prior: np.ndarray,
+        log_score: np.ndarray,
+        **facts: Any,
+    ) -> Draws:
+        """Return independent draws as one chain: draw t is tree t, and equal trees are stored once.
+
+        The arguments are those of `Draws`, before equal trees are merged.
+        """
+        number, first_tree = number_trees(trees)
+        stats = stats[trees.nodes_of(first_tree)]
+        return cls(
+            model, trees.take(first_tree), stats, number[None], log_prior[first_tree], log_score[first_tree], **facts
+        )
+
+    def record(self) -> Record:
+        """Return the part that is written to a file."""
+        return Record(**{name: getattr(self, ATTRIBUTE_OF_FIELD.get(name, name)) for name in Record._fields})
+
+    def replace(self, **changes: Any) -> Draws:
+        """Return these draws with other arguments of the constructor."""
+        return Draws(self.model, **(self.record()._asdict() | changes))
+
+    def without_undrawn_trees(self) -> Draws:
+        """Return these draws without trees that no draw has, and with equal trees stored once."""
+        trees = self.coded_trees
+        # trees that send unknown categories to other sides are not equal
+        number, first_tree = number_trees(trees, trees.default_left[:, None])
+        numbers_drawn, renumbered = np.unique(number[self.tree_of_draw], return_inverse=True)
+        trees_drawn = first_tree[numbers_drawn]
+        return self.replace(
+            trees=trees.take(trees_drawn),
+            stats=self.place_stats[trees.nodes_of(trees_drawn)],
+            tree_of_draw=renumbered.reshape(self.tree_of_draw.shape),
+            log_prior=self.log_prior_of_tree[trees_drawn],
+            log_score=self.log_score_of_tree[trees_drawn],
+        )
+
+    def __repr__(self) -> str:
+        return f"Draws({self.n_chains} chains x {self.n_draws} draws, {self.n_distinct_trees} distinct trees)"
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return self.tree_of_draw.shape[0]
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws per chain."""
+        return self.tree_of_draw.shape[1]
+
+    @property
+    def n_distinct_trees(self) -> int:
+        """Number of distinct trees drawn."""
+        return len(self.log_prior_of_tree)
 
     @cached_property
     def distinct_trees(self) -> TreeArrays:
@@ -91,10 +229,30 @@ class DrawnTrees:
         return in_data_units(self.model, self.coded_trees)
 
     @cached_property
-    def _tree_of_place(self) -> np.ndarray:
-        """Number (n_nodes,) of the distinct tree of which each node is a leaf, -1 for internal nodes."""
+    def place_tree(self) -> np.ndarray:  # type: ignore[override]
         tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(self.coded_trees.offset))
         return np.where(self.coded_trees.feature == LEAF, tree, -1)
+
+    def reach(self, X: np.ndarray) -> Iterator[tuple[slice, Mixture]]:
+        step = max(MAX_PLACES_PER_BLOCK // self.n_distinct_trees, 1)
+        for start in range(0, len(X), step):
+            node = leaves_reached(self.distinct_trees, X[start : start + step])
+            first = np.arange(len(node) + 1) * self.n_distinct_trees
+            yield slice(start, start + step), Mixture(node.ravel(), np.tile(self.weight_of_tree, len(node)), first)
+
+    def average(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(X), by_place.shape[1]))
+        add_predictions_into(out, self.distinct_trees, self.weight_of_tree, by_place, X)
+        return out
+
+    def values_of_trees(self, X: np.ndarray) -> np.ndarray:
+        """Return the prediction (n_distinct_trees, n, d) of each distinct tree at rows of numbers X (n, p)."""
+        leaf, target = self.model.leaf, self.model.target
+        if leaf.x_columns is None:
+            return leaf_values(self.distinct_trees, self.place_values, X)
+        reached, regressors = leaves_reached(self.distinct_trees, X).T, self.model.regressors(X)
+        assert regressors is not None
+        return np.array([leaf.value(self.place_stats[nodes], target, regressors) for nodes in reached])
 
     @cached_property
     def cells(self) -> Cells:
@@ -114,14 +272,8 @@ class DrawnTrees:
         """Number of training rows in each node, (n_nodes,), counted with their weights."""
         model = self.model
         if model.leaf.weighs_rows:
-            return model.leaf.weight(self.node_stats)
+            return model.leaf.weight(self.place_stats)
         return weight_of_nodes(self.coded_trees, model.units.codes, model.weight_of_unit)
-
-    @cached_property
-    def node_values(self) -> np.ndarray:
-        """Prediction of each node of each distinct tree, (n_nodes, d)."""
-        refuse_by_row(self.model)
-        return np.ascontiguousarray(self.model.leaf.value(self.node_stats, self.model.target))
 
     @cached_property
     def log_posterior_of_tree(self) -> np.ndarray:
@@ -148,58 +300,13 @@ class DrawnTrees:
             right,
             categories,
             default_left,
-            value=self.node_values[nodes] if has_values_by_leaf(self.model) else None,
+            value=self.place_values[nodes] if has_values_by_leaf(self.model) else None,
             columns=self.model.columns,
             classes=self.model.classes_,
             rows=self.node_rows[nodes],
             between=None if self.node_between is None else self.node_between[nodes],
-            words=words_of_cells(self.model, self.node_stats[nodes]),
+            words=words_of_cells(self.model, self.place_stats[nodes]),
         )
-
-    @property
-    def n_chains(self) -> int:
-        """Number of chains."""
-        return self.tree_of_draw.shape[0]
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws per chain."""
-        return self.tree_of_draw.shape[1]
-
-    @property
-    def n_distinct_trees(self) -> int:
-        """Number of distinct trees drawn."""
-        return len(self.log_prior_of_tree)
-
-    @property
-    def log_prior(self) -> np.ndarray:
-        """Log prior of the tree of each draw, nats (chains, draws)."""
-        return self.log_prior_of_tree[self.tree_of_draw]
-
-    @property
-    def log_score(self) -> np.ndarray:
-        """Log score, the log marginal likelihood, of the tree of each draw, nats (chains, draws)."""
-        return self.log_score_of_tree[self.tree_of_draw]
-
-    @property
-    def n_leaves(self) -> np.ndarray:
-        """Number of leaves of the tree of each draw, (chains, draws) int64."""
-        return self.n_leaves_of_tree[self.tree_of_draw]
-
-    @property
-    def depth(self) -> np.ndarray:
-        """Depth of the tree of each draw, (chains, draws) int64."""
-        return self.depth_of_tree[self.tree_of_draw]
-
-    @property
-    def split_counts(self) -> np.ndarray:
-        """Number of splits of the tree of each draw on each feature, (chains, draws, p) int64."""
-        return self.split_counts_of_tree[self.tree_of_draw]
-
-    @property
-    def root_feature(self) -> np.ndarray:
-        """Feature that the root of each draw splits on, (chains, draws) int64; -1 if the tree has no split."""
-        return self.root_feature_of_tree[self.tree_of_draw]
 
     @cached_property
     def weight_of_tree(self) -> np.ndarray:
@@ -230,45 +337,8 @@ class DrawnTrees:
         return np.bincount(tree * p + trees.feature[inner], minlength=n * p).reshape(n, p)
 
 
-@register_class
-class Draws(NamedTuple):
-    """The part of a sampled posterior that is written to a file, beside its model and the states of its chains.
-
-    The fields are described in `SampledPosterior`; ``trees`` and ``stats`` are ``coded_trees`` and ``node_stats``, and
-    ``log_prior`` and ``log_score`` are those of distinct trees.
-    """
-
-    trees: CodedTrees
-    stats: np.ndarray
-    tree_of_draw: np.ndarray
-    log_prior: np.ndarray
-    log_score: np.ndarray
-    proposed: np.ndarray
-    accepted: np.ndarray
-    moves: tuple[str, ...]
-    seconds: float
-    noise_variance: np.ndarray
-    tempering: Tempering | None
-    calls: tuple[Call, ...] = ()
-    sees_all_rows: bool = True
-    has_model_prior: bool = True
-    log_prior_mass: float | None = None
-    caveat: str | None = None
-
-
-def draws_of(posterior: DrawnTrees) -> Draws:
-    """Return the part of a sampled posterior that is written to a file.
-
-    It has the trees, the tree of each draw, priors and scores, counts of moves, and the description of the run.
-    """
-    return Draws(**{name: getattr(posterior, ATTRIBUTE_OF_FIELD.get(name, name)) for name in Draws._fields})
-
-
 def code_trees(model: TreeModel, trees: Sequence[Tree]) -> tuple[CodedTrees, np.ndarray]:
-    """Return trees in coded form, and the leaf model's statistics (n_nodes, s) of the training rows in each node.
-
-    In coded form a threshold is the largest integer code, of the values of its feature in the model, that goes left.
-    """
+    """Return trees in coded form, and the leaf model's statistics (n_nodes, s) of the training rows in each node."""
     coded = [coded_tree(model, tree, t) for t, tree in enumerate(trees)]
     offset = np.cumsum([0, *(len(node) for node, _ in coded)])
     return from_records(np.concatenate([node for node, _ in coded]), offset), np.concatenate([s for _, s in coded])

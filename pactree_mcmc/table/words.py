@@ -296,3 +296,9 @@ def label_words(label: Any) -> str:
     if isinstance(label, str) or "," in text:
         return text if UNQUOTED_CATEGORY.fullmatch(text) and text.isprintable() else repr(text)
     return "missing" if label is None else text
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text on one line. An ellipsis replaces its middle if it has more than ``most`` letters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"

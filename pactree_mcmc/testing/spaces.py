@@ -24,7 +24,7 @@ from numba.core.dispatcher import Dispatcher
 from ..mcmc.moves.base import Move
 from ..mcmc.state.records import TREE_CHANGED
 from ..model import TreeModel
-from ..posterior.joining import join_chains
+from ..posterior.draws import Draws
 
 PACKAGE = "pactree_mcmc"
 EXCLUDED_PARTS = ("faces", "testing")  # parts of the package that the plain copy does not import
@@ -365,9 +365,9 @@ def saved_trees(model: Any, chain: Any) -> list:
     """Return the trees of the chain's draws, of the class `Tree` in the copy of the library that made the model."""
     plain = plain_package()
     saved = plain.module("mcmc.chain.draw_store").trim_draws(chain.saved)
-    join_in_copy = join_chains if isinstance(model, TreeModel) else plain.module("posterior.joining").join_chains
-    post = join_in_copy(model, [saved], (), 0.0)
-    return [post.distinct_tree(number) for number in post.tree_of_draw[0].tolist()]
+    kind: Any = Draws if isinstance(model, TreeModel) else plain.module("posterior.draws").Draws
+    draws = kind.join(model, [saved])
+    return [draws.distinct_tree(number) for number in draws.tree_of_draw[0].tolist()]
 
 
 class StateSnapshot:

@@ -8,7 +8,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact import answers
+from exact import sums
 from pactree_mcmc.tree.arrays import LEAF
 
 FAST = {"kernel": "grow-prune", "chains": 2, "rng": 1}
@@ -99,10 +99,10 @@ def key_of(model, tree):
 def merged_divergence(post):
     """The divergence of the distribution of the draws, and how many trees there are, one draw at a time."""
     fraction, log_prior = {}, {}
-    for t in post.tree_of_draw.ravel().tolist():
-        tree = post.distinct_tree(t)
+    for t in post.draws.tree_of_draw.ravel().tolist():
+        tree = post.draws.distinct_tree(t)
         key = key_of(post.model, tree)
-        fraction[key] = fraction.get(key, 0.0) + 1.0 / post.tree_of_draw.size
+        fraction[key] = fraction.get(key, 0.0) + 1.0 / post.draws.tree_of_draw.size
         log_prior[key] = post.model.log_prior(tree)
     return math.fsum(q * (math.log(q) - log_prior[key]) for key, q in fraction.items()), len(fraction)
 
@@ -116,9 +116,9 @@ def test_divergence_is_that_of_the_merged_distribution(kind, split_prior, tmp_pa
     assert post.kl_to_prior() == pytest.approx(expected, rel=1e-10, abs=1e-10)
     assert post.kl_to_prior() >= 0.0
     if kind.startswith("progressive"):
-        assert n_different < post.n_distinct_trees  # the same tree with the leaves of other stages
+        assert n_different < post.draws.n_distinct_trees  # the same tree with the leaves of other stages
     else:
-        assert n_different == post.n_distinct_trees
+        assert n_different == post.draws.n_distinct_trees
 
 
 def test_the_certificate_of_a_progressive_mixture():
@@ -132,9 +132,9 @@ def test_the_certificate_of_a_progressive_mixture():
     )  # fmt: skip
     post = pt.progressive_mixture(model, engine="mcmc", draws=120, **FAST)
     expected, n_different = merged_divergence(post)
-    assert n_different <= 14 < 60 < post.n_distinct_trees
-    weight = np.bincount(post.tree_of_draw.ravel()) / post.tree_of_draw.size
-    assert weight @ (np.log(weight) - post.log_prior_of_tree) < 0.0  # as if a tree were another one at each stage
+    assert n_different <= 14 < 60 < post.draws.n_distinct_trees
+    weight = np.bincount(post.draws.tree_of_draw.ravel()) / post.draws.tree_of_draw.size
+    assert weight @ (np.log(weight) - post.draws.log_prior_of_tree) < 0.0  # as if a tree were another one at each stage
     assert post.certificate().kl == pytest.approx(expected, rel=1e-12)
     assert expected > 0.0
 
@@ -143,9 +143,9 @@ def test_no_posterior_hides_a_negative_divergence(monkeypatch):
     model = SPLIT_PRIORS["grid"]()
     truth = exact.solve(model)
     draws = truth.sample(100, rng=0)
-    draws.log_prior_of_tree = draws.log_prior_of_tree + 100.0
+    draws.draws.log_prior_of_tree += 100.0
     with pytest.raises(RuntimeError, match="report it"):
         draws.kl_to_prior()
-    monkeypatch.setattr(answers, "log_sum", lambda graph: -100.0)
+    monkeypatch.setattr(sums, "log_sum", lambda graph: -100.0)
     with pytest.raises(RuntimeError, match="report it"):
         truth.kl_to_prior()

@@ -84,9 +84,9 @@ def solved():
 def test_draws_are_a_finite_posterior(solved):
     draws = solved.sample(50, rng=2)
     X, y, E = steps()
-    fractions = np.bincount(draws.tree_of_draw[0]) / 50
+    fractions = np.bincount(draws.draws.tree_of_draw[0]) / 50
     assert draws.kl_to_prior() == pytest.approx(
-        sum(q * math.log(q) for q in fractions) - fractions @ draws.log_prior_of_tree
+        sum(q * math.log(q) for q in fractions) - fractions @ draws.draws.log_prior_of_tree
     )
     result = empirical_losses(draws)
     p = draws.predict_proba(X[~E])[np.arange((~E).sum()), (y[~E] == "b").astype(int)]

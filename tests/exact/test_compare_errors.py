@@ -57,6 +57,6 @@ def test_a_wrong_sampler_is_seen(truth):
     """Draws of another model have z far beyond 3."""
     other = pt.TreeModel(X, Y, tree_prior=pt.ChipmanPrior(0.5, 2.0, max_depth=3))
     wrong = exact.solve(other).sample(1000, rng=1)
-    trees = [wrong.distinct_tree(t) for t in range(wrong.n_distinct_trees)]
-    run = pt.posterior_from_trees(truth.model, trees, wrong.tree_of_draw)
+    trees = [wrong.draws.distinct_tree(t) for t in range(wrong.draws.n_distinct_trees)]
+    run = pt.posterior_from_trees(truth.model, trees, wrong.draws.tree_of_draw)
     assert exact.compare(truth, run).max_abs_z > 8.0

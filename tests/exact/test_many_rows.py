@@ -6,7 +6,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact import predicting
+from exact import rows as graph_rows
 from exact.recursion.rows import MAX_ROWS_PER_PASS, row_goes_left
 
 RNG = np.random.default_rng(4)
@@ -59,8 +59,8 @@ def new_rows(name, n=90):
 
 def by_hand(truth, numbers):
     """Each row down the graph, the masses of the cells it may be in by depth, from the definition."""
-    graph, placed = truth.graph, truth._code_rows(numbers)
-    left_of, out = row_goes_left.py_func, np.zeros((len(numbers), truth.cell_values.shape[1]))
+    graph, placed = truth.graph, truth._rows._code_rows(numbers)
+    left_of, out = row_goes_left.py_func, np.zeros((len(numbers), truth._rows.place_values.shape[1]))
     for i in range(len(numbers)):
         mass = {(0, 0): 1.0}
         for depth in range(int(truth.model.prior_tables.depth_limit) + 1):
@@ -76,10 +76,10 @@ def by_hand(truth, numbers):
                         below = [graph.slots_at(side, depth + 1) for side in sides]
                         log_part = graph.log_split[slot] + graph.log_rule[e] + truth.log_inside[below].sum()
                         part = here * np.exp(log_part - truth.log_inside[slot])
-                        to_left = left_of(graph, truth._router, e, cell, placed.x[i], placed.codes[i])
+                        to_left = left_of(graph, truth._rows._router, e, cell, placed.x[i], placed.codes[i])
                         child = (sides[0 if to_left else 1], depth + 1)
                         mass[child] = mass.get(child, 0.0) + part
-                out[i] += here * stop * truth.cell_values[cell]
+                out[i] += here * stop * truth._rows.place_values[cell]
     return out
 
 
@@ -99,7 +99,7 @@ def test_many_rows_are_each_predicted_as_by_hand(name):
 def test_distributions_of_many_rows_are_those_of_each(name, block, monkeypatch):
     truth, rows = solved(name, X[:, 0] + X[:, 2]), new_rows(name)
     one_by_one = [exact.solve(truth.model).predict_quantiles(rows[i : i + 1], [0.1, 0.5])[0] for i in range(0, 90, 18)]
-    monkeypatch.setattr(predicting, "MAX_LEAVES_PER_BLOCK", block)
+    monkeypatch.setattr(graph_rows, "MAX_PLACES_PER_BLOCK", block)
     assert truth.predict_quantiles(rows, [0.1, 0.5])[::18] == pytest.approx(np.array(one_by_one), rel=1e-8, abs=1e-8)
     single = np.array([truth.predict_std_new_y(rows[i : i + 1])[0] for i in range(0, 90, 6)])
     assert truth.predict_std_new_y(rows)[::6] == pytest.approx(single, rel=1e-8)

@@ -11,8 +11,8 @@ from scipy import stats
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
 from tests.problems.drawn import random_problem
+from tests.problems.mixtures import cdf as mixture_cdf
 from tests.reference.enumeration import Reference, enumerate_trees, leaf_of
 from tests.reference.leaf_scores import gamma_parameters, moments
 
@@ -84,7 +84,7 @@ def test_equals_enumeration_with_missing_values(graph, leaf):
 def check(truth, table, distribution):
     numbers = truth.model.columns.numbers(table)
     for y in (-0.5, 0.0, 1.3, 4.0):
-        cdf = MixtureOverTrees(truth).cdf(numbers, np.full(len(distribution), y))
+        cdf = mixture_cdf(truth, numbers, np.full(len(distribution), y))
         assert cdf == pytest.approx([below(mixture, y) for mixture in distribution], abs=1e-9)
     mean, square = np.array(
         [np.sum([p * two_moments(each) for p, each in mixture], axis=0) for mixture in distribution]

@@ -210,7 +210,7 @@ def test_arviz_and_xarray_read_the_file(tmp_path):
     assert data["log_likelihood"]["y"].shape == (2, 12, len(X))
     assert data["observed_data"]["y"].values.tolist() == LABELS.tolist()
     with xr.open_dataset(tmp_path / "run.nc", group="pactree_mcmc", engine="h5netcdf") as own:
-        assert_equal(own["draws.trees.cut"].values, post.coded_trees.cut)
+        assert_equal(own["draws.trees.cut"].values, post.draws.coded_trees.cut)
         assert own.attrs["format"] == 4
 
 
@@ -282,7 +282,7 @@ def test_sources_that_are_not_installed_are_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(metadata, "version", no_metadata)
     post = pt.sample(pt.TreeModel([[0.0], [1.0]], [0.0, 1.0]), 10, tune=5, chains=2, rng=1, progress=False)
     post.save(tmp_path / "post.nc")
-    assert pt.load(tmp_path / "post.nc").calls[0].versions["pactree-mcmc"] == pt.__version__
+    assert pt.load(tmp_path / "post.nc").draws.calls[0].versions["pactree-mcmc"] == pt.__version__
     assert post.to_arviz().posterior.attrs["inference_library_version"] == pt.__version__
 
 

@@ -239,7 +239,7 @@ def test_chains_of_another_release(saved, path):
     with_content(path, lambda content: content._replace(text=content.text.replace(layout, layout[:-1] + "?")))
     with pytest.warns(UserWarning, match=r"run\.nc cannot be continued by this release"):
         decoded = pt.load(path)
-    assert np.array_equal(decoded.tree_of_draw, saved[0].tree_of_draw)
+    assert np.array_equal(decoded.draws.tree_of_draw, saved[0].draws.tree_of_draw)
     assert decoded.course is None
 
 

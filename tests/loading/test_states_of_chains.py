@@ -10,7 +10,6 @@ from pactree_mcmc.loading.validate_run import _check_graph, check_rest
 from pactree_mcmc.mcmc.chain.rest import ARRAYS
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import N_FREE, N_NODES
-from pactree_mcmc.posterior.draws import draws_of
 from tests.problems.runs import MODELS, draw
 
 KERNEL = {"learned": 0.5, "collapsed": 0.5}
@@ -153,7 +152,7 @@ WRONG_COURSES = {
 def test_courses_that_make_no_sense_are_refused(what, post, tmp_path):
     change, match = WRONG_COURSES[what]
     course, path = post.course, tmp_path / "run.nc"
-    write_parts({"model": post.model.parts_in_file, "draws": draws_of(post), "course": change(course)}, path)
+    write_parts({"model": post.model.parts_in_file, "draws": post.draws.record(), "course": change(course)}, path)
     refused(path, f"cannot be used: .*{match}")
 
 
@@ -227,7 +226,7 @@ def test_a_checkpoint_is_checked_in_the_same_way(post, tmp_path):
         stretch = course.stretch._replace(goal=9)
         request = course.request._replace(draws=9)
         course = course._replace(draws_by_chain=made, every=60.0, request=request, stretch=stretch, steps=5)
-        write_parts({"model": post.model.parts_in_file, "draws": draws_of(post), "course": course}, path)
+        write_parts({"model": post.model.parts_in_file, "draws": post.draws.record(), "course": course}, path)
 
     write()
     with pytest.warns(UserWarning, match="4 of 9 draws a chain"):

@@ -29,13 +29,13 @@ STATISTICS = {"leaves": count_leaves, "depth": tree_depth, "root feature": root_
 
 def statistics_of_draws(post):
     """The same statistics of sampled draws: {name: (chains, draws) array of objects}."""
-    roots = post.distinct_trees.feature[post.distinct_trees.offset[:-1]].tolist()
+    roots = post.draws.distinct_trees.feature[post.draws.distinct_trees.offset[:-1]].tolist()
     of_tree = {
-        "leaves": post.n_leaves_of_tree.tolist(),
-        "depth": post.depth_of_tree.tolist(),
+        "leaves": post.draws.n_leaves_of_tree.tolist(),
+        "depth": post.draws.depth_of_tree.tolist(),
         "root feature": [None if k == -1 else k for k in roots],
     }
-    return {name: np.array(values, dtype=object)[post.tree_of_draw] for name, values in of_tree.items()}
+    return {name: np.array(values, dtype=object)[post.draws.tree_of_draw] for name, values in of_tree.items()}
 
 
 def events(distributions):

@@ -26,7 +26,7 @@ def test_resumed_is_uninterrupted(name, kernel):
     kernel = EVERY_MOVE if kernel == "every move" else kernel
     whole = draw(name, 30, kernel=kernel)
     assert_same(resumed(draw(name, 7, kernel=kernel), 23), whole)
-    assert whole.n_distinct_trees > 3
+    assert whole.draws.n_distinct_trees > 3
 
 
 @pytest.mark.more(everyday=["grown-cgm"])
@@ -50,7 +50,7 @@ def test_ladders(name, ladder):
     whole = draw(name, 20, betas=betas, tune=16)
     half = resumed(draw(name, 5, betas=betas, tune=16), 4)
     assert_same(resumed(half, 11), whole)
-    assert half.tempering.scores.shape == (2, 9, len(whole.tempering.betas[0]))
+    assert half.draws.tempering.scores.shape == (2, 9, len(whole.draws.tempering.betas[0]))
 
 
 @pytest.mark.more(everyday=["PCG64"])
@@ -219,8 +219,8 @@ def test_resuming_leaves_the_posterior_as_it_was():
 
 def test_the_time_spent_before_counts():
     post = draw("numbers", 5, kernel="grow-prune")
-    post.seconds = 1000.0
-    assert 1000.0 < resumed(post, 3).seconds < 1500.0
+    post.draws.seconds = 1000.0
+    assert 1000.0 < resumed(post, 3).draws.seconds < 1500.0
 
 
 def test_exchanges_and_round_trips_are_counted_after_tuning():
@@ -246,7 +246,7 @@ def test_exchanges_and_round_trips_are_counted_after_tuning():
 def test_round_trips_go_on():
     how = {"kernel": "grow-prune", "betas": [1.0, 0.9]}
     half, whole = draw("numbers", 12, **how), draw("numbers", 30, **how)
-    assert 0 < half.tempering.round_trips.min() < whole.tempering.round_trips.min()
+    assert 0 < half.draws.tempering.round_trips.min() < whole.draws.tempering.round_trips.min()
     assert_same(resumed(half, 18), whole)
 
 

@@ -36,16 +36,16 @@ def draw(model=MODEL, draws=15, tune=3, rng=1, **rest):
 
 def chain_trees(post, chain):
     """Draws of one chain as trees."""
-    return [post.distinct_tree(int(t)) for t in post.tree_of_draw[chain]]
+    return [post.draws.distinct_tree(int(t)) for t in post.draws.tree_of_draw[chain]]
 
 
 def assert_same_draws(one, other):
     """Everything drawn is equal to the last bit."""
-    assert np.array_equal(one.tree_of_draw, other.tree_of_draw)
-    for a, b in zip(one.distinct_trees, other.distinct_trees, strict=True):
+    assert np.array_equal(one.draws.tree_of_draw, other.draws.tree_of_draw)
+    for a, b in zip(one.draws.distinct_trees, other.draws.distinct_trees, strict=True):
         assert np.array_equal(a, b)
-    for name in ("node_stats", "log_prior", "log_score", "proposed", "accepted"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    for name in ("place_stats", "log_prior_of_tree", "log_score_of_tree", "proposed", "accepted"):
+        assert np.array_equal(getattr(one.draws, name), getattr(other.draws, name)), name
 
 
 class PicklingExecutor(Executor):
@@ -61,7 +61,7 @@ class PicklingExecutor(Executor):
 @pytest.mark.parametrize("kernel", ["default", "blanchard"])
 def test_same_draws_whatever_runs_the_chains(kernel):
     first = draw(kernel=kernel)
-    assert first.n_distinct_trees > 15
+    assert first.draws.n_distinct_trees > 15
     assert_same_draws(first, draw(kernel=kernel))
     for workers in (1, 2, 4):
         with ThreadPoolExecutor(workers) as pool:
@@ -73,14 +73,16 @@ def test_default_is_its_mixture():
     """Weights count by their fractions; moves without weight do not count."""
     mixture = {name: 4.0 * weight for name, weight in KERNEL_WEIGHTS["local"].items()} | {"swap": 0.0}
     assert_same_draws(draw(), draw(kernel=mixture))
-    assert draw(kernel="cgm").moves == ("grow", "prune", "change", "swap")
+    assert draw(kernel="cgm").draws.moves == ("grow", "prune", "change", "swap")
 
 
 def test_a_kernel_of_weight_zero_does_not_set_weights_by_cost():
     model, run = pt.TreeModel(np.arange(20.0)[:, None] % [[5, 4]], np.arange(20) % 5 > 2), {"draws": 50, "rng": 1}
     with_zero = pt.sample(model, kernel={"whole": 0.0, "learned": 0.1, "local": 0.9}, **run)
-    assert sorted(with_zero.moves) == sorted(pt.sample(model, kernel={"learned": 0.1, "local": 0.9}, **run).moves)
-    assert (with_zero.proposed.sum(axis=(0, 1)) > 0).all()
+    assert sorted(with_zero.draws.moves) == sorted(
+        pt.sample(model, kernel={"learned": 0.1, "local": 0.9}, **run).draws.moves
+    )
+    assert (with_zero.draws.proposed.sum(axis=(0, 1)) > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_evidence_by_tempering():
     post = draw(model, draws=400, tune=300, betas=6, proposals=20)
     truth = exact.solve(model).log_evidence
     assert abs(post.log_evidence - truth) < 4.5 * post.log_evidence_se < 1.0
-    assert post.tempering.swap_rates.min() > 0.1
+    assert post.draws.tempering.swap_rates.min() > 0.1
     assert draw(betas=[1.0, 0.3]).log_evidence is None
     assert draw().log_evidence is None
 
@@ -123,8 +125,8 @@ def test_shared_variance():
     model = pt.TreeModel(X, (X[:, 0] > 14) + 0.1 * np.sin(X[:, 0]), leaf=pt.NormalSharedVariance())
     post = draw(model, draws=50)
     assert post.to_arviz()["posterior"]["noise_variance"].shape == (4, 50)
-    for t in range(min(post.n_distinct_trees, 5)):
-        assert model.log_score(post.distinct_tree(t)) == pytest.approx(post.log_score_of_tree[t], abs=1e-8)
+    for t in range(min(post.draws.n_distinct_trees, 5)):
+        assert model.log_score(post.draws.distinct_tree(t)) == pytest.approx(post.draws.log_score_of_tree[t], abs=1e-8)
     with pytest.raises(ValueError, match="NormalKnownVariance"):
         exact.solve(model)
 
@@ -135,8 +137,8 @@ def test_one_chain_alone_is_that_chain_of_four(start):
     for c in range(4):
         alone = draw(chains=1, rng=[np.random.SeedSequence(1).spawn(4)[c]], start=start)
         assert chain_trees(alone, 0) == chain_trees(together, c)
-        assert np.array_equal(alone.proposed[0], together.proposed[c])
-        assert np.array_equal(alone.accepted[0], together.accepted[c])
+        assert np.array_equal(alone.draws.proposed[0], together.draws.proposed[c])
+        assert np.array_equal(alone.draws.accepted[0], together.draws.accepted[c])
 
 
 @pytest.mark.more
@@ -151,8 +153,8 @@ def test_forms_of_rng():
     generator = np.random.default_rng(1)
     one, two = draw(rng=generator), draw(rng=generator)
     assert_same_draws(first, one)
-    assert not np.array_equal(one.log_score_of_tree, two.log_score_of_tree)
-    assert not np.array_equal(draw(rng=None).log_score_of_tree, draw(rng=None).log_score_of_tree)
+    assert not np.array_equal(one.draws.log_score_of_tree, two.draws.log_score_of_tree)
+    assert not np.array_equal(draw(rng=None).draws.log_score_of_tree, draw(rng=None).draws.log_score_of_tree)
 
 
 def test_a_draw_has_the_proposals_asked_for():
@@ -161,13 +163,13 @@ def test_a_draw_has_the_proposals_asked_for():
     assert_same_draws(whole, tenths)
     kernel = {"grow-prune": 0.5, "change": 0.4, "swap": 0.1}
     for proposals in (1, 7, 250):
-        made = draw(kernel=kernel, proposals=proposals, draws=100, tune=0, chains=1).proposed.sum(axis=(0, 1))
+        made = draw(kernel=kernel, proposals=proposals, draws=100, tune=0, chains=1).draws.proposed.sum(axis=(0, 1))
         # the other two propose nothing in small trees
         assert abs(made[:2].sum() - 50 * proposals) <= 1
     # every step of grow-prune proposes, and the walk of Blanchard's often does not
-    assert (whole.proposed.sum(axis=2) == 100).all()
-    assert (draw(kernel="grow-prune", thin=2).proposed.sum(axis=2) == 200).all()
-    lazy = draw(kernel="blanchard").proposed.sum(axis=2)
+    assert (whole.draws.proposed.sum(axis=2) == 100).all()
+    assert (draw(kernel="grow-prune", thin=2).draws.proposed.sum(axis=2) == 200).all()
+    lazy = draw(kernel="blanchard").draws.proposed.sum(axis=2)
     assert 0 < lazy.sum() < 0.7 * 100 * lazy.size
 
 
@@ -178,8 +180,8 @@ def test_thinning_is_slicing(kernel):
         kept = draw(draws=24 // thin, tune=0, thin=thin, kernel=kernel)
         for c in range(4):
             assert chain_trees(kept, c) == chain_trees(every, c)[thin - 1 :: thin]
-        blocks = every.proposed.reshape(4, 24 // thin, thin, 2).sum(axis=2)
-        assert np.array_equal(kept.proposed, blocks)
+        blocks = every.draws.proposed.reshape(4, 24 // thin, thin, 2).sum(axis=2)
+        assert np.array_equal(kept.draws.proposed, blocks)
 
 
 @pytest.mark.parametrize("kernel", ["grow-prune", "blanchard"])
@@ -188,7 +190,7 @@ def test_tuning_is_dropping(kernel):
     kept = draw(draws=12, tune=8, kernel=kernel)
     for c in range(4):
         assert chain_trees(kept, c) == chain_trees(every, c)[8:]
-    assert np.array_equal(kept.proposed, every.proposed[:, 8:])
+    assert np.array_equal(kept.draws.proposed, every.draws.proposed[:, 8:])
 
 
 def test_start_at_given_trees():
@@ -229,8 +231,8 @@ def test_start_from_the_prior(case):
     naive.weights = [1e-300] * len(naive.X)
     model = build_model(pt, naive)
     post = draw(model, chains=30, start="prior", draws=1, tune=0)
-    assert post.n_distinct_trees > 3
-    assert np.isfinite(post.log_prior_of_tree).all()
+    assert post.draws.n_distinct_trees > 3
+    assert np.isfinite(post.draws.log_prior_of_tree).all()
 
 
 NEVER = Tree([1, -1, -1], [5.0, 0, 0], [1, 0, 0], [2, 0, 0])

@@ -25,7 +25,7 @@ from pactree_mcmc.mcmc.kernel import (
 from pactree_mcmc.mcmc.run.run_chain import draw, tune
 from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE
 from pactree_mcmc.mcmc.state.terms import next_node
-from pactree_mcmc.posterior.joining import join_chains
+from pactree_mcmc.posterior.draws import Draws
 from tests.mcmc.run.test_executors import SPAWN
 from tests.problems.runs import MODELS, assert_same, chain_at, course_of, done, made_in, request_of
 
@@ -99,7 +99,7 @@ def test_a_run_ended_by_the_clock_is_repeated_by_its_steps(judged, kernel):
         if not any("ended the run early" in str(one.message) for one in caught):
             break
     assert post.n_draws == 16 and post.course.steps >= 16
-    assert f"steps={post.course.steps}" in post.calls[0].line and "seconds" not in post.calls[0].line
+    assert f"steps={post.course.steps}" in post.draws.calls[0].line and "seconds" not in post.draws.calls[0].line
     judged(10_000)
     again = found(draws=16, steps=post.course.steps, work=1e12, kernel=kernel)
     # a short time limit leaves no time for the evidences
@@ -200,11 +200,11 @@ def graphs_of(post):
 def cells_of_draws(post, chains):
     """The pieces that draws of some chains have, by cell and depth."""
     model, out = post.model, set()
-    for tree in np.unique(post.tree_of_draw[chains]).tolist():
+    for tree in np.unique(post.draws.tree_of_draw[chains]).tolist():
         chain = Chain(model.lowered, read_kernel("local"), np.random.default_rng(1))
         while True:
             try:
-                load_tree(model, chain, post.distinct_tree(tree))
+                load_tree(model, chain, post.draws.distinct_tree(tree))
                 break
             except IndexError:
                 chain.enlarge()
@@ -312,8 +312,9 @@ def test_chosen_draws_are_those_of_a_plain_loop(name, betas, m):
         assert np.array_equal(some.levels[i], saved.levels[number]) and saved.levels.shape == (40, betas or 0)
         assert some.is_stump[i] == saved.is_stump[number]
         before = number + 1
-    posts = [join_chains(MODELS[name], [one], tuned.kernel.count_names, 0.0) for one in (some, saved)]
-    assert np.allclose(posts[0].log_score, posts[1].log_score[:, which], rtol=1e-13)
+    drawn = [Draws.join(MODELS[name], [one], moves=tuned.kernel.count_names) for one in (some, saved)]
+    scores = [one.log_score_of_tree[one.tree_of_draw] for one in drawn]
+    assert np.allclose(scores[0], scores[1][:, which], rtol=1e-13)
 
 
 # checkpoints

@@ -63,7 +63,7 @@ def test_the_sampler_stops(kernel):
         pt.sample(planted(), 200, tune=0, chains=1, rng=3, kernel=kernel, start="stump", progress=False)
     check_cell(str(caught.value))
     post = pt.sample(planted(planted=False), 5, tune=0, chains=1, rng=3, kernel=kernel, start="stump", progress=False)
-    assert np.isfinite(post.log_score_of_tree).all()
+    assert np.isfinite(post.draws.log_score_of_tree).all()
 
 
 @pytest.mark.planted

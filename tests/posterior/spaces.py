@@ -6,7 +6,6 @@ import numpy as np
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.joining import without_undrawn_trees
 from pactree_mcmc.posterior.trees.cells import identifying_rows
 
 
@@ -116,11 +115,9 @@ def probabilities_by_key(model, cells, splits):
 def independent_draws(truth, chains=4, draws=1000, seed=0):
     """Return independent draws as chains."""
     post = truth.sample(chains * draws, rng=seed)
-    return with_draws(post, post.tree_of_draw.reshape(chains, draws))
+    return with_draws(post, post.draws.tree_of_draw.reshape(chains, draws))
 
 
 def with_draws(post, tree_of_draw):
     """Return a posterior of the same trees with other draws."""
-    by_tree = post.log_prior_of_tree, post.log_score_of_tree
-    kept = without_undrawn_trees(post.coded_trees, post.node_stats, tree_of_draw, *by_tree)
-    return pt.SampledPosterior(post.model, **kept)
+    return pt.SampledPosterior(post.draws.replace(tree_of_draw=tree_of_draw).without_undrawn_trees())

@@ -1,5 +1,7 @@
 """Numbers of a posterior are by draw; what is by distinct tree says so in its name."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -39,19 +41,22 @@ def post(request):
 
 
 def test_numbers_are_those_of_the_tree_of_each_draw(post):
-    assert post.n_distinct_trees < post.tree_of_draw.size  # else the two have equal shapes
+    assert post.draws.n_distinct_trees < post.draws.tree_of_draw.size  # else the two have equal shapes
     for name in SCALARS:
         assert getattr(post, name).shape == (post.n_chains, post.n_draws)
-    assert post.split_counts.shape == (post.n_chains, post.n_draws, 3)
+    assert post.draws.split_counts_of_tree[post.draws.tree_of_draw].shape == (post.n_chains, post.n_draws, 3)
     for chain, draw in np.ndindex(post.n_chains, min(post.n_draws, 30)):
-        number = int(post.tree_of_draw[chain, draw])
-        tree = post.distinct_tree(number)
+        number = int(post.draws.tree_of_draw[chain, draw])
+        tree = post.draws.distinct_tree(number)
         features = tree.feature[tree.feature >= 0]
         assert (post.n_leaves[chain, draw], post.depth[chain, draw]) == (tree.n_leaves, tree.depth)
         assert post.root_feature[chain, draw] == tree.feature[0]
-        assert post.split_counts[chain, draw].tolist() == np.bincount(features, minlength=3).tolist()
-        assert post.log_prior[chain, draw] == post.log_prior_of_tree[number]
-        assert post.log_score[chain, draw] == post.log_score_of_tree[number]
+        assert (
+            post.draws.split_counts_of_tree[post.draws.tree_of_draw[chain, draw]].tolist()
+            == np.bincount(features, minlength=3).tolist()
+        )
+        assert post.log_prior[chain, draw] == post.draws.log_prior_of_tree[number]
+        assert post.log_score[chain, draw] == post.draws.log_score_of_tree[number]
 
 
 def test_means_are_those_of_the_posterior(post):
@@ -59,17 +64,20 @@ def test_means_are_those_of_the_posterior(post):
     pmf = post.n_leaves_pmf()
     assert post.n_leaves.mean() == pytest.approx(pmf @ np.arange(len(pmf)))
     assert post.depth.mean() == pytest.approx(post.depth_pmf() @ np.arange(len(post.depth_pmf())))
-    assert (post.split_counts > 0).mean(axis=(0, 1)) == pytest.approx(post._feature_inclusion())
-    assert abs(post.n_leaves_of_tree.mean() - post.n_leaves.mean()) > 0.05
-    assert post.weight_of_tree @ post.n_leaves_of_tree == pytest.approx(post.n_leaves.mean())
+    assert (post.draws.split_counts_of_tree[post.draws.tree_of_draw] > 0).mean(axis=(0, 1)) == pytest.approx(
+        post._feature_inclusion()
+    )
+    assert abs(post.draws.n_leaves_of_tree.mean() - post.n_leaves.mean()) > 0.05
+    assert post.draws.weight_of_tree @ post.draws.n_leaves_of_tree == pytest.approx(post.n_leaves.mean())
 
 
 def test_every_public_array_by_distinct_tree_says_so(post):
-    lengths = {post.n_distinct_trees: "of_tree", len(post.distinct_trees.feature): "node"}
+    draws = post.draws
+    lengths = {draws.n_distinct_trees: "of_tree", len(draws.distinct_trees.feature): "node|place"}
     assert not set(lengths) & {post.n_chains, post.n_draws}
-    public = [name for name in dir(post) if not name.startswith("_")]
+    public = [name for name in dir(draws) if not name.startswith("_")]
     for name in public:
-        value = getattr(post, name)
+        value = getattr(draws, name)
         if isinstance(value, np.ndarray) and value.ndim:
-            assert lengths.get(len(value), "") in name, name
+            assert re.search(lengths.get(len(value), ""), name), name
     assert {"trees", "tree", "n_trees", "weight", "stats"}.isdisjoint(public)

@@ -84,8 +84,8 @@ def test_exact_consensus_is_that_of_all_trees_listed(name):
 def test_consensus_of_draws(name):
     model = MODELS[name]
     post = independent_draws(exact.solve(model), chains=2, draws=60)
-    trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
-    check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, post.weight_of_tree))
+    trees = [post.draws.distinct_tree(t) for t in range(post.draws.n_distinct_trees)]
+    check(model, post.consensus_tree(join_cuts=False), expected_of(model, trees, post.draws.weight_of_tree))
 
 
 def test_values_and_rows_are_those_of_leaves():
@@ -93,7 +93,7 @@ def test_values_and_rows_are_those_of_leaves():
     tree = post.consensus_tree()
     assert tree.rows[0] == 10.0
     single = pt.posterior_from_trees(post.model, [pt.Tree([-1], [0], [0], [0])])
-    assert tree.value[0] == pytest.approx(single.node_values[0])
+    assert tree.value[0] == pytest.approx(single.draws.place_values[0])
 
 
 def test_a_node_may_have_three_children():

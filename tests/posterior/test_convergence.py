@@ -61,7 +61,7 @@ def warning_of(post):
 
 def called(post, **arguments):
     """Return the posterior as if these arguments of `sample` had made it."""
-    post.calls = (call_record(pt.sample, {"rng": 1, **arguments}),)
+    post.draws.calls = (call_record(pt.sample, {"rng": 1, **arguments}),)
     return post
 
 
@@ -127,7 +127,7 @@ def test_errors_cover_the_truth():
         rng = np.random.default_rng(seed)
         sticky = np.array([np.repeat(rng.integers(0, 6, 50), rng.geometric(0.1, 50))[:200] for _ in range(4)])
         post = posterior_of_trees(model, TREES, sticky)
-        used = convergence._errors((post.split_counts_of_tree > 0).T, post.tree_of_draw)
+        used = convergence._errors((post.draws.split_counts_of_tree > 0).T, post.draws.tree_of_draw)
         inside.append(abs(post._feature_inclusion() - np.array([4 / 6, 1 / 6])) <= used)
     assert 0.9 < np.mean(inside) <= 1.0
 
@@ -137,7 +137,7 @@ def test_predictions_can_be_usable_while_trees_are_not():
     x = np.arange(float(N))
     model = pt.TreeModel(np.column_stack([x, x]), np.where(x < 30, "no", "yes"))
     post = posterior_of_trees(model, [cut_at(29.5), cut_at(29.5, 1)], np.repeat([[0], [0], [1], [1]], 500, axis=1))
-    (line, *_), saved = short_diagnosis(post), post.caveat
+    (line, *_), saved = short_diagnosis(post), post.draws.caveat
     assert line == (
         "not converged; predictions: within 0.001; probability that a feature is used: not; which tree: not."
     )
@@ -350,7 +350,7 @@ def test_rows_that_the_leaf_distinguishes_are_distinct():
 
 def test_a_log_posterior_that_is_not_finite_fails_without_an_error():
     post = posterior_of_trees(model_of("regression"), TREES, independent_draws())
-    post.log_prior_of_tree[1] = -np.inf
+    post.draws.log_prior_of_tree[1] = -np.inf
     assert "log posterior (nan, nan)" in warning_of(post)
 
 

@@ -82,6 +82,6 @@ def test_what_cannot_be_asked():
     with pytest.raises(ValueError, match="feature 7"):
         credible.level(wide)
     post = truth.sample(20, rng=1)
-    post.sees_all_rows = False
+    post.draws.sees_all_rows = False
     with pytest.raises(ValueError, match="stages"):
         post.credible_set()

@@ -33,7 +33,7 @@ def leaf_of_units(model, tree):
 
 @pytest.mark.more(everyday=["local, nominal"])
 def test_each_by_its_definition(post):
-    model, trees = post.model, [post.distinct_tree(t) for t in post.tree_of_draw.ravel().tolist()]
+    model, trees = post.model, [post.draws.distinct_tree(t) for t in post.draws.tree_of_draw.ravel().tolist()]
     distances = {kind: post.tree_distances(kind=kind) for kind in KINDS}
     merged = model.units
     weight = merged.rows[np.arange(merged.n_units) & merged.rows_all].astype(float)

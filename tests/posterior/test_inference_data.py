@@ -6,7 +6,7 @@ import pytest
 import pactree_mcmc as pt
 from pactree_mcmc.posterior import inference_data
 from pactree_mcmc.posterior.ess import ess, rhat
-from pactree_mcmc.posterior.inference_data import summary_table, to_arviz
+from pactree_mcmc.posterior.inference_data import to_arviz
 
 pd = pytest.importorskip("pandas")
 SCALARS = ["n_leaves", "depth", "log_prior", "log_score"]
@@ -34,7 +34,7 @@ def posterior_of_trees(model, trees, tree_of_draw, moves=(), proposed=None):
     """A posterior of given trees."""
     post = pt.posterior_from_trees(model, trees, tree_of_draw)
     if moves:
-        post.moves, post.proposed, post.accepted = moves, proposed, proposed // 2
+        post.draws.moves, post.draws.proposed, post.draws.accepted = moves, proposed, proposed // 2
     return post
 
 
@@ -84,7 +84,9 @@ def test_variables_dims_and_dtypes(data):
 
 
 def test_posterior_values(sampled, data):
-    for name in (*SCALARS, "split_counts"):
+    counts = sampled.draws.split_counts_of_tree[sampled.draws.tree_of_draw]
+    np.testing.assert_array_equal(data["posterior"]["split_counts"].values, counts)
+    for name in SCALARS:
         np.testing.assert_array_equal(data["posterior"][name].values, getattr(sampled, name))
     np.testing.assert_array_equal(data["sample_stats"]["lp"].values, sampled.log_prior + sampled.log_score)
 
@@ -135,7 +137,7 @@ def test_log_likelihood_of_counts_from_the_callers_table(max_cuts):
     log_likelihood = to_arviz(post, log_likelihood=True)["log_likelihood"]["y"].values
     number = np.searchsorted(model.classes_, y)
     for c, d in np.ndindex(2, 40):
-        leaf = post.distinct_tree(int(post.tree_of_draw[c, d])).apply(X)
+        leaf = post.draws.distinct_tree(int(post.draws.tree_of_draw[c, d])).apply(X)
         counts = np.zeros((leaf.max() + 1, 3))
         np.add.at(counts, (leaf, number), weight)
         of_class, all_in = counts[leaf, number] - weight, counts[leaf].sum(axis=1) - weight
@@ -153,13 +155,14 @@ def test_a_loss_has_no_log_likelihood():
 
 
 def test_summary(sampled):
-    frame = summary_table(sampled)
+    frame = sampled.summary()
     assert list(frame.index)[:5] == [*SCALARS, "lp"]
     assert frame.index[-1] == "tree distance"
     for name in list(frame.index)[5:-1]:
         what, feature = name.rsplit("feature ", 1)
         k = sampled.model.columns.names.index(feature.strip("'"))
-        holds = sampled.root_feature == k if what == "root " else sampled.split_counts[:, :, k] > 0
+        in_tree = (sampled.draws.split_counts_of_tree[:, k] > 0)[sampled.draws.tree_of_draw]
+        holds = sampled.root_feature == k if what == "root " else in_tree
         of_chain = holds.mean(axis=1)
         assert of_chain.max() > 0.02 and of_chain.min() < 0.98
         assert frame.loc[name, ["mean", "ess_bulk", "rhat"]].tolist() == pytest.approx(
@@ -175,8 +178,8 @@ def test_summary(sampled):
     assert frame.loc["lp"].tolist() == pytest.approx([lp.mean(), lp.std(ddof=1), ess(lp), rhat(lp)])
     m = sampled.n_leaves
     assert frame.loc["n_leaves"].tolist() == pytest.approx([m.mean(), m.std(ddof=1), ess(m), rhat(m)])
-    fractions = sampled.accepted.sum(axis=(0, 1)) / sampled.proposed.sum(axis=(0, 1))
-    assert frame.attrs["acceptance"] == pytest.approx(dict(zip(sampled.moves, fractions, strict=True)))
+    fractions = sampled.draws.accepted.sum(axis=(0, 1)) / sampled.draws.proposed.sum(axis=(0, 1))
+    assert frame.attrs["acceptance"] == pytest.approx(dict(zip(sampled.draws.moves, fractions, strict=True)))
 
 
 class TestExpectation:

@@ -5,7 +5,6 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.posterior.trees.interactions import pair_probabilities
 
 from .spaces import MODELS, all_trees
 
@@ -24,13 +23,15 @@ def pairs_below(tree, node=0, ancestors=()):
 def test_probabilities_are_those_of_all_trees_listed(name):
     model = MODELS[name]
     _, trees, probability = all_trees(model)
-    expected = np.zeros((model.n_features, model.n_features))
+    expected, names = {}, model.columns.names
     for tree, p in zip(trees, probability, strict=True):
         for j, k in map(sorted, pairs_below(tree)):
-            expected[j, k] += p
-            expected[k, j] += p
-    estimates = pair_probabilities(exact.solve(model).sample(1500, rng=1))
-    assert np.allclose(estimates, expected, atol=0.06)
+            expected[names[j], names[k]] = expected.get((names[j], names[k]), 0.0) + p
+    table = exact.solve(model).sample(1500, rng=1).interactions(0.0)
+    assert {pair for pair, p in expected.items() if p > 0.01} <= set(zip(table["feature"], table["other"], strict=True))
+    for feature, other, p, mcse in table.itertuples(index=False):
+        assert p == pytest.approx(expected[feature, other], abs=0.06)
+        assert mcse == pytest.approx(np.sqrt(p * (1.0 - p) / 1500), rel=0.3)
 
 
 @pytest.mark.parametrize("wrong", [{"min_probability": 2.0}, {"most": 0}, {"draws": 0}])
@@ -51,5 +52,5 @@ def test_pairs_of_one_tree_and_of_none():
     assert len(post.interactions()) == 0
     tree = pt.Tree([0, 1, -1, -1, -1], [1.5, 1.5, 0, 0, 0], [1, 2, 0, 0, 0], [4, 3, 0, 0, 0])
     pairs = pt.posterior_from_trees(model, [tree]).interactions(1.0)
-    assert pairs.to_numpy().tolist() == [["x0", "x1", 1.0]]
+    assert pairs[["feature", "other", "probability"]].to_numpy().tolist() == [["x0", "x1", 1.0]]
     assert len(pt.posterior_from_trees(model, [tree], [[0]]).interactions(most=1)) == 1

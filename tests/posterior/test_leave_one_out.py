@@ -105,7 +105,7 @@ def test_harmonic_means_are_the_evidences_of_refits(name, split_prior):
     model, trees = model_of(name, WEIGHTS, split_prior), all_trees(name, WEIGHTS, split_prior)
     post = posterior_of_trees(model, trees)
     truth = exact.solve(model)
-    log_weight = post.log_prior_of_tree + post.log_score_of_tree - truth.log_evidence
+    log_weight = post.draws.log_prior_of_tree + post.draws.log_score_of_tree - truth.log_evidence
     assert log_sum(log_weight) == pytest.approx(0.0, abs=1e-9)
     by_row = to_arviz(post, log_likelihood="exact")["log_likelihood"]["y"]
     for row, log_densities in zip(by_row["row"].values, by_row.values[0].T):
@@ -191,7 +191,7 @@ def test_a_row_that_makes_its_own_leaf_is_called_influential():
 def test_influence_is_that_of_the_leaf_parameters():
     """The mean over parameters of the likelihood times that of its reciprocal, by quadrature."""
     model = pt.TreeModel(np.zeros((5, 1)), [0.0, 1.0, 0.5, 3.0, 0.2], leaf=pt.NormalKnownVariance(0.7, 0.3, 0.5))
-    influence = left_out.log_densities(posterior_of_trees(model, [pt.Tree([-1], [0], [0], [0])]))[1][0, 0]
+    influence = left_out.log_densities(posterior_of_trees(model, [pt.Tree([-1], [0], [0], [0])]).draws)[1][0, 0]
     mean, precision = (0.5 * 0.3 + 4.7) / 5.5, 5.5 / 0.7
     grid = np.linspace(mean - 6.0, mean + 6.0, 20_001)
     weight = np.exp(-0.5 * precision * (grid - mean) ** 2)
@@ -203,7 +203,7 @@ def test_influence_is_that_of_the_leaf_parameters():
 
 def effective_sizes(post):
     """Effective sample sizes of the importance weights of the rows."""
-    weight = -left_out.log_densities(post)[0].reshape(post.tree_of_draw.size, -1)
+    weight = -left_out.log_densities(post.draws)[0].reshape(post.draws.tree_of_draw.size, -1)
     weight = np.exp(weight - weight.max(axis=0))
     return weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
 
@@ -217,4 +217,4 @@ def test_rows_with_even_weights_are_not_called_influential(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         bad = ~(pareto_shapes_of(to_arviz(post, log_likelihood=True)) <= 0.7)
-    assert bad.sum() <= 8 and np.all(effective_sizes(post)[bad] < 0.6 * post.tree_of_draw.size)
+    assert bad.sum() <= 8 and np.all(effective_sizes(post)[bad] < 0.6 * post.draws.tree_of_draw.size)

@@ -51,9 +51,12 @@ def test_quantiles_of_a_new_y_are_those_of_its_distribution(truth):
     draws = truth.sample(400, rng=2)
     found, interval = draws.predict_quantiles(NEW, q, exposure=AT), draws.predict_interval(NEW, exposure=AT)
     assert interval == pytest.approx(found[:, [0, 2]], rel=1e-6)
-    reached = [draws.distinct_tree(t).routes().leaves(NEW) + draws.coded_trees.offset[t] for t in draws.tree_of_draw[0]]
+    reached = [
+        draws.draws.distinct_tree(t).routes().leaves(NEW) + draws.draws.coded_trees.offset[t]
+        for t in draws.draws.tree_of_draw[0]
+    ]
     for i, e in enumerate(AT):
-        s = draws.node_stats[[nodes[i] for nodes in reached]]
+        s = draws.draws.place_stats[[nodes[i] for nodes in reached]]
         if isinstance(leaf, pt.PoissonGamma):
             rate = leaf.rate + s[:, 0]
             below = lambda y: stats.nbinom.cdf(y, leaf.shape + s[:, 1], rate / (rate + e)).mean()  # noqa: B023, E731

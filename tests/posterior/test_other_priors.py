@@ -36,8 +36,8 @@ def staged():
 def test_trees_that_a_set_lists_are_in_it_or_the_set_is_refused(globally):
     # the log prior of the model is that of other trees
     draws = globally.sample(50, rng=1)
-    own = [globally.model.log_prior(draws.distinct_tree(t)) for t in range(draws.n_distinct_trees)]
-    assert not np.allclose(own, draws.log_prior_of_tree)
+    own = [globally.model.log_prior(draws.draws.distinct_tree(t)) for t in range(draws.draws.n_distinct_trees)]
+    assert not np.allclose(own, draws.draws.log_prior_of_tree)
     for post in (globally, draws):
         with pytest.raises(ValueError, match="global splitting prior"):
             post.credible_set()
@@ -91,7 +91,7 @@ def test_both_engines_divide_the_prior_by_its_mass(prior, cuts, strength, tmp_pa
     truth = exact.solve(model, progress=False)
     draws = truth.sample(20_000, rng=1)
     # the divergence of n draws from their own distribution is about (trees - 1) / 2 n
-    slack = draws.n_distinct_trees / 20_000 + 0.01 * strength
+    slack = draws.draws.n_distinct_trees / 20_000 + 0.01 * strength
     assert draws.kl_to_prior() == pytest.approx(truth.kl_to_prior(), abs=slack)
     assert strength > 0.0 or truth.kl_to_prior() == pytest.approx(0.0, abs=1e-9)
     draws.save(tmp_path / "draws.nc")
@@ -115,8 +115,8 @@ def test_trees_of_different_stages_are_ordered_by_their_draws():
     stump = pt.Tree([0, -1, -1], [14.5, 0, 0], [1, 0, 0], [2, 0, 0])
     early = pt.Tree([0, -1, -1], [3.5, 0, 0], [1, 0, 0], [2, 0, 0])
     post = pt.posterior_from_trees(model, [stump, early], [[0] * 9 + [1]])
-    post.sees_all_rows = False
-    post.log_score_of_tree = np.array([-10.0, -0.5])
+    post.draws.sees_all_rows = False
+    post.draws.log_score_of_tree = np.array([-10.0, -0.5])
     assert post.shapes().shapes[0].tree.threshold[0] == 14.5
     assert post.map_tree().threshold[0] == 14.5
 

@@ -5,9 +5,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots.predictions import feature_axis, partial_dependence
-from pactree_mcmc.faces.plots.style import rows_to_average
 from pactree_mcmc.posterior.inference_data import datasets
+from pactree_mcmc.posterior.rows.dependence import feature_axis, partial_dependence, rows_to_average
 from pactree_mcmc.tree.arrays import leaves_reached
 
 RNG = np.random.default_rng(3)
@@ -38,7 +37,7 @@ def test_row_numbers_reach_the_leaves_of_the_rows_with_their_own_regressors(case
     model, rows = truth.model, np.array([7, 3, 3, 80])
     numbers = model.row_numbers(rows)
     assert np.array_equal(model.regressors(numbers), model.target.regressors[rows])
-    trees = truth.sample(20, rng=0).distinct_trees
+    trees = truth.sample(20, rng=0).draws.distinct_trees
     assert np.array_equal(leaves_reached(trees, numbers), leaves_reached(trees, model.columns.numbers(table))[rows])
 
 
@@ -63,17 +62,17 @@ def test_engines_are_compared_at_rows_of_the_table(case):
 def test_distances_of_predictions_are_over_all_rows():
     model = MODELS["grid"]()
     post = exact.solve(model, progress=False).sample(3, rng=1)
-    by_row = np.array([leaf_values(post, t) for t in range(post.n_distinct_trees)])
+    by_row = np.array([leaf_values(post, t) for t in range(post.draws.n_distinct_trees)])
     expected = np.sqrt(((by_row[:, None] - by_row) ** 2).mean(axis=2))
-    drawn = post.tree_of_draw.ravel()
+    drawn = post.draws.tree_of_draw.ravel()
     distance = post.tree_distances(kind="predictions").matrix
     assert distance == pytest.approx(expected[np.ix_(drawn, drawn)], abs=1e-6)
 
 
 def leaf_values(post, t):
     """Predictions of one tree at the rows of the table."""
-    model, reached = post.model, post.distinct_tree(t).routes().leaves(X) + post.coded_trees.offset[t]
-    return model.leaf.value(post.node_stats[reached], model.target, X[:, [0]])[:, 0]
+    model, reached = post.model, post.draws.distinct_tree(t).routes().leaves(X) + post.draws.coded_trees.offset[t]
+    return model.leaf.value(post.draws.place_stats[reached], model.target, X[:, [0]])[:, 0]
 
 
 def test_the_axis_of_a_regressor_has_the_range_of_the_rows(case):
@@ -85,5 +84,5 @@ def test_the_axis_of_a_regressor_has_the_range_of_the_rows(case):
 def test_expectations_of_training_rows_are_those_of_the_table(case):
     truth, table = case
     post = truth.sample(30, rng=1)
-    own, given = (datasets(post, expectation=rows, rng=2)["posterior"].expectation for rows in (True, table))
+    own, given = (datasets(post.draws, expectation=rows, rng=2)["posterior"].expectation for rows in (True, table))
     assert np.array_equal(own.values, given.values)

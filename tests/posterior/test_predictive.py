@@ -10,7 +10,9 @@ from scipy import stats as distributions
 
 import pactree_mcmc as pt
 from pactree_mcmc.model.leaf.distributions import NegativeBinomial, StudentT
-from pactree_mcmc.posterior.rows.predictive import MixtureOverTrees
+from pactree_mcmc.posterior.rows import predictions
+from pactree_mcmc.posterior.rows.predictions import law_of_new_y, mean_and_variance_of_new_y
+from tests.problems.mixtures import cdf as mixture_cdf
 
 LEAVES = [
     pt.NormalInverseGamma(m0=0.3, k0=0.5, a0=2.0, b0=1.5),
@@ -45,9 +47,12 @@ def frozen_scipy(distribution):
 
 def by_tree(post, X):
     """The weight of each tree drawn, and the distributions, as scipy has them, of the leaves that rows reach in it."""
-    distribution = MixtureOverTrees(post)._distribution
-    for t, weight in enumerate(post.weight_of_tree):
-        yield weight, frozen_scipy(distribution.take(post.distinct_trees.offset[t] + post.distinct_tree(t).apply(X)))
+    distribution = law_of_new_y(post._rows)
+    for t, weight in enumerate(post.draws.weight_of_tree):
+        yield (
+            weight,
+            frozen_scipy(distribution.take(post.draws.distinct_trees.offset[t] + post.draws.distinct_tree(t).apply(X))),
+        )
 
 
 @pytest.mark.more(everyday=["NormalSharedVariance-False"])
@@ -55,17 +60,17 @@ def by_tree(post, X):
 @pytest.mark.parametrize("leaf", NUMBERS, ids=named)
 def test_density_is_what_one_more_row_adds_to_the_score(leaf, weighted):
     post, _ = sampled(leaf, weighted)
-    target, distribution = post.model.target, MixtureOverTrees(post)._distribution
+    target, distribution = post.model.target, law_of_new_y(post._rows)
     counts = isinstance(leaf, pt.PoissonGamma)
-    for t in range(min(post.n_distinct_trees, 20)):
-        nodes = np.arange(post.distinct_trees.offset[t], post.distinct_trees.offset[t + 1])
-        leaves = nodes[post.distinct_trees.feature[nodes] < 0]
+    for t in range(min(post.draws.n_distinct_trees, 20)):
+        nodes = np.arange(post.draws.distinct_trees.offset[t], post.draws.distinct_trees.offset[t + 1])
+        leaves = nodes[post.draws.distinct_trees.feature[nodes] < 0]
         for i, node in enumerate(leaves):
             for y in (0.0, 1.0, 6.0) if counts else (-2.0, 0.1, 5.0):
                 away = y - target.center
-                more = post.node_stats[leaves].copy()
+                more = post.draws.place_stats[leaves].copy()
                 more[i] += [1.0, y, -math.lgamma(y + 1.0)] if counts else [1.0, away, away**2]
-                added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.node_stats[leaves], target)
+                added = leaf.log_tree_score(more, target) - leaf.log_tree_score(post.draws.place_stats[leaves], target)
                 of_leaf = frozen_scipy(distribution.take(node))
                 log_density = of_leaf.logpmf(y) if counts else of_leaf.logpdf(y)
                 assert log_density == pytest.approx(added, abs=1e-8)
@@ -80,11 +85,11 @@ def test_mixture_is_that_of_the_trees(leaf):
         mean += weight * distribution.mean()
         mean_square += weight * (distribution.var() + distribution.mean() ** 2)
         cdf += weight * distribution.cdf(0.4)
-    own_mean, own_variance = MixtureOverTrees(post).mean_and_variance(X)
+    own_mean, own_variance = mean_and_variance_of_new_y(post._rows, X)
     assert np.allclose(own_mean, mean) and np.allclose(own_mean, post.predict(X))
     assert np.allclose(own_variance, mean_square - mean**2)
     assert np.allclose(post.predict_std_new_y(X) ** 2, mean_square - mean**2)
-    assert np.allclose(MixtureOverTrees(post).cdf(X, np.full(7, 0.4)), cdf)
+    assert np.allclose(mixture_cdf(post, X, np.full(7, 0.4)), cdf)
 
 
 @pytest.mark.parametrize("leaf", LEAVES, ids=named)
@@ -94,7 +99,7 @@ def test_quantiles_invert_the_distribution(leaf):
     quantiles = post.predict_quantiles(X, q)
     assert np.all(np.diff(quantiles, axis=1) > 0.0)
     for j, fraction in enumerate(q):
-        assert np.allclose(MixtureOverTrees(post).cdf(X, quantiles[:, j]), fraction, rtol=1e-6, atol=1e-9)
+        assert np.allclose(mixture_cdf(post, X, quantiles[:, j]), fraction, rtol=1e-6, atol=1e-9)
 
 
 def test_large_counts():
@@ -108,14 +113,14 @@ def test_large_counts():
     assert np.isfinite(post.predict_quantiles([[0.0]], [1e-9, 1.0 - 1e-9])).all()
 
 
-def test_infinite_variance():
+def test_infinite_variance(monkeypatch):
     post, X = sampled(pt.NormalInverseGamma(a0=1e-3, b0=1.0))
-    lone = MixtureOverTrees(post)
-    df, location, scale = lone._distribution.parameters
-    lone._distribution = StudentT(np.full_like(df, 1.5), location, scale)
-    assert np.all(np.isinf(lone.mean_and_variance(X)[1]))
-    lone._distribution.parameters[0][post.distinct_trees.feature < 0] = 5.0
-    assert np.all(np.isfinite(lone.mean_and_variance(X)[1]))
+    df, location, scale = law_of_new_y(post._rows).parameters
+    law = StudentT(np.full_like(df, 1.5), location, scale)
+    monkeypatch.setattr(predictions, "law_of_new_y", lambda rows: law)
+    assert np.all(np.isinf(post.predict_std_new_y(X)))
+    law.parameters[0][post.draws.distinct_trees.feature < 0] = 5.0
+    assert np.all(np.isfinite(post.predict_std_new_y(X)))
 
 
 class TestDraws:
@@ -129,7 +134,7 @@ class TestDraws:
         edges = post.predict_quantiles(X, np.arange(1, 10) / 10)
         for i in range(len(X)):
             ends = np.unique(edges[i])
-            below = np.array([MixtureOverTrees(post).cdf(X[[i]], np.array([e]))[0] for e in ends])
+            below = np.array([mixture_cdf(post, X[[i]], np.array([e]))[0] for e in ends])
             expected = np.diff(np.concatenate([[0.0], below, [1.0]]))
             place = np.searchsorted(ends, draws[:, i])
             is_common = expected > 1e-3

@@ -97,10 +97,9 @@ def truth():
 def false_alarms(truth, runs, draws, rng=1):
     """Return the number of runs of four chains of independent draws with a warning, and of quantities checked."""
     post = truth.sample(4 * draws * 20, rng=rng)
-    pool, rng, alarms = post.tree_of_draw.ravel(), np.random.default_rng(rng), 0
+    pool, rng, alarms = post.draws.tree_of_draw.ravel(), np.random.default_rng(rng), 0
     for _ in range(runs):
-        post.tree_of_draw = rng.choice(pool, (4, draws))
-        post.__dict__.pop("weight_of_tree", None)
+        post = pt.SampledPosterior(post.draws.replace(tree_of_draw=rng.choice(pool, (4, draws))))
         alarms += bool(check_convergence(post))
     return alarms, len(post.summary()) - 5
 

@@ -45,13 +45,13 @@ def test_support_of_draws_is_that_of_trees_counted_by_hand(name):
     model = MODELS[name]
     post = independent_draws(exact.solve(model), chains=3, draws=40)
     support = post.support(0.0)
-    for chain, column in zip(post.tree_of_draw, support.by_chain.T, strict=True):
-        frequency = np.bincount(chain, minlength=post.n_distinct_trees) / len(chain)
-        trees = [post.distinct_tree(t) for t in range(post.n_distinct_trees)]
+    for chain, column in zip(post.draws.tree_of_draw, support.by_chain.T, strict=True):
+        frequency = np.bincount(chain, minlength=post.draws.n_distinct_trees) / len(chain)
+        trees = [post.draws.distinct_tree(t) for t in range(post.draws.n_distinct_trees)]
         expected = probabilities_by_key(model, *probabilities_of_cells_and_splits(model, trees, frequency))
         assert expected.keys() == set(support.key)
         assert column == pytest.approx([expected[key] for key in support.key], abs=1e-12)
-    traces = support.by_tree[:, post.tree_of_draw]
+    traces = support.by_tree[:, post.draws.tree_of_draw]
     assert (traces.mean(axis=(1, 2)) == pytest.approx(support.probability)) and support.probability.min() > 0.0
     rhat, ess = rhat_and_ess(traces)
     assert np.array_equal(support.rhat, rhat) and np.array_equal(support.ess, ess)
@@ -71,7 +71,7 @@ def test_the_same_partition_is_the_same_split():
         pt.Tree([0, -1, -1], [0, 0, 0], categories=[2, -1, -1], **leaf),
         *(pt.Tree([k, -1, -1], [t, 0, 0], **leaf) for k, t in ((1, 0.2), (1, 0.7), (2, 7.0))),
     ]
-    cells = pt.posterior_from_trees(model, trees).cells
+    cells = pt.posterior_from_trees(model, trees).draws.cells
     assert cells.split_of_node[::3].tolist() == [0, 0, 1, 1]  # thresholds between the same rows are one tree
     assert cells.of_node.reshape(4, 3)[:2].tolist() == [[0, 1, 2], [0, 2, 1]]
 
@@ -79,7 +79,7 @@ def test_the_same_partition_is_the_same_split():
 def test_the_expected_difference_counts_effective_draws():
     """With each draw repeated nine times the frequencies differ by three times as much."""
     post = independent_draws(exact.solve(MODELS["grid, nominal"]), draws=300)
-    sticky = with_draws(post, np.repeat(post.tree_of_draw, 9, axis=1)).asdsf(0.0)
+    sticky = with_draws(post, np.repeat(post.draws.tree_of_draw, 9, axis=1)).asdsf(0.0)
     difference = post.asdsf(0.0)
     assert sticky.asdsf == pytest.approx(difference.asdsf)
     assert sticky.expected == pytest.approx(difference.expected, rel=0.1)
@@ -106,6 +106,6 @@ def test_what_cannot_be_asked():
             post.support(wrong)
         with pytest.raises(ValueError, match="min_probability"):
             post.asdsf(wrong)
-    short = with_draws(post, post.tree_of_draw[:, :2])
+    short = with_draws(post, post.draws.tree_of_draw[:, :2])
     assert np.isnan(short.support().rhat).all() and np.isnan(short.asdsf().expected)
-    assert isinstance(short.cells, Cells)
+    assert isinstance(short.draws.cells, Cells)

@@ -30,7 +30,7 @@ def test_independent_draws_are_worth_as_many_as_they_are(name, chains):
 def sticky_draws(post, stay, seed=0):
     """Chains that stay where they are with a probability."""
     rng = np.random.default_rng(seed)
-    draws = post.tree_of_draw.copy()
+    draws = post.draws.tree_of_draw.copy()
     for t in range(1, draws.shape[1]):
         still = rng.random(len(draws)) < stay
         draws[still, t] = draws[still, t - 1]
@@ -43,7 +43,7 @@ def sticky_draws(post, stay, seed=0):
 def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):
     """The autocovariances are those of the 0/1 vectors, summed over cells; the rest is as for one number."""
     post = sticky_draws(independent_draws(exact.solve(MODELS["local, regression"]), chains=3, draws=draws), stay)
-    vectors = post.cells.trees_with(np.arange(post.cells.n_cells))[:, post.tree_of_draw].astype(float)
+    vectors = post.draws.cells.trees_with(np.arange(post.draws.cells.n_cells))[:, post.draws.tree_of_draw].astype(float)
     halves = np.concatenate([split_chains(v[None]) for v in vectors])
     n = halves.shape[2]
     centred = halves - halves.mean(axis=2, keepdims=True)
@@ -52,7 +52,7 @@ def test_frechet_ess_is_that_of_the_vectors_of_cells(draws, stay):
     assert post.tree_ess().frechet == pytest.approx(
         module.ess_from_autocovariances(covariance[None], np.array([between]), 6)[0]
     )
-    one = np.moveaxis(vectors[post.cells.frequencies(post.weight_of_tree) < 1.0][:1], 0, 0)
+    one = np.moveaxis(vectors[post.draws.cells.frequencies(post.draws.weight_of_tree) < 1.0][:1], 0, 0)
     if np.ptp(split_chains(one)[0], axis=1).any():
         direct = split_chains(one)
         mean = direct - direct.mean(axis=2, keepdims=True)
@@ -76,7 +76,7 @@ def stuck_in_two_modes():
     post = exact.solve(mirrored_posterior()).sample(20_000, rng=1)
     root = post.root_feature[0]
     rng = np.random.default_rng(2)
-    sides = [rng.choice(post.tree_of_draw[0][root == k], size=(2, 1000)) for k in (0, 1)]
+    sides = [rng.choice(post.draws.tree_of_draw[0][root == k], size=(2, 1000)) for k in (0, 1)]
     return with_draws(post, np.concatenate(sides))
 
 
@@ -91,7 +91,7 @@ def test_stuck_chains_of_the_same_posterior_are_found():
     frequencies = post.asdsf()
     assert frequencies.asdsf > 5 * frequencies.expected
     assert any(line.startswith("distance from the tree of draw ") for line in check_convergence(post))
-    mixed = with_draws(post, np.random.default_rng(0).permutation(post.tree_of_draw.ravel()).reshape(4, 1000))
+    mixed = with_draws(post, np.random.default_rng(0).permutation(post.draws.tree_of_draw.ravel()).reshape(4, 1000))
     assert mixed.tree_ess().frechet == pytest.approx(4000, rel=0.1)
 
 

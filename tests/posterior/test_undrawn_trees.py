@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pactree_mcmc as pt
-from pactree_mcmc.posterior import joining
+from pactree_mcmc.posterior.draws import Draws
 
 X = np.arange(40.0)[:, None]
 Y = (X[:, 0] > 19) * 4.0 + np.sin(X[:, 0])
@@ -25,7 +25,7 @@ def test_trees_that_no_draw_has_are_in_no_answer(model, drawn):
     expected = pt.posterior_from_trees(
         model, [[GOOD, BAD, STUMP][t] for t in chosen], np.searchsorted(chosen, np.array(drawn))
     )
-    assert post.n_distinct_trees == len(chosen)
+    assert post.draws.n_distinct_trees == len(chosen)
     assert 19.5 not in post.map_tree().threshold
     names = "map_tree", "consensus_tree", "shapes", "support", "root_split_pmf", "credible_set", "feature_inclusion"
     for name in names:
@@ -39,9 +39,9 @@ def test_equal_trees_are_stored_and_listed_once(model):
     # thresholds that part the rows in the same way are one split
     twin = pt.Tree([0, -1, -1], [19.4, 0, 0], [1, 0, 0], [2, 0, 0])
     post = pt.posterior_from_trees(model, [GOOD, BAD, twin, GOOD], [[0, 1, 2], [3, 3, 1]])
-    assert post.tree_of_draw.tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert post.draws.tree_of_draw.tolist() == [[0, 1, 0], [0, 0, 1]]
     listed = post.credible_set(0.5)
-    assert post.n_distinct_trees == 2 and len(listed) == 1 and listed.weight == pytest.approx([4 / 6])
+    assert post.draws.n_distinct_trees == 2 and len(listed) == 1 and listed.weight == pytest.approx([4 / 6])
     assert post.shapes().shapes[0].n_trees == 2
 
 
@@ -52,16 +52,12 @@ def test_a_posterior_without_draws_is_refused(model, shape):
 
 
 def test_a_file_of_an_older_release_is_loaded_without_its_undrawn_trees(model, tmp_path, monkeypatch):
-    def as_before(trees, stats, tree_of_draw, log_prior, log_score):
-        return {"trees": trees, "stats": stats, "tree_of_draw": tree_of_draw, "log_prior": log_prior} | {
-            "log_score": log_score
-        }
-
-    monkeypatch.setattr(joining, "without_undrawn_trees", as_before, raising=False)
-    old = pt.posterior_from_trees(model, [GOOD, BAD, BAD, STUMP], [[1, 2, 3, 1]])
-    assert old.n_distinct_trees == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(Draws, "without_undrawn_trees", lambda draws: draws)
+        old = pt.posterior_from_trees(model, [GOOD, BAD, BAD, STUMP], [[1, 2, 3, 1]])
+    assert old.draws.n_distinct_trees == 4
     old.save(tmp_path / "old.nc")
     post = pt.load(tmp_path / "old.nc")
-    assert post.tree_of_draw.tolist() == [[0, 0, 1, 0]]
-    assert str(post.map_tree()) == str(old.distinct_tree(1))
+    assert post.draws.tree_of_draw.tolist() == [[0, 0, 1, 0]]
+    assert str(post.map_tree()) == str(old.draws.distinct_tree(1))
     assert np.array_equal(post.predict(X), old.predict(X))

@@ -49,8 +49,8 @@ def test_rows_of_cells_are_the_weights_of_their_rows(leaf, cuts, weight):
     truth = exact.solve(model_of(leaf, cuts, weight), progress=False)
     draws = truth.sample(200, rng=1)
     weights = np.ones(N) if weight is None else weight
-    for t in range(min(draws.n_distinct_trees, 9)):
-        tree = draws.distinct_tree(t)
+    for t in range(min(draws.draws.n_distinct_trees, 9)):
+        tree = draws.draws.distinct_tree(t)
         reached = tree.routes().leaves(X)
         for node in np.flatnonzero(tree.feature < 0).tolist():
             assert tree.rows[node] == pytest.approx(weights[reached == node].sum())
@@ -80,5 +80,5 @@ def test_a_weight_of_k_counts_as_k_rows_in_a_forest():
     long = pt.TreeModel(X[repeated], NUMBERS[repeated], split_prior=CUTS["grid"](), tree_prior=model.tree_prior)
     trees = exact.solve(model, progress=False).draw_trees(4, 2)
     posts = [pt.posterior_from_trees(m, trees) for m in (model, long)]
-    one, other = (_tree_edges(post, np.arange(post.n_distinct_trees)).ends for post in posts)
+    one, other = (_tree_edges(post.draws, np.arange(post.draws.n_distinct_trees)).ends for post in posts)
     assert one == pytest.approx(other)

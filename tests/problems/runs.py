@@ -127,9 +127,9 @@ def assert_equal(one, other, at=""):
 
 def drawn(post):
     """All that a posterior has drawn and where its chains stopped, wall time apart."""
-    names = ("distinct_trees", "node_stats", "tree_of_draw", "proposed", "accepted", "moves")
+    names = ("distinct_trees", "place_stats", "tree_of_draw", "proposed", "accepted", "moves")
     names += ("log_prior_of_tree", "log_score_of_tree")
-    out = {name: getattr(post, name) for name in (*names, "noise_variance", "tempering")}
+    out = {name: getattr(post.draws, name) for name in (*names, "noise_variance", "tempering")}
     course = post.course
     if course is not None:
         kernel, tune, _, density, graphs = course.tuned

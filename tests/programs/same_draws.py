@@ -19,7 +19,7 @@ from pactree_mcmc.mcmc.whole import evidence, rounds
 def digest(post):
     """Return a digest of the trees drawn and of the order of the draws."""
     out = hashlib.sha256()
-    for array in (*post.distinct_trees, post.tree_of_draw):
+    for array in (*post.draws.distinct_trees, post.draws.tree_of_draw):
         out.update(np.ascontiguousarray(array).tobytes())
     return out.hexdigest()[:16]
 

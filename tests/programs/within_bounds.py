@@ -18,7 +18,7 @@ def everything():
         nominal = None if isinstance(split_prior, pt.DyadicCuts) else [0]
         model = pt.TreeModel(X, y, split_prior=split_prior, nominal=nominal)
         post = pt.sample(model, 20, tune=10, chains=1, rng=2, progress=False)
-        assert np.isfinite(post.log_score_of_tree).all() and np.isfinite(post.predict_proba(X)).all()
+        assert np.isfinite(post.draws.log_score_of_tree).all() and np.isfinite(post.predict_proba(X)).all()
         few = pt.TreeModel(X[:7], y[:7], split_prior=split_prior, nominal=nominal)
         truth = exact.solve(few)
         truth.predict_proba(X), truth.n_leaves_pmf(), truth.draw_trees(3, 1), truth.map_tree()

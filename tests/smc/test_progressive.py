@@ -126,7 +126,7 @@ def test_statistics_of_draws_are_those_of_their_stage():
     staged = np.flatnonzero(~model.target.estimation)
     X, y = table(60)
     for draw in range(0, 31, 5):
-        t, n_entered = int(sampled.tree_of_draw[0, draw]), int(sampled.stage[0, draw])
+        t, n_entered = int(sampled.draws.tree_of_draw[0, draw]), int(sampled.stage[0, draw])
         weight = np.ones(60)
         weight[staged[n_entered:]] = 0.0
         at_stage = pt.TreeModel(
@@ -138,9 +138,9 @@ def test_statistics_of_draws_are_those_of_their_stage():
             estimation=0.5,
             sample_weight=weight,
         )
-        tree = sampled.distinct_tree(t)
-        assert sampled.log_score_of_tree[t] == pytest.approx(at_stage.log_score(tree), abs=1e-9)
-        assert sampled.log_prior_of_tree[t] == pytest.approx(at_stage.log_prior(tree), abs=1e-9)
+        tree = sampled.draws.distinct_tree(t)
+        assert sampled.draws.log_score_of_tree[t] == pytest.approx(at_stage.log_score(tree), abs=1e-9)
+        assert sampled.draws.log_prior_of_tree[t] == pytest.approx(at_stage.log_prior(tree), abs=1e-9)
 
 
 def test_both_scores_of_a_node_follow_its_rows(monkeypatch):
@@ -184,7 +184,7 @@ def test_same_seed_same_draws_whatever_the_workers(monkeypatch):
     many = pt.progressive_mixture(model, **arguments)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     one = pt.progressive_mixture(model, **arguments)
-    assert np.array_equal(many.tree_of_draw, one.tree_of_draw)
+    assert np.array_equal(many.draws.tree_of_draw, one.draws.tree_of_draw)
     assert np.array_equal(many.stage_log_evidence, one.stage_log_evidence)
 
 

@@ -47,10 +47,10 @@ def test_draws_of_the_exact_posterior_agree_with_the_model(split_prior):
     """Each tree, read from its thresholds and sides, has the scores it was drawn with."""
     of = model(split_prior)
     sample = exact.solve(of).sample(40, rng=1)
-    for t in range(sample.n_distinct_trees):
-        tree = sample.distinct_tree(t)
-        assert of.log_prior(tree) == pytest.approx(sample.log_prior_of_tree[t], abs=1e-9)
-        assert of.log_score(tree) == pytest.approx(sample.log_score_of_tree[t], abs=1e-9)
+    for t in range(sample.draws.n_distinct_trees):
+        tree = sample.draws.distinct_tree(t)
+        assert of.log_prior(tree) == pytest.approx(sample.draws.log_prior_of_tree[t], abs=1e-9)
+        assert of.log_score(tree) == pytest.approx(sample.draws.log_score_of_tree[t], abs=1e-9)
 
 
 @pytest.mark.more(everyday=["DataFrame0"])

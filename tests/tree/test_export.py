@@ -116,8 +116,8 @@ def prior_trees(X, split_prior=None, n=10):
 def check_agreement(X, split_prior=None, rows=None):
     """Every exported tree agrees with the tree on all rows, or is refused; returns how many are exported."""
     post, exported, refused = prior_trees(X, split_prior), 0, []
-    for t in range(post.n_distinct_trees):
-        tree = post.distinct_tree(t)
+    for t in range(post.draws.n_distinct_trees):
+        tree = post.draws.distinct_tree(t)
         try:
             arrays = tree.to_sklearn(rows)
         except ValueError as error:

@@ -89,8 +89,8 @@ def check_printed(X, gaps, **kwargs):
     """Text, dot and the words of cells of some trees, read as programs; returns the posterior."""
     post = trees_of(model_of(X, gaps, **kwargs))
     columns = table_columns(X)
-    for t in range(post.n_distinct_trees):
-        tree = post.distinct_tree(t)
+    for t in range(post.draws.n_distinct_trees):
+        tree = post.draws.distinct_tree(t)
         leaf = tree.apply(X)
         assert same_partition(partition_of_text(tree.format(), X), leaf), tree.format()
         if not any("\n" in str(c) for c in columns["a <= b"]):
@@ -170,8 +170,8 @@ def nested_table(seed=0):
 def test_nested_nominal_splits_name_what_the_cell_can_contain(prior, seed):
     X = nested_table(seed)
     post = trees_of(model_of(X, split_prior=prior), seed=seed)
-    for t in range(post.n_distinct_trees):
-        tree = post.distinct_tree(t)
+    for t in range(post.draws.n_distinct_trees):
+        tree = post.draws.distinct_tree(t)
         assert same_partition(partition_of_text(tree.format(), X), tree.apply(X))
 
 
@@ -192,7 +192,7 @@ def missing_posterior():
 
 def test_a_split_of_missing_from_known_values_has_no_threshold():
     post = missing_posterior()
-    trees = [post.distinct_tree(t) for t in range(3)]
+    trees = [post.draws.distinct_tree(t) for t in range(3)]
     assert [bool(np.isnan(tree.threshold[0])) for tree in trees] == [True, True, False]
     assert [tree.split(0) for tree in trees] == ["x0 is known", "x0 is missing", "x0 <= 1.5 or missing"]
     assert post._root_split_pmf() == {

@@ -36,7 +36,7 @@ def post(request):
 
 @pytest.mark.more(everyday=["right"])
 def test_the_tree_itself(post, tmp_path):
-    tree = post.distinct_tree(0)
+    tree = post.draws.distinct_tree(0)
     assert tree.depth == DEPTH
     assert len(np.unique(tree.apply(X))) == DEPTH + 1
     assert len(tree.to_dot()) > DEPTH
@@ -46,7 +46,7 @@ def test_the_tree_itself(post, tmp_path):
     again = pickle.loads(pickle.dumps(tree))
     assert np.array_equal(again.threshold, tree.threshold)
     post.save(tmp_path / "deep.nc")
-    assert pt.load(tmp_path / "deep.nc").distinct_tree(0).depth == DEPTH
+    assert pt.load(tmp_path / "deep.nc").draws.distinct_tree(0).depth == DEPTH
 
 
 def test_posteriors(post):
@@ -57,7 +57,7 @@ def test_posteriors(post):
 
 @pytest.mark.more(everyday=["right"])
 def test_exact_answers(post):
-    tree = post.distinct_tree(0)
+    tree = post.draws.distinct_tree(0)
     pieces = exact.visited(post)
     assert pieces.map_tree().depth <= DEPTH
     assert pieces.n_trees >= 1

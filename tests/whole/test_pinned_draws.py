@@ -46,10 +46,10 @@ RUNS = {
 def digest(post):
     """Trees, draws and counts of proposals to the last bit; scores to nine digits behind the point."""
     out = hashlib.sha256()
-    counts = (post.tree_of_draw, post.proposed, post.accepted)
-    for array in (*post.distinct_trees, *counts):
+    counts = (post.draws.tree_of_draw, post.draws.proposed, post.draws.accepted)
+    for array in (*post.draws.distinct_trees, *counts):
         out.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
-    for scores in (post.log_prior_of_tree, post.log_score_of_tree):
+    for scores in (post.draws.log_prior_of_tree, post.draws.log_score_of_tree):
         out.update(" ".join(f"{score + 0.0:.9f}" for score in scores).encode())
     return out.hexdigest()[:16]
 

@@ -87,9 +87,9 @@ def truth(answer: Any, arguments: dict[str, Any]) -> None:
 
 def sampled(answer: Any, arguments: dict[str, Any]) -> None:
     """Check that there are as many chains as asked for, finite scores, and distributions that add up to one."""
-    assert np.isfinite(answer.log_score_of_tree).all(), "score not finite"
-    assert np.isfinite(answer.log_prior_of_tree).all(), "prior not finite"
-    assert np.allclose(answer.weight_of_tree.sum(), 1.0), "draws do not add up"
+    assert np.isfinite(answer.draws.log_score_of_tree).all(), "score not finite"
+    assert np.isfinite(answer.draws.log_prior_of_tree).all(), "prior not finite"
+    assert np.allclose(answer.draws.weight_of_tree.sum(), 1.0), "draws do not add up"
     chains = arguments.get("chains")
     assert chains is None or answer.n_chains == chains, f"{answer.n_chains} chains for {chains}"
     _distributions(answer)

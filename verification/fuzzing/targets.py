@@ -257,7 +257,6 @@ POSTERIORS = [
         "sampled",
         predict_std_over_trees=a.rows,
         values_by_draw=a.anything,
-        distinct_tree=a.tree,
         asdsf=a.anything,
         tree_ess=a.anything,
         to_arviz=a.anything,

@@ -154,11 +154,11 @@ class World:
                 out.update(array.tobytes())
         for post in self.sampled.values():
             for array in (
-                *post.coded_trees,
-                post.node_stats,
-                post.tree_of_draw,
-                post.log_prior_of_tree,
-                post.log_score_of_tree,
+                *post.draws.coded_trees,
+                post.draws.place_stats,
+                post.draws.tree_of_draw,
+                post.draws.log_prior_of_tree,
+                post.draws.log_score_of_tree,
             ):
                 out.update(array.tobytes())
         for graph in self.graphs:

@@ -24,12 +24,12 @@ from pactree_mcmc.table.reader import Table
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree, match_columns
 
-from ...answers import count_trees, log_sums
 from ...graph.build import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph
 from ...limits import Intractable, check_cells
 from ...posterior import ExactPosterior
 from ...recursion.inside_outside import with_unit_weights
+from ...sums import count_trees, log_sums
 
 SPLITS_PER_CELL = 32  # splits of the root allowed for each pair (of a structure and a set of rows) allowed
 # cuts of a node followed at the first level above the two lowest ones; a quarter of them one level down
@@ -128,7 +128,7 @@ def solve_global_splitting(model: TreeModel, *, max_cells: int = 1_000_000) -> E
     check_cells(max_cells)
     refuse_shared_leaves(model)
     truth = ExactPosterior(model, splitting_graph(model, max_cells))
-    truth.has_model_prior = False
+    truth._odds_by_model = False
     return truth
 
 

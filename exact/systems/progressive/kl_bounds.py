@@ -23,13 +23,13 @@ from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
 from pactree_mcmc.tree.arrays import LEAF
 from pactree_mcmc.tree.tree import Tree, match_columns
 
-from ...answers import best_sums
 from ...graph.build import build_graph
 from ...graph.cells import CellGraph, pack_graph
 from ...limits import check_cells
 from ...recursion.inside_outside import CELL, FEATURE, by_slot, with_terms
 from ...recursion.semirings import Best
 from ...recursion.trees import as_draws, grow_chosen_trees
+from ...sums import best_sums
 from .global_splitting import check_global, count_splittings, splitting_graph
 from .stages import list_cell_examples
 

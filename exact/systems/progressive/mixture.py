@@ -12,21 +12,23 @@ from pactree_mcmc.core.compile.jit import pack
 from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.base import Target
 from pactree_mcmc.model.rows import UnitStats
+from pactree_mcmc.posterior.distribution import OTHER_LEAVES, MostProbable
+from pactree_mcmc.posterior.laws import RowLaw
+from pactree_mcmc.posterior.posterior import Posterior
 from pactree_mcmc.posterior.sampled import SampledPosterior
 from pactree_mcmc.tree.coded import RootKey
-from pactree_mcmc.tree.tree import Tree
 
-from ...answers import depth_distribution, mean_products, occurrences, size_distribution
 from ...graph.boxes import unpack_cuts
 from ...graph.build import build_graph, refuse_shared_leaves
 from ...graph.cells import CellGraph, pack_graph, refuse_not_finite, with_feature_numbers
 from ...limits import Intractable, check_cells
-from ...posterior import ExactPosterior, exact_summary
-from ...predicting import CellProbabilities, NewRows
+from ...posterior import ExactPosterior, exact_summary, named_root_pmf
 from ...recursion.inside_outside import CELL, PARENT, RIGHT, GrownTrees, Occurrences, grow_trees
 from ...recursion.rows import Router, is_fixed_design, mean_leaf_values
 from ...recursion.semirings import LogSum
-from ...recursion.trees import IndependentDraws, as_draws
+from ...recursion.trees import as_draws
+from ...rows import CellProbabilities, GraphRows, NewRows
+from ...sums import depth_distribution, log_sums, mean_products, occurrences, size_distribution
 from .global_splitting import check_global, splitting_graph
 from .stages import Examples, UnrolledGraph, list_cell_examples, log_sums_over_stages, mean_root_pmf, unroll_graph
 
@@ -113,18 +115,15 @@ def progressive_mixture(
     refuse_shared_leaves(model)
     drawn_orders = _draw_orders(model.target, model.leaf.uses_estimation, int(orders), resplit, rng)
     build = splitting_graph if global_splitting else build_graph
-    mixture = ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells))
-    mixture.has_model_prior = not global_splitting
-    return mixture
+    return ProgressiveMixture(model, build(model, int(max_cells)), drawn_orders, int(max_cells), not global_splitting)
 
 
 def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bool, rng: Any) -> list[Order]:
-    """Return the orders (``orders`` of them) in which test examples enter. ``target`` has the labels and the mask of E.
-
-    A single order is that of the data, unless ``resplit`` is True. Several orders are random. With ``resplit`` each
-    order divides the sample anew into E, which determines the leaves, and the test examples S. Without
-    ``uses_estimation`` E is empty. Rows of weight 0 are in no S.
-    """
+    """Return the orders (``orders`` of them) in which test examples enter."""
+    # ``target`` has the labels and the mask of E.
+    # a single order is that of the data, unless ``resplit`` is True. Several orders are random. With ``resplit``
+    # each order divides the sample anew into E, which determines the leaves, and the test examples S. Without
+    # ``uses_estimation`` E is empty. Rows of weight 0 are in no S.
     estimation = target.estimation if uses_estimation else None
     if resplit and estimation is None:
         raise ValueError(
@@ -143,7 +142,94 @@ def _draw_orders(target: Target, uses_estimation: bool, orders: int, resplit: bo
     return out
 
 
-class ProgressiveMixture(IndependentDraws):
+class StageSums:
+    """Sums over all stages of each order. Stage t is the posterior after t test examples; the last result is stored."""
+
+    def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
+        self.model, self.graph, self.orders, self.max_cells = model, graph, orders, max_cells
+        self._last: tuple[int, Any] = (-1, None)
+
+    def of_order(self, number: int) -> tuple[UnrolledGraph, np.ndarray, Occurrences]:
+        """Return the graph unrolled over the stages of order ``number``, its log sums, and its expected occurrences."""
+        if self._last[0] == number:
+            return self._last[1]
+        examples = _examples_in_order(self.model, self.orders[number])
+        columns = self.model.columns
+        nominal = columns.is_nominal[columns.source]
+        cell_examples = list_cell_examples(pack_graph(self.graph), examples.codes, nominal, examples.n_before)
+        n_copies = int(cell_examples.n_staged.sum()) + self.graph.n_cells
+        if n_copies > self.max_cells:
+            raise Intractable(n_copies, self.max_cells, "copies of cells, one for each of their examples")
+        stages = unroll_graph(self.graph, pack(self.model.lowered), cell_examples, examples)
+        refuse_not_finite(self.model, stages.graph._asdict())
+        log_inside = log_sums_over_stages(stages)
+        self._last = number, (stages, log_inside, occurrences(stages.graph, log_inside))
+        return self._last[1]
+
+    def mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
+        """Return the mean over orders of what ``answer`` computes; shorter arrays are extended by zeros."""
+        arrays = []
+        for number in range(len(self.orders)):
+            stages, log_inside, occurs = self.of_order(number)
+            arrays.append(answer(stages.graph, log_inside, occurs))
+        longest = max(len(array) for array in arrays)
+        return np.mean([np.pad(array, (0, longest - len(array))) for array in arrays], axis=0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_last": (-1, None)}
+
+
+class StageRows(RowLaw):
+    """Mean predictions over the stages. Distributions of places differ between stages, so that they are refused."""
+
+    def __init__(self, sums: StageSums, mean: GraphRows) -> None:
+        self.model, self.graph, self._sums, self._mean = sums.model, sums.graph, sums, mean
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        if is_fixed_design(self.model):
+            return self._mean.values(X)
+        by_stage = ~self._mean._code_rows(X).has_certain_cells
+        out = np.empty((len(X), self._mean.place_values.shape[1]))
+        out[~by_stage] = self._mean.values(X[~by_stage])
+        if by_stage.any():
+            out[by_stage] = self._values_by_stage(X[by_stage])
+        return out
+
+    def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
+        """Return the mean values (n, d) of the leaves that rows of numbers reach, from the stages of each order."""
+        coded = self._mean._code_rows(X)
+        intervals = _interval_numbers(self.model, self.graph, self._mean._router, coded)
+        # rows that all splits send the same way are computed once
+        _, first, of_row = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
+        # the stage is a split on an additional last feature, which sends every row to the left
+        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in coded[:2])
+        router, out = _router_with_stage(self._mean._router), np.zeros((len(first), self._mean.place_values.shape[1]))
+        for number in range(len(self._sums.orders)):
+            stages, log_inside, _ = self._sums.of_order(number)
+            value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
+            out += mean_leaf_values(stages.graph, log_inside, router, x, codes, value)
+        return out[of_row.reshape(-1)] / len(self._sums.orders)
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise ValueError(OTHER_LEAVES)
+
+    reach = average = means_by_row = _refuse
+    place_tree = place_stats = place_values = property(_refuse)  # type: ignore[assignment]
+
+
+class MeanRows(GraphRows):
+    """Places of a graph whose cells have given values."""
+
+    def __init__(self, model: TreeModel, graph: CellGraph, log_inside: np.ndarray, values: np.ndarray) -> None:
+        super().__init__(model, graph, log_inside)
+        self._values = values
+
+    @property
+    def place_values(self) -> np.ndarray:  # type: ignore[override]
+        return self._values
+
+
+class ProgressiveMixture(Posterior):
     """The mean over stages of exact posteriors, returned by `progressive_mixture`.
 
     All results are exact means over stages and orders, except `map_tree` and `log_evidence`, which are those of the
@@ -161,15 +247,17 @@ class ProgressiveMixture(IndependentDraws):
         the examples.
     """
 
-    sees_all_rows = False
+    _odds_by_model = False
 
-    def __init__(self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int) -> None:
-        self.model, self.graph, self._orders, self._max_cells = model, graph, orders, max_cells
-        self._last: tuple[int, Any] = (-1, None)
+    def __init__(
+        self, model: TreeModel, graph: CellGraph, orders: list[Order], max_cells: int, has_model_prior: bool = True
+    ) -> None:
+        self.model, self.graph, self._has_model_prior = model, graph, has_model_prior
+        self._sums = StageSums(model, graph, orders, max_cells)
         leaf, by_edge, value = np.zeros(graph.n_cells), np.zeros(graph.n_edges), None
         evidence, roots = [], []
         for number in range(len(orders)):
-            stages, log_inside, occurs = self._sums_of_order(number)
+            stages, log_inside, occurs = self._sums.of_order(number)
             evidence.append(log_inside[stages.roots] + model.prior_tables.log_constant)
             roots.append(mean_root_pmf(stages, log_inside))
             fraction = occurs.slot * np.exp(stages.graph.log_stop - np.maximum(log_inside, -1e300))
@@ -184,37 +272,15 @@ class ProgressiveMixture(IndependentDraws):
         self._root_pmf = np.mean([stop for stop, _ in roots]), np.mean([fraction for _, fraction in roots], axis=0)
         n = len(orders)
         assert value is not None
-        self._marginals = _path_marginals(model, graph, leaf / n, by_edge / n, value / n)
-        self._last = (-1, None)
-
-    def _sums_of_order(self, number: int) -> tuple[UnrolledGraph, np.ndarray, Occurrences]:
-        """Return the graph unrolled over the stages of order ``number``, its log sums, and its expected occurrences.
-
-        Stage t is the posterior after t test examples, and the unrolled graph has a copy of each cell for each set of
-        its examples seen. The log sums (n_slots,) are over the trees below each slot (a cell at a depth). The last
-        result is stored.
-        """
-        if self._last[0] == number:
-            return self._last[1]
-        examples = _examples_in_order(self.model, self._orders[number])
-        columns = self.model.columns
-        nominal = columns.is_nominal[columns.source]
-        cell_examples = list_cell_examples(pack_graph(self.graph), examples.codes, nominal, examples.n_before)
-        n_copies = int(cell_examples.n_staged.sum()) + self.graph.n_cells
-        if n_copies > self._max_cells:
-            raise Intractable(n_copies, self._max_cells, "copies of cells, one for each of their examples")
-        stages = unroll_graph(self.graph, pack(self.model.lowered), cell_examples, examples)
-        refuse_not_finite(self.model, stages.graph._asdict())
-        log_inside = log_sums_over_stages(stages)
-        self._last = number, (stages, log_inside, occurrences(stages.graph, log_inside))
-        return self._last[1]
+        self._mean = _mean_rows(model, graph, leaf / n, by_edge / n, value / n)
+        self._rows = StageRows(self._sums, self._mean)
+        estimation = model.target.estimation
+        self._has_leaf_values = model.leaf.uses_estimation and not any(
+            np.any(order.estimation != estimation) for order in orders
+        )
 
     def _mean_values(self, stages: UnrolledGraph, fraction: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its prediction.
-
-        ``stages`` has a copy of each cell for each set of its examples seen. ``fraction`` are these probabilities, copy
-        by copy, and ``starts`` (n_cells,) the first copy of each cell.
-        """
+        """Return the sum (n_cells, d), over the copies of each cell, of P(the copy is a leaf) times its prediction."""
         out, stats = [], stages.graph.stats[1:-1]
         ends, begin = np.append(starts[1:], len(fraction)), 0
         while begin < len(starts):
@@ -228,38 +294,10 @@ class ProgressiveMixture(IndependentDraws):
     @property
     def log_evidence(self) -> float | None:
         """Log evidence of all test examples S, that of the last stage, nats; None if each order has its own S."""
-        estimations: list[Any] = [order.estimation for order in self._orders]
+        estimations: list[Any] = [order.estimation for order in self._sums.orders]
         if not all(np.array_equal(one, estimations[0]) for one in estimations[1:]):
             return None
         return float(self.stage_log_evidence[0, -1])
-
-    def _values(self, X: np.ndarray) -> np.ndarray:
-        if is_fixed_design(self.model):
-            return self._marginals._values(X)
-        by_stage = ~self._marginals._code_rows(X).has_certain_cells
-        out = np.empty((len(X), self._marginals.cell_values.shape[1]))
-        out[~by_stage] = self._marginals._values(X[~by_stage])
-        if by_stage.any():
-            out[by_stage] = self._values_by_stage(X[by_stage])
-        return out
-
-    def _refuse_distribution(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise ValueError: the caller needs the predictive distribution of a cell, of which only the mean is known."""
-        raise ValueError(
-            "the predictive distribution of a cell differs between stages, and the mean over stages keeps only the "
-            "means: use pt.progressive_mixture(model), whose draws keep the distribution of their stage, or "
-            "exact.solve(model)."
-        )
-
-    _mixtures = _averages = _std_over_trees = _refuse_distribution
-
-    @property
-    def _tree_of_place(self) -> NoReturn:
-        self._refuse_distribution()
-
-    @property
-    def _stats_by_place(self) -> NoReturn:
-        self._refuse_distribution()
 
     def kl_to_prior(self) -> float:
         raise ValueError(
@@ -267,64 +305,24 @@ class ProgressiveMixture(IndependentDraws):
             "each stage: use exact.solve(model)."
         )
 
-    def _as_draws(self, draws: int, rng: Any) -> SampledPosterior:
-        return self.sample(check_count("draws", draws), rng)
-
-    def _draws_that_predict(self, draws: int, rng: Any) -> SampledPosterior:
-        return self._drawn_trees(check_count("draws", draws), read_generator(rng))[0]
-
-    def _drawn_trees(self, n: int, rng: np.random.Generator) -> tuple[SampledPosterior, np.ndarray]:
-        frozen = self.model.leaf.uses_estimation and not any(
-            np.any(order.estimation != self.model.target.estimation) for order in self._orders
-        )
-        if not frozen:
-            self._refuse_distribution()
-        draws = self.sample(n, rng)
-        return draws, draws.tree_of_draw[0]
-
-    def _values_by_stage(self, X: np.ndarray) -> np.ndarray:
-        """Return the mean values (n, d) of the leaves that rows of numbers reach, from the stages of each order.
-
-        Stage t is the posterior after t test examples. Rows that all splits send the same way are computed once.
-        """
-        marginals = self._marginals
-        coded = marginals._code_rows(X)
-        intervals = _interval_numbers(self.model, self.graph, marginals._router, coded)
-        _, first, of_row = np.unique(intervals, axis=0, return_index=True, return_inverse=True)
-        # the stage is a split on an additional last feature, which sends every row to the left
-        x, codes = (np.column_stack([table[first], np.zeros(len(first), table.dtype)]) for table in coded[:2])
-        router, out = _router_with_stage(marginals._router), np.zeros((len(first), marginals.cell_values.shape[1]))
-        for number in range(len(self._orders)):
-            stages, log_inside, _ = self._sums_of_order(number)
-            value = np.ascontiguousarray(self.model.leaf.value(stages.graph.stats, self.model.target))
-            out += mean_leaf_values(stages.graph, log_inside, router, x, codes, value)
-        return out[of_row.reshape(-1)] / len(self._orders)
-
     def _root_split_pmf(self) -> dict[RootKey, float]:
-        """Return the distribution of the root split, the mean over the posteriors after 0, 1, ... test examples."""
         stop, fraction = self._root_pmf
-        return self._marginals.name_root_pmf(float(stop), fraction)
+        return named_root_pmf(self.model, self.graph, float(stop), fraction)
 
     def cell_probabilities(self) -> CellProbabilities:
         """Return the leaf and split probabilities of every cell of ``graph``, means over the stages."""
-        return self._marginals.cell_probabilities()
+        return CellProbabilities(*(values.copy() for values in self._mean.cell_probabilities))
 
     def n_leaves_pmf(self) -> np.ndarray:
-        """Return the distribution of the number of leaves, the mean over the stages; entry m is P(m leaves)."""
         # the empty leaf beside the stage counts as one more
-        return self._mean_over_orders(lambda *sums: size_distribution(*sums)[1:])
+        return self._sums.mean_over_orders(lambda *sums: size_distribution(*sums)[1:])
 
     def depth_pmf(self) -> np.ndarray:
-        """Return the distribution of the depth, the mean over the stages; entry d is P(the depth is d)."""
         # the split that chooses the stage counts as one more level
         deepest = int(self.model.prior_tables.depth_limit) + 1
-        return self._mean_over_orders(lambda graph, log_inside, _: depth_distribution(graph, log_inside, deepest)[1:])
+        return self._sums.mean_over_orders(lambda graph, inside, _: depth_distribution(graph, inside, deepest)[1:])
 
     def _feature_inclusion(self) -> np.ndarray:
-        """Return the probability (p,) that a tree splits on a feature at least once, the mean over the stages.
-
-        Stage t is the posterior after t test examples.
-        """
         p = self.model.n_features
 
         def never(graph: CellGraph, log_inside: np.ndarray, occurs: Occurrences) -> np.ndarray:
@@ -332,23 +330,13 @@ class ProgressiveMixture(IndependentDraws):
                 with_feature_numbers(self.model, graph), log_inside, occurs, np.ones(p), np.arange(p), p + 1
             )
 
-        return 1.0 - self._mean_over_orders(never).clip(0.0, 1.0)
+        return 1.0 - self._sums.mean_over_orders(never).clip(0.0, 1.0)
 
-    def _mean_over_orders(self, answer: Callable[[CellGraph, np.ndarray, Occurrences], np.ndarray]) -> np.ndarray:
-        """Return the mean over the orders of an array computed by ``answer`` from the graph of all stages of an order.
+    def _best(self, k: int) -> MostProbable:
+        return ExactPosterior(self.model, self.graph)._best(k)  # that of the last stage
 
-        Shorter arrays are extended by zeros. ``answer`` takes this graph, its log sums and its expected occurrences.
-        """
-        arrays = []
-        for number in range(len(self._orders)):
-            stages, log_inside, occurs = self._sums_of_order(number)
-            arrays.append(answer(stages.graph, log_inside, occurs))
-        longest = max(len(array) for array in arrays)
-        return np.mean([np.pad(array, (0, longest - len(array))) for array in arrays], axis=0)
-
-    def map_tree(self) -> Tree:
-        """Return the most probable tree at the last stage, given all test examples of the model."""
-        return ExactPosterior(self.model, self.graph).map_tree()
+    def _sampled(self, draws: int, rng: Seed) -> SampledPosterior:
+        return self.sample(draws, rng)
 
     def sample(self, draws: int = 1000, rng: Seed = None) -> SampledPosterior:
         """Return independent draws, each from a stage drawn uniformly, as a SampledPosterior of one chain.
@@ -357,7 +345,7 @@ class ProgressiveMixture(IndependentDraws):
         """
         check_count("draws", draws)
         generator = read_generator(rng)
-        counts = generator.multinomial(int(draws), np.full(len(self._orders), 1.0 / len(self._orders)))
+        counts = generator.multinomial(int(draws), np.full(len(self._sums.orders), 1.0 / len(self._sums.orders)))
         parts = [self._grow_from_order(number, int(n), generator) for number, n in enumerate(counts) if n > 0]
         ends = np.cumsum([0] + [len(g.nodes) for g in parts])
         offset = [g.offset[:-1] + end for g, end in zip(parts, ends[:-1], strict=True)]
@@ -367,17 +355,14 @@ class ProgressiveMixture(IndependentDraws):
             np.concatenate([g.log_prior for g in parts]),
             np.concatenate([g.log_score for g in parts]),
         )
-        out = as_draws(self.model, self.graph, joined)
-        out.sees_all_rows, out.has_model_prior = False, self.has_model_prior
-        return out
+        facts = {"sees_all_rows": False, "has_model_prior": self._has_model_prior}
+        return SampledPosterior(as_draws(self.model, self.graph, joined, **facts))
 
     def _grow_from_order(self, number: int, draws: int, rng: np.random.Generator) -> GrownTrees:
-        """Draw trees from the unrolled graph of order ``number``, and return them as trees of the model's graph.
-
-        The unrolled graph has a copy of each cell after each of its test examples. The root that chooses a stage and
-        the empty leaf beside it are removed.
-        """
-        stages, log_inside, _ = self._sums_of_order(number)
+        """Draw trees from the unrolled graph of order ``number``, and return them as trees of the model's graph."""
+        # the unrolled graph has a copy of each cell after each of its test examples. The root that chooses a stage
+        # and the empty leaf beside it are removed.
+        stages, log_inside, _ = self._sums.of_order(number)
         semiring = LogSum(log_inside, np.empty(0))
         tree_numbers, model = np.zeros(draws, dtype=np.int64), pack(self.model.lowered)
         trees = grow_trees(rng, pack_graph(stages.graph), semiring, tree_numbers, model)
@@ -400,16 +385,13 @@ class ProgressiveMixture(IndependentDraws):
 
     def __repr__(self) -> str:
         return (
-            f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._orders)} orders, "
+            f"ProgressiveMixture({self.stage_log_evidence.shape[1]} stages, {len(self._sums.orders)} orders, "
             f"{self.graph.n_cells} cells, {self.graph.n_edges} splits)"
         )
 
 
 def _examples_in_order(model: TreeModel, order: Order) -> Examples:
-    """Return the rows of the model in the order in which they enter. Rows of E and of weight zero come first.
-
-    E are the rows that determine the leaves.
-    """
+    """Return the rows of the model in the order in which they enter. Rows of E and of weight zero come first."""
     target, merged_rows = model.target._replace(estimation=order.estimation), model.units
     is_before = np.ones(len(target.values), dtype=bool)
     is_before[order.staged] = False
@@ -452,17 +434,16 @@ def _router_with_stage(router: Router) -> Router:
     )
 
 
-def _path_marginals(
+def _mean_rows(
     model: TreeModel, graph: CellGraph, leaf: np.ndarray, by_edge: np.ndarray, value: np.ndarray
-) -> ExactPosterior:
-    """Return a posterior whose cells have given mean probabilities of leaves and splits, and mean values.
-
-    ``leaf`` (n_cells,) and ``by_edge`` (n_edges,) are these probabilities. ``value`` (n_cells, d) is the mean over
-    stages (numbers of test examples seen) of P(the cell is a leaf) times its value. In the posterior the split of each
-    cell is drawn independently with its mean probability. So the probability that a cell occurs is right, and so are
-    the predictions of a row whose cells do not depend on the path. Whole trees and paths from the root have another
-    distribution than in the mixture, in which splits of different cells are dependent through the stage.
-    """
+) -> MeanRows:
+    """Return places of a graph whose cells have given mean probabilities of leaves and splits, and mean values."""
+    # ``leaf`` (n_cells,) and ``by_edge`` (n_edges,) are these probabilities. ``value`` (n_cells, d) is the mean
+    # over stages (numbers of test examples seen) of P(the cell is a leaf) times its value. In this graph the split
+    # of each cell is drawn independently with its mean probability. So the probability that a cell occurs is right,
+    # and so are the predictions of a row whose cells do not depend on the path. Whole trees and paths from the root
+    # have another distribution than in the mixture, in which splits of different cells are dependent through the
+    # stage.
     first, owner = graph.first_edge, np.repeat(np.arange(graph.n_cells), np.diff(graph.first_edge))
     stays = (graph.left == owner) | (graph.right == owner)
     by_edge = np.where(stays, 0.0, by_edge)
@@ -481,6 +462,4 @@ def _path_marginals(
         log_split=np.where(split > 0.0, 0.0, -np.inf),
         layered=False,
     )
-    out = ExactPosterior(model, mean)
-    out.cell_values = np.ascontiguousarray(values)
-    return out
+    return MeanRows(model, mean, log_sums(mean), np.ascontiguousarray(values))

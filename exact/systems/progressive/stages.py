@@ -23,9 +23,9 @@ from pactree_mcmc.core.compile.jit import jit
 from pactree_mcmc.model.leaf.compiled import leaf_score
 from pactree_mcmc.model.rows import UnitStats, add_unit
 
-from ...answers import log_sums
 from ...graph.boxes import sends_left
 from ...graph.cells import CellGraph, pack_graph
+from ...sums import log_sums
 
 
 class Examples(NamedTuple):

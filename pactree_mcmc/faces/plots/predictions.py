@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import Seed, central_fractions, check_count, check_type, read_generator
+from ...core.checks import Seed, central_fractions, check_count, check_type
 from ...model import TreeModel
-from ...posterior.base import Posterior
-from ...posterior.draws import has_values_by_leaf
-from ...posterior.joining import posterior_from_trees
-from ...posterior.rows.predictive import draw_predictions, trees_of_spaced_draws
+from ...posterior.distribution import draws_of, refuse_other_leaves
+from ...posterior.laws import has_values_by_leaf
+from ...posterior.posterior import Posterior
+from ...posterior.rows.dependence import (
+    FeatureAxis,
+    feature_axis,
+    partial_dependence,
+    rows_to_average,
+    spaced_trees,
+)
+from ...posterior.rows.predictions import std_over_trees
 from ...posterior.rows.survival import Survival, SurvivalCalibration
+from ...posterior.sampled import posterior_from_trees
 from ...posterior.trees.distances import evenly_spaced_integers
 from ...table.values import category_codes
-from ...table.words import DURATION, NUMBER, TRUTH, Kind, label_words, value_text
+from ...table.words import DURATION, NUMBER, TRUTH, shortened, value_text
 from ...tree.tree import Tree, match_columns
 from . import style
 from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
@@ -28,25 +36,12 @@ from .style import MAX_CHAINS_IN_LEGEND, color_of, line_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ...posterior.draws import DrawnTrees
 
 MAX_AXIS_PIECES = 150  # largest number of pieces of an axis
 # largest numbers of training rows drawn, and of trees whose thresholds divide the axes
 MAX_DRAWN_ROWS, MAX_CUT_TREES = 1000, 300
 MAX_LEVEL_TICKS = 12  # largest number of levels of an ordered categorical that are named on an axis
 AXIS_MARGIN = 0.04  # margin of an axis, as a fraction of the range of the values
-
-
-class FeatureAxis(NamedTuple):
-    """A feature divided into pieces on which trees are constant."""
-
-    feature: int  # index of the feature
-    name: str
-    # (m + 1,) increasing ends of the pieces; of a nominal feature -0.5, 0.5, ..., a piece for each category
-    edges: np.ndarray
-    middles: np.ndarray  # (m,) a value in each piece, or the number of a category
-    labels: list[str] | None  # categories of a nominal feature, None for an ordered one
-    kind: Kind = NUMBER  # kind of the values of an ordered feature: numbers, dates, levels, ..
 
 
 class FeaturePlane(NamedTuple):
@@ -98,9 +93,8 @@ def plot_surface(
     Raises
     ------
     ValueError
-        If a feature, a label or a category is unknown, or the two features are one.
-    TypeError
-        If the posterior has no ``predict_std_over_trees``: a progressive mixture.
+        If a feature, a label or a category is unknown, the two features are one, or ``spread`` is that of a progressive
+        mixture.
 
     Notes
     -----
@@ -109,17 +103,14 @@ def plot_surface(
     """
     style.check_posterior(posterior)
     model = posterior.model
-    std = getattr(posterior, "predict_std_over_trees", None)
-    if spread and std is None:
-        raise TypeError(f"{type(posterior).__name__} has no predict_std_over_trees; leave spread out.")
     column, pair = style.value_column(model, label), feature_pair(model, features)
     fixed = _fixed_values(model, pair, at)
     ax = style.axes_or_new(ax, 5.4, 4.2)
     plane = feature_plane(model, pair, fixed[None], posterior.draw_trees(MAX_CUT_TREES, 0), MAX_AXIS_PIECES)
-    if spread and std is not None:
-        values = std(_with_labels(model, plane.rows)).reshape(len(plane.rows), -1)[:, column]
+    if spread:
+        values = std_over_trees(posterior._rows, plane.rows).reshape(len(plane.rows), -1)[:, column]
     else:
-        values = posterior._values(plane.rows)[:, column]
+        values = posterior._rows.values(plane.rows)[:, column]
     name = f"{'sd of ' if spread else ''}{style.value_label(model, column)}"
     limits = (0.0, None) if spread else (0.0, 1.0) if model.classes_ is not None else (None, None)
     mesh = draw_surface(ax, plane, values, name, "magma" if spread else "viridis", limits)
@@ -175,41 +166,13 @@ def plot_partition(
     leaf = tree.routes().leaves(plane.rows)
     if fill and (tree.value is not None or model.leaf.predicts):
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
-        values = posterior_from_trees(model, [tree])._values(plane.rows) if tree.value is None else tree.value[leaf]
+        of_tree = posterior_from_trees(model, [tree]).draws if tree.value is None else None
+        values = tree.value[leaf] if of_tree is None else of_tree.values(plane.rows)
         draw_surface(ax, plane, values[:, column], style.value_label(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     if fill:
         style.set_title(ax, "cells of the most probable tree" if is_best else "cells of the tree")
     return ax
-
-
-def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> FeatureAxis:
-    """Return the axis of a feature (an index), cut at the thresholds of trees."""
-    # cut into pieces of equal width if there would be more than `most_pieces`, or leaves have a regression on the
-    # feature
-    name, categories = model.columns.names[feature], model.columns.categories[feature]
-    if categories is not None:
-        middles = np.arange(float(len(categories)))
-        edges = np.arange(len(categories) + 1.0) - 0.5
-        return FeatureAxis(feature, name, edges, middles, [label_words(c) for c in categories.tolist()])
-    cuts = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
-    thresholds = np.unique(np.concatenate([np.empty(0), *cuts]))
-    thresholds = thresholds[np.isfinite(thresholds)]
-    rows = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_DRAWN_ROWS))[:, feature]
-    values = np.concatenate([rows[np.isfinite(rows)], thresholds])
-    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
-    margin = AXIS_MARGIN * (high - low) or 0.5
-    ends = np.array([low - margin, high + margin])
-    edges = np.concatenate([ends[:1], thresholds, ends[1:]])
-    if len(edges) > most_pieces + 1 or _has_regression_on(model, feature):
-        edges = np.linspace(ends[0], ends[1], most_pieces + 1)
-    return FeatureAxis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None, model.columns.kind(feature))
-
-
-def _has_regression_on(model: TreeModel, feature: int) -> bool:
-    """Return True if leaves have a regression on the feature, so that predictions change within a leaf."""
-    x_columns = model.leaf.x_columns
-    return x_columns is not None and feature in model.columns.ordered_indices("columns", x_columns)
 
 
 def label_ticks(axis: Any, feature: FeatureAxis) -> None:
@@ -291,18 +254,6 @@ def feature_plane(
     return FeaturePlane(x, y, out)
 
 
-def _with_labels(model: TreeModel, rows: np.ndarray) -> Any:
-    """Return ``rows`` (n, p) of numbers with the labels of categories in place of their numbers, as X of methods."""
-    if not model.columns.is_nominal.any():
-        return rows
-    out = rows.astype(object)
-    for k in np.flatnonzero(model.columns.is_nominal):
-        categories = model.columns.categories[k]
-        assert categories is not None
-        out[:, k] = np.array(categories.tolist(), dtype=np.object_)[rows[:, k].astype(np.int64)]
-    return out
-
-
 def draw_surface(
     ax: Any, plane: FeaturePlane, values: np.ndarray, name: str, colors: str, limits: tuple[Any, Any]
 ) -> Any:
@@ -311,7 +262,7 @@ def draw_surface(
     mesh = ax.pcolormesh(x, y, plane.grid(values), cmap=colors, vmin=low, vmax=high, rasterized=True)
     ax.get_figure().colorbar(mesh, ax=ax).set_label(name, parse_math=False)
     for axis, feature in ((ax.xaxis, plane.x), (ax.yaxis, plane.y)):
-        axis.set_label_text(style.shortened(feature.name, 40), parse_math=False)
+        axis.set_label_text(shortened(feature.name, 40), parse_math=False)
         label_ticks(axis, feature)
     ax.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
     return mesh
@@ -415,13 +366,14 @@ def plot_partial_dependence(
     if check_count("individual", individual, 0) and is_pair:
         raise ValueError(f"individual={individual} is given, but curves are of one feature; leave it out.")
     central_fractions(coverage)
-    rows = style.rows_to_average(model, X, MAX_DEPENDENCE_ROWS)
+    rows = rows_to_average(model, X, MAX_DEPENDENCE_ROWS)
     ax = style.axes_or_new(ax, 5.4 if is_pair else 5.0, 4.2 if is_pair else 3.4)
     value, over = style.value_label(model, column), "one row" if len(rows) == 1 else f"{len(rows)} rows"
     if len(pair) == 2:
-        trees = _spaced_trees(posterior._draws_that_predict(n_trees, rng), n_trees)
+        refuse_other_leaves(posterior)
+        trees = spaced_trees(draws_of(posterior, n_trees, rng), n_trees)
         plane = feature_plane(model, pair, rows, trees, MAX_PIECES_OF_PAIR)
-        mean = posterior._values(plane.rows)[:, column].reshape(-1, len(rows)).mean(axis=1)
+        mean = posterior._rows.values(plane.rows)[:, column].reshape(-1, len(rows)).mean(axis=1)
         draw_surface(ax, plane, mean, value, "viridis", (None, None))
         style.set_title(ax, f"prediction averaged over {over}")
         return ax
@@ -434,53 +386,11 @@ def plot_partial_dependence(
         values = rows[np.isfinite(rows[:, pair[0]]), pair[0]]
         ax.plot(values, np.zeros(len(values)), "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
     _set_axis_limits(ax, axis, np.concatenate([low, high, mean, curves.ravel()]))
-    ax.set_xlabel(style.shortened(axis.name, 50), parse_math=False)
+    ax.set_xlabel(shortened(axis.name, 50), parse_math=False)
     ax.set_ylabel(value, parse_math=False)
     thin = f"\nthin: {curves.shape[1]} of these rows" if curves.shape[1] else ""
     style.set_title(ax, f"prediction averaged over {over}\nwith its {100.0 * coverage:.3g}% credible interval{thin}")
     return ax
-
-
-class Dependence(NamedTuple):
-    """Predictions at the values of one feature, for rows whose other features stay as they are."""
-
-    axis: FeatureAxis  # the feature, and the pieces of its range on which predictions are constant
-    by_row: np.ndarray  # (pieces of the axis, rows, columns) prediction of the posterior, a column for each class
-    lower: np.ndarray  # (pieces, columns) lower end of the credible interval of the mean over the rows
-    upper: np.ndarray  # (pieces, columns) upper end
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self.by_row.mean(axis=1)
-
-
-def partial_dependence(
-    posterior: Posterior,
-    feature: int,
-    rows: np.ndarray,
-    coverage: float,
-    n_trees: int,
-    rng: Seed,
-    most_pieces: int,
-    columns: list[int],
-) -> Dependence:
-    """Return the partial dependence of some ``columns`` of predictions on a feature, for ``rows`` (n, p) of numbers."""
-    # intervals of probability `coverage` are from `n_trees` draws of a tree and its leaf parameters
-    rng = read_generator(rng)
-    post = posterior._draws_that_predict(n_trees, rng)
-    axis = feature_axis(posterior.model, feature, _spaced_trees(post, n_trees), most_pieces)
-    rows_at_values = np.tile(rows, (len(axis.middles), 1))
-    rows_at_values[:, feature] = np.repeat(axis.middles, len(rows))
-    shape = (len(axis.middles), len(rows))
-    by_row = posterior._values(rows_at_values)[:, columns].reshape(*shape, len(columns))
-    predictions = draw_predictions(post, trees_of_spaced_draws(post, n_trees), rows_at_values, rng, columns)
-    means = predictions.reshape(n_trees, *shape, len(columns)).mean(axis=2)
-    return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
-
-
-def _spaced_trees(post: DrawnTrees, n_trees: int) -> list[Tree]:
-    """Return the distinct trees among those of ``n_trees`` evenly spaced draws."""
-    return [post.distinct_tree(t) for t in np.unique(trees_of_spaced_draws(post, n_trees)).tolist()]
 
 
 def _draw_curves(

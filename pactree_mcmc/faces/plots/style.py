@@ -17,10 +17,10 @@ import numpy as np
 from ...core.checks import check_type
 from ...model import TreeModel
 from ...model.model import prediction_names
-from ...posterior.base import Posterior
 from ...posterior.ess import ess
+from ...posterior.posterior import Posterior
 from ...posterior.sampled import SampledPosterior
-from ...posterior.trees.distances import evenly_spaced_integers
+from ...table.words import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,12 +91,6 @@ def two_standard_errors(indicators: list[np.ndarray]) -> np.ndarray:
     return np.minimum(np.where(error > 0.0, error, np.nan), [mean, 1.0 - mean])
 
 
-def shortened(text: str, most: int) -> str:
-    """Return the text on one line. An ellipsis replaces its middle if it has more than ``most`` letters."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
-
-
 def shortened_names(names: Sequence[str], most: int) -> list[str]:
     """Return names of at most ``most`` letters each, or of more if different names would otherwise be equal."""
     for letters in range(most, max(map(len, names), default=0)):
@@ -104,17 +98,6 @@ def shortened_names(names: Sequence[str], most: int) -> list[str]:
         if len(set(texts)) == len(set(names)):
             return texts
     return [*names]
-
-
-def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
-    """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None."""
-    if X is None:
-        rows = model.row_numbers(evenly_spaced_integers(model.n_rows, most))
-    else:
-        rows = model.columns.numbers(X)
-    if len(rows) == 0:
-        raise ValueError("X has no rows; give at least one.")
-    return rows
 
 
 def check_posterior(posterior: Any) -> None:

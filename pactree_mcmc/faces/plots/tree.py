@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,11 +12,10 @@ from ...core.checks import check_count, check_type
 from ...model import TreeModel
 from ...model.leaf.counts import ExposedLeaf, PoissonGamma
 from ...model.leaf.positive import SurvivalLeaf
-from ...posterior.base import Posterior
-from ...posterior.sampled import SampledPosterior
+from ...posterior.posterior import Posterior
 from ...posterior.trees.consensus import ConsensusTree
-from ...posterior.trees.shapes import Shape
-from ...table.words import count_text, rounded_text, rounded_texts
+from ...posterior.trees.shapes import Shape, value_strips
+from ...table.words import count_text, rounded_text, rounded_texts, shortened
 from ...tree.arrays import LEAF, leaves_reached
 from ...tree.tree import Tree, leaf_lines, match_columns, rows_words, stack_trees
 from . import style
@@ -98,10 +97,10 @@ def plot_tree(tree: Tree | Posterior, ax: Axes | None = None, max_depth: int | N
 def most_probable_tree(post: Posterior) -> tuple[Tree, str]:
     """Return the most probable tree, of those drawn if the posterior is sampled, and a title."""
     tree = post.map_tree()
-    if isinstance(post, SampledPosterior) and post.sees_all_rows:
-        best = int(np.argmax(post.order_key_of_tree))
-        part = f"{post.weight_of_tree[best]:.2g} of the draws"
-        return tree, f"most probable of {post.n_distinct_trees} trees drawn, {part}"
+    if post.draws is not None and post.draws.sees_all_rows:
+        best = int(np.argmax(post.draws.order_key_of_tree))
+        part = f"{post.draws.weight_of_tree[best]:.2g} of the draws"
+        return tree, f"most probable of {post.draws.n_distinct_trees} trees drawn, {part}"
     log_joint, log_evidence = getattr(post, "map_log_joint", None), post.log_evidence
     if log_joint is None or log_evidence is None:
         return tree, "most probable tree"
@@ -169,7 +168,7 @@ class TreeDrawing(TreeCanvas):
             here = x + ((j + 0.5) / k - 0.5) * width
             self.bars(here, low, width / k, heights[:, j] * bars_height, colors[j], edgecolor="none")
         for i, best in enumerate(np.argmax(fraction, axis=1)):
-            lines = [style.shortened(self.labels[best], 12), f"{fraction[i, best]:.2f}"]
+            lines = [shortened(self.labels[best], 12), f"{fraction[i, best]:.2f}"]
             lines += _lines_of_rows(self.tree, self.leaves[i])
             self.text(x[i], low[i] - 0.03, "\n".join(lines), 0.95 * MIN_SLOT_WIDTH, va="top")
         self.draw_legend(colors)
@@ -207,7 +206,7 @@ def _lines_of_split(tree: Tree, node: int) -> list[str]:
     k = int(tree.feature[node])
     name = f"x{k}" if tree.columns is None else tree.columns.names[k]
     lines = wrap_conditions(
-        style.shortened(name, 2 * SPLIT_LINE_LETTERS) + tree.split(node)[len(name) :], SPLIT_LINE_LETTERS, 5
+        shortened(name, 2 * SPLIT_LINE_LETTERS) + tree.split(node)[len(name) :], SPLIT_LINE_LETTERS, 5
     )
     return [*lines, *_lines_of_rows(tree, node)]
 
@@ -414,35 +413,6 @@ def plot_shape(shape: Shape | Posterior, ax: Axes | None = None) -> Axes:
         return axes
     check_type("shape", shape, Shape, "an element of post.shapes().shapes, or a posterior")
     return _draw_shape(shape, ax)
-
-
-class ValueStrip(NamedTuple):
-    """The mean of a leaf of a shape, or the probability of a class in it, and its interval."""
-
-    name: str  # class; empty for a regression
-    texts: list[str]  # mean, lower end and upper end of the interval as text
-    place: list[float]  # the same three as fractions of the axis, which all leaves share; probabilities go from 0 to 1
-
-
-def value_strips(shape: Shape) -> dict[int, list[ValueStrip]]:
-    """Return the strips of each leaf of a shape, by node; empty lists if leaves have no values."""
-    table = shape.leaves
-    out: dict[int, list[ValueStrip]] = {int(node): [] for node in table["node"]}
-    if "mean" not in table:
-        return out
-    if "class" not in table:
-        low, span = table["lower"].min(), (table["upper"].max() - table["lower"].min()) or 1.0
-        for node, *ends in table[["node", "mean", "lower", "upper"]].itertuples(index=False):
-            out[int(node)].append(ValueStrip("", rounded_texts(ends, 2), [(end - low) / span for end in ends]))
-        return out
-    classes = list(dict.fromkeys(table["class"]))
-    listed = set(table.groupby("class", sort=False)["mean"].max().nlargest(MAX_CLASSES).index)
-    for label in classes[1:] if len(classes) == 2 else classes:
-        lines = table[table["class"] == label] if label in listed else table[:0]
-        for node, *ends in lines[["node", "mean", "lower", "upper"]].itertuples(index=False):
-            name = style.shortened(str(label), MAX_CLASS_LETTERS)
-            out[int(node)].append(ValueStrip(name, [f"{p:.2f}" for p in ends], ends))
-    return out
 
 
 def _draw_shape(shape: Shape, ax: Axes | None) -> Axes:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ...core.checks import (
     MAX_COUNT,
     Seed,
+    central_fractions,
     check_choice,
     check_count,
     check_number,
@@ -35,10 +36,19 @@ from ...model import DirichletMultinomial, LocalCuts, NormalInverseGamma, TreeMo
 from ...model.leaf.base import Leaf
 from ...model.rows import number_target, refuse_infinite_y
 from ...posterior.ess import ConvergenceWarning
-from ...posterior.rows.new_rows import predicted_labels
-from ...posterior.rows.predictive import MixtureOverTrees, credible_interval, draw_expectations, sample_new_y
-from ...posterior.sampled import SampledPosterior, fractions
+from ...posterior.rows.predictions import (
+    credible_interval_at,
+    draw_expectations_at,
+    law_of_new_y,
+    mean_and_variance_of_new_y,
+    predicted_labels,
+    quantiles_at,
+    sample_predictive_at,
+    std_over_trees,
+)
+from ...posterior.sampled import SampledPosterior, values_se
 from ...posterior.trees.cells import training_points
+from ...posterior.trees.features import fractions
 from ...table.reader import Table, as_frame, holds_categories, is_frame
 from ...table.validation import read_column, read_data
 from ...table.values import refuse_missing
@@ -373,14 +383,15 @@ class BayesianTree(BaseEstimator):
         if not isinstance(post, SampledPosterior):
             self.split_counts_, self.monte_carlo_error_ = post.expected_splits(), 0.0
             return
-        self.split_counts_ = post.weight_of_tree @ post.split_counts_of_tree
+        self.split_counts_ = post.draws.weight_of_tree @ post.draws.split_counts_of_tree
         self.monte_carlo_error_ = math.nan
         if independent or post.n_chains > 1:
             points = training_points(post.model, MAX_ERROR_ROWS)[1]
             if independent:
-                of_row = post._std_over_trees(points).reshape(len(points), -1) / np.sqrt(post.tree_of_draw.size)
+                std = std_over_trees(post.draws, points).reshape(len(points), -1)
+                of_row = std / np.sqrt(post.draws.tree_of_draw.size)
             else:
-                of_row = post._values_se(points)
+                of_row = values_se(post.draws, points)
             error = float(np.quantile(of_row.max(axis=1), ERROR_QUANTILE))
             self.monte_carlo_error_ = error / float(np.sqrt(post.model.target.variance))
 
@@ -440,7 +451,7 @@ class BayesianTree(BaseEstimator):
 
         Method and cost: `SampledPosterior.sample_predictive`.
         """
-        return sample_new_y(self.posterior_, self._numbers(X), draws, rng)
+        return sample_predictive_at(self.posterior_, self._numbers(X), draws, rng)
 
     def credible_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return credible intervals of the mean of y (n, 2), or of the class probabilities (n, K, 2).
@@ -448,14 +459,14 @@ class BayesianTree(BaseEstimator):
         They have posterior probability ``coverage``, in (0, 1), over trees and leaf parameters. Classes are in the
         order of ``classes_``. Method, errors and cost: `SampledPosterior.credible_interval`.
         """
-        return credible_interval(self.posterior_, self._numbers(X), coverage)
+        return credible_interval_at(self.posterior_, self._numbers(X), coverage)
 
     def draw_expectations(self, X: Any, draws: int = 1000, rng: Seed = None) -> np.ndarray:
         """Draw the mean of y (draws, n), or class probabilities (draws, n, K), over trees and leaf parameters.
 
         Errors and cost: `SampledPosterior.draw_expectations`.
         """
-        return draw_expectations(self.posterior_, self._numbers(X), draws, rng)
+        return draw_expectations_at(self.posterior_, self._numbers(X), draws, rng)
 
 
 class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
@@ -593,7 +604,7 @@ class BayesianTreeClassifier(ClassifierMixin, BayesianTree):
         if len(self.classes_) == 1:
             # a sum over trees would not be exactly one
             return np.ones((len(numbers), 1))
-        return self.posterior_._values(numbers)
+        return self.posterior_._rows.values(numbers)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable labels (n,), or the median ones of ordered classes."""
@@ -693,8 +704,8 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
         """
         numbers = self._numbers(X)
         if not return_std:
-            return self.posterior_._values(numbers)[:, 0]
-        mean, variance = MixtureOverTrees(self.posterior_).mean_and_variance(numbers)
+            return self.posterior_._rows.values(numbers)[:, 0]
+        mean, variance = mean_and_variance_of_new_y(self.posterior_._rows, numbers)
         return mean, np.sqrt(variance)
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
@@ -702,11 +713,12 @@ class BayesianTreeRegressor(RegressorMixin, BayesianTree):
 
         Range of q, distribution and cost: `SampledPosterior.predict_quantiles`.
         """
-        return MixtureOverTrees(self.posterior_).quantiles(self._numbers(X), q)
+        numbers, rows = self._numbers(X), self.posterior_._rows
+        return quantiles_at(rows, law_of_new_y(rows), numbers, q)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return the ends (n, 2) of the central interval of a new y, which contains it with probability ``coverage``.
 
         ``coverage`` is in (0, 1). Intervals of counts have this probability or more.
         """
-        return MixtureOverTrees(self.posterior_).interval(self._numbers(X), coverage)
+        return self.predict_quantiles(X, central_fractions(coverage))

@@ -184,7 +184,7 @@ def _search_from(
     start: Any = "grown"
     for source in sources[:MAX_SEARCH_ROUNDS]:
         post = _short_run(build(choice), start, source, executor)
-        start = CheckedStarts(post.distinct_tree(int(chain[-1])) for chain in post.tree_of_draw)
+        start = CheckedStarts(post.draws.distinct_tree(int(chain[-1])) for chain in post.draws.tree_of_draw)
         better = choice._replace(
             tree_prior=_most_likely_prior(post, tree_priors), leaf=_most_likely_leaf(post, leaf_models)
         )
@@ -213,10 +213,13 @@ def _best_left_out(
 
 
 def log_density_left_out(post: SampledPosterior, power: float) -> float:
-    """Return the weighted mean over rows of the log density (nats) of a row given all others, of up to 5000 rows."""
-    # Importance weights of the draws, truncated at their mean times the square root of their number (Ionides 2008). The
-    # weights of rows in the model are `power` times the weights of the user; the row left out has power one
-    left_out = rows_left_out(post, power, MAX_LEFT_OUT_ROWS)
+    """Return the weighted mean over rows of the log density (nats) of a row given all others, of up to 5000 rows.
+
+    It is estimated from the draws by importance weights, which are truncated at their mean times the square root of
+    their number (Ionides 2008). The weights of rows in the model are ``power`` times the weights of the user. The
+    density of the row left out has power one.
+    """
+    left_out = rows_left_out(post.draws, power, MAX_LEFT_OUT_ROWS)
     mean = log_mean(-left_out.score_gain, axis=0)
     log_w = np.minimum(-left_out.score_gain, mean + 0.5 * np.log(len(left_out.score_gain)))
     log_density = logsumexp(log_w + left_out.density, axis=0) - logsumexp(log_w, axis=0)
@@ -280,7 +283,7 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
     # its depth; which split a node has is left out, since all `priors` agree in it
     if len(priors) == 1:
         return priors[0]
-    trees = post.distinct_trees
+    trees = post.draws.distinct_trees
     depth, weight = node_depths(trees), _weight_of_node(post)
     is_split, is_free = trees.feature != LEAF, _has_possible_split(post, depth)
 
@@ -293,14 +296,17 @@ def _most_likely_prior(post: SampledPosterior, priors: list[Any]) -> Any:
 
 
 def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray:
-    """Return a bool array (n_nodes,), True for leaves of the drawn trees that could be split further."""
-    # a leaf could not if its rows differ in no feature, it is at the depth limit, or every split leaves too few rows
-    model, trees = post.model, post.distinct_trees
+    """Return a bool array (n_nodes,), True for leaves of the drawn trees that could be split further.
+
+    A leaf could not if its rows differ in no feature, it is at the depth limit, or every split leaves too few rows in a
+    leaf. Nodes are those of the distinct trees, one tree after another; ``depth`` (n_nodes,) is the depth of each.
+    """
+    model, trees = post.model, post.draws.distinct_trees
     out = np.zeros(len(trees.feature), dtype=bool)
     split_prior = model.split_prior
     if not isinstance(split_prior, LocalCuts) or split_prior.trivial:
         for t, first in enumerate(trees.offset[:-1].tolist()):
-            for number, cell, split in model.visit(post.distinct_tree(t)):
+            for number, cell, split in model.visit(post.draws.distinct_tree(t)):
                 out[first + number] = split is None and not model.is_forced(cell)
         return out
     # Local cuts depend on the rows of a cell alone: a cell has a split if its rows differ in a feature. If leaves have
@@ -308,7 +314,7 @@ def _has_possible_split(post: SampledPosterior, depth: np.ndarray) -> np.ndarray
     root = model.root_cell()
     features = np.flatnonzero(split_prior.coordinate_weights(model.columns)).tolist()
     codes = np.asarray(model.units.codes)[features]
-    for _, leaf in leaves_of_merged_rows(post, range(post.n_distinct_trees)):
+    for _, leaf in leaves_of_merged_rows(post.draws, range(post.draws.n_distinct_trees)):
         order = np.argsort(leaf, kind="stable")
         nodes, first = np.unique(leaf[order], return_index=True)
         sorted_codes = codes[:, order]
@@ -326,8 +332,8 @@ def _most_likely_leaf(post: SampledPosterior, leaf_models: list[Any]) -> Any:
     """Return the one of ``leaf_models`` with the largest mean over the draws of the log score of the tree."""
     if len(leaf_models) == 1:
         return leaf_models[0]
-    is_leaf, target = post.distinct_trees.feature == LEAF, post.model.target
-    stats, weight = np.ascontiguousarray(post.node_stats[is_leaf]), _weight_of_node(post)[is_leaf]
+    is_leaf, target = post.draws.distinct_trees.feature == LEAF, post.model.target
+    stats, weight = np.ascontiguousarray(post.draws.place_stats[is_leaf]), _weight_of_node(post)[is_leaf]
 
     def score(leaf: Any) -> float:
         """Return the mean log score under ``leaf`` of the trees drawn."""
@@ -340,4 +346,4 @@ def _most_likely_leaf(post: SampledPosterior, leaf_models: list[Any]) -> Any:
 
 def _weight_of_node(post: SampledPosterior) -> np.ndarray:
     """Return for each node of the distinct trees (n_nodes,) the fraction of the draws that are its tree."""
-    return np.repeat(post.weight_of_tree, np.diff(post.distinct_trees.offset))
+    return np.repeat(post.draws.weight_of_tree, np.diff(post.draws.distinct_trees.offset))

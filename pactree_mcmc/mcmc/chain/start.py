@@ -16,7 +16,7 @@ from ...core.portable import exp as exp_of
 from ...files.encoding import register_class
 from ...model import TreeModel
 from ...model.model import draw_prior
-from ...posterior.joining import join_chains
+from ...posterior.draws import Draws
 from ...tree.arrays import LEAF
 from ...tree.tree import Tree
 from ..edits.grow import accept_growth, attach_children
@@ -201,4 +201,4 @@ def _prior_by_chain(model: TreeModel, rng: np.random.Generator) -> Tree:
     chain.run_blocks(PRIOR_BLOCKS)
     chain.reserve(1)
     chain.save()
-    return join_chains(model, [trim_draws(chain.saved)], (), 0.0).distinct_tree(0)
+    return Draws.join(model, [trim_draws(chain.saved)]).distinct_tree(0)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...core.special import log_mean, stdtrit
+from ...posterior.draws import Draws
 from ...posterior.ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times
 from ...posterior.evidence import ERROR_COVERAGE, combined_evidence, evidence_constant, prior_mass
 from ...tree.coded import Course
@@ -66,7 +67,7 @@ def team_evidences(post: Any, limit: float = inf) -> np.ndarray | None:
         of_trees = log_weights_of_trees(chain, n_trees, fraction * DEFAULT_WORK, fraction * limit)
         if of_trees is None:
             return None
-        of_draws = log_weights_of_draws(chain, post, team)
+        of_draws = log_weights_of_draws(chain, post.draws, team)
         if not (np.isfinite(of_draws).any() and np.isfinite(of_trees).any()):
             return None
         log_z, se = bridge_evidence(of_draws, of_trees)
@@ -101,21 +102,21 @@ def log_weights_of_trees(chain: Chain, n_trees: int, rows: float, seconds: float
     return np.concatenate([first, sample_independent(chain, n_trees - len(first))])
 
 
-def log_weights_of_draws(chain: Chain, post: Any, team: list[int]) -> np.ndarray:
+def log_weights_of_draws(chain: Chain, draws: Draws, team: list[int]) -> np.ndarray:
     """Return log pi(T) - log g(T) (chains, k), pi = prior times likelihood, of k evenly spaced draws T of each of the
     chains numbered in ``team``, inf if the density g cannot draw T.
     """
-    n = min(max(N_WEIGHTED_DRAWS // post.n_chains, 1), post.n_draws)
-    indices = np.unique(np.linspace(0, post.n_draws - 1, n).astype(np.int64))
-    draws = post.tree_of_draw[np.ix_(team, indices)]
-    trees, draw_index = np.unique(draws, return_inverse=True)
-    coded, weights, n_done = post.coded_trees.take(trees), np.empty(len(trees)), 0
+    n = min(max(N_WEIGHTED_DRAWS // draws.n_chains, 1), draws.n_draws)
+    indices = np.unique(np.linspace(0, draws.n_draws - 1, n).astype(np.int64))
+    numbers = draws.tree_of_draw[np.ix_(team, indices)]
+    trees, draw_index = np.unique(numbers, return_inverse=True)
+    coded, weights, n_done = draws.coded_trees.take(trees), np.empty(len(trees)), 0
     nodes, offset = coded.records().view(np.recarray), coded.offset.astype(np.int64)
     while (
         n_done := int(saved_log_weights_into(chain.packed_chain, nodes, offset[:-1], offset[1:], weights, n_done))
     ) < len(trees):
         chain.enlarge()
-    return weights[draw_index.reshape(draws.shape)]
+    return weights[draw_index.reshape(numbers.shape)]
 
 
 def bridge_evidence(of_draws: np.ndarray, of_trees: np.ndarray) -> tuple[float, float]:

@@ -15,7 +15,7 @@ it bounds the loss that counts every such row as an error, which is no smaller, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,11 +30,9 @@ from ...certificates.bound import (
     vote_tandem,
 )
 from ...core.checks import labels_differ, read_labels
-from .new_rows import predicted_labels
-
-if TYPE_CHECKING:
-    from ...model import TreeModel
-    from ..protocol import AnyPosterior
+from ...model import TreeModel
+from ..distribution import TreeDistribution
+from .predictions import predicted_labels
 
 
 @dataclass(frozen=True)
@@ -95,11 +93,44 @@ class Losses(NamedTuple):
     """Mean over rows of the probability that two trees drawn independently both err."""
 
 
-def certify(post: AnyPosterior, delta: float) -> Certificate:
-    """Return PAC-Bayes bounds on the risks of a drawn tree and of ``predict``, from the training rows.
+def certificate(post: TreeDistribution, delta: float = 0.05) -> Certificate:
+    """Return PAC-Bayes bounds on the risk of a tree drawn from the posterior and on that of ``predict``.
 
-    Only rows that enter the marginal likelihood of a tree count. All bounds hold with probability 1 - ``delta``.
-    Implementation of `Posterior.certificate`.
+    The counted rows are those not selected by ``estimation=`` (S). The posterior may depend on them, but not the
+    prior: splits, leaf values and tree prior must be determined by the other rows (E) or by none. What the caller
+    gave (cuts, bounds, a fixed tree, parameters of the prior, the choice of E) is assumed to satisfy this.
+
+    Parameters
+    ----------
+    delta : float, default 0.05
+        Probability, over the counted rows, that one of the bounds fails; in (0, 1).
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        If delta is out of range, or the prior may depend on counted rows: the message says how, and what to give.
+        `TreeModel.certificate_obstacle` returns the same reason before anything is sampled.
+
+    Notes
+    -----
+    Risk, divergence and tandem loss are exact, for draws of the distinct trees weighted by their frequencies. So
+    the bounds hold whether or not the chains converged. A constant ``sample_weight`` of the counted rows is a power
+    of their likelihood: it changes the posterior, but each row still counts once. Cost: that of predicting the
+    counted rows. Formula sheet, section 9.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x, E = np.arange(400.0), np.arange(400) % 2 == 0
+    >>> leaf, cuts = pt.PacBayesLoss(5.0), pt.GridCuts([np.arange(50.0, 400.0, 50.0)])
+    >>> model = pt.TreeModel(x[:, None], x > 150, leaf=leaf, split_prior=cuts, estimation=E)
+    >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+    >>> bool(post.certificate(0.05).vote.value < 0.2)
+    True
     """
     delta = check_delta(delta)
     check_prior_of_certificate(post.model)
@@ -119,26 +150,20 @@ def certify(post: AnyPosterior, delta: float) -> Certificate:
     )
 
 
-def empirical_losses(post: AnyPosterior) -> Losses:
+def empirical_losses(post: TreeDistribution) -> Losses:
     """Return the empirical risk of a drawn tree and the tandem loss on the rows that enter the marginal likelihood."""
     merged, n_classes = post.model.units, post.model.target.n_classes
     # merged rows of S, by their codes; the values of a code go to the side of the row in every split on boxes
     counted = np.flatnonzero(merged.label >= n_classes)
     label = merged.label[counted].astype(np.int64) - n_classes
     rows = merged.rows[counted & merged.rows_all].astype(np.int64)
-    probability = np.take_along_axis(post._values(post.model.unit_numbers(counted)), label[:, None], axis=1)[:, 0]
+    probability = np.take_along_axis(post._rows.values(post.model.unit_numbers(counted)), label[:, None], axis=1)[:, 0]
     loss, n = np.clip(1.0 - probability, 0.0, 1.0), int(rows.sum())
     return Losses(n, float(rows @ loss / n), float(rows @ loss**2 / n))
 
 
 def check_prior_of_certificate(model: TreeModel) -> None:
-    """Raise an error if the model's prior over classifiers may depend on the rows that would be counted.
-
-    Raises
-    ------
-    ValueError
-        With the reason and what to give instead.
-    """
+    """Raise an error if the model's prior over classifiers may depend on the rows that would be counted."""
     reason = model.certificate_obstacle()
     if reason is not None:
         raise ValueError(f"no certificate: {reason}, or use holdout_certificate on held-out rows.")
@@ -173,7 +198,7 @@ class HoldoutCertificate:
         return f"{self.n} held-out rows, {self.errors} errors of the vote\n{self.vote}\n{self.gibbs}"
 
 
-def refuse_regression(post: AnyPosterior) -> np.ndarray:
+def refuse_regression(post: TreeDistribution) -> np.ndarray:
     """Return the classes (K,) of a classification model, or raise a ValueError for a regression."""
     classes = post.model.classes_
     if classes is None:
@@ -184,25 +209,54 @@ def refuse_regression(post: AnyPosterior) -> np.ndarray:
     return classes
 
 
-def certify_holdout(post: AnyPosterior, X: Any, y: Any, delta: float) -> HoldoutCertificate:
-    """Return bounds on the risk of a drawn tree and of ``predict`` from the held-out rows ``X`` and ``y``.
+def holdout_certificate(post: TreeDistribution, X: Any, y: Any, delta: float = 0.05) -> HoldoutCertificate:
+    """Return bounds on the risk of a drawn tree and of ``predict`` from held-out rows.
 
-    Each of the two may fail with probability ``delta`` / 2.
+    For any classification model. The posterior must not depend on these rows, which cannot be checked.
+
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Held-out rows.
+    y : array-like of shape (n,)
+        Labels; one that the model does not know counts as an error.
+    delta : float, default 0.05
+        Probability, over these rows, that one of the bounds fails; in (0, 1).
+
+    Returns
+    -------
+    HoldoutCertificate
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, the model is a regression, or X and y do not fit.
+
+    Notes
+    -----
+    Binomial tail inversion for ``predict`` (Langford 2005), Chernoff's bound for a drawn tree; half of delta each.
+    Cost: that of ``predict_proba``.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(400.0)
+    >>> model = pt.TreeModel(x[:200, None] * 2, x[:200] > 75)
+    >>> post = pt.sample(model, 200, tune=50, chains=2, rng=1, kernel="grow-prune")
+    >>> bool(post.holdout_certificate(x[1::2, None], x[1::2] > 150).vote.value < 0.1)
+    True
     """
     delta, classes = check_delta(delta), refuse_regression(post)
     numbers, labels = _read_held_out_rows(post, X, y)
-    probability, n = post._values(numbers), len(numbers)
+    probability, n = post._rows.values(numbers), len(numbers)
     errors = int(np.sum(labels_differ(predicted_labels(post.model, probability), labels)))
     of_label = (probability * ~labels_differ(labels[:, None], classes[None, :])).sum(axis=1)
     risk = float(np.clip(1.0 - of_label, 0.0, 1.0).mean())
     return HoldoutCertificate(n, errors, delta, holdout_gibbs(risk, n, delta / 2.0), holdout(errors, n, delta / 2.0))
 
 
-def _read_held_out_rows(post: AnyPosterior, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Check the arguments ``X`` and ``y``, and return the rows as floats (n, p), and the labels (n,) as given.
-
-    A category becomes its number.
-    """
+def _read_held_out_rows(post: TreeDistribution, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Check the arguments ``X`` and ``y``, and return the rows as floats (n, p), and the labels (n,) as given."""
     labels, numbers = read_labels(y, X), post.model.columns.numbers(X)
     n = len(numbers)
     if labels.shape != (n,) or n == 0:

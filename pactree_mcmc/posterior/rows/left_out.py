@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...core.special import logsumexp, ndtri
 from ...tree.coded import route_into
-
-if TYPE_CHECKING:
-    from ..draws import DrawnTrees
+from ..draws import Draws
 
 UNEVENNESS_WEIGHT = 2.0
 """Factor of log(S / ESS) in the log variance of the noise of `smooth_into`.
@@ -29,56 +27,44 @@ Vehtari et al. (2021) recommend as many.
 """
 
 
-def log_likelihoods(posterior: DrawnTrees) -> np.ndarray:
-    """Return the leave-one-out log density (chains, draws, m), nats, of the rows in the marginal likelihood of a tree.
-
-    The density of a row is that given all other rows and the tree of the draw, as `log_densities` returns it, times
-    noise, which the Pareto fit of ``arviz.loo`` needs. The noise can be large, but does not change the leave-one-out
-    density of a row, the harmonic mean over draws; see `smooth_into`.
-    """
-    density, influence = (part.reshape(-1, part.shape[-1]) for part in log_densities(posterior))
+def log_likelihoods(draws: Draws) -> np.ndarray:
+    """Return leave-one-out log densities (chains, draws, m), nats, of the rows in the marginal likelihood."""
+    # the density of a row is that given all other rows and the tree of the draw, as `log_densities` returns it,
+    # times noise, which the Pareto fit of ``arviz.loo`` needs. The noise can be large, but does not change the
+    # leave-one-out density of a row, the harmonic mean over draws; see `smooth_into`.
+    density, influence = (part.reshape(-1, part.shape[-1]) for part in log_densities(draws))
     smooth_into(density, influence)
-    return density.reshape(*posterior.tree_of_draw.shape, density.shape[-1])
+    return density.reshape(*draws.tree_of_draw.shape, density.shape[-1])
 
 
-def refuse_not_left_out(posterior: DrawnTrees) -> None:
+def refuse_not_left_out(draws: Draws) -> None:
     """Raise a ValueError if the draws have no leave-one-out densities, as those of many stages or of a loss."""
-    if not posterior.sees_all_rows:
+    if not draws.sees_all_rows:
         raise ValueError(
             "the draws are of many stages, not of the posterior given all rows; "
             "leave-one-out needs draws of pt.sample or exact.solve."
         )
-    if not posterior.model.leaf.has_likelihood:
-        name = type(posterior.model.leaf).__name__
+    if not draws.model.leaf.has_likelihood:
+        name = type(draws.model.leaf).__name__
         raise ValueError(f"{name} is a loss, not a likelihood; call to_arviz without log_likelihood=True.")
 
 
-def log_densities(posterior: DrawnTrees) -> tuple[np.ndarray, np.ndarray]:
-    """Return log density and log influence, (chains, draws, m) each, of m rows, each given all others and the tree.
-
-    The rows are those that enter the score of a tree, its marginal likelihood. Both numbers are in nats. The influence
-    is the density of the row given all rows and the tree, divided by that given all others.
-
-    Raises
-    ------
-    ValueError
-        If the draws are of a progressive mixture or the leaf is a loss.
-    """
-    refuse_not_left_out(posterior)
-    trees, tree_of_draw = np.unique(posterior.tree_of_draw.ravel(), return_inverse=True)
-    by_tree = _densities_by_tree(posterior, trees)
-    shape = (*posterior.tree_of_draw.shape, by_tree.shape[-1])
+def log_densities(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """Return log density and log influence, (chains, draws, m) each, of m rows, each given all others and the tree."""
+    # the rows are those that enter the score of a tree, its marginal likelihood. Both numbers are in nats. The
+    # influence is the density of the row given all rows and the tree, divided by that given all others.
+    refuse_not_left_out(draws)
+    trees, tree_of_draw = np.unique(draws.tree_of_draw.ravel(), return_inverse=True)
+    by_tree = _densities_by_tree(draws, trees)
+    shape = (*draws.tree_of_draw.shape, by_tree.shape[-1])
     return by_tree[0, tree_of_draw.ravel()].reshape(shape), by_tree[1, tree_of_draw.ravel()].reshape(shape)
 
 
-def _densities_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> np.ndarray:
-    """Return log density and log influence (2, n_trees, m), nats, of the m rows that enter the marginal likelihood.
-
-    They are given all other rows and each of the distinct trees numbered ``trees`` (n_trees,); see `log_densities`.
-    """
-    model, counted = posterior.model, posterior.model.counted_rows
+def _densities_by_tree(draws: Draws, trees: np.ndarray) -> np.ndarray:
+    """Return log density and log influence (2, n_trees, m), nats, of the m rows that enter the marginal likelihood."""
+    model, counted = draws.model, draws.model.counted_rows
     out = np.empty((2, len(trees), len(counted)))
-    for i, (_, others, node) in enumerate(_stats_of_others_by_tree(posterior, trees)):
+    for i, (_, others, node) in enumerate(_stats_of_others_by_tree(draws, trees)):
         out[0, i] = model.leaf.log_density_left_out(others, node, model.target)[counted]
         out[1, i] = model.leaf.log_influence(others, node, model.target)[counted]
     return out
@@ -95,16 +81,12 @@ class LeaveOneOut(NamedTuple):
     """Smallest effective number of draws of a row: (sum of weights)^2 / sum of squared weights."""
 
 
-def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
-    """Estimate the sum of the leave-one-out log densities of the training rows, by importance sampling.
-
-    The density of a row given all others is the harmonic mean over draws of its density given all others and the tree.
-    Only rows that enter the marginal likelihood of a tree count.
-    """
-    refuse_not_left_out(posterior)
-    trees, count = np.unique(posterior.tree_of_draw.ravel(), return_counts=True)
+def leave_one_out(draws: Draws) -> LeaveOneOut:
+    """Estimate the sum of the leave-one-out log densities of the training rows, by importance sampling."""
+    refuse_not_left_out(draws)
+    trees, count = np.unique(draws.tree_of_draw.ravel(), return_counts=True)
     # 1 / p(y_i | y_-i) is the mean over draws of 1 / p(y_i | y_-i, T)
-    log_weight = -_densities_by_tree(posterior, trees)[0]
+    log_weight = -_densities_by_tree(draws, trees)[0]
     largest = log_weight.max(axis=0)
     weight = np.exp(log_weight - largest)
     total = count @ weight
@@ -115,22 +97,18 @@ def leave_one_out(posterior: DrawnTrees) -> LeaveOneOut:
 
 
 def smooth_into(density: np.ndarray, influence: np.ndarray) -> None:
-    """Smooth the log densities (draws, m) of rows left out in place, so that a Pareto tail can be fitted to them.
-
-    ``density`` and ``influence`` (draws, m) are log densities and log influences, nats, as `log_densities` returns.
-    The importance weights of a row are ``1 / density``. They take one value for each leaf that the row is in, so the
-    largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about their variance.
-    Every weight is therefore multiplied by log-normal noise of mean 1. The variance of its log is the sum of two parts,
-    or tiny with fewer than ``MIN_DRAWS_TO_SMOOTH`` draws, so that only ties are broken:
-
-    * the log influence of the row on its leaf. So the noise is that of the likelihood given leaf parameters drawn with
-      the tree, whose mean and whose reciprocal's mean have this product;
-    * ``UNEVENNESS_WEIGHT log(S / ESS)`` with the effective sample size ESS of the S weights of the row. So weights of
-      several times the mean do not stand out if they are rare enough to leave ESS near S, and do if they are not.
-
-    The noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are
-    multiplied by one number, so that their mean, the leave-one-out density, is unchanged.
-    """
+    """Smooth the log densities (draws, m) of rows left out in place, so that a Pareto tail can be fitted to them."""
+    # ``density`` and ``influence`` (draws, m) are log densities and log influences, nats, as `log_densities`
+    # returns. The importance weights of a row are ``1 / density``. They take one value for each leaf that the row
+    # is in, so the largest of them are tied or a few far values, and the shape of a Pareto tail says nothing about
+    # their variance. Every weight is therefore multiplied by log-normal noise of mean 1. The variance of its log is
+    # the sum of two parts, or tiny with fewer than ``MIN_DRAWS_TO_SMOOTH`` draws, so that only ties are broken:
+    # the log influence of the row on its leaf, so that the noise is that of the likelihood given leaf parameters drawn
+    # with the tree, whose mean and whose reciprocal's mean have this product; and ``UNEVENNESS_WEIGHT log(S / ESS)``
+    # with the effective sample size ESS of the S weights of the row, so that weights of several times the mean do not
+    # stand out if they are rare enough to leave ESS near S, and do if they are not.
+    # the noise is a permutation of normal quantiles, the same in every call. At the end all weights of a row are
+    # multiplied by one number, so that their mean, the leave-one-out density, is unchanged.
     n_draws = len(density)
     quantiles = ndtri((np.arange(n_draws) + 0.5) / n_draws)
     rng = np.random.default_rng(0)
@@ -156,13 +134,9 @@ class LeftOutDensities(NamedTuple):
     """(m,): weight of the row in the model."""
 
 
-def rows_left_out(posterior: DrawnTrees, power: float, max_rows: int) -> LeftOutDensities:
-    """Leave out up to ``max_rows`` training rows, evenly spaced, one by one, and return their densities.
-
-    The first axis of the result has all draws, chain after chain. The likelihood of the model is raised to ``power``:
-    its weights are ``power`` times the weights of the rows.
-    """
-    model, tree_of_draw = posterior.model, posterior.tree_of_draw.ravel()
+def rows_left_out(draws: Draws, power: float, max_rows: int) -> LeftOutDensities:
+    """Leave out up to ``max_rows`` training rows, evenly spaced, one by one, and return their densities."""
+    model, tree_of_draw = draws.model, draws.tree_of_draw.ravel()
     target, row_stats = model.target, model.leaf.row_stats(model.target)
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(model.n_rows, max_rows)).astype(np.int64))
     weight_left_out = np.minimum(target.weights / power, 1.0)
@@ -170,33 +144,24 @@ def rows_left_out(posterior: DrawnTrees, power: float, max_rows: int) -> LeftOut
     stats_kept = row_stats * (1.0 - fraction_left_out)[:, None]
     trees, number = np.unique(tree_of_draw, return_inverse=True)
     out = np.empty((2, len(trees), len(rows)))
-    for i, (_, others, _) in enumerate(_stats_of_others_by_tree(posterior, trees)):
+    for i, (_, others, _) in enumerate(_stats_of_others_by_tree(draws, trees)):
         for j, weight in enumerate((power * weight_left_out, 1.0)):
             out[j, i] = model.leaf.log_density(others + stats_kept, target.values, target, weight)[rows]
     return LeftOutDensities(out[0, number], out[1, number], target.weights[rows])
 
 
-def _stats_of_others_by_tree(posterior: DrawnTrees, trees: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield for each of ``trees``, numbers of distinct trees, its number, and two arrays with an entry a training row.
-
-    The first array (n, s) has the statistics of all other rows in the leaf of the row, the second (n,) the leaf, a
-    number of a node counted from the start of the tree.
-    """
-    model, offset = posterior.model, posterior.coded_trees.offset
+def _stats_of_others_by_tree(draws: Draws, trees: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield the number of each of ``trees``, and for each row the statistics of others in its leaf, and the leaf."""
+    model, offset = draws.model, draws.coded_trees.offset
     row_stats = model.leaf.row_stats(model.target)
-    for t, leaf in leaves_of_merged_rows(posterior, trees):
+    for t, leaf in leaves_of_merged_rows(draws, trees):
         node = (leaf if model.unit_of_row is None else leaf[model.unit_of_row]) - offset[t]
         yield t, stats_of_others(row_stats, node, int(offset[t + 1] - offset[t])), node
 
 
-def leaves_of_merged_rows(posterior: DrawnTrees, numbers: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield for each tree in ``numbers`` its number, and the leaf (U,) that each merged row reaches.
-
-    ``numbers`` are numbers of the posterior's distinct trees, in any order, also repeated. A merged row is a group of
-    equal training rows; the model has U of them. Leaves are nodes numbered over all trees. The array of leaves is
-    reused, so copy it to keep it.
-    """
-    trees, codes = posterior.coded_trees, posterior.model.units.codes
+def leaves_of_merged_rows(draws: Draws, numbers: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield for each tree in ``numbers`` its number, and the leaf (U,) that each merged row reaches."""
+    trees, codes = draws.coded_trees, draws.model.units.codes
     merged_rows, leaf = np.arange(codes.shape[1]), np.empty(codes.shape[1], dtype=np.int64)
     for t in numbers:
         route_into(leaf, trees, int(t), codes, merged_rows)
@@ -205,10 +170,9 @@ def leaves_of_merged_rows(posterior: DrawnTrees, numbers: Iterable[int]) -> Iter
 
 @jit
 def stats_of_others(row_stats: np.ndarray, node: np.ndarray, n_nodes: int) -> np.ndarray:
-    """Return for each row the sum (n, s) of ``row_stats`` (n, s) over all other rows with the same ``node`` (n,).
-
-    Nodes are numbered from 0 to ``n_nodes - 1``. Only additions are used, since a difference of sums could lose digits.
-    """
+    """Return for each row the sum (n, s) of ``row_stats`` (n, s) over all other rows with the same ``node`` (n,)."""
+    # nodes are numbered from 0 to ``n_nodes - 1``. Only additions are used, since a difference of sums could lose
+    # digits.
     n, n_stats = row_stats.shape
     out, sum_before = np.empty((n, n_stats)), np.zeros((n_nodes, n_stats))
     for i in range(n):

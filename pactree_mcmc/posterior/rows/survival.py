@@ -14,18 +14,19 @@ import numpy as np
 
 from ...core.checks import central_fractions, check_count, is_integer, read_numbers, refuse_other_rows
 from ...core.texts import with_short_repr
+from ...model import TreeModel
 from ...model.leaf.positive import SurvivalLeaf
 from ...model.rows import read_y
 from ...table.words import EQUAL_DIGITS, rounded_texts
 from ...tree.tree import Tree, match_columns
+from ..distribution import TreeDistribution, documented
+from ..laws import RowLaw
 from ..trees.paths import conditions_in_words, path_to
-from .predictive import MixtureOverTrees, exposures_of, values_at_exposure
+from .predictions import exposures_of, law_of_new_y, quantiles_at, values_at_exposure
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ...model import TreeModel
-    from ..protocol import AnyPosterior
 
 MAX_PROBABILITIES_PER_BLOCK = 1 << 22
 """Largest number of survival probabilities, nodes times time points, that are computed at a time."""
@@ -148,10 +149,8 @@ class KaplanMeier(NamedTuple):
 
 
 def kaplan_meier(time: np.ndarray, event: np.ndarray, coverage: float) -> KaplanMeier:
-    """Return the Kaplan-Meier curve of rows with times (n,) and ``event`` (n,), True if not censored.
-
-    The confidence intervals, pointwise with this ``coverage``, are by Greenwood's formula for log(-log S).
-    """
+    """Return the Kaplan-Meier curve of rows with times (n,) and ``event`` (n,), True if not censored."""
+    # the confidence intervals, pointwise with this ``coverage``, are by Greenwood's formula for log(-log S).
     times, place = np.unique(time, return_inverse=True)
     n_events, n_leaving = np.bincount(place, event, len(times)), np.bincount(place, minlength=len(times))
     at_risk = n_leaving[::-1].cumsum()[::-1]
@@ -174,12 +173,55 @@ def survival_leaf(model: TreeModel) -> SurvivalLeaf:
     return model.leaf
 
 
-def survival_of(post: AnyPosterior, X: Any, times: Any, coverage: float, exposure: Any = None) -> Survival:
-    """Return the survival functions of the rows ``X`` with credible bands; see `Posterior.survival`."""
-    leaf, times = survival_leaf(post.model), _read_times(times)
+@documented
+def survival(post: TreeDistribution, X: Any, times: Any, coverage: float = 0.9, *, exposure: Any = None) -> Survival:
+    """Return survival functions P(time > t | x), with credible bands over trees and leaf parameters.
+
+    Parameters
+    ----------
+    {X}
+    times : array-like of shape (m,), or float
+        Times t >= 0 at which the survival functions are evaluated.
+    coverage : float, default 0.9
+        Probability, in (0, 1), that the whole curve of a row is in its band.
+    {exposure}
+
+    Returns
+    -------
+    Survival
+        ``mean``, ``lower`` and ``upper`` (n, m); ``.table()`` is a DataFrame, and ``pt.plots.plot_survival`` draws
+        the curves.
+
+    Raises
+    ------
+    ValueError
+        If the leaf is neither ExponentialGamma nor WeibullGamma, an argument is out of range, or X does not have
+        the model's columns.
+
+    See Also
+    --------
+    predict, credible_interval : The mean time, and its interval.
+    median_survival : The median time, with its interval.
+
+    Notes
+    -----
+    Given tree and rate lambda, ``S(t) = exp(-lambda t^k)``, so the mean over lambda is ``(1 + t^k / rate)^-shape``
+    in each leaf, and the quantiles of S(t) are those of lambda, the same for all t. No random numbers are drawn.
+    The cost is that of `predict_interval`, and that of `predict` for each time.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> y = np.column_stack([np.linspace(0.1, 2.0, 40) * np.repeat([1.0, 9.0], 20), np.arange(40) % 4 > 0])
+    >>> model = pt.TreeModel(np.repeat([[0.0], [1.0]], 20, axis=0), y, leaf=pt.ExponentialGamma())
+    >>> post = pt.sample(model, 100, tune=20, chains=2, rng=1, kernel="grow-prune")
+    >>> post.survival([[0.0], [1.0]], [1.0, 5.0]).mean.round(1).tolist()
+    [[0.6, 0.1], [0.9, 0.8]]
+    """
+    leaf, times, rows = survival_leaf(post.model), _read_times(times), post._rows
     numbers = post.model.columns.numbers(X)
     exposures = exposures_of(post.model, X, numbers, exposure)
-    ends = MixtureOverTrees(post, leaf.rates(post._stats_by_place)).interval(numbers, coverage)
+    ends = quantiles_at(rows, leaf.rates(rows.place_stats), numbers, central_fractions(coverage))
     if exposures is None:
         exposures = np.ones(len(numbers))
     lower, upper = (leaf.survival_given(ends[:, j] * exposures, times) for j in (1, 0))
@@ -187,28 +229,97 @@ def survival_of(post: AnyPosterior, X: Any, times: Any, coverage: float, exposur
     for e in np.unique(exposures).tolist():
         # a hazard e times as large is that of times multiplied by e^(1 / k)
         here = exposures == e
-        mean[here] = _mean_survival(post, numbers[here], times * e ** (1.0 / leaf.k))
+        mean[here] = _mean_survival(rows, numbers[here], times * e ** (1.0 / leaf.k))
     return Survival(times, mean, lower, upper, float(coverage))
 
 
-def median_survival_of(post: AnyPosterior, X: Any, coverage: float, exposure: Any = None) -> pd.DataFrame:
-    """Return the table of median times of the rows ``X`` with intervals; see `Posterior.median_survival`."""
+@documented
+def median_survival(post: TreeDistribution, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> pd.DataFrame:
+    """Return the median time to the event, with its credible interval.
+
+    Parameters
+    ----------
+    {X}
+    {coverage}
+    {exposure}
+
+    Returns
+    -------
+    DataFrame
+        One line for each row: ``median``, the time that a new row survives with probability one half, as of
+        ``predict_quantiles(X, 0.5)``; ``lower`` and ``upper``, the interval of the median time over trees and leaf
+        parameters, ``(log 2 / lambda)^(1 / k)`` given tree and rate lambda.
+
+    Raises
+    ------
+    ValueError
+        As for `survival`.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> y = np.column_stack([np.linspace(0.1, 2.0, 40) * np.repeat([1.0, 9.0], 20), np.arange(40) % 4 > 0])
+    >>> model = pt.TreeModel(np.repeat([[0.0], [1.0]], 20, axis=0), y, leaf=pt.ExponentialGamma())
+    >>> post = pt.sample(model, 100, tune=20, chains=2, rng=1, kernel="grow-prune")
+    >>> post.median_survival([[0.0], [1.0]]).columns.tolist()
+    ['median', 'lower', 'upper']
+    """
     import pandas as pd
 
-    leaf, numbers = survival_leaf(post.model), post.model.columns.numbers(X)
-    ends = leaf.median_given(MixtureOverTrees(post, leaf.rates(post._stats_by_place)).interval(numbers, coverage))
-    median = MixtureOverTrees(post).quantiles(numbers, 0.5)
-    out = np.column_stack([median, ends[:, 1], ends[:, 0]])
+    leaf, numbers, rows = survival_leaf(post.model), post.model.columns.numbers(X), post._rows
+    ends = quantiles_at(rows, leaf.rates(rows.place_stats), numbers, central_fractions(coverage))
+    median = quantiles_at(rows, law_of_new_y(rows), numbers, 0.5)
+    out = np.column_stack([median, leaf.median_given(ends)[:, ::-1]])
     out = values_at_exposure(post.model, out, exposures_of(post.model, X, numbers, exposure))
     return pd.DataFrame(out, columns=["median", "lower", "upper"])
 
 
-def survival_calibration_of(
-    post: AnyPosterior, X: Any, y: Any, groups: Any, times: Any, coverage: float
+def survival_calibration(
+    post: TreeDistribution, X: Any, y: Any, groups: Any = 4, *, times: Any = None, coverage: float = 0.9
 ) -> SurvivalCalibration:
-    """Return Kaplan-Meier curves of groups of rows beside the model's; see `Posterior.survival_calibration`.
+    """Return Kaplan-Meier curves of groups of rows beside the survival functions of the model.
 
-    ``groups`` is a number of groups by predicted mean time, or a Tree whose leaves are the groups.
+    Parameters
+    ----------
+    X : table of shape (n, p)
+        Rows, best held-out ones. The training rows show how the model fits, not how it predicts.
+    y : array-like of shape (n, 2), frame or records
+        Times and events of these rows, as for the model. Each row counts once.
+    groups : int or Tree, default 4
+        Number of groups by predicted mean time, of about equal size; or a tree whose leaves are the groups, such as
+        ``post.map_tree()``.
+    times : array-like of shape (k,), optional
+        Times of the table. Default: the quartiles of the times of the events.
+    coverage : float, default 0.9
+        Coverage of the confidence intervals of the Kaplan-Meier curves, in (0, 1).
+
+    Returns
+    -------
+    SurvivalCalibration
+        ``.table()`` is a DataFrame with one line for each group and time; ``pt.plots.plot_survival`` draws the
+        curves with a tick at each censored time.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the leaf is neither ExponentialGamma nor WeibullGamma, an argument is out of range, or X or y does not
+        fit the model.
+
+    Notes
+    -----
+    The product-limit estimate (Kaplan and Meier 1958) with Greenwood's variance on the scale of log(-log S). The
+    expected number of events of a group is the sum over its rows of the cumulative hazard at their times, which
+    equals the number of events on average if the model is right and censoring is independent of the event. A
+    group has no curve after its last time if that is censored. O(n) in addition to the predictions.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> y = np.column_stack([np.linspace(0.1, 2.0, 40) * np.repeat([1.0, 9.0], 20), np.arange(40) % 4 > 0])
+    >>> X = np.repeat([[0.0], [1.0]], 20, axis=0)
+    >>> post = pt.sample(pt.TreeModel(X, y, leaf=pt.ExponentialGamma()), 100, tune=20, chains=2, rng=1)
+    >>> post.survival_calibration(X, y, groups=2).table()[["rows", "events"]].drop_duplicates().values.tolist()
+    [[20, 15]]
     """
     leaf = survival_leaf(post.model)
     if leaf.exposure is not None:
@@ -238,20 +349,20 @@ def survival_calibration_of(
         times = np.unique(np.quantile(time[event] if event.any() else time, [0.25, 0.5, 0.75]))
     grid = np.union1d(np.linspace(0.0, time.max(), N_GRID_TIMES), times)
     rows, n = np.bincount(group, minlength=len(names)), len(names)
-    means = _mean_survival(post, numbers, grid)
+    means = _mean_survival(post._rows, numbers, grid)
     expected = np.array([np.bincount(group, column, n) / rows for column in means.T]).T
-    shape, rate = leaf._posterior(post._stats_by_place)
-    hazard = post._averages(numbers, (shape / rate)[:, None])[:, 0] * time**leaf.k
+    shape, rate = leaf._posterior(post._rows.place_stats)
+    hazard = post._rows.average(numbers, (shape / rate)[:, None])[:, 0] * time**leaf.k
     events = np.bincount(group, hazard, n)
     return SurvivalCalibration(names, group, time, event, times, grid, expected, events, float(coverage))
 
 
-def _mean_survival(post: AnyPosterior, numbers: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _mean_survival(rows: RowLaw, numbers: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the posterior mean of P(time > t), (n, m), at rows of ``numbers`` (n, p), for each of ``times`` (m,)."""
-    leaf, stats = survival_leaf(post.model), post._stats_by_place
+    leaf, stats = survival_leaf(rows.model), rows.place_stats
     step = max(1, MAX_PROBABILITIES_PER_BLOCK // max(len(stats), 1))
     blocks = [leaf.mean_survival(stats, times[first : first + step]) for first in range(0, len(times), step)]
-    return np.clip(np.hstack([post._averages(numbers, block) for block in blocks]), 0.0, 1.0)
+    return np.clip(np.hstack([rows.average(numbers, block) for block in blocks]), 0.0, 1.0)
 
 
 def _read_times(times: Any) -> np.ndarray:
@@ -262,14 +373,12 @@ def _read_times(times: Any) -> np.ndarray:
     return values
 
 
-def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> tuple[np.ndarray, list[str]]:
-    """Divide rows into groups of about equal size by predicted mean time; return group numbers (n,) and group names.
-
-    The rows are ``numbers`` (n, p), X as numbers. Group 0 has the shortest times. Rows with equal predictions are in
-    the same group, so there may be fewer than ``n_groups``.
-    """
+def _groups_by_risk(post: TreeDistribution, numbers: np.ndarray, n_groups: int) -> tuple[np.ndarray, list[str]]:
+    """Divide rows into groups of about equal size by predicted mean time; return group numbers (n,) and group names."""
+    # the rows are ``numbers`` (n, p), X as numbers. Group 0 has the shortest times. Rows with equal predictions are
+    # in the same group, so there may be fewer than ``n_groups``.
     # the last digits of equal predictions differ by rounding
-    predictions = [float(f"{x:.{EQUAL_DIGITS}g}") for x in post._values(numbers)[:, 0].tolist()]
+    predictions = [float(f"{x:.{EQUAL_DIGITS}g}") for x in post._rows.values(numbers)[:, 0].tolist()]
     values, place = np.unique(predictions, return_inverse=True)
     size = np.bincount(place)
     middle = np.cumsum(size) - size / 2.0
@@ -280,11 +389,8 @@ def _groups_by_risk(post: AnyPosterior, numbers: np.ndarray, n_groups: int) -> t
     return group_of_value[place], [f"mean time {name}" for name in names]
 
 
-def _groups_by_tree(post: AnyPosterior, numbers: np.ndarray, tree: Tree) -> tuple[np.ndarray, list[str]]:
-    """Divide rows into groups by the leaf of ``tree`` they reach; return group numbers (n,) and conditions of leaves.
-
-    The rows are ``numbers`` (n, p), X as numbers. Leaves without rows are not counted.
-    """
+def _groups_by_tree(post: TreeDistribution, numbers: np.ndarray, tree: Tree) -> tuple[np.ndarray, list[str]]:
+    """Divide rows into groups by the leaf of ``tree`` they reach."""
     tree = match_columns(tree, post.model.columns)
     if tree.feature.max() >= post.model.n_features:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Number the cells and splits of drawn trees, find equal trees, and compute the divergence of draws from the prior.
+"""Number the cells and splits of drawn trees, and find equal trees.
 
 The definitions are in the formulas, section 12.5.
 
@@ -9,20 +9,16 @@ rows in the same way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core.compile.jit import jit
 from ...core.texts import with_short_repr
-from ...model.model import log_prior_mass, unknown_constant
+from ...model import TreeModel
 from ...model.split_prior.base import call_uncompiled, follows_design, parts_rows
 from ...tree.arrays import LEAF
 from ...tree.coded import CodedTrees
-
-if TYPE_CHECKING:
-    from ...model import TreeModel
-    from ..draws import DrawnTrees
 
 MAX_ROWS = 2000
 """Default largest number of distinct training rows that are used to decide if two cells are equal."""
@@ -62,10 +58,7 @@ class Cells(NamedTuple):
         return len(self.sides)
 
     def trees_with(self, numbers: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Return a (m, n_trees) bool array: True if a tree has cell ``numbers[i]``, or with ``splits`` that split.
-
-        ``numbers`` (m,) are different numbers of cells or splits, as in the fields of this class.
-        """
+        """Return a (m, n_trees) bool array: True if a tree has cell ``numbers[i]``, or with ``splits`` that split."""
         of_node, n = (self.split_of_node, self.n_splits) if splits else (self.of_node, self.n_cells)
         position = np.full(n + 1, -1)
         position[numbers] = np.arange(len(numbers))
@@ -75,10 +68,7 @@ class Cells(NamedTuple):
         return out
 
     def frequencies(self, weight: np.ndarray, *, splits: bool = False) -> np.ndarray:
-        """Return the total ``weight`` (..., n_trees) of the trees with each cell, (..., n_cells).
-
-        This is the probability of each cell if weights sum to 1. With ``splits`` it is that of each split instead.
-        """
+        """Return the total ``weight`` (..., n_trees) of the trees with each cell, (..., n_cells)."""
         if splits:
             tree, member = self.tree_of_node, self.split_of_node
             tree, member = tree[member >= 0], member[member >= 0]
@@ -91,12 +81,10 @@ class Cells(NamedTuple):
 
 
 def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) -> Cells:
-    """Number the cells, sets of training rows of a node, and the splits, partitions of a cell, of distinct trees.
-
-    At most ``max_rows`` distinct rows are used, evenly spaced. The hash of a cell is the exclusive or of 126 random
-    bits for each of its rows, so two different cells of a posterior count as one with a probability below 1e-26.
-    O(rows * depth) a tree.
-    """
+    """Number the cells, sets of training rows of a node, and the splits, partitions of a cell, of distinct trees."""
+    # at most ``max_rows`` distinct rows are used, evenly spaced. The hash of a cell is the exclusive or of 126
+    # random bits for each of its rows, so two different cells of a posterior count as one with a probability below
+    # 1e-26. O(rows * depth) a tree.
     merged_rows, key = identifying_rows(model, max_rows)
     # Zobrist hashing: hash(A) = xor over i in A of key[i], so hash(A or B) = hash(A) ^ hash(B) for disjoint A and B
     hashes = hash_nodes(trees, model.units.codes, merged_rows, key)
@@ -117,11 +105,10 @@ def number_cells(model: TreeModel, trees: CodedTrees, max_rows: int = MAX_ROWS) 
 
 
 def identifying_rows(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """Choose at most ``max_rows`` merged rows, evenly spaced, to identify cells: return numbers (m,) and keys (m, 2).
-
-    A merged row is a group of equal training rows. A key has 126 random bits, from which the hash of a cell is
-    computed. It is the same in every posterior of the model.
-    """
+    """Choose at most ``max_rows`` merged rows, evenly spaced, to identify cells."""
+    # return numbers (m,) and keys (m, 2).
+    # a merged row is a group of equal training rows. A key has 126 random bits, from which the hash of a cell is
+    # computed. It is the same in every posterior of the model.
     n = model.units.n_units
     merged_rows = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(np.int64))
     key = np.random.default_rng(20_261_123).integers(1, 1 << 63, size=(n, 2), dtype=np.uint64)
@@ -131,11 +118,10 @@ def identifying_rows(model: TreeModel, max_rows: int = MAX_ROWS) -> tuple[np.nda
 def distinguishable_rows(model: TreeModel, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers (m,) of at most ``max_rows`` training rows that the model can distinguish, and of the merged
     row (m,) that each is in.
-
-    A merged row is a group of equal training rows. Two rows are alike if no split separates them and they have the same
-    regressors of the leaf, if any. The first of several rows that are alike is returned. If more than ``max_rows`` rows
-    remain, evenly spaced ones are chosen, including the first and the last.
     """
+    # a merged row is a group of equal training rows. Two rows are alike if no split separates them and they have
+    # the same regressors of the leaf, if any. The first of several rows that are alike is returned. If more than
+    # ``max_rows`` rows remain, evenly spaced ones are chosen, including the first and the last.
     merged_rows = np.arange(model.n_rows) if model.unit_of_row is None else model.unit_of_row
     regressors = model.target.regressors
     if regressors is None:
@@ -156,12 +142,10 @@ def distinguishable_rows(model: TreeModel, max_rows: int) -> tuple[np.ndarray, n
 
 
 def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (m,) of some training rows, and values X (m, p) that every tree routes like these rows.
-
-    At most ``max_points`` rows are taken, evenly spaced; of several rows that no split separates, only the first. A
-    value of X is the smallest training value with the same code (integer by which values are stored) under local cuts,
-    otherwise the cut above it, inf above the last one. A category is its number.
-    """
+    """Return the numbers (m,) of some training rows, and values X (m, p) that every tree routes like these rows."""
+    # at most ``max_points`` rows are taken, evenly spaced; of several rows that no split separates, only the first.
+    # A value of X is the smallest training value with the same code (integer by which values are stored) under
+    # local cuts, otherwise the cut above it, inf above the last one. A category is its number.
     rows = np.unique(np.linspace(0, model.n_rows - 1, min(max_points, model.n_rows)).astype(np.int64))
     merged_rows = rows if model.unit_of_row is None else model.unit_of_row[rows]
     first = np.sort(np.unique(model.units.codes[:, merged_rows], axis=1, return_index=True)[1])
@@ -169,10 +153,7 @@ def training_points(model: TreeModel, max_points: int) -> tuple[np.ndarray, np.n
 
 
 def _cells_by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``offset`` and ``member`` of `Cells`, given the ``tree`` and the ``cell`` (n_nodes,) of each node.
-
-    Tree t has the cells member[offset[t]:offset[t + 1]], ascending and each once. Nodes of cell -1 are left out.
-    """
+    """Return ``offset`` and ``member`` of `Cells`, given the ``tree`` and the ``cell`` (n_nodes,) of each node."""
     has_rows = cell >= 0
     n = int(cell.max(initial=0)) + 1
     pairs = tree[has_rows] * n + cell[has_rows]
@@ -183,11 +164,7 @@ def _cells_by_tree(tree: np.ndarray, cell: np.ndarray, n_trees: int) -> tuple[np
 
 
 def hash_nodes(trees: CodedTrees, codes: np.ndarray, merged_rows: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Return the hash (n_nodes, 2) of the rows in each node: the exclusive or of the keys of these rows.
-
-    ``codes`` (p, n_merged) are the coded values of all merged rows, groups of equal training rows. ``merged_rows`` (m,)
-    are the numbers of those that are used, ``key`` (m, 2) their keys. Empty nodes have hash (0, 0).
-    """
+    """Return the hash (n_nodes, 2) of the rows in each node: the exclusive or of the keys of these rows."""
     hashes, max_nodes = np.zeros((len(trees.feature), 2), dtype=np.uint64), int(np.diff(trees.offset).max(initial=1))
     order, start, stop = (np.empty(size, dtype=np.int64) for size in (len(merged_rows), max_nodes, max_nodes))
     _hash_nodes_into(hashes, trees, codes, merged_rows, key, order, start, stop)
@@ -205,10 +182,7 @@ def _hash_nodes_into(
     start: np.ndarray,
     stop: np.ndarray,
 ) -> None:
-    """Write the hash of the rows in each node to ``hashes`` (n_nodes, 2), which contains zeros; see `hash_nodes`.
-
-    ``order`` (m,), ``start`` and ``stop``, as long as the largest tree has nodes, are scratch.
-    """
+    """Write the hash of the rows in each node to ``hashes`` (n_nodes, 2), which contains zeros; see `hash_nodes`."""
     n = len(merged_rows)
     for t in range(len(trees.offset) - 1):
         base, end = trees.offset[t], trees.offset[t + 1]
@@ -242,10 +216,7 @@ def _hash_nodes_into(
 
 
 def number_distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct rows of ``pairs`` (m, 2) uint64 in the order of first occurrence, by a hash table.
-
-    Returns the number (m,) of each row, -1 for a row of two zeros, and the index of the first row with each number.
-    """
+    """Number the distinct rows of ``pairs`` (m, 2) uint64 in the order of first occurrence, by a hash table."""
     size = 16
     while size < 2 * len(pairs):
         size *= 2
@@ -256,12 +227,7 @@ def number_distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @jit
 def _number_pairs_into(number: np.ndarray, first_row: np.ndarray, table: np.ndarray, pairs: np.ndarray) -> int:
-    """Number the distinct rows of ``pairs`` (m, 2) by first occurrence, and return how many there are.
-
-    Write the number of each row to ``number`` (m,), which keeps -1 for a row of two zeros, and the index of the first
-    row with each number to ``first_row``. ``number`` and the hash table ``table``, whose length is a power of two,
-    contain -1 on entry.
-    """
+    """Number the distinct rows of ``pairs`` (m, 2) by first occurrence, and return how many there are."""
     size, n_distinct = np.int64(len(table)), 0
     for i in range(len(pairs)):
         if pairs[i, 0] == 0 and pairs[i, 1] == 0:
@@ -280,34 +246,8 @@ def _number_pairs_into(number: np.ndarray, first_row: np.ndarray, table: np.ndar
     return n_distinct
 
 
-def kl_of_draws(post: DrawnTrees) -> float:
-    """Return sum_t w_t log(w_t / prior(t)), nats, over the distinct trees t with fraction w_t of the draws.
-
-    This is the divergence of the draws from the prior, `SampledPosterior.kl_to_prior`. Trees with equal splits count as
-    one. The prior is divided by its mass, the sum over all trees. Raise a ValueError if that is unknown.
-    """
-    log_mass = log_prior_mass(post.model) if post.log_prior_mass is None else post.log_prior_mass
-    reason = unknown_constant(post.model) if post.log_prior_mass is None else None
-    if reason is not None:
-        raise ValueError(f"the divergence from the prior is unknown: {reason}.")
-    assert log_mass is not None
-    number = label_equal_trees(post.model, post.coded_trees)
-    first_tree, tree_of_label = np.unique(number, return_index=True, return_inverse=True)[1:]
-    weight = np.bincount(tree_of_label, weights=post.weight_of_tree)
-    log_prior = post.log_prior_of_tree[first_tree] - log_mass
-    return checked_divergence(float(weight @ (np.log(weight) - log_prior)), float(weight @ np.abs(log_prior)))
-
-
 def checked_divergence(difference: float, size: float) -> float:
-    """Return ``difference``, a Kullback-Leibler divergence in nats, or 0 if rounding has made it negative.
-
-    ``size`` is the order of magnitude, in nats, of the terms whose difference it is.
-
-    Raises
-    ------
-    RuntimeError
-        If the difference is negative beyond rounding, since no divergence is negative.
-    """
+    """Return ``difference``, a Kullback-Leibler divergence in nats, or 0 if rounding has made it negative."""
     if not difference >= -1e-9 * max(1.0, size):
         raise RuntimeError(
             f"the divergence from the prior came out as {difference} nats, but divergences are not negative: unless "
@@ -318,12 +258,10 @@ def checked_divergence(difference: float, size: float) -> float:
 
 
 def label_equal_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
-    """Return a label (n_trees,) int64 for each tree, such that equal trees have equal labels, by first occurrence.
-
-    Under local cuts, which depend on the rows in a cell, two splits of a cell are equal if they are on the same feature
-    and divide its rows in the same way; otherwise if they have the same cut, or the same set of categories. The two
-    sides of a nominal split may be exchanged.
-    """
+    """Return a label (n_trees,) int64 for each tree, such that equal trees have equal labels, by first occurrence."""
+    # under local cuts, which depend on the rows in a cell, two splits of a cell are equal if they are on the same
+    # feature and divide its rows in the same way; otherwise if they have the same cut, or the same set of
+    # categories. The two sides of a nominal split may be exchanged.
     root, n = np.repeat(trees.offset[:-1], np.diff(trees.offset)), len(trees.feature)
     split, is_exchanged = _number_splits(model, trees, root)
     sides = np.column_stack([np.arange(1, n + 1), root + trees.right])
@@ -343,19 +281,12 @@ def label_equal_trees(model: TreeModel, trees: CodedTrees) -> np.ndarray:
 
 
 def _pair_columns(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return two arrays (m,) of integers >= 0, plus one, as the columns of an array (m, 2) uint64 without zeros.
-
-    This is the argument of `number_distinct_pairs`, which gives no number to pairs of zeros.
-    """
+    """Return two arrays (m,) of integers >= 0, plus one, as the columns of an array (m, 2) uint64 without zeros."""
     return np.column_stack([first, second]).astype(np.uint64) + np.uint64(1)
 
 
 def _number_splits(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number the splits of nodes so that equal splits of the same cell have equal numbers (n_nodes,), leaves too.
-
-    Also returns a bool array (n_nodes,): True if the two sides of a nominal split must be exchanged, so that equal
-    splits have the same left side. ``root`` (n_nodes,) is the node number of the root of each node's tree.
-    """
+    """Number the splits of nodes so that equal splits of the same cell have equal numbers (n_nodes,), leaves too."""
     is_inner = trees.feature != LEAF
     is_nominal = is_inner & model.columns.is_nominal[model.columns.source][trees.feature]
     if call_uncompiled(parts_rows, model.split_prior):
@@ -377,11 +308,7 @@ def _number_splits(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> tup
 
 
 def _categories_in_box(model: TreeModel, trees: CodedTrees, root: np.ndarray) -> np.ndarray:
-    """Return for each node the categories (n_nodes,), as bits, of the feature it splits on that its ancestors admit.
-
-    0 for leaves, and without meaning for ordered features. ``root`` (n_nodes,) is the node number of the root of each
-    node's tree.
-    """
+    """Return for each node the categories (n_nodes,), as bits, of the feature it splits on that its ancestors admit."""
     all_categories = np.array([(1 << min(n, 63)) - 1 for n in model.n_codes.tolist()], dtype=np.int64)
     box, admitted = [all_categories] * len(root), np.zeros(len(root), dtype=np.int64)
     # parents have smaller numbers than their children

@@ -11,21 +11,24 @@ than half of the trees are both in some tree, and are nested or disjoint there.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_flag, check_number
+from ...core.checks import Seed, check_flag, check_number
 from ...core.texts import limited_lines, with_short_repr
 from ...model.model import lines_of_cells
 from ...table.words import count_text
 from ...tree.arrays import iterate_nodes
 from ...tree.tree import MAX_SHOWN_CLASSES
 from ..convergence import caveat_of
-from ..draws import has_values_by_leaf
+from ..distribution import TreeDistribution, documented, draws_of
+from ..draws import Draws
+from ..laws import has_values_by_leaf
 from .paths import (
     ALL_ROWS,
     Condition,
+    CutIntervals,
     beside_all_rows,
     conditions_in_words,
     interval_of_cut,
@@ -34,10 +37,6 @@ from .paths import (
 )
 from .shapes import weighted_quantiles
 from .support import most_probable_nodes
-
-if TYPE_CHECKING:
-    from ..draws import DrawnTrees
-    from .paths import CutIntervals
 
 CERTAINTY_TOLERANCE = 1e-9
 """Largest rounding error of a probability of 1."""
@@ -115,31 +114,64 @@ class ConsensusTree(NamedTuple):
         return limited_lines(self.format())
 
 
-def consensus_of(
-    post: DrawnTrees, probability: np.ndarray, min_support: float, join_cuts: bool = True
+@documented
+def consensus_tree(
+    post: TreeDistribution, min_support: float = 0.5, *, join_cuts: bool = True, draws: int = 1000, rng: Seed = 0
 ) -> ConsensusTree:
-    """Return the tree of the cells with a probability above ``min_support``; see `Posterior.consensus_tree`.
+    """Return the tree of the majority cells: those that more than half of all trees have, nested in one another.
 
-    A cell is the set of training rows of a node, and ``probability`` (n_cells,) is that of a tree with exactly this
-    cell. With ``join_cuts``, cells that differ in the places of cuts alone are joined into groups. Two groups that each
-    have a probability above one half are both in some tree, so they are nested or disjoint there.
+    Parameters
+    ----------
+    min_support : float, default 0.5
+        Cells with a larger probability than this are shown, in [0.5, 1]. At 1 cells that all trees have are shown.
+    join_cuts : bool, default True
+        Join cells that trees reach by the same sides of the same features, whatever the cuts, and give each cut
+        that varies an interval, with probability 0.9 among these trees. With False only cells with exactly the same
+        training rows are the same.
+    {draws_1000}
+
+    Returns
+    -------
+    ConsensusTree
+        ``print`` shows it. The support is exact for an exact posterior and cells that are not joined.
+
+    {raises}
+
+    Notes
+    -----
+    Two cells that are each in more than half of the trees are both in some tree, so they are nested or disjoint.
+    Conditions and predictions of joined cells are those of the most probable tree that has the cell, and rows are
+    the mean. The cost is that of `support`.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.repeat([0.0, 1.0], 15)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 0), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
+    >>> post.consensus_tree().words
+    ['all rows', 'x0 <= 0.5', 'x0 > 0.5']
     """
+    drawn = draws_of(post, draws, rng)
     min_support = check_number("min_support", min_support, "a number 0.5..1", 0.5, 1.0)
     check_flag("join_cuts", join_cuts)
+    if post._cells is None:
+        probability = drawn.cells.frequencies(drawn.weight_of_tree)
+    else:
+        probability = post._cells.probability_of(drawn.cells.key)
     threshold = min(min_support, 1.0 - CERTAINTY_TOLERANCE)
-    groups = join_cells(post, probability, threshold) if join_cuts else exact_groups(post, probability)
+    groups = join_cells(drawn, probability, threshold) if join_cuts else exact_groups(drawn, probability)
     members = np.union1d([0], np.flatnonzero(groups.probability > threshold)).astype(np.int64)
-    nodes = most_probable_nodes(post, groups.of_node)[members]
-    parent = _parents_of_groups(ancestors_of_groups(post, groups.of_node, members))
+    nodes = most_probable_nodes(drawn, groups.of_node)[members]
+    parent = _parents_of_groups(ancestors_of_groups(drawn, groups.of_node, members))
     pairs: list[list[tuple[int, int]]] = [[]]
     paths: list[list[Condition]] = [[]]
     for i in range(1, len(members)):
-        pairs.append(_node_pairs(post, groups.of_node, *members[[parent[i], i]].tolist()))
-        paths.append(_path_between(post, pairs[i], int(nodes[i])))
+        pairs.append(_node_pairs(drawn, groups.of_node, *members[[parent[i], i]].tolist()))
+        paths.append(_path_between(drawn, pairs[i], int(nodes[i])))
     order = _nodes_in_preorder(parent, _sibling_sort_keys(parent, paths))
     parent_place = np.where(parent[order] < 0, -1, np.argsort(order)[parent[order]])
-    model, texts, depth = post.model, [ALL_ROWS], np.zeros(len(order), dtype=np.int64)
-    rows, stats = post.node_rows[nodes[order]], post.node_stats[nodes[order]].copy()
+    model, texts, depth = drawn.model, [ALL_ROWS], np.zeros(len(order), dtype=np.int64)
+    rows, stats = drawn.node_rows[nodes[order]], drawn.place_stats[nodes[order]].copy()
     # the conditions from the root to each node, parents first, and the units (merged rows) that satisfy them
     conditions: list[list[Condition]] = [[]]
     masks = [np.ones(model.units.n_units, dtype=np.bool_)]
@@ -149,7 +181,7 @@ def consensus_of(
         is_joined = groups.is_joined[members[[parent[i], i]]]
         is_rule[place] = is_joined.any() or is_rule[parent_number]
         path = [beside_all_rows(model, one) for one in paths[i]] if is_rule[place] else paths[i]
-        cuts = _cut_intervals(post, pairs[i]) if is_joined.any() else {}
+        cuts = _cut_intervals(drawn, pairs[i]) if is_joined.any() else {}
         texts.append(conditions_in_words(model.columns, path, conditions[parent_number], cuts))
         conditions.append(conditions[parent_number] + path)
         depth[place] = depth[parent_number] + 1
@@ -173,17 +205,14 @@ def consensus_of(
         depth,
         np.asarray(model.leaf.value(stats, model.target)) if has_values_by_leaf(model) else None,
         model.classes_,
-        [tuple(word) for word in post.cells.key[post.cells.of_node[nodes[order]]].tolist()],
+        [tuple(word) for word in drawn.cells.key[drawn.cells.of_node[nodes[order]]].tolist()],
         lines_of_cells(model, stats, MAX_SHOWN_CLASSES),
         caveat_of(post),
     )
 
 
 def _parents_of_groups(is_above: np.ndarray) -> np.ndarray:
-    """Return the parent (m,) of each group in the consensus tree: that with most ancestors of the groups above it.
-
-    ``is_above[i, j]`` (m, m) is True if group j is above group i. Group 0, all rows, has parent -1.
-    """
+    """Return the parent (m,) of each group in the consensus tree: that with most ancestors of the groups above it."""
     n_above, parent = is_above.sum(axis=1), np.full(len(is_above), -1)
     for i in range(1, len(is_above)):
         # a group above i has fewer groups above it than i, so that no circle can arise
@@ -192,66 +221,58 @@ def _parents_of_groups(is_above: np.ndarray) -> np.ndarray:
     return parent
 
 
-def _path_between(post: DrawnTrees, pairs: list[tuple[int, int]], lone_node: int) -> list[Condition]:
-    """Return the conditions on the path between two nodes: that one of the (upper, lower) ``pairs`` that is in the most
-    probable tree.
-
-    If ``pairs`` is empty, because no tree drawn has both groups, return those from the root to node ``lone_node``.
-    """
-    tree_of_node, upper, node = post.cells.tree_of_node, -1, lone_node
+def _path_between(draws: Draws, pairs: list[tuple[int, int]], lone_node: int) -> list[Condition]:
+    """Return the conditions on the path between two nodes."""
+    tree_of_node, upper, node = draws.cells.tree_of_node, -1, lone_node
     if pairs:
-        key = post.order_key_of_tree
+        key = draws.order_key_of_tree
         upper, node = max(pairs, key=lambda pair: key[tree_of_node[pair[1]]])
-    path = path_to(post.distinct_trees, post.node_between, int(tree_of_node[node]), node)
+    path = path_to(draws.distinct_trees, draws.node_between, int(tree_of_node[node]), node)
     return [condition for ancestor, condition in path if ancestor >= upper]
 
 
-def _node_pairs(post: DrawnTrees, of_node: np.ndarray, parent: int, child: int) -> list[tuple[int, int]]:
-    """Return the pair (node of ``parent``, node of ``child``) in each tree drawn that has the first above the second.
-
-    ``parent`` and ``child`` are numbers of groups of nodes, ``of_node`` (n_nodes,) is the group of each node. Nodes are
-    numbered over all trees. If a tree has several nodes of a group, the lowest of ``parent`` and the highest of
-    ``child`` are taken.
-    """
-    tree_of_node = post.cells.tree_of_node
+def _node_pairs(draws: Draws, of_node: np.ndarray, parent: int, child: int) -> list[tuple[int, int]]:
+    """Return the pair (node of ``parent``, node of ``child``) in each tree that has the first above the second."""
+    # ``parent`` and ``child`` are numbers of groups of nodes, ``of_node`` (n_nodes,) is the group of each node.
+    # Nodes are numbered over all trees. If a tree has several nodes of a group, the lowest of ``parent`` and the
+    # highest of ``child`` are taken.
+    tree_of_node = draws.cells.tree_of_node
     # a split that separates no rows gives parent and child the same cell: the path begins at the lowest such node
     upper = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == parent).tolist()}
     lower = {int(tree_of_node[node]): node for node in np.flatnonzero(of_node == child).tolist()[::-1]}
     return [(upper[t], lower[t]) for t in sorted(upper.keys() & lower.keys()) if upper[t] < lower[t]]
 
 
-def _cut_intervals(post: DrawnTrees, pairs: list[tuple[int, int]]) -> CutIntervals:
-    """Return the 90 % interval, over trees by weight, of each cut on the path between the nodes of ``pairs``.
-
-    A pair is (upper node, lower node). Intervals (lower, upper), as text, are by (feature, True for the left side). Of
-    several cuts of a tree on one side the tightest one counts. A cut whose interval is one value has none.
-    """
+def _cut_intervals(draws: Draws, pairs: list[tuple[int, int]]) -> CutIntervals:
+    """Return the 90 % interval, over trees by weight, of each cut on the path between the nodes of ``pairs``."""
+    # a pair is (upper node, lower node). Intervals (lower, upper), as text, are by (feature, True for the left
+    # side). Of several cuts of a tree on one side the tightest one counts. A cut whose interval is one value has
+    # none.
     values: dict[tuple[int, bool], list[tuple[float, float]]] = {}
     for upper_node, node in pairs:
-        tree = int(post.cells.tree_of_node[node])
+        tree = int(draws.cells.tree_of_node[node])
         tightest: dict[tuple[int, bool], float] = {}
-        for ancestor, condition in path_to(post.distinct_trees, None, tree, node):
+        for ancestor, condition in path_to(draws.distinct_trees, None, tree, node):
             if ancestor >= upper_node and condition.categories < 0 and np.isfinite(condition.threshold):
                 side, tighter = (condition.feature, condition.left), min if condition.left else max
                 tightest[side] = tighter(condition.threshold, tightest.get(side, condition.threshold))
         for side, threshold in tightest.items():
-            values.setdefault(side, []).append((threshold, float(post.weight_of_tree[tree])))
+            values.setdefault(side, []).append((threshold, float(draws.weight_of_tree[tree])))
     out = {}
     for side, cuts in values.items():
         thresholds, weight = np.array(cuts).T
         lower, _, upper = weighted_quantiles(thresholds, weight, 0.9)
-        ends = interval_of_cut(post.model, side[0], lower, upper)
+        ends = interval_of_cut(draws.model, side[0], lower, upper)
         if ends is not None:
             out[side] = ends
     return out
 
 
 def _sibling_sort_keys(parent: np.ndarray, paths: list[list[Condition]]) -> np.ndarray:
-    """Return a sort key (m,) of each node among its siblings: children on the left side of a split come first.
-
-    ``paths`` are the conditions between each node and its parent. Three or more siblings are ordered by their lower
-    bounds of one feature: the one with thresholds in the conditions of most siblings, if at least two have it.
-    """
+    """Return a sort key (m,) of each node among its siblings: children on the left side of a split come first."""
+    # ``paths`` are the conditions between each node and its parent. Three or more siblings are ordered by their
+    # lower bounds of one feature: the one with thresholds in the conditions of most siblings, if at least two have
+    # it.
     sort_key = np.array([0.0, *(float(not path[0].left) for path in paths[1:])])
     for node in range(len(parent)):
         children = np.flatnonzero(parent == node)
@@ -287,21 +308,19 @@ class Groups(NamedTuple):
     """(n_groups,) bool: True if the group consists of several exact cells."""
 
 
-def exact_groups(post: DrawnTrees, probability: np.ndarray) -> Groups:
+def exact_groups(draws: Draws, probability: np.ndarray) -> Groups:
     """Return groups of nodes of which each is one cell, a set of training rows, with its ``probability`` (n_cells,)."""
-    return Groups(post.cells.of_node, probability, np.zeros(len(probability), dtype=np.bool_))
+    return Groups(draws.cells.of_node, probability, np.zeros(len(probability), dtype=np.bool_))
 
 
-def join_cells(post: DrawnTrees, probability: np.ndarray, threshold: float) -> Groups:
-    """Join the cells of all nodes with the same signature, if it has a posterior probability above ``threshold``.
-
-    The signature of a node is the sequence of sides on its path, by feature, without the cuts. All other nodes are
-    grouped by exact cell, of posterior ``probability`` (n_cells,). An exact cell more probable than ``threshold`` is
-    not joined if less than three quarters of its probability would be in one group, since then trees reach the same
-    rows by different paths.
-    """
-    cells, has_rows = post.cells, post.cells.of_node >= 0
-    number, weight = np.where(has_rows, _number_signatures(post), 0), post.weight_of_tree[cells.tree_of_node]
+def join_cells(draws: Draws, probability: np.ndarray, threshold: float) -> Groups:
+    """Join the cells of all nodes with the same signature, if it has a posterior probability above ``threshold``."""
+    # the signature of a node is the sequence of sides on its path, by feature, without the cuts. All other nodes
+    # are grouped by exact cell, of posterior ``probability`` (n_cells,). An exact cell more probable than
+    # ``threshold`` is not joined if less than three quarters of its probability would be in one group, since then
+    # trees reach the same rows by different paths.
+    cells, has_rows = draws.cells, draws.cells.of_node >= 0
+    number, weight = np.where(has_rows, _number_signatures(draws), 0), draws.weight_of_tree[cells.tree_of_node]
     pairs, of_node = np.unique(np.column_stack([number, cells.of_node])[has_rows], axis=0, return_inverse=True)
     weight_of_pair = np.bincount(of_node.ravel(), weights=weight[has_rows])
     is_joined, is_exact = _choose_joined(pairs, weight_of_pair, probability, threshold)
@@ -311,7 +330,7 @@ def join_cells(post: DrawnTrees, probability: np.ndarray, threshold: float) -> G
     n_groups = len(group_numbers) - 1
     # a tree with several nodes of a group counts once
     pairs = np.unique(np.column_stack([cells.tree_of_node, of_node])[of_node >= cells.n_cells], axis=0)
-    of_joined = np.bincount(pairs[:, 1], post.weight_of_tree[pairs[:, 0]], n_groups)[cells.n_cells :]
+    of_joined = np.bincount(pairs[:, 1], draws.weight_of_tree[pairs[:, 0]], n_groups)[cells.n_cells :]
     all_probabilities = np.concatenate([np.where(is_exact, probability, 0.0), of_joined])
     return Groups(of_node, all_probabilities, np.arange(n_groups) >= cells.n_cells)
 
@@ -319,14 +338,11 @@ def join_cells(post: DrawnTrees, probability: np.ndarray, threshold: float) -> G
 def _choose_joined(
     pairs: np.ndarray, weight: np.ndarray, probability: np.ndarray, threshold: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return whether the cells of each signature are joined, and whether each cell is a group by itself; see
-    `join_cells`.
-
-    ``pairs`` (m, 2) are the distinct pairs of a signature and a cell, ``weight`` (m,) is the posterior weight of the
-    nodes of each pair, and ``probability`` (n_cells,) that of each cell. Cells that become groups by themselves leave
-    their joined groups. These may then be at or below ``threshold`` and dissolve, so the choice is repeated until
-    nothing changes.
-    """
+    """Return whether the cells of each signature are joined, and whether each cell is a group by itself."""
+    # ``pairs`` (m, 2) are the distinct pairs of a signature and a cell, ``weight`` (m,) is the posterior weight of
+    # the nodes of each pair, and ``probability`` (n_cells,) that of each cell. Cells that become groups by
+    # themselves leave their joined groups. These may then be at or below ``threshold`` and dissolve, so the choice
+    # is repeated until nothing changes.
     signature, cell = pairs.T
     is_exact = np.arange(len(probability)) == 0
     while True:
@@ -341,12 +357,9 @@ def _choose_joined(
         is_exact = more_exact
 
 
-def _number_signatures(post: DrawnTrees) -> np.ndarray:
-    """Number the signatures, and return the one of each node, (n_nodes,) int64; a root has signature 0.
-
-    A signature maps each feature on the path to the sequence of sides taken, or to the categories that remain.
-    """
-    trees, columns = post.distinct_trees, post.model.columns
+def _number_signatures(draws: Draws) -> np.ndarray:
+    """Number the signatures, and return the one of each node, (n_nodes,) int64; a root has signature 0."""
+    trees, columns = draws.distinct_trees, draws.model.columns
     feature, categories, is_missing = trees.feature.tolist(), trees.categories.tolist(), np.isnan(trees.threshold)
     all_categories = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
 
@@ -365,21 +378,17 @@ def _number_signatures(post: DrawnTrees) -> np.ndarray:
 
     number_of_signature: dict[tuple, int] = {(): 0}
     number = np.zeros(len(feature), dtype=np.int64)
-    for t in range(post.n_distinct_trees):
+    for t in range(draws.n_distinct_trees):
         for node, _, sides in iterate_nodes(trees, t, {}, with_signatures):
             number[node] = number_of_signature.setdefault(tuple(sorted(sides.items())), len(number_of_signature))
     return number
 
 
-def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Return a (m, m) bool array, True at [i, j] if group j is above group i in most of the draws that have both.
-
-    ``members`` (m,) are numbers of groups of nodes, the first that of all rows, and ``of_node`` (n_nodes,) is the group
-    of each node.
-    """
+def ancestors_of_groups(draws: Draws, of_node: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Return a (m, m) bool array, True at [i, j] if group j is above group i in most of the draws that have both."""
     position = np.full(int(of_node.max()) + 2, -1)
     position[members] = np.arange(len(members))
-    member_of_node, weight = position[of_node].tolist(), post.weight_of_tree
+    member_of_node, weight = position[of_node].tolist(), draws.weight_of_tree
     weight_above, weight_of_both = np.zeros((len(members), len(members))), np.zeros((len(members), len(members)))
 
     def extend(node: int, ancestors: frozenset[int], left: int, right: int) -> list[tuple[int, frozenset[int]]]:
@@ -387,9 +396,9 @@ def ancestors_of_groups(post: DrawnTrees, of_node: np.ndarray, members: np.ndarr
         extended = ancestors if member_of_node[node] < 0 else ancestors | {member_of_node[node]}
         return [(left, extended), (right, extended)]
 
-    for t in range(post.n_distinct_trees):
+    for t in range(draws.n_distinct_trees):
         present: set[int] = set()
-        for node, _, ancestors in iterate_nodes(post.distinct_trees, t, frozenset(), extend):
+        for node, _, ancestors in iterate_nodes(draws.distinct_trees, t, frozenset(), extend):
             i = member_of_node[node]
             if i >= 0 and i not in ancestors:
                 present.add(i)

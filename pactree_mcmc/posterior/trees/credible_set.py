@@ -1,4 +1,4 @@
-"""The smallest set of trees with a given posterior probability, and the level of a tree.
+"""Trees of a posterior: the most probable one, random ones, and the smallest set with a given probability.
 
 The level of a tree is the posterior probability of all trees that are more probable.
 """
@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ...core.checks import check_number
+from ...core.checks import Seed, check_count, check_number, read_generator
 from ...tree.tree import Tree
-
-if TYPE_CHECKING:
-    from ..draws import DrawnTrees
-    from ..protocol import AnyPosterior
+from ..distribution import TreeDistribution, draws_of, random_draws
+from ..draws import Draws
 
 LOG_POSTERIOR_TOLERANCE = 1e-9
 """Largest difference of log posteriors that counts as rounding, relative to their size or to 1 nat if that is more."""
@@ -48,7 +46,7 @@ class CredibleSet:
     log_posterior: np.ndarray
     weight: np.ndarray
     exact: bool
-    _post: DrawnTrees
+    _post: Draws
     _number: np.ndarray
     _ranked: tuple[np.ndarray, np.ndarray]
 
@@ -126,48 +124,98 @@ class CredibleSet:
         return f"CredibleSet(mass={self.mass}, {len(self)} {listed}, log odds 0 to {self.log_odds[-1]:.2f})"
 
 
-def credible_set_of(post: DrawnTrees, weight: np.ndarray, mass: float, *, exact: bool = False) -> CredibleSet:
-    """Return the credible set with probability ``mass``, given the ``weight`` (n_distinct_trees,) of each tree.
+def credible_set(post: TreeDistribution, mass: float = 0.95, *, draws: int = 1000, rng: Seed = 0) -> CredibleSet:
+    """Return the set of the most probable trees with posterior probability ``mass`` in all.
 
-    ``exact`` says if the weights are probabilities, otherwise fractions of draws. See `Posterior.credible_set`.
+    Parameters
+    ----------
+    mass : float, default 0.95
+        Posterior probability of the set, in (0, 1).
+    draws : int, default 1000
+        For an exact posterior, the largest number of trees that are listed: if this many of the most probable trees
+        have the mass, the set is exact; otherwise it is estimated from this many draws.
+    rng : int, SeedSequence, Generator or None, default 0
+        Source of randomness for those draws.
+
+    Returns
+    -------
+    CredibleSet
+        Has ``tree in set``, ``set.level(tree)`` and ``set.tree(i)``; a tree can also be a fitted scikit-learn tree.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the draws are from a progressive mixture.
+
+    Notes
+    -----
+    Trees are ordered by their log posteriors, which are exact for any tree, under `LeafPenalty` up to a constant.
+    Only the posterior probability of all trees above a given one is estimated from draws, with the Monte-Carlo
+    error of a fraction.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(30.0)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
+    >>> likely = post.credible_set(0.9)
+    >>> post.map_tree() in likely, pt.Tree([-1], [0], [0], [0]) in likely
+    (True, False)
     """
-    log_posterior = post.log_posterior_of_tree
+    mass = check_number("mass", mass, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
+    n = check_count("draws", draws)
+    if not post._odds_by_model:
+        raise ValueError(
+            f"model.log_posterior does not give the odds of the trees of this {type(post).__name__}: they are of many "
+            "stages, each with odds of its own, or have the global splitting prior. So a credible set could not place "
+            "a tree; use exact.solve or sample, or best_trees(k), which lists the most probable trees."
+        )
+    best = post._best(n)
+    if best.probability is not None and best.probability.sum() >= mass:
+        weight = np.bincount(best.number, best.probability, best.draws.n_distinct_trees)
+        return _set_of(best.draws, weight, mass, exact=True)
+    drawn = draws_of(post, n, rng)
+    return _set_of(drawn, drawn.weight_of_tree, mass, exact=False)
+
+
+def _set_of(draws: Draws, weight: np.ndarray, mass: float, *, exact: bool) -> CredibleSet:
+    """Return the set with probability ``mass``, given the ``weight`` (n_distinct_trees,) of each tree."""
+    log_posterior = draws.log_posterior_of_tree
     order = np.argsort(-log_posterior, kind="stable")
     ranked = log_posterior[order], np.concatenate([[0.0], np.cumsum(weight[order])])
     is_member = np.array([fraction_above(*ranked, value) < mass for value in ranked[0].tolist()])
     members = order[is_member]
-    return CredibleSet(mass, log_posterior[members], weight[members], exact, post, members, ranked)
+    return CredibleSet(mass, log_posterior[members], weight[members], exact, draws, members, ranked)
 
 
-def has_model_odds(post: AnyPosterior | DrawnTrees) -> bool:
-    """Return True if ``model.log_posterior`` gives the odds of any two trees in a posterior."""
-    return post.sees_all_rows and post.has_model_prior
+def map_tree(post: TreeDistribution) -> Tree:
+    """Return the most probable tree.
+
+    Of draws it is the drawn tree with the largest log prior plus log score, which may not be the most frequent one, and
+    of a progressive mixture the most probable tree of the last stage.
+
+    Raises
+    ------
+    ValueError
+        If a progressive mixture was interrupted before the last stage.
+    """
+    best = post._best(1)
+    return best.draws.distinct_tree(int(best.number[0]))
 
 
-def refuse_other_odds(post: AnyPosterior) -> None:
-    """Raise a ValueError unless ``model.log_posterior`` gives the odds of any two trees in a posterior."""
-    if not post.sees_all_rows:
-        raise ValueError(
-            f"the trees of this {type(post).__name__} are of many stages, each with odds of its own, and have no "
-            "common credible set; use exact.solve or sample."
-        )
-    if not post.has_model_prior:
-        raise ValueError(
-            "these trees have the global splitting prior, and model.log_prior is the local one, by which a credible "
-            "set would place a tree; best_trees(k) of the exact posterior lists the most probable trees."
-        )
-
-
-def check_mass(mass: Any) -> float:
-    """Return ``mass`` as a float, or raise an error if it is not strictly between 0 and 1."""
-    return check_number("mass", mass, "a number between 0 and 1", np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
+def draw_trees(post: TreeDistribution, n: int, rng: Seed = None) -> list[Tree]:
+    """Draw ``n`` trees: draws with replacement, or independent trees from a posterior that has exact sums."""
+    n, generator = check_count("n", n, 0), read_generator(rng)
+    if n == 0:
+        return []
+    drawn, numbers = random_draws(post, n, generator)
+    tree_of_number = {t: drawn.distinct_tree(t) for t in np.unique(numbers).tolist()}
+    return [tree_of_number[t] for t in numbers.tolist()]
 
 
 def fraction_above(descending: np.ndarray, weight_above: np.ndarray, log_posterior: float) -> float:
-    """Return the total weight of the trees whose log posterior exceeds ``log_posterior`` by more than rounding.
-
-    ``descending`` (m,) has the log posteriors of the trees in descending order, nats, and ``weight_above`` (m + 1,) the
-    sums of the weights of the first 0, 1, ..., m of them.
-    """
+    """Return the total weight of the trees whose log posterior exceeds ``log_posterior`` by more than rounding."""
+    # ``descending`` (m,) has the log posteriors of the trees in descending order, nats, and ``weight_above`` (m +
+    # 1,) the sums of the weights of the first 0, 1, ..., m of them.
     bound = log_posterior + LOG_POSTERIOR_TOLERANCE * max(1.0, abs(log_posterior))
     return float(min(weight_above[np.searchsorted(-descending, -bound, side="left")], 1.0))

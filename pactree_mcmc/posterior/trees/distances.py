@@ -8,7 +8,7 @@ several chains as in Vehtari et al. (2021).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,10 @@ from ...core.checks import check_choice, read_array, repr_of
 from ...core.compile.jit import jit
 from ...core.texts import with_short_repr
 from ...tree.coded import leaves_of_units
+from ..distribution import HasDraws
+from ..draws import Draws
 from ..ess import MIN_DRAWS_PER_CHAIN, ess_from_autocovariances, rhat_and_ess_by_tree, split_chains
 from .cells import MAX_ROWS, identifying_rows
-
-if TYPE_CHECKING:
-    from ..draws import DrawnTrees
 
 DISTANCE_KINDS = ("cells", "partitions", "predictions")
 DEFAULT_N_DRAWS = 400
@@ -45,13 +44,47 @@ class TreeDistances(NamedTuple):
     """Name of the distance: "cells", "partitions" or "predictions"."""
 
 
-def distances_between(post: DrawnTrees, draws: object, kind: str) -> TreeDistances:
-    """Return the distances of ``kind`` between the trees of some draws; see `SampledPosterior.tree_distances`.
+def tree_distances(post: HasDraws, draws: Any = None, *, kind: str = "cells") -> TreeDistances:
+    """Return the distances between the trees of some draws.
 
-    ``draws`` (m,) are numbers of draws, chain after chain; None for 400, evenly spaced.
+    Parameters
+    ----------
+    draws : array-like of shape (m,), optional
+        Numbers of draws, chain * n_draws + draw. Default: 400 draws, evenly spaced.
+    kind : {"cells", "partitions", "predictions"}, default "cells"
+        "cells": the number of cells that only one of the two trees has; its square root is a Euclidean distance.
+        "partitions": variation of information of the partitions of the training rows into leaves, nats.
+        "predictions": root mean square difference of the predictions over the training rows, for classification
+        with the squares summed over the classes.
+
+    Returns
+    -------
+    TreeDistances
+        ``matrix`` (m, m) has the distances; ``chain``, ``draw`` and ``tree`` (m,) say where each tree comes from.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not one of these, or the leaf predicts nothing and ``kind`` is
+        "predictions".
+
+    Notes
+    -----
+    O(m²) times the leaves of a tree for cells, times the rows for partitions and predictions. If there are more
+    than 2,000 distinct rows, 2,000 of them are used, evenly spaced. Rows count with their weights.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
+    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+    >>> post = pt.posterior_from_trees(model, stumps)
+    >>> [float(post.tree_distances(kind=kind).matrix[0, 1].round(3)) for kind in ("cells", "partitions")]
+    [4.0, 0.521]
     """
+    drawn = post.draws
     kind = check_choice("kind", kind, DISTANCE_KINDS)
-    total = post.tree_of_draw.size
+    total = drawn.tree_of_draw.size
     if draws is None:
         numbers = evenly_spaced_integers(total, DEFAULT_N_DRAWS)
     else:
@@ -62,11 +95,11 @@ def distances_between(post: DrawnTrees, draws: object, kind: str) -> TreeDistanc
             invalid = int(numbers[(numbers < 0) | (numbers >= total)][0])
             raise ValueError(f"draws has {invalid}, but the posterior has {total} draws; give 0 to {total - 1}.")
         numbers = numbers.astype(np.int64)
-    tree = post.tree_of_draw.ravel()[numbers]
+    tree = drawn.tree_of_draw.ravel()[numbers]
     distinct, position = np.unique(tree, return_inverse=True)
-    matrix = distance_matrix(post, distinct, distinct, kind)
+    matrix = distance_matrix(drawn, distinct, distinct, kind)
     return TreeDistances(
-        matrix[position[:, None], position], numbers // post.n_draws, numbers % post.n_draws, tree, kind
+        matrix[position[:, None], position], numbers // drawn.n_draws, numbers % drawn.n_draws, tree, kind
     )
 
 
@@ -75,29 +108,22 @@ def evenly_spaced_integers(n: int, max_numbers: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, max_numbers)).astype(np.int64))
 
 
-def distance_matrix(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray, kind: str) -> np.ndarray:
-    """Return the distances (a, b) between the distinct trees numbered ``first_trees`` (a,) and ``second_trees`` (b,).
-
-    ``kind`` is "cells", "partitions" or "predictions", as for `SampledPosterior.tree_distances`.
-    """
+def distance_matrix(draws: Draws, first_trees: np.ndarray, second_trees: np.ndarray, kind: str) -> np.ndarray:
+    """Return the distances (a, b) between distinct trees with the numbers ``first_trees`` and ``second_trees``."""
     if kind == "cells":
         out = np.empty((len(first_trees), len(second_trees)))
-        cell_distances_into(out, post.cells.offset, post.cells.member, first_trees, second_trees)
+        cell_distances_into(out, draws.cells.offset, draws.cells.member, first_trees, second_trees)
         return out
     if kind == "partitions":
-        return _partition_distances(post, first_trees, second_trees)
-    return _prediction_distances(post, first_trees, second_trees)
+        return _partition_distances(draws, first_trees, second_trees)
+    return _prediction_distances(draws, first_trees, second_trees)
 
 
 @jit
 def cell_distances_into(
     out: np.ndarray, offset: np.ndarray, member: np.ndarray, first_trees: np.ndarray, second_trees: np.ndarray
 ) -> None:
-    """Write to ``out`` (a, b) the number of cells, sets of training rows of a node, that only one of two trees has.
-
-    The pairs are of one of ``first_trees`` (a,) and one of ``second_trees`` (b,). Tree t has the cells
-    member[offset[t]:offset[t + 1]], in ascending order.
-    """
+    """Write to ``out`` (a, b) the number of cells, sets of training rows of a node, that only one of two trees has."""
     for i in range(len(first_trees)):
         for j in range(len(second_trees)):
             sizes = (
@@ -111,10 +137,7 @@ def cell_distances_into(
 
 @jit
 def n_common_cells(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> int:
-    """Return the number of cells, sets of training rows of a node, that trees ``s`` and ``t`` have in common.
-
-    Tree t has the cells member[offset[t]:offset[t + 1]], in ascending order.
-    """
+    """Return the number of cells, sets of training rows of a node, that trees ``s`` and ``t`` have in common."""
     i, j, n = offset[s], offset[t], 0
     while i < offset[s + 1] and j < offset[t + 1]:
         a, b = member[i], member[j]
@@ -124,36 +147,27 @@ def n_common_cells(offset: np.ndarray, member: np.ndarray, s: int, t: int) -> in
     return n
 
 
-def _partition_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
-    """Return the variation of information (a, b), nats, between the partitions of the training rows by leaves.
-
-    Of more than 2,000 distinct rows 2,000 are used. ``first_trees`` (a,) and ``second_trees`` (b,) are numbers of
-    distinct trees.
-    """
-    merged_rows = identifying_rows(post.model, MAX_ROWS)[0]
-    codes, rows = post.model.units.codes, weights_of_rows(post.model.weight_of_unit[merged_rows])
+def _partition_distances(draws: Draws, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
+    """Return the variation of information (a, b), nats, between the partitions of the training rows by leaves."""
+    merged_rows = identifying_rows(draws.model, MAX_ROWS)[0]
+    codes, rows = draws.model.units.codes, weights_of_rows(draws.model.weight_of_unit[merged_rows])
     leaves = [
-        _number_leaves(leaves_of_units(post.coded_trees.take(trees), codes, merged_rows))
+        _number_leaves(leaves_of_units(draws.coded_trees.take(trees), codes, merged_rows))
         for trees in (first_trees, second_trees)
     ]
     return information_distances(leaves[0], leaves[1], rows / rows.sum())
 
 
 def _number_leaves(leaf: np.ndarray) -> np.ndarray:
-    """Number the leaves of each tree from 0, and return the number (n_trees, m) of the leaf that each row reaches.
-
-    ``leaf`` (m, n_trees) is the node that each row reaches in each tree. Leaves without rows get no number.
-    """
+    """Number the leaves of each tree from 0, and return the number (n_trees, m) of the leaf that each row reaches."""
     return np.ascontiguousarray([np.unique(column, return_inverse=True)[1] for column in leaf.T], dtype=np.int64)
 
 
 @jit
 def information_distances(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the variation of information (a, b), nats, between a partitions and b partitions of m rows.
-
-    VI(A, B) = H(A | B) + H(B | A). ``first`` (a, m) and ``second`` (b, m) number the part of each row from 0, and
-    ``weight`` (m,) of the rows sums to 1.
-    """
+    """Return the variation of information (a, b), nats, between a partitions and b partitions of m rows."""
+    # VI(A, B) = H(A | B) + H(B | A). ``first`` (a, m) and ``second`` (b, m) number the part of each row from 0, and
+    # ``weight`` (m,) of the rows sums to 1.
     max_parts = 1
     for leaves in (first, second):
         for t in range(len(leaves)):
@@ -182,13 +196,9 @@ def information_distances(first: np.ndarray, second: np.ndarray, weight: np.ndar
     return out
 
 
-def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
-    """Return the root mean squared difference (a, b) over training rows of the predictions of two trees.
-
-    Of more than 2,000 distinct rows 2,000 are used. The square is summed over classes. ``first_trees`` (a,) and
-    ``second_trees`` (b,) are numbers of distinct trees.
-    """
-    model = post.model
+def _prediction_distances(draws: Draws, first_trees: np.ndarray, second_trees: np.ndarray) -> np.ndarray:
+    """Return the root mean squared difference (a, b) over training rows of the predictions of two trees."""
+    model = draws.model
     if model.target.regressors is None:
         merged_rows = identifying_rows(model, MAX_ROWS)[0]
         rows, weight = model.first_row_of_unit[merged_rows], model.weight_of_unit[merged_rows]
@@ -198,7 +208,7 @@ def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_tree
     weight = weights_of_rows(weight)
     scale = np.sqrt(weight / weight.sum())[:, None]
     values = [
-        (predictions_at(post, trees, rows) * scale).reshape(len(trees), -1) for trees in (first_trees, second_trees)
+        (predictions_at(draws, trees, rows) * scale).reshape(len(trees), -1) for trees in (first_trees, second_trees)
     ]
     centre = values[0].mean(axis=0)
     first, second = (value - centre for value in values)
@@ -208,17 +218,14 @@ def _prediction_distances(post: DrawnTrees, first_trees: np.ndarray, second_tree
     return np.sqrt(np.maximum(square, 0.0))
 
 
-def predictions_at(post: DrawnTrees, trees: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at these training rows (m,).
-
-    Raise a ValueError if the leaf model predicts nothing.
-    """
-    model = post.model
+def predictions_at(draws: Draws, trees: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the predictions (n_trees, m, d) of the distinct trees numbered ``trees`` at these training rows (m,)."""
+    model = draws.model
     if not model.leaf.predicts:
         raise ValueError(f"{type(model.leaf).__name__} predicts nothing; take the distance of cells or partitions.")
     merged_rows = rows if model.unit_of_row is None else model.unit_of_row[rows]
-    reached = leaves_of_units(post.coded_trees.take(trees), model.units.codes, merged_rows).T
-    stats = post.node_stats[post.coded_trees.nodes_of(trees)]
+    reached = leaves_of_units(draws.coded_trees.take(trees), model.units.codes, merged_rows).T
+    stats = draws.place_stats[draws.coded_trees.nodes_of(trees)]
     regressors = model.target.regressors
     if regressors is None:
         return np.ascontiguousarray(model.leaf.value(stats, model.target))[reached]
@@ -249,63 +256,80 @@ class TreeEss(NamedTuple):
     """Total number of draws."""
 
 
-def tree_ess_of(post: DrawnTrees) -> TreeEss:
-    """Return effective sample sizes and R-hat of the trees, from their distances; NaN with fewer than 4 draws a chain.
+def tree_ess(post: HasDraws) -> TreeEss:
+    """Return the effective sample size of the draws as trees, from the distances between them.
 
-    See `SampledPosterior.tree_ess`.
+    Returns
+    -------
+    TreeEss
+        ``pseudo_min`` and ``pseudo_median``, the smallest and the median effective sample size of the distances
+        from 100 focal trees, draws evenly spaced; ``frechet``, from the autocorrelation of the trees in the space
+        of cells; ``rhat``, the largest R-hat of those distances; ``mean_distance``. NaN with fewer than 4 draws a
+        chain.
+
+    Notes
+    -----
+    Magee, Karcher, Matsen, Minin (2024), where the squared distance of two trees is the number of cells that only
+    one of them has. Both estimates use the split chains and the variance between them (Vehtari et al. 2021), so
+    that chains in different modes have few effective draws even if their log posteriors agree. For independent
+    draws the effective sample size is about their number; the smallest of 100 is a little below it. O(draws *
+    leaves) for each lag, for as many lags as trees remain correlated.
+
+    Examples
+    --------
+    >>> import exact, pactree_mcmc as pt
+    >>> truth = exact.solve(pt.TreeModel([[float(x)] for x in range(30)], [x % 7 > 2 for x in range(30)]))
+    >>> bool(900 < truth.sample(1000, rng=1).tree_ess().frechet < 1100)
+    True
     """
-    total, cells = post.tree_of_draw.size, post.cells
+    draws = post.draws
+    total, cells = draws.tree_of_draw.size, draws.cells
     # mean over pairs of draws: a cell of frequency p is in one of the two with probability 2 p (1 - p)
-    p = cells.frequencies(post.weight_of_tree)
+    p = cells.frequencies(draws.weight_of_tree)
     mean_distance = float(2.0 * (p * (1.0 - p)).sum())
-    by_tree = distances_from(post, post.tree_of_draw.ravel()[focal_draws(post, MAX_FOCAL_TREES)])
-    weight = post.weight_of_tree
+    by_tree = distances_from(draws, draws.tree_of_draw.ravel()[focal_draws(draws, MAX_FOCAL_TREES)])
+    weight = draws.weight_of_tree
     deviation = float(np.sqrt(((by_tree - (by_tree @ weight).mean()) ** 2 @ weight).mean())) if total > 1 else math.nan
-    if post.n_draws < MIN_DRAWS_PER_CHAIN:
+    if draws.n_draws < MIN_DRAWS_PER_CHAIN:
         return TreeEss(math.nan, math.nan, math.nan, math.nan, mean_distance, deviation, total)
-    rhat, ess = rhat_and_ess_by_tree(by_tree, post.tree_of_draw)
-    figures = float(ess.min()), float(np.median(ess)), frechet_ess(post), float(rhat.max())
+    rhat, ess = rhat_and_ess_by_tree(by_tree, draws.tree_of_draw)
+    figures = float(ess.min()), float(np.median(ess)), frechet_ess(draws), float(rhat.max())
     return TreeEss(*figures, mean_distance, deviation, total)
 
 
-def focal_draws(post: DrawnTrees, max_trees: int) -> np.ndarray:
+def focal_draws(drawn: Draws, max_trees: int) -> np.ndarray:
     """Choose at most ``max_trees`` draws, evenly spaced over all chains, and return the numbers of the first with each
     tree, chain after chain. Distances from these trees, the focal trees, are diagnosed.
     """
-    draws = evenly_spaced_integers(post.tree_of_draw.size, max_trees)
-    return draws[np.sort(np.unique(post.tree_of_draw.ravel()[draws], return_index=True)[1])]
+    draws = evenly_spaced_integers(drawn.tree_of_draw.size, max_trees)
+    return draws[np.sort(np.unique(drawn.tree_of_draw.ravel()[draws], return_index=True)[1])]
 
 
-def draw_label(post: DrawnTrees, draw: int) -> str:
+def draw_label(draws: Draws, draw: int) -> str:
     """Return the name of draw number ``draw``, counted chain after chain, such as "draw 3 of chain 1", both from 0."""
-    return f"draw {draw % post.n_draws} of chain {draw // post.n_draws}"
+    return f"draw {draw % draws.n_draws} of chain {draw // draws.n_draws}"
 
 
-def distances_from(post: DrawnTrees, trees: np.ndarray) -> np.ndarray:
-    """Return the cell distance (m, n_distinct_trees) of each distinct tree from the trees numbered ``trees`` (m,).
-
-    The distance is the number of cells, sets of training rows of a node, that only one of two trees has.
-    """
-    return distance_matrix(post, trees, np.arange(post.n_distinct_trees), "cells")
+def distances_from(draws: Draws, trees: np.ndarray) -> np.ndarray:
+    """Return the cell distance (m, n_distinct_trees) of each distinct tree from the trees numbered ``trees`` (m,)."""
+    return distance_matrix(draws, trees, np.arange(draws.n_distinct_trees), "cells")
 
 
-def frechet_ess(post: DrawnTrees) -> float:
-    """Return the effective sample size of the drawn trees by the Fréchet correlation, over the halves of all chains.
-
-    It is the number of draws if all have the same cells, sets of training rows of a node. The root of the number of
-    cells that only one tree has is the Euclidean distance of the vectors that say which cells a tree has. So the
-    Fréchet variance and covariances are traces of the covariance matrices of these vectors, and sums over the products
-    of centred vectors.
-    """
-    halves = np.ascontiguousarray(split_chains(post.tree_of_draw[None])[0])
+def frechet_ess(draws: Draws) -> float:
+    """Return the effective sample size of the drawn trees by the Fréchet correlation, over the halves of all chains."""
+    # it is the number of draws if all have the same cells, sets of training rows of a node. The root of the number
+    # of cells that only one tree has is the Euclidean distance of the vectors that say which cells a tree has. So
+    # the Fréchet variance and covariances are traces of the covariance matrices of these vectors, and sums over the
+    # products of centred vectors.
+    halves = np.ascontiguousarray(split_chains(draws.tree_of_draw[None])[0])
     chains, n = halves.shape
-    cells = post.cells
-    counts = np.array([np.bincount(half, minlength=post.n_distinct_trees) for half in halves], dtype=np.float64)
+    cells = draws.cells
+    counts = np.array([np.bincount(half, minlength=draws.n_distinct_trees) for half in halves], dtype=np.float64)
     mean = cells.frequencies(counts) / n
     between = float(mean.var(axis=0, ddof=1).sum())
     autocovariance = vector_autocovariances(cells.offset, cells.member, halves, mean, between)
     if autocovariance[0] <= 1e-12 and between <= 1e-12:
-        return float(post.tree_of_draw.size)
+        return float(draws.tree_of_draw.size)
     return float(ess_from_autocovariances(autocovariance[None], np.array([between]), chains)[0])
 
 
@@ -313,12 +337,10 @@ def frechet_ess(post: DrawnTrees) -> float:
 def vector_autocovariances(
     offset: np.ndarray, member: np.ndarray, halves: np.ndarray, mean: np.ndarray, between: float
 ) -> np.ndarray:
-    """Return autocovariances (draws,) by lag of the 0/1 vectors of cells of the draws, summed over cells.
-
-    Means over chains. ``offset`` and ``member`` are fields of `Cells`, ``halves`` (chains, draws) numbers of trees,
-    ``mean`` (chains, n_cells) the frequencies of the cells, and ``between`` the variance between chains summed over
-    cells. Zeros behind the lag at which Geyer's sum of a pair of autocorrelations is not positive.
-    """
+    """Return autocovariances (draws,) by lag of the 0/1 vectors of cells of the draws, summed over cells."""
+    # means over chains. ``offset`` and ``member`` are fields of `Cells`, ``halves`` (chains, draws) numbers of
+    # trees, ``mean`` (chains, n_cells) the frequencies of the cells, and ``between`` the variance between chains
+    # summed over cells. Zeros behind the lag at which Geyer's sum of a pair of autocorrelations is not positive.
     chains, n = halves.shape
     out = np.zeros(n)
     # product of each tree's vector with the mean of its chain, summed from the first draw on

@@ -43,11 +43,7 @@ class Condition(NamedTuple):
 
 
 def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int) -> list[tuple[int, Condition]]:
-    """Return the ancestors of ``node``, from the root of its ``tree`` on, each as (number, condition on the path).
-
-    Nodes are numbered over all trees. ``between`` (n_nodes, 2) has the training values on either side of each
-    threshold, as `values_between` returns them; None if they are unknown.
-    """
+    """Return the ancestors of ``node``, from the root of its ``tree`` on, each as (number, condition on the path)."""
     root = int(trees.offset[tree])
     ancestor, path = root, []
     while ancestor < node:
@@ -59,10 +55,7 @@ def path_to(trees: TreeArrays, between: np.ndarray | None, tree: int, node: int)
 
 
 def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left: bool = True) -> Condition:
-    """Return the condition under which a row goes left at an inner node, or goes right if ``left`` is False.
-
-    ``node`` is numbered over all trees, ``between`` as for `path_to`.
-    """
+    """Return the condition under which a row goes left at an inner node, or goes right if ``left`` is False."""
     assert trees.feature[node] != LEAF
     k, threshold = int(trees.feature[node]), float(trees.threshold[node])
     low, high = (math.nan, math.nan) if between is None else between[node].tolist()
@@ -70,10 +63,7 @@ def condition_of(trees: TreeArrays, between: np.ndarray | None, node: int, left:
 
 
 def beside_all_rows(model: TreeModel, condition: Condition) -> Condition:
-    """Return the condition with the training values next to its threshold in the whole column, not in the cell.
-
-    They are NaN if the condition is not on an ordered threshold, or if the model does not store training values.
-    """
+    """Return the condition with the training values next to its threshold in the whole column, not in the cell."""
     scale, threshold, low, high = model.scales[condition.feature], condition.threshold, math.nan, math.nan
     if condition.categories < 0 and math.isfinite(threshold) and isinstance(scale, Scale) and len(scale.low):
         code = int(np.searchsorted(scale.high, threshold, side="right")) - 1
@@ -102,12 +92,7 @@ def conditions_in_words(
     ancestors: Sequence[Condition] = (),
     cuts: CutIntervals | None = None,
 ) -> str:
-    """Return the conjunction of ``conditions``, those of a path, as text: for each feature its tightest bounds.
-
-    Features come in the order of the path. Of a nominal feature only the categories are named that ``ancestors``, the
-    conditions on the path before, admit. ``cuts`` are intervals of thresholds by (feature, side), shown in brackets.
-    Without conditions the text is "all rows".
-    """
+    """Return the conjunction of ``conditions``, those of a path, as text: for each feature its tightest bounds."""
     by_feature: dict[int, list[Condition]] = {}
     for condition in conditions:
         by_feature.setdefault(condition.feature, []).append(condition)
@@ -122,11 +107,7 @@ def conditions_in_words(
 def _condition_texts(
     columns: Columns, k: int, conditions: list[Condition], ancestors: Sequence[Condition], cuts: CutIntervals
 ) -> list[str]:
-    """Return the conjunction of ``conditions``, all on feature ``k``, as texts that follow the feature's name.
-
-    There are at most two, such as " > 1" and " <= 3", the tightest bounds. ``ancestors`` are the conditions on the path
-    before, ``cuts`` the intervals of thresholds that are shown.
-    """
+    """Return the conjunction of ``conditions``, all on feature ``k``, as texts that follow the feature's name."""
     if columns.categories[k] is not None:
         return [_category_text(columns, k, conditions, ancestors)]
     admits_missing = k in columns.twins and all(c.missing_left == c.left for c in conditions)
@@ -143,11 +124,7 @@ def _condition_texts(
 
 
 def cut_words(columns: Columns, cut: Condition, ends: tuple[str, str] | None = None) -> str:
-    """Return the condition ``cut`` of an ordered split as text that follows the name of the feature: ``<= 3 [2, 5]``.
-
-    ``ends`` are those of the interval of the threshold, shown in brackets. Without them, or if the feature has truth
-    values, there is no interval, and the text is that of the split in a printed tree.
-    """
+    """Return the condition ``cut`` of an ordered split as text that follows the name of the feature."""
     kind = columns.kind(cut.feature)
     if ends is None or kind == TRUTH:
         return side_words(cut.threshold, cut.left, kind, cut.low, cut.high)
@@ -165,11 +142,7 @@ def interval_of_cut(model: TreeModel, k: int, lower: float, upper: float) -> tup
 
 
 def cut_text(columns: Columns, cut: Condition) -> str:
-    """Return the threshold of ``cut`` as short text: a number with 4 digits, a duration to a relative error of 0.0005.
-
-    It has more digits if fewer do not separate the training values ``low`` and ``high`` of the condition, and all
-    digits if these are not known.
-    """
+    """Return the threshold of ``cut`` as short text."""
     kind, threshold = columns.kind(cut.feature), cut.threshold
     low, high = cut.low, cut.high
     if not low <= threshold < high:
@@ -184,11 +157,7 @@ def cut_text(columns: Columns, cut: Condition) -> str:
 
 
 def _category_text(columns: Columns, k: int, conditions: list[Condition], ancestors: Sequence[Condition]) -> str:
-    """Return the categories that ``conditions``, all on nominal feature ``k``, admit as text that follows its name.
-
-    If fewer are excluded than admitted, these are named instead, after "not". Only categories are named that
-    ``ancestors``, the conditions on the path before, admit.
-    """
+    """Return the categories that ``conditions``, all on nominal feature ``k``, admit as text that follows its name."""
     possible = _admitted_categories(columns, k, ancestors)
     admitted = possible & _admitted_categories(columns, k, conditions)
     if admitted in (0, possible):

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import central_fractions, check_count
+from ...core.checks import Seed, central_fractions, check_count
 from ...core.texts import limited_lines, with_short_repr
 from ...model.model import words_of_cells
-from ...table.words import categories_text, rounded_text, rounded_texts
+from ...table.words import categories_text, rounded_text, rounded_texts, shortened
 from ...tree.arrays import LEAF, iterate_nodes, node_depths
+from ...tree.tree import Tree
 from ..convergence import caveat_of
-from ..rows.predictive import credible_interval_of_nodes
+from ..distribution import TreeDistribution, documented, draws_of, refuse_other_leaves
+from ..draws import Draws
+from ..rows.predictions import credible_interval_of_nodes
 from .paths import Condition, beside_all_rows, condition_of, cut_words, interval_of_cut, units_on_side
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ...tree.tree import Tree
-    from ..draws import DrawnTrees
 
-
+MAX_CLASSES, MAX_CLASS_LETTERS = 8, 32
+"""Largest number of classes in a leaf of a shape, and of letters of the name of one."""
 CERTAIN = 0.995
 """Probability above which trees of a shape are said to agree. It is 1.00 in two digits."""
 
@@ -129,6 +131,38 @@ class Shapes(NamedTuple):
         return limited_lines(self.format())
 
 
+class ValueStrip(NamedTuple):
+    """The mean of a leaf of a shape, or the probability of a class in it, and its interval."""
+
+    name: str
+    """Class; empty for a regression."""
+    texts: list[str]
+    """Mean, lower end and upper end of the interval as text."""
+    place: list[float]
+    """The same three as fractions of the axis, which all leaves share; probabilities go from 0 to 1."""
+
+
+def value_strips(shape: Shape) -> dict[int, list[ValueStrip]]:
+    """Return the strips of each leaf of a shape, by node; empty lists if leaves have no values."""
+    table = shape.leaves
+    out: dict[int, list[ValueStrip]] = {int(node): [] for node in table["node"]}
+    if "mean" not in table:
+        return out
+    if "class" not in table:
+        low, span = table["lower"].min(), (table["upper"].max() - table["lower"].min()) or 1.0
+        for node, *ends in table[["node", "mean", "lower", "upper"]].itertuples(index=False):
+            out[int(node)].append(ValueStrip("", rounded_texts(ends, 2), [(end - low) / span for end in ends]))
+        return out
+    classes = list(dict.fromkeys(table["class"]))
+    listed = set(table.groupby("class", sort=False)["mean"].max().nlargest(MAX_CLASSES).index)
+    for label in classes[1:] if len(classes) == 2 else classes:
+        lines = table[table["class"] == label] if label in listed else table[:0]
+        for node, *ends in lines[["node", "mean", "lower", "upper"]].itertuples(index=False):
+            name = shortened(str(label), MAX_CLASS_LETTERS)
+            out[int(node)].append(ValueStrip(name, [f"{p:.2f}" for p in ends], ends))
+    return out
+
+
 class ShapeNumbers(NamedTuple):
     """Shapes of the distinct trees of a posterior, numbered by first occurrence."""
 
@@ -140,32 +174,65 @@ class ShapeNumbers(NamedTuple):
     """Bits of the categories on the left of each nominal split, by node, among those that the splits above admit."""
 
 
-def shapes_of(post: DrawnTrees, max_shapes: int, coverage: float) -> Shapes:
-    """Return the ``max_shapes`` most probable shapes of the trees drawn, with intervals; see `Posterior.shapes`."""
-    max_shapes = check_count("most", max_shapes)
+@documented
+def shapes(
+    post: TreeDistribution, most: int = 10, coverage: float = 0.9, *, draws: int = 4000, rng: Seed = 0
+) -> Shapes:
+    """Return the trees grouped by the features of their splits alone, with intervals of their cuts and leaves.
+
+    Parameters
+    ----------
+    most : int, default 10
+        Largest number of shapes that are described, the most probable ones.
+    {coverage}
+    {draws_4000}
+
+    Returns
+    -------
+    Shapes
+        ``.shapes[0]`` is the most probable shape, which ``print`` shows; ``.table()`` has all probabilities.
+
+    {raises}
+
+    Notes
+    -----
+    Two trees have the same shape if the same features are split at the same places, whatever the thresholds and
+    the sets of categories. So the posterior of a thousand distinct trees is often that of a few shapes. Intervals
+    of cuts are over the trees of the shape, those of leaves, as of `credible_interval`, over these trees and the
+    leaf parameters. O(nodes of the distinct trees), in plain Python.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.arange(30.0)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 14), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
+    >>> post.shapes().shapes[0].splits["feature"].tolist()
+    ['x0']
+    """
+    refuse_other_leaves(post)
+    drawn = draws_of(post, draws, rng)
+    max_shapes = check_count("most", most)
     central_fractions(coverage)
-    numbers = number_shapes(post)
-    probability = np.bincount(numbers.of_tree, weights=post.weight_of_tree)
+    numbers = number_shapes(drawn)
+    probability = np.bincount(numbers.of_tree, weights=drawn.weight_of_tree)
     order = np.argsort(-probability, kind="stable")[:max_shapes]
     rank = np.full(len(probability), -1)
     rank[order] = np.arange(len(order))
-    of_draw = rank[numbers.of_tree][post.tree_of_draw]
-    shapes = []
+    of_draw = rank[numbers.of_tree][drawn.tree_of_draw]
+    described = []
     for i, number in enumerate(order.tolist()):
         trees = np.flatnonzero(numbers.of_tree == number)
         by_chain = (of_draw == i).mean(axis=1)
-        shapes.append(_describe_shape(post, numbers, trees, float(probability[number]), by_chain, coverage))
-    return Shapes(shapes, of_draw, len(probability), float(coverage), caveat_of(post))
+        described.append(_describe_shape(drawn, numbers, trees, float(probability[number]), by_chain, coverage))
+    return Shapes(described, of_draw, len(probability), float(coverage), caveat_of(post))
 
 
-def number_shapes(post: DrawnTrees) -> ShapeNumbers:
-    """Number the shapes of the distinct trees: which features they split on, and where in the tree.
-
-    A split of missing from known values is not the same as one at a threshold. Its left side is taken to be that of
-    the missing values, and the left side of a split of categories the one with the first category of the cell, so that
-    a split with its sides exchanged has the same shape. Nodes are numbered over all trees.
-    """
-    trees, columns = post.distinct_trees, post.model.columns
+def number_shapes(draws: Draws) -> ShapeNumbers:
+    """Number the shapes of the distinct trees: which features they split on, and where in the tree."""
+    # a split of missing from known values is not the same as one at a threshold. Its left side is taken to be that
+    # of the missing values, and the left side of a split of categories the one with the first category of the cell,
+    # so that a split with its sides exchanged has the same shape. Nodes are numbered over all trees.
+    trees, columns = draws.distinct_trees, draws.model.columns
     feature, categories, default_left = trees.feature.tolist(), trees.categories.tolist(), trees.default_left.tolist()
     splits_missing = (np.isnan(trees.threshold) & (trees.categories < 0) & (trees.feature != LEAF)).tolist()
     all_categories = {k: (1 << len(labels)) - 1 for k, labels in enumerate(columns.categories) if labels is not None}
@@ -187,7 +254,7 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
 
     number_of_shape: dict[tuple, int] = {}
     number, nodes = [], []
-    for t in range(post.n_distinct_trees):
+    for t in range(draws.n_distinct_trees):
         order = [(node, k) for node, k, _ in iterate_nodes(trees, t, all_categories, children_in_order)]
         key = tuple((k, splits_missing[node]) for node, k in order)
         number.append(number_of_shape.setdefault(key, len(number_of_shape)))
@@ -196,38 +263,32 @@ def number_shapes(post: DrawnTrees) -> ShapeNumbers:
 
 
 def _describe_shape(
-    post: DrawnTrees,
+    draws: Draws,
     numbers: ShapeNumbers,
     trees: np.ndarray,
     probability: float,
     by_chain: np.ndarray,
     coverage: float,
 ) -> Shape:
-    """Return the description of one shape, which the distinct ``trees`` (m,), given by number, have.
-
-    ``numbers`` are those of the shapes of all trees. ``probability`` and ``by_chain`` (chains,) are the fractions of
-    draws that have it, in all and by chain, and ``coverage`` is that of the intervals of cuts and leaf values.
-    """
+    """Return the description of one shape, which the distinct ``trees`` (m,), given by number, have."""
+    # ``numbers`` are those of the shapes of all trees. ``probability`` and ``by_chain`` (chains,) are the fractions
+    # of draws that have it, in all and by chain, and ``coverage`` is that of the intervals of cuts and leaf values.
     nodes = np.array([numbers.nodes[t] for t in trees.tolist()])
-    weight = post.weight_of_tree[trees] / post.weight_of_tree[trees].sum()
-    best = int(trees[np.argmax(post.order_key_of_tree[trees])])
-    splits = _table_of_splits(post, numbers, nodes, weight, coverage)
-    rows = _rows_of_rules(post, numbers, splits, nodes, weight) if len(trees) > 1 else None
-    leaves = _table_of_leaves(post, nodes, weight, coverage, numbers.nodes[best], rows)
-    return Shape(probability, by_chain, len(trees), post.distinct_tree(best), splits, leaves)
+    weight = draws.weight_of_tree[trees] / draws.weight_of_tree[trees].sum()
+    best = int(trees[np.argmax(draws.order_key_of_tree[trees])])
+    splits = _table_of_splits(draws, numbers, nodes, weight, coverage)
+    rows = _rows_of_rules(draws, numbers, splits, nodes, weight) if len(trees) > 1 else None
+    leaves = _table_of_leaves(draws, nodes, weight, coverage, numbers.nodes[best], rows)
+    return Shape(probability, by_chain, len(trees), draws.distinct_tree(best), splits, leaves)
 
 
 def _table_of_splits(
-    post: DrawnTrees, numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray, coverage: float
+    draws: Draws, numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray, coverage: float
 ) -> pd.DataFrame:
-    """Return the table ``Shape.splits``, cut and interval of each split, of m trees of a shape with ``weight`` (m,).
-
-    ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order. The weights sum to 1,
-    and ``coverage`` of them is in an interval. ``numbers`` has the categories on the left of each nominal split.
-    """
+    """Return the table ``Shape.splits``, cut and interval of each split, of m trees of a shape with ``weight`` (m,)."""
     import pandas as pd
 
-    trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
+    trees, between, columns = draws.distinct_trees, draws.node_between, draws.model.columns
     feature = trees.feature[nodes[0]]
     depth = node_depths(trees)[nodes[0]].tolist()
     lines = []
@@ -245,9 +306,9 @@ def _table_of_splits(
             lower, cut, upper = weighted_quantiles(thresholds, weight, coverage)
             # the text of a threshold depends on the values next to it, here those of the most frequent tree with it
             node = int(nodes[np.argmax(np.where(thresholds == cut, weight, -1.0)), j])
-            condition, ends = condition_of(trees, between, node), interval_of_cut(post.model, k, lower, upper)
+            condition, ends = condition_of(trees, between, node), interval_of_cut(draws.model, k, lower, upper)
             if len(weight) > 1:
-                condition = beside_all_rows(post.model, condition)
+                condition = beside_all_rows(draws.model, condition)
             text = f"{columns.names[k]} {cut_words(columns, condition, ends)}"
             if k in columns.twins:
                 line["missing_left"] = probability = float(weight @ trees.default_left[nodes[:, j]])
@@ -261,13 +322,10 @@ def _table_of_splits(
 
 
 def _rows_of_rules(
-    post: DrawnTrees, numbers: ShapeNumbers, splits: pd.DataFrame, nodes: np.ndarray, weight: np.ndarray
+    draws: Draws, numbers: ShapeNumbers, splits: pd.DataFrame, nodes: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Return the weight (n_leaves,) of the training rows that the printed splits of a shape send to each leaf.
-
-    ``splits`` is its table of splits. Other arguments are those of `_table_of_splits`.
-    """
-    model, trees = post.model, post.distinct_trees
+    """Return the weight (n_leaves,) of the training rows that the printed splits of a shape send to each leaf."""
+    model, trees = draws.model, draws.distinct_trees
     is_leaf = trees.feature[nodes[0]] == LEAF
     rows, masks = [], [np.ones(model.units.n_units, dtype=np.bool_)]
     for j in range(len(is_leaf)):
@@ -286,10 +344,7 @@ def _rows_of_rules(
 
 
 def _most_probable_categories(numbers: ShapeNumbers, nodes: np.ndarray, weight: np.ndarray) -> tuple[int, float]:
-    """Return the most probable set of categories on the left of nominal splits, as bits, and its weight.
-
-    The splits are the ``nodes`` (m,) of m trees with ``weight`` (m,).
-    """
+    """Return the most probable set of categories on the left of nominal splits, as bits, and its weight."""
     mass: dict[int, float] = defaultdict(float)
     for node, w in zip(nodes.tolist(), weight.tolist(), strict=True):
         mass[numbers.left_categories[node]] += w
@@ -298,41 +353,33 @@ def _most_probable_categories(numbers: ShapeNumbers, nodes: np.ndarray, weight: 
 
 
 def or_missing(probability: float) -> str:
-    """Return what follows the condition of the left side of a split, given the probability that missing values go left.
-
-    This is "", " or missing", or " or missing (0.63)" if trees differ.
-    """
+    """Return what follows the condition of the left side of a split, given P(missing values go left)."""
     if probability < 1.0 - CERTAIN:
         return ""
     return " or missing" + ("" if probability > CERTAIN else f" ({probability:.2f})")
 
 
 def _table_of_leaves(
-    post: DrawnTrees,
+    draws: Draws,
     nodes: np.ndarray,
     weight: np.ndarray,
     coverage: float,
     best: np.ndarray,
     rows: np.ndarray | None,
 ) -> pd.DataFrame:
-    """Return the table ``Shape.leaves``, predictions with intervals, of m trees of one shape with ``weight`` (m,).
-
-    ``nodes`` (m, n_nodes) are the nodes of each tree, numbered over all trees, in the same order, and ``best``
-    (n_nodes,) those of the most probable one. Intervals have probability ``coverage``. ``rows`` (n_leaves,) are those
-    of the printed splits, None for those of a single tree.
-    """
+    """Return the table ``Shape.leaves``, predictions with intervals, of m trees of one shape with ``weight`` (m,)."""
     import pandas as pd
 
-    model, leaves = post.model, np.flatnonzero(post.distinct_trees.feature[nodes[0]] == LEAF)
-    rows = post.node_rows[nodes[0, leaves]] if rows is None else rows
+    model, leaves = draws.model, np.flatnonzero(draws.distinct_trees.feature[nodes[0]] == LEAF)
+    rows = draws.node_rows[nodes[0, leaves]] if rows is None else rows
     if not model.leaf.predicts or model.leaf.x_columns is not None:
-        texts = words_of_cells(model, post.node_stats[best[leaves]]) if model.leaf.predicts else None
+        texts = words_of_cells(model, draws.place_stats[best[leaves]]) if model.leaf.predicts else None
         return pd.DataFrame({"node": leaves, "rows": rows} | ({} if texts is None else {"words": texts}))
-    mean = np.einsum("t,tld->ld", weight, post.node_values[nodes[:, leaves]])
+    mean = np.einsum("t,tld->ld", weight, draws.place_values[nodes[:, leaves]])
     if model.leaf.has_expectation:
-        ends = credible_interval_of_nodes(post, nodes[:, leaves], weight, coverage)
+        ends = credible_interval_of_nodes(draws, nodes[:, leaves], weight, coverage)
     else:
-        ends = _interval_over_trees(post.node_values[nodes[:, leaves]], weight, coverage)
+        ends = _interval_over_trees(draws.place_values[nodes[:, leaves]], weight, coverage)
     d = mean.shape[1]
     return pd.DataFrame(
         {"node": np.repeat(leaves, d), "rows": np.repeat(rows, d)}
@@ -342,21 +389,16 @@ def _table_of_leaves(
 
 
 def _interval_over_trees(values: np.ndarray, weight: np.ndarray, coverage: float) -> np.ndarray:
-    """Return the central intervals (l, d, 2), over m trees, of the predictions ``values`` (m, l, d) of l leaves.
-
-    Trees have ``weight`` (m,), and ``coverage`` of it is in the interval. This is for leaf models without a posterior
-    of the expectation.
-    """
+    """Return the central intervals (l, d, 2), over m trees, of the predictions ``values`` (m, l, d) of l leaves."""
     m, n_leaves, d = values.shape
     ends = [weighted_quantiles(column, weight, coverage)[::2] for column in values.reshape(m, -1).T]
     return np.array(ends).reshape(n_leaves, d, 2)
 
 
 def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) -> tuple[float, float, float]:
-    """Return the lower end of the central interval of ``values`` (m,), their median, and the upper end of the interval.
-
-    Each value has ``weight`` (m,); the interval has weight ``coverage`` of the total. All three are among ``values``.
-    """
+    """Return lower end, median and upper end of the central interval of ``values`` (m,)."""
+    # each value has ``weight`` (m,); the interval has weight ``coverage`` of the total. All three are among
+    # ``values``.
     order = np.argsort(values)
     below = np.cumsum(weight[order])
     places = np.searchsorted(below, below[-1] * np.insert(central_fractions(coverage), 1, 0.5))
@@ -365,10 +407,7 @@ def weighted_quantiles(values: np.ndarray, weight: np.ndarray, coverage: float) 
 
 
 def _leaf_text(leaf: pd.DataFrame, is_binary: bool) -> str:
-    """Return ``leaf``, the lines of ``Shape.leaves`` on one leaf, as text.
-
-    If ``is_binary``, for two classes, only the more probable class is in the text.
-    """
+    """Return ``leaf``, the lines of ``Shape.leaves`` on one leaf, as text."""
     rows = f"({rounded_text(float(leaf['rows'].iloc[0]), 3)} rows)"
     if "mean" not in leaf:
         return f"leaf {leaf['words'].iloc[0]} {rows}" if "words" in leaf else f"leaf {rows}"

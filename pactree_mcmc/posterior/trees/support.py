@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...core.checks import check_number, check_type
+from ...core.checks import Seed, check_number, check_type
 from ..convergence import caveat_of
+from ..distribution import HasDraws, TreeDistribution, documented, draws_of
+from ..draws import Draws
 from ..ess import MIN_DRAWS_PER_CHAIN, autocorrelation_times, rhat_and_ess_by_tree
-from .paths import condition_of, conditions_in_words, path_to
+from ..laws import CellErrors, CellLaw
+from .paths import Condition, condition_of, conditions_in_words, path_to
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ..draws import DrawnTrees
 
 CELL, SPLIT = "cell", "split"
 MAX_PRINTED = 12
@@ -126,81 +128,129 @@ class Support(NamedTuple):
         return out
 
 
-def support_of_draws(post: DrawnTrees, min_probability: float) -> Support:
-    """Return the cells and splits in at least a fraction ``min_probability`` of the draws; see `Posterior.support`."""
+@documented
+def support(post: TreeDistribution, min_probability: float = 0.05, *, draws: int = 1000, rng: Seed = 0) -> Support:
+    """Return the cells and splits of the trees, with their probabilities and Monte-Carlo errors.
+
+    A cell is the set of training rows of a node, a split the unordered partition of a cell in two: a nominal split
+    with its sides exchanged, or another threshold between the same rows, is the same split. Cells are to decision
+    trees what clades are to phylogenies.
+
+    Parameters
+    ----------
+    min_probability : float, default 0.05
+        Smallest probability that is listed, in [0, 1]. With 0 all that occur in draws are listed.
+    {draws_1000}
+
+    Returns
+    -------
+    Support
+        Arrays by cell and split; ``.table()`` is a DataFrame, ``.series()`` the probabilities by name. Exact for an
+        exact posterior; with fewer than 4 draws a chain R-hat, effective sample size and error are NaN.
+
+    {raises}
+
+    Notes
+    -----
+    R-hat, effective sample size and error are those of the indicator of the cell (formulas, section 12.5). The
+    words are those of the path in the most probable tree with the cell, or for an exact posterior of the most
+    probable splits that lead to it. Of more than 2,000 distinct rows 2,000 are used, evenly spaced: cells that
+    differ only in other rows count as one. O(rows * depth) a distinct tree, O(draws * log(draws)) a cell.
+
+    Examples
+    --------
+    >>> import numpy as np, pactree_mcmc as pt
+    >>> x = np.repeat([0.0, 1.0], 15)
+    >>> post = pt.sample(pt.TreeModel(x[:, None], x > 0), 500, tune=50, chains=2, rng=1, kernel="grow-prune")
+    >>> print(post.support(0.5).table()[["kind", "words", "rows"]].to_string(index=False))
+     kind               words  rows
+     cell           x0 <= 0.5  15.0
+     cell            x0 > 0.5  15.0
+    split all rows: x0 <= 0.5  30.0
+    """
+    law = DrawnCells(draws_of(post, draws, rng)) if post._cells is None else post._cells
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    cells, nodes = post.cells, []
-    by_tree, by_chain = [], []
-    key: list[tuple[int, ...]] = []
-    texts: list[str] = []
-    for splits in (False, True):
-        frequency = frequency_by_chain(post, splits=splits)
-        listed = indices_by_probability(frequency.mean(axis=0), min_probability, 0 if splits else 1)
-        nodes.append(most_probable_nodes(post, cells.split_of_node if splits else cells.of_node)[listed])
-        by_tree.append(cells.trees_with(listed, splits=splits))
-        by_chain.append(frequency[:, listed])
-        key += (
-            split_keys(cells.key[cells.sides[listed]])
-            if splits
-            else [tuple(word) for word in cells.key[listed].tolist()]
-        )
-        texts += [words_of_node(post, node, split=splits) for node in nodes[-1].tolist()]
-    has_it, frequencies = np.vstack(by_tree), np.hstack(by_chain)
-    rhat, ess = rhat_and_ess_by_tree(has_it, post.tree_of_draw)
-    probability = frequencies.mean(axis=0)
+    cells = indices_by_probability(law.probability, min_probability, 1)
+    splits = indices_by_probability(law.split_probability, min_probability, 0)
+    errors = law.errors(cells, splits)
+    texts = [law.cell_words(cell) for cell in cells.tolist()]
+    texts += [": ".join(law.split_words(split)) for split in splits.tolist()]
+    # a split has the hashes of its two cells, the smaller one first
+    keys = [tuple(key) for key in law.key[cells].tolist()]
+    keys += [(*min(one, other), *max(one, other)) for one, other in law.key[law.sides[splits]].tolist()]
     return Support(
-        np.repeat([CELL, SPLIT], [len(of_kind) for of_kind in nodes]),
+        np.repeat([CELL, SPLIT], [len(cells), len(splits)]),
         texts,
-        probability,
-        frequencies.T,
-        rhat,
-        ess,
-        np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess),
-        post.node_rows[np.concatenate(nodes)],
-        key,
-        has_it,
-        cells.n_rows,
-        cells.all_rows,
+        np.concatenate([law.probability[cells], law.split_probability[splits]]),
+        errors.by_chain,
+        errors.rhat,
+        errors.ess,
+        errors.mcse,
+        law.rows(cells, splits),
+        keys,
+        errors.by_tree,
+        law.n_rows,
+        law.n_rows_of_model,
         caveat_of(post),
     )
 
 
-def frequency_by_chain(post: DrawnTrees, *, splits: bool = False) -> np.ndarray:
-    """Return the fraction of the draws of each chain whose tree has each cell, (chains, n_cells).
+class DrawnCells(CellLaw):
+    """Cells and splits of drawn trees, with the fractions of draws that have them."""
 
-    A cell is the set of training rows of a node. With ``splits`` return the fraction that have each split of a cell in
-    two, (chains, n_splits).
-    """
-    counts = [np.bincount(chain, minlength=post.n_distinct_trees) for chain in post.tree_of_draw]
-    return post.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / post.n_draws
+    def __init__(self, draws: Draws) -> None:
+        self.draws, cells = draws, draws.cells
+        self.key, self.sides, self.n_rows, self.n_rows_of_model = cells.key, cells.sides, cells.n_rows, cells.all_rows
+        self.by_chain, self.split_by_chain = frequency_by_chain(draws), frequency_by_chain(draws, splits=True)
+        self.node, self.split_node = (most_probable_nodes(draws, x) for x in (cells.of_node, cells.split_of_node))
+
+    @cached_property
+    def probability(self) -> np.ndarray:  # type: ignore[override]
+        return self.by_chain.mean(axis=0)
+
+    @cached_property
+    def split_probability(self) -> np.ndarray:  # type: ignore[override]
+        return self.split_by_chain.mean(axis=0)
+
+    def cell_words(self, cell: int) -> str:
+        return words_of_node(self.draws, int(self.node[cell]))
+
+    def split_words(self, split: int) -> tuple[str, str]:
+        drawn, node = self.draws, int(self.split_node[split])
+        above = _conditions_above(drawn, node)
+        condition = condition_of(drawn.distinct_trees, drawn.node_between, node)
+        columns = drawn.model.columns
+        return conditions_in_words(columns, above), conditions_in_words(columns, [condition], above)
+
+    def rows(self, cells: np.ndarray, splits: np.ndarray) -> np.ndarray:
+        return self.draws.node_rows[np.concatenate([self.node[cells], self.split_node[splits]])]
+
+    def errors(self, cells: np.ndarray, splits: np.ndarray) -> CellErrors:
+        drawn = self.draws
+        by_tree = np.vstack([drawn.cells.trees_with(cells), drawn.cells.trees_with(splits, splits=True)])
+        by_chain = np.hstack([self.by_chain[:, cells], self.split_by_chain[:, splits]])
+        rhat, ess = rhat_and_ess_by_tree(by_tree, drawn.tree_of_draw)
+        p = by_chain.mean(axis=0)
+        return CellErrors(by_chain.T, rhat, ess, np.sqrt(np.maximum(p * (1.0 - p), 0.0) / ess), by_tree)
+
+
+def frequency_by_chain(draws: Draws, *, splits: bool = False) -> np.ndarray:
+    """Return the fraction of the draws of each chain whose tree has each cell, (chains, n_cells)."""
+    counts = [np.bincount(chain, minlength=draws.n_distinct_trees) for chain in draws.tree_of_draw]
+    return draws.cells.frequencies(np.array(counts, dtype=np.float64), splits=splits) / draws.n_draws
 
 
 def indices_by_probability(probability: np.ndarray, min_probability: float, first_index: int) -> np.ndarray:
-    """Return the indices >= ``first_index`` with a positive ``probability`` (n,) of at least ``min_probability``.
-
-    They are in descending order of probability. With ``first_index`` 1, cell 0, which is all rows, is left out.
-    """
+    """Return the indices >= ``first_index`` with a positive ``probability`` (n,) of at least ``min_probability``."""
     is_listed = (probability >= min_probability) & (probability > 0.0)
     numbers = first_index + np.flatnonzero(is_listed[first_index:])
     return numbers[np.argsort(-probability[numbers], kind="stable")]
 
 
-def split_keys(sides: np.ndarray) -> list[tuple[int, ...]]:
-    """Return the key of each split, four integers: the hashes of its two cells, the smaller hash first.
-
-    ``sides`` (m, 2, 2) are these hashes. Equal splits in posteriors of one model have equal keys.
-    """
-    return [(*min(first, second), *max(first, second)) for first, second in sides.tolist()]
-
-
-def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
-    """Return a node (n_groups,) of each group, in the most probable tree that has one; -1 for a group without nodes.
-
-    Nodes are numbered over all trees. ``of_node`` (n_nodes,) is the group of each node, such as its cell or its split;
-    -1 for a node in no group.
-    """
-    key = post.order_key_of_tree
-    order = np.argsort(-key[post.cells.tree_of_node], kind="stable")
+def most_probable_nodes(draws: Draws, of_node: np.ndarray) -> np.ndarray:
+    """Return a node (n_groups,) of each group, in the most probable tree that has one; -1 for a group without nodes."""
+    key = draws.order_key_of_tree
+    order = np.argsort(-key[draws.cells.tree_of_node], kind="stable")
     order = order[of_node[order] >= 0]
     groups, first_node = np.unique(of_node[order], return_index=True)
     out = np.full(int(of_node.max(initial=-1)) + 1, -1)
@@ -208,23 +258,15 @@ def most_probable_nodes(post: DrawnTrees, of_node: np.ndarray) -> np.ndarray:
     return out
 
 
-def words_of_node(post: DrawnTrees, node: int, *, split: bool = False) -> str:
-    """Return the conditions on the path to a node as text; with ``split``, a colon and the node's condition follow.
-
-    Nodes are numbered over all trees.
-    """
-    trees, between, columns = post.distinct_trees, post.node_between, post.model.columns
-    tree = int(post.cells.tree_of_node[node])
-    ancestors = [condition for _, condition in path_to(trees, between, tree, node)]
-    path = conditions_in_words(columns, ancestors)
-    if not split:
-        return path
-    return split_text(path, conditions_in_words(columns, [condition_of(trees, between, node)], ancestors))
+def words_of_node(draws: Draws, node: int) -> str:
+    """Return the conditions on the path to a node, numbered over all trees, as text."""
+    return conditions_in_words(draws.model.columns, _conditions_above(draws, node))
 
 
-def split_text(path: str, split: str) -> str:
-    """Return the text of a split: the ``path`` to its cell, a colon, and the condition ``split`` of its left side."""
-    return f"{path}: {split}"
+def _conditions_above(draws: Draws, node: int) -> list[Condition]:
+    """Return the conditions on the path to a node."""
+    tree = int(draws.cells.tree_of_node[node])
+    return [condition for _, condition in path_to(draws.distinct_trees, draws.node_between, tree, node)]
 
 
 class SplitFrequencies(NamedTuple):
@@ -238,19 +280,49 @@ class SplitFrequencies(NamedTuple):
     """Number of cells in the average."""
 
 
-def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequencies:
-    """Return the average standard deviation between chains of the frequencies of cells, and its expected value.
+def asdsf(post: HasDraws, min_probability: float = 0.1) -> SplitFrequencies:
+    """Return the average standard deviation, between chains, of the frequencies of cells, and its expected value.
 
-    The average is over cells, sets of training rows of a node, with a frequency of at least ``min_probability`` in some
-    chain; 0 if there are none. A single chain is divided into two halves. See `SampledPosterior.asdsf`.
+    Parameters
+    ----------
+    min_probability : float, default 0.1
+        Smallest frequency, in at least one chain, of the cells that are used, in [0, 1].
+
+    Returns
+    -------
+    SplitFrequencies
+        ``asdsf``, ``expected``, ``n_cells``. The first two are similar if the chains agree; ``asdsf`` is many times
+        ``expected`` if the chains are in different modes. Zeros if there are no such cells; ``expected`` is NaN
+        with fewer than 4 draws a chain.
+
+    Raises
+    ------
+    ValueError
+        If ``min_probability`` is out of range.
+
+    Notes
+    -----
+    As in MrBayes, in which values below .01 are good whatever the number of draws (Ronquist et al. 2012).
+    ``expected`` is the mean standard deviation of frequencies that differ by their Monte-Carlo errors alone, given
+    the autocorrelation of each cell's indicator. For a single chain its two halves are compared.
+
+    Examples
+    --------
+    >>> import pactree_mcmc as pt
+    >>> stumps = [pt.Tree([0, -1, -1], [t, 0, 0], [1, 0, 0], [2, 0, 0]) for t in (4.5, 5.5)]
+    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+    >>> stuck = pt.posterior_from_trees(model, stumps, [[0] * 100, [1] * 100]).asdsf()
+    >>> round(stuck.asdsf, 3), round(stuck.expected, 3), stuck.n_cells
+    (0.707, 0.04, 4)
     """
+    drawn = post.draws
     min_probability = check_number("min_probability", min_probability, "a number 0..1", 0.0, 1.0)
-    draws = post.tree_of_draw
+    draws = drawn.tree_of_draw
     if len(draws) == 1:
         half = draws.shape[1] // 2
         draws = np.array([draws[0, :half], draws[0, -half:]]) if half else np.repeat(draws, 2, axis=0)
-    counts = np.array([np.bincount(chain, minlength=post.n_distinct_trees) for chain in draws], dtype=np.float64)
-    frequency = post.cells.frequencies(counts) / draws.shape[1]
+    counts = np.array([np.bincount(chain, minlength=drawn.n_distinct_trees) for chain in draws], dtype=np.float64)
+    frequency = drawn.cells.frequencies(counts) / draws.shape[1]
     checked = indices_by_probability(frequency.max(axis=0), min_probability, 1)
     if len(checked) == 0:
         return SplitFrequencies(0.0, 0.0, 0)
@@ -258,7 +330,7 @@ def split_frequencies(post: DrawnTrees, min_probability: float) -> SplitFrequenc
     if draws.shape[1] < MIN_DRAWS_PER_CHAIN:
         return SplitFrequencies(float(deviation.mean()), math.nan, len(checked))
     time = np.empty(len(checked))
-    for i, has_cell in enumerate(post.cells.trees_with(checked)):
+    for i, has_cell in enumerate(drawn.cells.trees_with(checked)):
         time[i] = autocorrelation_times(has_cell[draws][None].astype(np.float64))[0]
     mean, chains = frequency[:, checked].mean(axis=0), len(draws)
     variance = mean * (1.0 - mean) * np.minimum(time / draws.shape[1], 1.0)

@@ -47,8 +47,10 @@ def test_joint_nodes_equal_enumeration(prior, seed):
         assert (pmf[m] if m < len(pmf) else 0.0) == pytest.approx(distribution.get(m, 0.0), **TOLERANCE)
     assert truth._feature_inclusion() == pytest.approx(np.array(reference.inclusion()), **TOLERANCE)
     draws = truth.sample(20, rng=seed)
-    for t in range(draws.n_distinct_trees):
-        assert model.log_prior(draws.distinct_tree(t)) == pytest.approx(draws.log_prior_of_tree[t], **TOLERANCE)
+    for t in range(draws.draws.n_distinct_trees):
+        assert model.log_prior(draws.draws.distinct_tree(t)) == pytest.approx(
+            draws.draws.log_prior_of_tree[t], **TOLERANCE
+        )
 
 
 def test_chains_refuse_joint_nodes():

@@ -135,8 +135,8 @@ def check(problem, model, rng, seed):
     values = truth.predict_proba(table) if model.classes_ is not None else truth.predict(table)[:, None]
     assert values == pytest.approx(np.array([reference.predict(row) for row in rows]), **TOLERANCE)
     draws = truth.sample(40, rng=seed)
-    for t in range(min(draws.n_distinct_trees, 5)):
-        tree = draws.distinct_tree(t)
-        assert model.log_prior(tree) == pytest.approx(draws.log_prior_of_tree[t], **TOLERANCE)
-        assert model.log_score(tree) == pytest.approx(draws.log_score_of_tree[t], **TOLERANCE)
-        assert math.isfinite(draws.log_prior_of_tree[t])
+    for t in range(min(draws.draws.n_distinct_trees, 5)):
+        tree = draws.draws.distinct_tree(t)
+        assert model.log_prior(tree) == pytest.approx(draws.draws.log_prior_of_tree[t], **TOLERANCE)
+        assert model.log_score(tree) == pytest.approx(draws.draws.log_score_of_tree[t], **TOLERANCE)
+        assert math.isfinite(draws.draws.log_prior_of_tree[t])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from exact.answers import hull_by_size, most_leaves
 from exact.recursion.trees import grow_chosen_trees
+from exact.sums import hull_by_size, most_leaves
 from tests.exact.recursion.test_semirings import random_terms
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations

@@ -14,7 +14,7 @@ def _by_flow(truth, X):
         if truth.model.columns.categories[k] is None:
             of = scale.encode if hasattr(scale, "encode") else lambda x, s=scale: np.searchsorted(s.cuts, x)
             codes[:, k] = of(X[:, k])
-    return mean_leaf_values(truth.graph, truth.log_inside, truth._router, X, codes, truth.cell_values)
+    return mean_leaf_values(truth.graph, truth.log_inside, truth._rows._router, X, codes, truth._rows.place_values)
 
 
 def _problem(seed, kind):

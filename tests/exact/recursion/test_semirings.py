@@ -5,8 +5,8 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from exact.answers import log_sums
 from exact.recursion.inside_outside import likely_part
+from exact.sums import log_sums
 from tests.problems.drawn import GRAPHS, solved
 from tests.reference.derivations import derivations, log_sum
 from tests.reference.enumeration import LEAF, count_leaves, leaf_of
@@ -234,9 +234,9 @@ def test_best_trees_of_many():
     assert [model.log_posterior(t) for t in trees[::60]] == pytest.approx(log_joint[::60].tolist())
     # every likely tree drawn is among them
     draws = truth.sample(2000, rng=1)
-    likely = np.flatnonzero(draws.log_prior_of_tree + draws.log_score_of_tree > log_joint[-1] + 1e-9)
+    likely = np.flatnonzero(draws.draws.log_posterior_of_tree > log_joint[-1] + 1e-9)
     assert len(likely) > 10
-    assert {draws.distinct_tree(int(t)) for t in likely} <= set(trees)
+    assert {draws.draws.distinct_tree(int(t)) for t in likely} <= set(trees)
     by_size = truth.best_log_joint_by_size(12)
     for tree, value in zip(trees, log_joint, strict=True):
         assert value <= by_size[tree.n_leaves] + 1e-9

@@ -89,8 +89,8 @@ def test_orders_are_averaged():
         if sum(not e for e in problem.estimation) >= 3 and min(problem.weights) > 0:
             break
     mixture = exact.progressive_mixture(model, orders=3, rng=4)
-    distributions = [stages(problem, order.staged.tolist()) for order in mixture._orders]
-    assert len({tuple(order.staged) for order in mixture._orders}) > 1
+    distributions = [stages(problem, order.staged.tolist()) for order in mixture._sums.orders]
+    assert len({tuple(order.staged) for order in mixture._sums.orders}) > 1
     row = problem.X[0]
     expected = mean_rows([mean_rows([s.predict(row) for s in distribution]) for distribution in distributions])
     assert mixture.predict_proba(_as_table(model, [row]))[0] == pytest.approx(expected, **TIGHT)
@@ -106,8 +106,12 @@ def test_draws_follow_the_mean_distribution():
     X = np.random.default_rng(9).random((20, 2))
     assert abs(draws.predict_proba(X) - mixture.predict_proba(X)).max() < 5 * np.sqrt(0.25 / n)
     for t in range(5):
-        assert draws.log_prior_of_tree[t] == pytest.approx(model.log_prior(draws.distinct_tree(t)), abs=1e-9)
-        assert draws.log_score_of_tree[t] == pytest.approx(model.log_score(draws.distinct_tree(t)), abs=1e-9)
+        assert draws.draws.log_prior_of_tree[t] == pytest.approx(
+            model.log_prior(draws.draws.distinct_tree(t)), abs=1e-9
+        )
+        assert draws.draws.log_score_of_tree[t] == pytest.approx(
+            model.log_score(draws.draws.distinct_tree(t)), abs=1e-9
+        )
     assert len(mixture.draw_trees(3, rng=1)) == 3
     assert mixture.map_tree().n_leaves == exact.solve(model).map_tree().n_leaves
 
@@ -187,10 +191,10 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(make_
     """Between the rows a new one lies in a cell by some ways from the root and not by others."""
     model, rows = staged_model(np.random.default_rng([p, LOCAL_TABLES.index(make_table)]), make_table, p=p)
     mixture = exact.progressive_mixture(model())
-    expected = mean_of_solutions(model, mixture._orders, rows)
+    expected = mean_of_solutions(model, mixture._sums.orders, rows)
     assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
     # the averaged splits, asked one after another, are right at the rows of X and wrong between them
-    walked = mixture._marginals._values(mixture.model.columns.numbers(rows))
+    walked = mixture._mean.values(mixture.model.columns.numbers(rows))
     assert abs(walked - expected)[:9].max() < 1e-12 < 1e-5 < abs(walked - expected)[9:].max()
 
 
@@ -213,6 +217,6 @@ def test_new_rows_under_local_cuts_are_predicted_by_the_mean_of_the_stages(make_
 def test_new_rows_are_predicted_by_the_mean_of_the_stages(make_table, options, orders):
     model, rows = staged_model(np.random.default_rng(7), make_table, **options)
     mixture = exact.progressive_mixture(model(), **orders)
-    expected = mean_of_solutions(model, mixture._orders, rows)
+    expected = mean_of_solutions(model, mixture._sums.orders, rows)
     assert mixture.predict_proba(rows) == pytest.approx(expected, **TIGHT)
     assert mixture.predict(rows).tolist() == np.argmax(mixture.predict_proba(rows), axis=1).tolist()

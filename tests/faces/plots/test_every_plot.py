@@ -9,8 +9,9 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.plots import plot_partial_dependence, style
+from pactree_mcmc.faces.plots import plot_partial_dependence
 from pactree_mcmc.posterior.inference_data import load_arviz
+from pactree_mcmc.posterior.rows.dependence import rows_to_average
 from tests.faces.plots.posteriors import problem, some, stump, twice
 
 plots = pt.plots
@@ -110,7 +111,7 @@ def test_arviz_draws_the_draws():
 class TestIndividual:
     def test_thin_lines_are_the_means_for_single_rows(self):
         post = some(True)
-        X = style.rows_to_average(post.model, None, 60)[:5]
+        X = rows_to_average(post.model, None, 60)[:5]
         ax = plot_partial_dependence(post, "f0", X=pd.DataFrame(X, columns=["f0", "f1"]), individual=5)
         curves = [p.get_data() for p in ax.patches][2:]
         assert len(curves) == 5

@@ -99,9 +99,9 @@ def test_a_posterior_is_drawn_by_its_most_probable_tree():
     assert [t.get_text() for t in axes.texts] == [t.get_text() for t in plot_tree(tree).texts]
     lines = [text.get_text().split("\n")[-1] for text in axes.texts]
     assert sorted(line for line in lines if line.endswith(" rows")) == sorted(f"{n:.0f} rows" for n in tree.rows)
-    best = np.argmax(post.log_prior_of_tree + post.log_score_of_tree)
-    part = f"{post.weight_of_tree[best]:.2g} of the draws"
-    assert axes.get_title() == f"most probable of {post.n_distinct_trees} trees drawn, {part}"
+    best = np.argmax(post.draws.log_prior_of_tree + post.draws.log_score_of_tree)
+    part = f"{post.draws.weight_of_tree[best]:.2g} of the draws"
+    assert axes.get_title() == f"most probable of {post.draws.n_distinct_trees} trees drawn, {part}"
     x = np.arange(12.0)
     truth = exact.solve(pt.TreeModel(x[:, None], x > 5))
     probability = np.exp(truth.model.log_posterior(truth.map_tree()) - truth.log_evidence)

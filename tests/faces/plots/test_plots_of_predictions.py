@@ -87,11 +87,11 @@ class TestSurface:
 class TestPartition:
     def test_the_leaves_of_a_tree(self):
         post = some()
-        ax = plot_partition(post, tree=post.distinct_tree(1))
+        ax = plot_partition(post, tree=post.draws.distinct_tree(1))
         x, y, values = cells(ax)
         assert x[1:-1].tolist() == [2.5]
         assert y[1:-1].tolist() == [0.25]
-        tree = post.distinct_tree(1)
+        tree = post.draws.distinct_tree(1)
         assert values == pytest.approx(tree.value[np.array([[2, 4], [3, 4]]), 1])
         lines = next(c for c in ax.collections if isinstance(c, LineCollection)).get_segments()
         drawn_lines = {tuple(map(tuple, np.round(line, 9).tolist())) for line in lines}
@@ -113,5 +113,5 @@ class TestPartialDependence:
         for value, edge in zip(steps.values, (0.0, 4.0), strict=True):
             rows = X.copy()
             rows[:, 0] = edge
-            assert value == pytest.approx(post._values(rows)[:, -1].mean())
+            assert value == pytest.approx(post._rows.values(rows)[:, -1].mean())
         assert ax.get_ylabel() == ("mean" if regression else "P(yes)")

@@ -122,7 +122,7 @@ def test_rows_left_out_are_those_of_refits(kind, weights, power):
     count = WEIGHTS[weights]
     X, y = tiny(kind)
     draws = exact.solve(model_of(kind, X, y, power * count)).sample(30_000, 1)
-    left_out = rows_left_out(draws, power, 100)
+    left_out = rows_left_out(draws.draws, power, 100)
     log_w = -left_out.score_gain
     each = np.log(np.sum(np.exp(log_w + left_out.density), axis=0) / np.sum(np.exp(log_w), axis=0))
     want = refits(kind, power, count)
@@ -186,13 +186,13 @@ def test_leaves_that_could_split_are_those_of_the_model(parts):
     y = (X[:, 0] > 1).astype(int) ^ (np.arange(40) % 5 == 0)
     model = pt.TreeModel(X, y, **{"tree_prior": pt.ChipmanPrior(0.95, 0.0), **parts})
     post = exact.solve(model).sample(30, 0)
-    actual = _parts._has_possible_split(post, _parts.node_depths(post.distinct_trees))
+    actual = _parts._has_possible_split(post, _parts.node_depths(post.draws.distinct_trees))
     want = np.zeros_like(actual)
-    for t in range(post.n_distinct_trees):
-        tree = post.distinct_tree(t)
+    for t in range(post.draws.n_distinct_trees):
+        tree = post.draws.distinct_tree(t)
         for number, cell, _ in model.visit(tree):
-            want[post.distinct_trees.offset[t] + number] = tree.feature[number] < 0 and not model.is_forced(cell)
-    assert np.array_equal(actual, want) and 0 < want.sum() < (post.distinct_trees.feature < 0).sum()
+            want[post.draws.distinct_trees.offset[t] + number] = tree.feature[number] < 0 and not model.is_forced(cell)
+    assert np.array_equal(actual, want) and 0 < want.sum() < (post.draws.distinct_trees.feature < 0).sum()
 
 
 # tables at the edge

@@ -102,7 +102,9 @@ def test_weights_are_repetitions(kind):
     repeated = kind(**STATED).fit(X.repeat(weight, axis=0), y.repeat(weight))
     weighted = kind(**STATED).fit(X[mixed], y[mixed], sample_weight=weight[mixed])
     assert np.allclose(getattr(repeated, answer)(X), getattr(weighted, answer)(X))
-    assert not np.allclose(kind(**STATED).fit(X, y).posterior_.node_stats.sum(), weighted.posterior_.node_stats.sum())
+    assert not np.allclose(
+        kind(**STATED).fit(X, y).posterior_.draws.place_stats.sum(), weighted.posterior_.draws.place_stats.sum()
+    )
     kept_rows = weighted.rows_
     assert np.all(weight[mixed][kept_rows] > 0) and len(kept_rows) == np.sum(weight > 0)
     assert np.array_equal(weighted.posterior_.model.target.weights, weight[mixed][kept_rows])

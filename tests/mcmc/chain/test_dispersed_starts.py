@@ -10,7 +10,7 @@ import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.start import Dispersed, feature_at
 from pactree_mcmc.mcmc.kernel import read_kernel
 from pactree_mcmc.mcmc.state.records import NONE
-from pactree_mcmc.posterior.joining import join_chains
+from pactree_mcmc.posterior.draws import Draws
 from tests.problems.runs import chain_at, request_of
 
 rng = np.random.default_rng(0)
@@ -42,7 +42,7 @@ def started(model, chains=4, betas=None):
 def tree_of(model, chain):
     chain.reserve(1)
     chain.save()
-    return join_chains(model, [chain.saved], (), 0.0).distinct_tree(0)
+    return Draws.join(model, [chain.saved]).distinct_tree(0)
 
 
 @pytest.mark.more(everyday=["local"])

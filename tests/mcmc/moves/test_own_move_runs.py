@@ -32,12 +32,12 @@ def test_posterior_of_a_kernel_with_own_moves():
     kernel = {own_growth(): 0.7, own_cut(): 0.3}
     post = pt.sample(model, 4000, tune=200, chains=2, rng=5, proposals=20, kernel=kernel, progress=False)
     truth = exact.solve(model)
-    assert post.moves == ("half grow", "half prune", "another cut")
+    assert post.draws.moves == ("half grow", "half prune", "another cut")
     assert np.abs(post.predict_proba(X) - truth.predict_proba(X)).max() < 0.02
     assert np.abs(post.n_leaves_pmf()[:5] - truth.n_leaves_pmf()[:5]).max() < 0.03
     # at a stump there is nothing to cut, and nothing is counted
-    assert 0.25 * 160_000 < post.proposed.sum(axis=(0, 1))[2] <= 0.3 * 160_000
-    assert (post.accepted.sum(axis=(0, 1)) > 100).all()
+    assert 0.25 * 160_000 < post.draws.proposed.sum(axis=(0, 1))[2] <= 0.3 * 160_000
+    assert (post.draws.accepted.sum(axis=(0, 1)) > 100).all()
 
 
 @pytest.mark.more
@@ -48,8 +48,8 @@ def test_same_seed_same_draws_whatever_runs_the_chains():
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         third = pt.sample(model, kernel=kernel, executor=executor, **SETTINGS)
     for post in (other, third):
-        assert np.array_equal(one.tree_of_draw, post.tree_of_draw)
-        assert np.array_equal(one.accepted, post.accepted)
+        assert np.array_equal(one.draws.tree_of_draw, post.draws.tree_of_draw)
+        assert np.array_equal(one.draws.accepted, post.draws.accepted)
 
 
 @compiled
@@ -58,8 +58,8 @@ def test_another_move_changes_no_draw_of_the_others():
     model = small_model()
     one = pt.sample(model, kernel={"grow-prune": 1.0}, **SETTINGS)
     other = pt.sample(model, kernel={"grow-prune": 1.0, own_cut(): 0.0}, **SETTINGS)
-    assert one.moves == other.moves == ("grow", "prune")
-    assert np.array_equal(one.tree_of_draw, other.tree_of_draw)
+    assert one.draws.moves == other.draws.moves == ("grow", "prune")
+    assert np.array_equal(one.draws.tree_of_draw, other.draws.tree_of_draw)
 
 
 def test_default_in_a_mixture():
@@ -129,7 +129,7 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
     post.save(path)
     loaded = pt.load(path)
     assert np.array_equal(loaded.predict_proba(X), post.predict_proba(X))
-    assert loaded.moves == post.moves == ("grow", "prune", "another cut")
+    assert loaded.draws.moves == post.draws.moves == ("grow", "prune", "another cut")
     with pytest.raises(ValueError, match=r"'another cut' that is not the library's.*moves="):
         pt.resume(loaded, 20, progress=False)
     other = pt.Move("another cut", grow_or_prune, counts=("a", "b"))
@@ -138,8 +138,8 @@ def test_a_posterior_with_an_own_move_is_saved_loaded_and_resumed(tmp_path):
     with pytest.raises(TypeError, match=r"give a list of pt\.Move"):
         pt.resume(loaded, 20, progress=False, moves=["another cut"])
     for resumed in (pt.resume(loaded, 20, progress=False, moves=[own_cut()]), pt.resume(post, 20, progress=False)):
-        assert np.array_equal(resumed.tree_of_draw, uninterrupted.tree_of_draw)
-        assert np.array_equal(resumed.accepted, uninterrupted.accepted)
+        assert np.array_equal(resumed.draws.tree_of_draw, uninterrupted.draws.tree_of_draw)
+        assert np.array_equal(resumed.draws.accepted, uninterrupted.draws.accepted)
     resumed.save(tmp_path / "again.nc")
 
 
@@ -152,7 +152,7 @@ def test_a_checkpoint_is_finished_with_the_move(copies, tmp_path):
     with pytest.raises(ValueError, match="another cut"):
         pt.resume(copies[4], progress=False)
     resumed = pt.resume(copies[4], progress=False, moves=[own_cut()])
-    assert np.array_equal(resumed.tree_of_draw, uninterrupted.tree_of_draw)
+    assert np.array_equal(resumed.draws.tree_of_draw, uninterrupted.draws.tree_of_draw)
 
 
 # on their way

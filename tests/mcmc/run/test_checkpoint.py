@@ -151,6 +151,6 @@ def test_the_interval_and_the_time_spent_are_kept(copies, tmp_path):
     draw("classes", 4, tune=1, kernel="grow-prune", checkpoint=path, every=2e-6)
     n_before = len(copies)
     _, half, _ = load_run(copies[3])
-    assert pt.resume(copies[3], progress=False).seconds > half.seconds > 0.0
+    assert pt.resume(copies[3], progress=False).draws.seconds > half.draws.seconds > 0.0
     assert len(copies) > n_before
     assert all(course_of(copy).every == 2e-6 for copy in copies[n_before:])

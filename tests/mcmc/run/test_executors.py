@@ -112,8 +112,8 @@ def test_lost_chain_among_others():
         post = draw(chains=3, executor=AtOnce(1))
     whole = draw(chains=3)
     for mine, c in enumerate([0, 2]):
-        pairs = zip(post.tree_of_draw[mine].tolist(), whole.tree_of_draw[c].tolist(), strict=True)
-        assert all(post.distinct_tree(a) == whole.distinct_tree(b) for a, b in pairs)
+        pairs = zip(post.draws.tree_of_draw[mine].tolist(), whole.draws.tree_of_draw[c].tolist(), strict=True)
+        assert all(post.draws.distinct_tree(a) == whole.draws.distinct_tree(b) for a, b in pairs)
         for field in ("log_prior", "log_score"):
             # of a tree that several chains drew the figures are those of the first, whose rows lie in another order
             np.testing.assert_allclose(getattr(post, field)[mine], getattr(whole, field)[c], rtol=1e-12)

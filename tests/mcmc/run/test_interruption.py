@@ -47,9 +47,9 @@ def test_draws_so_far_are_returned(kernel, tune, interrupt_after):
     assert 1 <= cut.n_draws < 100_000
     assert cut.n_chains == 3
     assert_same_draws(cut, sample(cut.n_draws, tune=tune, kernel=kernel))
-    assert set(np.unique(cut.tree_of_draw)) == set(range(cut.n_distinct_trees))
-    best = int(np.argmax(cut.log_prior_of_tree + cut.log_score_of_tree))
-    assert cut.map_tree() == cut.distinct_tree(best)
+    assert set(np.unique(cut.draws.tree_of_draw)) == set(range(cut.draws.n_distinct_trees))
+    best = int(np.argmax(cut.draws.log_prior_of_tree + cut.draws.log_score_of_tree))
+    assert cut.map_tree() == cut.draws.distinct_tree(best)
 
 
 def test_nothing_drawn_is_raised(interrupt_after):

@@ -56,7 +56,7 @@ def test_tuning_counts(large, rest):
     (cut,) = [line for line in said if line.startswith("seconds=1 ended the run early")]
     assert f"{draws - post.n_draws} of {draws} draws of each chain" in cut
     assert f"pt.resume(post, {draws - post.n_draws})" in cut
-    assert ("tuning from round" in cut) == (post.tempering is None and bool(post.course.kernel.is_guided))
+    assert ("tuning from round" in cut) == (post.draws.tempering is None and bool(post.course.kernel.is_guided))
     more = pt.resume(post, 2, progress=False)
     assert more.n_draws == post.n_draws + 2
     assert np.array_equal(more.log_score[:, : post.n_draws], post.log_score)

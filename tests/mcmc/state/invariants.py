@@ -10,7 +10,7 @@ from pactree_mcmc.mcmc.state.terms import subtree_log_score
 from pactree_mcmc.mcmc.sums import split_sums as _scan
 from pactree_mcmc.model.rows import PlainSplit
 from pactree_mcmc.model.split_prior.base import FIXED, LOCAL, LOCAL_TRIVIAL
-from pactree_mcmc.posterior.joining import join_chains
+from pactree_mcmc.posterior.draws import Draws
 from pactree_mcmc.testing.spaces import Record
 
 LISTS = (
@@ -205,7 +205,7 @@ def saved_tree(model, chain):
     """The chain's tree as it is saved, saved terms checked against the state's."""
     chain.reserve(1)
     chain.save()
-    draws = join_chains(model, [_saving.trim_draws(chain.saved)], ("grow", "prune"), 0.0)
+    draws = Draws.join(model, [_saving.trim_draws(chain.saved)])
     assert draws.log_prior_of_tree[0] == _saving.log_prior_of(chain.model, chain.packed_state)
     assert draws.log_score_of_tree[0] == subtree_log_score(chain.packed_state, 0)
     return draws.distinct_tree(0)

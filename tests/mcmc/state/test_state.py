@@ -8,7 +8,7 @@ from pactree_mcmc.mcmc.chain import draw_store as _saving
 from pactree_mcmc.mcmc.chain.chain import Chain
 from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES, read_kernel
 from pactree_mcmc.mcmc.state.records import N_NODES, TREE_CHANGED
-from pactree_mcmc.posterior.joining import join_chains
+from pactree_mcmc.posterior.draws import Draws
 from tests.mcmc.state.invariants import PlainValues, check_contents, check_places, check_untouched_ranges
 from tests.mcmc.transitions import tree_key
 from tests.problems.leaves import LEAVES
@@ -80,11 +80,11 @@ def test_a_saved_draw_is_the_tree_at_that_step(kernel):
         chain.propose(step % len(chain.kernel.names), 1)
         chain.save()
         keys.append(tree_key(chain.state))
-    post = join_chains(model, [_saving.trim_draws(chain.saved)], ("grow", "prune"), 0.0)
+    draws = Draws.join(model, [_saving.trim_draws(chain.saved)])
     key_of_tree = {}
-    for t, key in zip(post.tree_of_draw[0].tolist(), keys, strict=True):
+    for t, key in zip(draws.tree_of_draw[0].tolist(), keys, strict=True):
         assert key_of_tree.setdefault(t, key) == key
-    assert len(set(key_of_tree.values())) == post.n_distinct_trees > 5
+    assert len(set(key_of_tree.values())) == draws.n_distinct_trees > 5
 
 
 @pytest.mark.more

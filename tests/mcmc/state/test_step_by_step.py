@@ -12,7 +12,7 @@ from pactree_mcmc.mcmc.kernel import LIBRARY_MOVES
 from pactree_mcmc.mcmc.state import terms as _noise
 from pactree_mcmc.mcmc.state.records import N_NODES, N_VISITED_ROWS, TREE_CHANGED
 from pactree_mcmc.mcmc.sums import split_sums as _scan
-from pactree_mcmc.posterior.joining import join_chains
+from pactree_mcmc.posterior.draws import Draws
 from tests.mcmc import transitions
 from tests.mcmc.chain.test_compiled_is_plain import assert_identical, compiled_module, plain  # noqa: F401
 from tests.mcmc.distributions import seed_of
@@ -146,10 +146,10 @@ def check_noisy_contents(model, chain):
     )
     chain.reserve(1)
     chain.save(as_new=True)
-    post = join_chains(model, [_saving.trim_draws(chain.saved)], (), 0.0)
-    tree = post.distinct_tree(0)
-    assert isclose(post.log_score_of_tree[0], model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
-    assert isclose(_noise.tree_log_score(chain.model, chain.packed_state), post.log_score_of_tree[0])
+    draws = Draws.join(model, [_saving.trim_draws(chain.saved)])
+    tree = draws.distinct_tree(0)
+    assert isclose(draws.log_score_of_tree[0], model.log_score(tree), rel_tol=1e-10, abs_tol=1e-9)
+    assert isclose(_noise.tree_log_score(chain.model, chain.packed_state), draws.log_score_of_tree[0])
     numbers = preorder(list(chain.state.node))
     for number, cell, _ in model.visit(tree):
         record, stats = chain.state.node[numbers[number]], cell.stats(3)

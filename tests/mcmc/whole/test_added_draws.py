@@ -24,7 +24,7 @@ from pactree_mcmc.mcmc.whole import tasks as _tasks
 from pactree_mcmc.mcmc.whole.density.graph import MIN_FREE_ENTRIES, add_tree
 from pactree_mcmc.mcmc.whole.rounds import has_room_in_graphs, with_draws_in_graphs
 from pactree_mcmc.mcmc.whole.tasks import add_draws, set_growing
-from pactree_mcmc.posterior.joining import join_chains
+from pactree_mcmc.posterior.draws import Draws
 from tests.mcmc.run.test_executors import AtOnce
 from tests.problems.runs import (
     LABELS,
@@ -169,10 +169,10 @@ def assert_alike(one, other):
 def one_by_one(model, saved, trees=None, chain=None):
     """The graph of trees read as those of a posterior, loaded and added in turn."""
     chain = empty_chain(model) if chain is None else chain
-    post = join_chains(model, [saved], KERNEL.count_names, 0.0)
+    drawn = Draws.join(model, [saved], moves=KERNEL.count_names)
     for number in np.unique(saved.tree_of_draw, return_index=True)[1] if trees is None else trees:
         prune_all(chain.packed_state)
-        load_tree(model, chain, post.distinct_tree(post.tree_of_draw[0, number]))
+        load_tree(model, chain, drawn.distinct_tree(drawn.tree_of_draw[0, number]))
         if is_drawable(chain.model, chain.packed_state, np.int64(0)):
             add_tree(chain.model, chain.packed_state, np.int64(0))
     return chain.state.graph

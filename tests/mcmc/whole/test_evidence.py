@@ -220,8 +220,8 @@ def test_a_prior_of_unknown_mass_has_none():
 def test_a_ladder_has_its_own(kernel):
     post = run(MODELS["classes"], draws=20, chains=2, betas=3, kernel=kernel)
     assert team_evidences(post) is None and post.course.evidences is None
-    assert post.log_evidence == post.tempering.log_evidence
-    assert post.log_evidence_se == post.tempering.log_evidence_se
+    assert post.log_evidence == post.draws.tempering.log_evidence
+    assert post.log_evidence_se == post.draws.tempering.log_evidence_se
 
 
 @pytest.mark.more

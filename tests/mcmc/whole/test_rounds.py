@@ -33,7 +33,7 @@ def test_threads_and_processes_draw_the_same():
         assert_same(learned(executor=pool), whole)
     with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
         assert_same(learned(executor=pool), whole)
-    assert whole.n_distinct_trees > 10
+    assert whole.draws.n_distinct_trees > 10
 
 
 @pytest.mark.more(everyday=["0"])
@@ -164,8 +164,8 @@ def test_chains_tune_in_two_teams(chains, teams):
 
 def chain_draws(post, c):
     """All that one chain has drawn and where it stopped; the trees themselves, as their numbers depend on others."""
-    trees = [post.distinct_tree(tree) for tree in post.tree_of_draw[c].tolist()]
-    return trees, [post.proposed[c], post.accepted[c]], post.course.rests[c]
+    trees = [post.draws.distinct_tree(tree) for tree in post.draws.tree_of_draw[c].tolist()]
+    return trees, [post.draws.proposed[c], post.draws.accepted[c]], post.course.rests[c]
 
 
 def assert_team_unchanged(run):

@@ -102,4 +102,4 @@ def test_files_keep_the_bounds(post, tmp_path):
     pytest.importorskip("xarray")
     post.save(tmp_path / "run.nc")
     again = pt.load(tmp_path / "run.nc")
-    assert np.array_equal(again.course.visited, post.course.visited) and again.caveat == post.caveat == ""
+    assert np.array_equal(again.course.visited, post.course.visited) and again.draws.caveat == post.draws.caveat == ""

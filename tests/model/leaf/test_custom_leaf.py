@@ -43,7 +43,7 @@ def test_exact_engine_agrees_to_the_last_bit():
 def test_draws_agree_to_the_last_bit(sampled):
     own, theirs = sampled
     assert np.array_equal(own.log_score, theirs.log_score)
-    assert np.array_equal(own.tree_of_draw, theirs.tree_of_draw)
+    assert np.array_equal(own.draws.tree_of_draw, theirs.draws.tree_of_draw)
     for ask in ("predict", "predict_interval", "predict_std_new_y", "predict_std_over_trees"):
         assert np.array_equal(getattr(own, ask)(X), getattr(theirs, ask)(X)), ask
     assert np.array_equal(own.sample_predictive(X, 20, rng=3), theirs.sample_predictive(X, 20, rng=3))

@@ -140,7 +140,7 @@ def test_both_engines_agree(name, tmp_path):
     post = truth.sample(4000, rng=1)
     values, expected = post.predict(X), truth.predict(X)
     assert values == pytest.approx(expected, abs=0.15)
-    assert post.log_score_of_tree[0] == pytest.approx(model.log_score(post.distinct_tree(0)), abs=1e-10)
+    assert post.draws.log_score_of_tree[0] == pytest.approx(model.log_score(post.draws.distinct_tree(0)), abs=1e-10)
     short = pt.sample(model, 60, tune=20, chains=2, rng=1, kernel="grow-prune", progress=False)
     short.save(tmp_path / "run.nc")
     loaded = pt.load(tmp_path / "run.nc")

@@ -128,7 +128,7 @@ def runs(model: pt.TreeModel, folder: Path) -> pt.SampledPosterior:
     tempered = pt.sample(model, 10, tune=5, rng=1, betas=[1.0, 0.5, 0.0], chains=2, progress=False, kernel="cgm")
     pt.sample(model, 10, tune=5, rng=1, betas=2, start=tempered.map_tree(), chains=2, progress=False, kernel="cgm")
     pt.sample(model, 10, tune=5, start=[post.map_tree()] * 2, rng=np.random.SeedSequence(1), chains=2, progress=False)
-    found = tempered.tempering
+    found = tempered.draws.tempering
     assert found is not None
     assert_type(found.betas, Array)
     assert_type(found.swap_rates, Array)
@@ -143,33 +143,56 @@ def runs(model: pt.TreeModel, folder: Path) -> pt.SampledPosterior:
 def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
     use_any_posterior(post)
     assert_type(post.log_evidence, float | None)
-    for number in (post.n_chains, post.n_draws, post.n_distinct_trees):
+    for number in (post.n_chains, post.n_draws, post.draws.n_distinct_trees):
         assert_type(number, int)
-    for by_draw in (post.log_prior, post.log_score, post.n_leaves, post.depth, post.split_counts, post.root_feature):
+    for by_draw in (
+        post.log_prior,
+        post.log_score,
+        post.n_leaves,
+        post.depth,
+        post.draws.split_counts_of_tree[post.draws.tree_of_draw],
+        post.root_feature,
+    ):
         assert_type(by_draw, Array)
-    for by_tree in (post.log_prior_of_tree, post.log_score_of_tree, post.weight_of_tree, post.n_leaves_of_tree):
+    for by_tree in (
+        post.draws.log_prior_of_tree,
+        post.draws.log_score_of_tree,
+        post.draws.weight_of_tree,
+        post.draws.n_leaves_of_tree,
+    ):
         assert_type(by_tree, Array)
-    for further in (post.depth_of_tree, post.root_feature_of_tree, post.split_counts_of_tree, post.node_values):
+    for further in (
+        post.draws.depth_of_tree,
+        post.draws.root_feature_of_tree,
+        post.draws.split_counts_of_tree,
+        post.draws.place_values,
+    ):
         assert_type(further, Array)
-    for array in (post.tree_of_draw, post.node_stats, post.proposed, post.accepted, post.noise_variance):
+    for array in (
+        post.draws.tree_of_draw,
+        post.draws.place_stats,
+        post.draws.proposed,
+        post.draws.accepted,
+        post.draws.noise_variance,
+    ):
         assert_type(array, Array)
-    assert_type(post.distinct_trees.feature, Array)
-    assert_type(post.moves, tuple[str, ...])
-    assert_type(post.seconds, float)
+    assert_type(post.draws.distinct_trees.feature, Array)
+    assert_type(post.draws.moves, tuple[str, ...])
+    assert_type(post.draws.seconds, float)
     assert_type(post.log_evidence_se, float | None)
     assert_type(post.predict_std_over_trees(ROWS), Array)
     assert_type(post.values_by_draw(ROWS), Array)
     assert_type(post.depth_pmf(), Array)
-    assert_type(post.distinct_tree(0), pt.Tree)
-    assert_type(pt.posterior_from_trees(post.model, [post.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
-    assert_type(post.coded_trees.cut, Array)
+    assert_type(post.draws.distinct_tree(0), pt.Tree)
+    assert_type(pt.posterior_from_trees(post.model, [post.draws.distinct_tree(0)], [[0, 0]]), pt.SampledPosterior)
+    assert_type(post.draws.coded_trees.cut, Array)
     assert_type(post.asdsf(), pt.SplitFrequencies)
     assert_type(post.asdsf().expected, float)
     assert_type(post.tree_ess(), pt.TreeEss)
     assert_type(post.tree_ess().frechet, float)
     assert_type(post.tree_distances([0, 1], kind="partitions"), pt.TreeDistances)
     assert_type(post.tree_distances().matrix, Array)
-    assert_type(post.cells.of_node, Array)
+    assert_type(post.draws.cells.of_node, Array)
     assert_type(post.summary(), pd.DataFrame)
     post.to_arviz(
         log_likelihood=True, posterior_predictive=True, expectation=ROWS, rng=1

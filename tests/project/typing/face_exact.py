@@ -130,7 +130,6 @@ def use_exact_posterior(model: pt.TreeModel) -> exact.ExactPosterior:
     assert_type(cells.leaf, Array)
     assert_type(cells.split, Array)
     assert_type(truth.split_probabilities(), Array)
-    assert_type(truth.cell_values, Array)
     assert_type(truth.predict_std_over_trees(ROWS), Array)
     assert_type(truth.sample(50, rng=1), pt.SampledPosterior)
     truth.to_arviz(draws=10, rng=1, log_likelihood=True, posterior_predictive=True, expectation=True)

@@ -68,7 +68,7 @@ def answers(post: pt.SampledPosterior, truth: exact.ExactPosterior) -> None:
     post.log_evidence + 1.0  # type: ignore[operator]
     post.predict(X).leaves  # type: ignore[attr-defined]
     post.map_tree().predict_proba(X)  # type: ignore[attr-defined]
-    post.tempering.betas  # type: ignore[union-attr]
+    post.draws.tempering.betas  # type: ignore[union-attr]
     post.certificate().bound  # type: ignore[attr-defined]
     post.save(3)  # type: ignore[arg-type]
     pt.load("run.nc").predict(X)  # type: ignore[union-attr]

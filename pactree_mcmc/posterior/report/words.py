@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from ...model import TreeModel
 from ...table.words import Kind, kind_words, names_text
-
-if TYPE_CHECKING:
-    from ...model import TreeModel
-    from ...posterior.sampled import SampledPosterior
+from ..draws import Draws
 
 MAX_NAME_LENGTH = 100
 """Largest number of characters of the name of a feature, a class or a category."""
@@ -38,13 +34,7 @@ def truncate(text: object, most: int) -> str:
 
 
 def unit_words(kind: Kind, value: float) -> str:
-    """Return what a number in a field for a duration or a period means, by the example of ``value``; else "".
-
-    Examples
-    --------
-    >>> unit_words(Kind("duration"), 2.5), unit_words(Kind("period", "M"), 620.0)
-    ('in days', '620 is 2021-09')
-    """
+    """Return what a number in a field for a duration or a period means, by the example of ``value``; else ""."""
     if kind.name == "period":
         return f"{math.floor(value)} is {kind_words(value, kind, math.nan, math.nan)}"
     return "in days" if kind.name == "duration" else ""
@@ -61,13 +51,7 @@ def target_name(model: TreeModel) -> str:
 
 
 def probability_text(p: float | None) -> str:
-    """Return a probability with two digits, as 0 or 1 only if it is so (up to 1e-12), or a dash for None.
-
-    Examples
-    --------
-    >>> [probability_text(p) for p in (0.0, 0.001, 0.254, 0.9999, 1.0, None)]
-    ['0', '<0.01', '0.25', '>0.99', '1', '-']
-    """
+    """Return a probability with two digits, as 0 or 1 only if it is so (up to 1e-12), or a dash for None."""
     if p is None:
         return NOT_KNOWN_TEXT
     if p <= 0.0 or p >= 1.0 - 1e-12:
@@ -97,23 +81,18 @@ def data_line(model: TreeModel) -> str:
     return f"{rows}, {features}{nominal}; {kind}"
 
 
-def run_line(post: SampledPosterior) -> str:
+def run_line(drawn: Draws) -> str:
     """Return one line with the numbers of chains, draws and distinct trees."""
-    draws, trees = count_with_noun(post.n_draws, "draw"), count_with_noun(post.n_distinct_trees, "distinct tree")
-    return f"{count_with_noun(post.n_chains, 'chain')} x {draws}, {trees}"
+    draws, trees = count_with_noun(drawn.n_draws, "draw"), count_with_noun(drawn.n_distinct_trees, "distinct tree")
+    return f"{count_with_noun(drawn.n_chains, 'chain')} x {draws}, {trees}"
 
 
-def evidence_text(post: SampledPosterior) -> str:
+def evidence_text(post: Any) -> str:
     """Return the log evidence with its standard error, or an empty text if it is not known."""
     if post.log_evidence is None:
         return ""
     error = "" if post.log_evidence_se is None else f" (standard error {post.log_evidence_se:.2g})"
     return f"{post.log_evidence:.3f}{error}"
-
-
-def best_log_posterior(post: SampledPosterior) -> float:
-    """Return the log posterior of the best tree drawn, nats, unnormalised."""
-    return float(np.max(post.log_prior_of_tree + post.log_score_of_tree))
 
 
 def _list_of_names(names: list[Any]) -> str:

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...model.leaf.distributions import NegativeBinomial, StudentT
 from ...model.model import words_of_cells
-from ...posterior.draws import has_values_by_leaf
-from ...posterior.ess import rhat_and_ess_by_tree
-from ...posterior.trees.cells import MAX_ROWS
-from ...posterior.trees.credible_set import CredibleSet
-from ...posterior.trees.distances import evenly_spaced_integers
-from ...posterior.trees.shapes import weighted_quantiles
 from ...table.words import NUMBER, digits_of_range, label_words, rounded_text, threshold_text
 from ...tree.arrays import LEAF
+from ..draws import Draws
+from ..ess import rhat_and_ess_by_tree
+from ..laws import has_values_by_leaf
+from ..trees.cells import MAX_ROWS
+from ..trees.credible_set import CredibleSet
+from ..trees.distances import evenly_spaced_integers
+from ..trees.shapes import weighted_quantiles
 from .words import MAX_NAME_LENGTH, truncate, unit_words
-
-if TYPE_CHECKING:
-    from ...posterior.sampled import SampledPosterior
 
 MAX_TREES, MIN_TREES = 400, 10
 """Largest number of trees in a page beside the best ones, and the number that a page has even if trees are large."""
@@ -59,7 +57,7 @@ class CommonPaths(NamedTuple):
     depth: np.ndarray
     """(m,) int64: number of splits."""
     cell: np.ndarray
-    """(m,) int64: number in ``post.cells`` of the last node's set of rows; of joined paths that in the best tree."""
+    """(m,) int64: number in ``draws.cells`` of the last node's set of rows; of joined paths that in the best tree."""
     node: np.ndarray
     """(m,) int64: node at the end of the path in the most probable tree that has it, numbered over all trees."""
     above: np.ndarray
@@ -83,20 +81,18 @@ class CommonPaths(NamedTuple):
         return self.probability * self.rows
 
 
-def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths:
-    """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees).
-
-    These are up to 300 paths of up to 8 splits that a random training row takes in a random tree with probability .004
-    or more. Without ``join_cuts``, splits that lead to different cells of training rows are different; with it, cuts of
-    an ordered feature are joined, whatever their thresholds.
-    """
-    of_node, parents, splits, children = _all_paths(post, join_cuts)
-    weight, m = post.weight_of_tree[post.cells.tree_of_node], len(parents)
+def common_paths(drawn: Draws, join_cuts: bool = False) -> CommonPaths:
+    """Return the paths that training rows take most often. Cost: O(nodes of all distinct trees)."""
+    # these are up to 300 paths of up to 8 splits that a random training row takes in a random tree with probability
+    # .004 or more. Without ``join_cuts``, splits that lead to different cells of training rows are different; with
+    # it, cuts of an ordered feature are joined, whatever their thresholds.
+    of_node, parents, splits, children = _all_paths(drawn, join_cuts)
+    weight, m = drawn.weight_of_tree[drawn.cells.tree_of_node], len(parents)
     path, ends = np.repeat(np.arange(m), [len(nodes) for nodes in children]), np.concatenate(children).astype(np.int64)
     probability = np.bincount(path, weights=weight[ends], minlength=m)
-    all_rows = max(float(post.node_rows[0]), SMALLEST_FLOAT)
-    widths = np.bincount(path, weights=(weight * post.node_rows)[ends], minlength=m) / all_rows
-    leaves = np.flatnonzero((of_node >= 0) & (post.distinct_trees.feature == LEAF))
+    all_rows = max(float(drawn.node_rows[0]), SMALLEST_FLOAT)
+    widths = np.bincount(path, weights=(weight * drawn.node_rows)[ends], minlength=m) / all_rows
+    leaves = np.flatnonzero((of_node >= 0) & (drawn.distinct_trees.feature == LEAF))
     stops = np.bincount(of_node[leaves], weights=weight[leaves], minlength=m)
     parent = np.array(parents)
     depth = np.zeros(m, dtype=np.int64)
@@ -107,11 +103,13 @@ def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths
     frequent = np.argsort(-widths, kind="stable")[:MAX_PATHS]
     # a child is never wider than its parent, and of equal width comes later, so parents are among the frequent ones
     listed = np.sort(frequent[widths[frequent] >= MIN_PATH_WIDTH])
-    best = [int(np.argmax(post.order_key_of_tree[post.cells.tree_of_node[children[path]]])) for path in listed.tolist()]
+    best = [
+        int(np.argmax(drawn.order_key_of_tree[drawn.cells.tree_of_node[children[path]]])) for path in listed.tolist()
+    ]
     node = np.array([children[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
     above = np.array([splits[path][i] for path, i in zip(listed.tolist(), best, strict=True)])
     feature = np.full(m, LEAF)
-    feature[listed] = post.distinct_trees.feature[above]
+    feature[listed] = drawn.distinct_trees.feature[above]
     order = _sort_paths(listed, parent, probability, feature)
     at = np.searchsorted(listed, order)
     place = np.full(m + 1, -1)
@@ -120,34 +118,31 @@ def common_paths(post: SampledPosterior, join_cuts: bool = False) -> CommonPaths
     return CommonPaths(
         place[parent[order]],
         depth[order],
-        post.cells.of_node[node[at]],
+        drawn.cells.of_node[node[at]],
         node[at],
         above[at],
-        np.array([_cut_interval(post, splits[path] if join_cuts else [-1]) for path in order.tolist()]),
+        np.array([_cut_interval(drawn, splits[path] if join_cuts else [-1]) for path in order.tolist()]),
         probability[order],
-        _path_errors(post, place[of_node], len(order), probability[order]),
+        _path_errors(drawn, place[of_node], len(order), probability[order]),
         stops[order],
         np.where(order == 0, 1.0, widths[order] / path_probability),
         place[of_node],
     )
 
 
-def _all_paths(
-    post: SampledPosterior, join_cuts: bool
-) -> tuple[np.ndarray, list[int], list[list[int]], list[list[int]]]:
-    """Return all decision paths of the distinct trees: the path of each node (n_nodes,), and three lists by path.
-
-    Children of nodes on one path share a path if they have the same training rows or, with ``join_cuts``, are on the
-    same side of cuts of the same ordered feature, whatever the thresholds. A child with all rows of its parent stays on
-    the parent's path. A node without training rows has path -1. The lists are the parent of each path, its last splits
-    (nodes; -1 for path 0) in the trees that have it, and the nodes to which these splits lead. Parents come first.
-    """
-    trees, cells = post.coded_trees, post.cells
+def _all_paths(drawn: Draws, join_cuts: bool) -> tuple[np.ndarray, list[int], list[list[int]], list[list[int]]]:
+    """Return all decision paths of the distinct trees: the path of each node (n_nodes,), and three lists by path."""
+    # children of nodes on one path share a path if they have the same training rows or, with ``join_cuts``, are on
+    # the same side of cuts of the same ordered feature, whatever the thresholds. A child with all rows of its
+    # parent stays on the parent's path. A node without training rows has path -1. The lists are the parent of each
+    # path, its last splits (nodes; -1 for path 0) in the trees that have it, and the nodes to which these splits
+    # lead. Parents come first.
+    trees, cells = drawn.coded_trees, drawn.cells
     feature, right, of_cell, ends = (a.tolist() for a in (trees.feature, trees.right, cells.of_node, trees.offset))
-    joins = (join_cuts & (trees.categories < 0) & ~np.isnan(post.distinct_trees.threshold)).tolist()
+    joins = (join_cuts & (trees.categories < 0) & ~np.isnan(drawn.distinct_trees.threshold)).tolist()
     of_node, number = [-1] * len(feature), dict[tuple[int, int, int], int]()
-    parents, splits, children = [-1], [[-1] * post.n_distinct_trees], [ends[:-1]]
-    for t in range(post.n_distinct_trees):
+    parents, splits, children = [-1], [[-1] * drawn.n_distinct_trees], [ends[:-1]]
+    for t in range(drawn.n_distinct_trees):
         base = ends[t]
         of_node[base] = 0
         for i in range(base, ends[t + 1]):
@@ -172,26 +167,19 @@ def _all_paths(
     return np.array(of_node), parents, splits, children
 
 
-def _cut_interval(post: SampledPosterior, splits: list[int]) -> tuple[float, float, float]:
-    """Return the median of the thresholds of the nodes ``splits``, and the ends of their 90 % interval, over draws.
-
-    All are NaN for splits of a nominal feature, and for [-1], the root.
-    """
+def _cut_interval(drawn: Draws, splits: list[int]) -> tuple[float, float, float]:
+    """Return the median of the thresholds of the nodes ``splits``, and the ends of their 90 % interval, over draws."""
     nodes = np.array(splits)
-    if nodes[0] < 0 or post.distinct_trees.categories[nodes[0]] >= 0:
+    if nodes[0] < 0 or drawn.distinct_trees.categories[nodes[0]] >= 0:
         return np.nan, np.nan, np.nan
-    weight = post.weight_of_tree[post.cells.tree_of_node[nodes]]
+    weight = drawn.weight_of_tree[drawn.cells.tree_of_node[nodes]]
     weight = weight if weight.any() else np.ones(len(nodes))
-    lower, middle, upper = weighted_quantiles(post.distinct_trees.threshold[nodes], weight, 0.9)
+    lower, middle, upper = weighted_quantiles(drawn.distinct_trees.threshold[nodes], weight, 0.9)
     return middle, lower, upper
 
 
 def _sort_paths(listed: np.ndarray, parent: np.ndarray, probability: np.ndarray, feature: np.ndarray) -> np.ndarray:
-    """Return the paths ``listed`` with parents first, and the children of a path by feature, then by split.
-
-    Paths are indices, ``listed`` ascending. Features and splits have decreasing probability, and the two sides of a
-    split are neighbours. ``parent``, ``probability`` and ``feature`` (of the last split) have an entry for every path.
-    """
+    """Return the paths ``listed`` with parents first, and the children of a path by feature, then by split."""
     below: dict[int, list[int]] = {}
     for i in listed[1:].tolist():
         below.setdefault(int(parent[i]), []).append(i)
@@ -207,46 +195,36 @@ def _sort_paths(listed: np.ndarray, parent: np.ndarray, probability: np.ndarray,
     return np.array(order)
 
 
-def _path_errors(post: SampledPosterior, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
-    """Return the Monte-Carlo standard errors (m,) of the ``probability`` (m,) of paths.
-
-    ``of_node`` (n_nodes,) is the path to each node of the distinct trees, or -1.
-    """
-    in_tree = np.zeros((m, post.n_distinct_trees), dtype=np.bool_)
+def _path_errors(drawn: Draws, of_node: np.ndarray, m: int, probability: np.ndarray) -> np.ndarray:
+    """Return the Monte-Carlo standard errors (m,) of the ``probability`` (m,) of paths."""
+    in_tree = np.zeros((m, drawn.n_distinct_trees), dtype=np.bool_)
     listed = of_node >= 0
-    in_tree[of_node[listed], post.cells.tree_of_node[listed]] = True
-    ess = rhat_and_ess_by_tree(in_tree, post.tree_of_draw)[1]
+    in_tree[of_node[listed], drawn.cells.tree_of_node[listed]] = True
+    ess = rhat_and_ess_by_tree(in_tree, drawn.tree_of_draw)[1]
     return np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) / ess)
 
 
-def trees_for_page(post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths) -> dict[str, Any]:
+def trees_for_page(drawn: Draws, credible_set: CredibleSet | None, paths: CommonPaths) -> dict[str, Any]:
     """Return up to MAX_TREES trees, fewer if they exceed MAX_TREES_BYTES, down to MIN_TREES, as `pack_trees` does."""
     most = MAX_TREES
     while True:
-        packed = pack_trees(post, credible_set, paths, most)
+        packed = pack_trees(drawn, credible_set, paths, most)
         size = len(json.dumps(packed, separators=(",", ":")))
         if size <= MAX_TREES_BYTES or most <= MIN_TREES:
             return packed
         most = max(min(int(0.9 * most * MAX_TREES_BYTES / size), most - 1), MIN_TREES)
 
 
-def select_trees(
-    post: SampledPosterior, credible_set: CredibleSet | None, most: int
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Return distinct trees to be shown, the best first: their numbers, their weights, and a description of the choice.
-
-    All drawn trees if these are at most ``most``; otherwise those of ``most`` evenly spaced draws, and the most
-    probable ones if trees can be ordered (``credible_set`` is not None). Weights are fractions of the draws chosen, 0
-    for a probable tree that is not among them.
-    """
-    fraction, key = post.weight_of_tree, post.order_key_of_tree
-    trees = np.arange(post.n_distinct_trees)
+def select_trees(drawn: Draws, credible_set: CredibleSet | None, most: int) -> tuple[np.ndarray, np.ndarray, str]:
+    """Return distinct trees to be shown, the best first."""
+    fraction, key = drawn.weight_of_tree, drawn.order_key_of_tree
+    trees = np.arange(drawn.n_distinct_trees)
     if len(trees) <= most:
         weight, description = fraction, f"all {len(trees)} distinct trees drawn"
     else:
         best = trees[np.argsort(-key[trees], kind="stable")]
-        n_draws = post.tree_of_draw.size
-        draws = post.tree_of_draw.ravel()[evenly_spaced_integers(n_draws, most)]
+        n_draws = drawn.tree_of_draw.size
+        draws = drawn.tree_of_draw.ravel()[evenly_spaced_integers(n_draws, most)]
         weight = np.bincount(draws, minlength=len(fraction)) / len(draws)
         trees = np.union1d(draws, best[: min(N_BEST_TREES, most // 4) if credible_set else 0])
         description = f"the trees of {len(draws)} of {n_draws} draws, evenly spaced"
@@ -254,43 +232,34 @@ def select_trees(
     return trees, weight[trees], description
 
 
-def pack_trees(
-    post: SampledPosterior, credible_set: CredibleSet | None, paths: CommonPaths, most: int
-) -> dict[str, Any]:
-    """Return about ``most`` ``trees`` as a dictionary for page.js, with tables ``features``, ``splits`` and ``leaves``.
-
-    It also has a typical row, ``start``, and a ``description``. ``nodes`` of a tree are in preorder: the number of a
-    split, or ``-1 - i`` for leaf i. ``number`` is that of the distinct tree, ``weight`` its fraction of
-    the draws chosen, ``fraction`` that of all draws, and ``level`` the posterior probability of all trees with a larger
-    log posterior, or None. ``paths`` are the decision paths of its nodes, without those below a node that is not on a
-    path.
-    """
-    chosen_trees, weight, description = select_trees(post, credible_set, most)
-    trees, nodes, offset = post.distinct_trees, post.coded_trees.nodes_of(chosen_trees), post.coded_trees.offset
+def pack_trees(drawn: Draws, credible_set: CredibleSet | None, paths: CommonPaths, most: int) -> dict[str, Any]:
+    """Return about ``most`` trees as a dictionary for page.js, with tables of features, splits and leaves."""
+    chosen_trees, weight, description = select_trees(drawn, credible_set, most)
+    trees, nodes, offset = drawn.distinct_trees, drawn.coded_trees.nodes_of(chosen_trees), drawn.coded_trees.offset
     inner, leaves = nodes[trees.feature[nodes] != LEAF], nodes[trees.feature[nodes] == LEAF]
     features = np.unique(trees.feature[inner])
     number = np.zeros(len(trees.feature), dtype=np.int64)
-    first, number[inner] = _distinct_splits(post, inner)
-    leaf_table, of_leaf = _leaf_table(post, leaves)
+    first, number[inner] = _distinct_splits(drawn, inner)
+    leaf_table, of_leaf = _leaf_table(drawn, leaves)
     number[leaves] = -1 - of_leaf
-    place = np.zeros(post.model.n_features, dtype=np.int64)
+    place = np.zeros(drawn.model.n_features, dtype=np.int64)
     place[features] = np.arange(len(features))
-    log_posterior, start = ordering_log_posterior(post, credible_set), _typical_row(post, features)
+    log_posterior, start = ordering_log_posterior(drawn, credible_set), _typical_row(drawn, features)
     return {
-        "features": [_feature_content(post, int(k), value) for k, value in zip(features, start, strict=True)],
+        "features": [_feature_content(drawn, int(k), value) for k, value in zip(features, start, strict=True)],
         "start": start,
-        "splits": [_split_content(post, int(place[trees.feature[i]]), int(i)) for i in inner[first]],
+        "splits": [_split_content(drawn, int(place[trees.feature[i]]), int(i)) for i in inner[first]],
         "leaves": leaf_table,
         "trees": [
             {
                 "nodes": number[slice(*offset[t : t + 2])].tolist(),
                 "weight": _round_for_json(w, 6),
-                "fraction": _round_for_json(post.weight_of_tree[t], 6),
+                "fraction": _round_for_json(drawn.weight_of_tree[t], 6),
                 "log_posterior": None if log_posterior is None else round(float(log_posterior[t]), 3),
                 "level": None
                 if credible_set is None or log_posterior is None
                 else _round_for_json(credible_set.level_at(float(log_posterior[t])), 4),
-                "paths": _paths_of_tree(post, paths, t),
+                "paths": _paths_of_tree(drawn, paths, t),
             }
             for t, w in zip(chosen_trees.tolist(), weight.tolist(), strict=True)
         ],
@@ -298,51 +267,38 @@ def pack_trees(
     }
 
 
-def ordering_log_posterior(post: SampledPosterior, credible_set: CredibleSet | None) -> np.ndarray | None:
-    """Return the log posterior (n_distinct_trees,) by which trees are ordered, nats, unnormalised.
-
-    If trees have no common order (``credible_set`` is None), it is the mean over the draws of each tree, or None for
-    draws of many stages.
-    """
-    if not post.sees_all_rows:
+def ordering_log_posterior(drawn: Draws, credible_set: CredibleSet | None) -> np.ndarray | None:
+    """Return the log posterior (n_distinct_trees,) by which trees are ordered, nats, unnormalised."""
+    if not drawn.sees_all_rows:
         return None
-    return post.log_prior_of_tree + post.log_score_of_tree if credible_set is None else post.log_posterior_of_tree
+    return drawn.log_prior_of_tree + drawn.log_score_of_tree if credible_set is None else drawn.log_posterior_of_tree
 
 
-def _distinct_splits(post: SampledPosterior, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index in ``inner`` at which each distinct split first occurs, and the split's number for each entry.
-
-    ``inner`` are nodes with a split, numbered over all trees.
-    """
-    trees = post.distinct_trees
+def _distinct_splits(drawn: Draws, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the index in ``inner`` at which each distinct split first occurs, and the split of each entry."""
+    trees = drawn.distinct_trees
     columns = [trees.feature[inner], trees.categories[inner], trees.default_left[inner], trees.threshold[inner]]
-    if post.node_between is not None:
+    if drawn.node_between is not None:
         # the text of a threshold depends on the values next to it
-        columns += [*post.node_between[inner].T]
+        columns += [*drawn.node_between[inner].T]
     # NaN is not equal to itself
     key = np.nan_to_num(np.column_stack(columns).astype(np.float64), nan=np.inf, posinf=np.inf, neginf=-np.inf)
     _, first, of_inner = np.unique(key, axis=0, return_index=True, return_inverse=True)
     return first, of_inner.reshape(-1)
 
 
-def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
-    """Return a table of the distinct leaves among ``leaves`` (m,), and the line (m,) of each of these nodes.
-
-    The table has an entry for each distinct leaf in lists by name: ``rows``, ``values`` (predictions; of K classes the
-    first K - 1 probabilities), ``words``, parameters of the predictive ``distributions`` (of family ``kind``) and of
-    the posterior of the mean (``expectations``, ``expectation_kind``). A list is None if leaves have no such thing.
-    ``digits`` are those of the values on the page. Leaves are equal if all lists are.
-    """
-    model, m = post.model, len(leaves)
-    values = post.node_values[leaves] if has_values_by_leaf(model) else np.empty((m, 0))
-    distributions, kind, parameters = _distributions(post), None, np.empty((m, 0))
+def _leaf_table(drawn: Draws, leaves: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+    """Return a table of the distinct leaves among ``leaves`` (m,), and the line (m,) of each of these nodes."""
+    model, m = drawn.model, len(leaves)
+    values = drawn.place_values[leaves] if has_values_by_leaf(model) else np.empty((m, 0))
+    distributions, kind, parameters = _distributions(drawn), None, np.empty((m, 0))
     if distributions is not None:
-        parameters = np.column_stack([np.broadcast_to(x, len(post.node_stats))[leaves] for x in distributions])
+        parameters = np.column_stack([np.broadcast_to(x, len(drawn.place_stats))[leaves] for x in distributions])
         kind = "student" if isinstance(distributions, StudentT) else "negative binomial"
-    texts = words_of_cells(model, post.node_stats[leaves])
+    texts = words_of_cells(model, drawn.place_stats[leaves])
     distinct_texts, of_text = np.unique([""] * m if texts is None else texts, return_inverse=True)
-    expectation_kind, of_expectation = _expectations(post)
-    table = np.column_stack([post.node_rows[leaves], values, parameters, of_expectation[leaves], of_text])
+    expectation_kind, of_expectation = _expectations(drawn)
+    table = np.column_stack([drawn.node_rows[leaves], values, parameters, of_expectation[leaves], of_text])
     distinct, of_leaf = np.unique(table, axis=0, return_inverse=True)
     d, is_classes = values.shape[1], model.classes_ is not None
     shown_digits = max([digits_of_range(column) for column in values.T], default=5)
@@ -368,18 +324,13 @@ def _leaf_table(post: SampledPosterior, leaves: np.ndarray) -> tuple[dict[str, A
     }, of_leaf.reshape(-1)
 
 
-def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
-    """Return the family of the posterior of E(y), or of class probabilities, given the tree, and its parameters.
-
-    The family is a key of EXPECTATIONS in page.js, or None if the page cannot show credible intervals. The parameters
-    (n_nodes, c) of a node leave out mean and location, which are the value of the leaf. They are the same for all
-    classes.
-    """
-    model, nothing = post.model, np.empty((len(post.node_stats), 0))
+def _expectations(drawn: Draws) -> tuple[str | None, np.ndarray]:
+    """Return the family of the posterior of E(y), or of class probabilities, given the tree, and its parameters."""
+    model, nothing = drawn.model, np.empty((len(drawn.place_stats), 0))
     if not (has_values_by_leaf(model) and model.leaf.has_expectation):
         return None, nothing
     try:
-        first = model.leaf.expectation(post.node_stats, post._tree_of_place, model.target)[0]
+        first = model.leaf.expectation(drawn.place_stats, drawn.place_tree, model.target)[0]
     except ValueError:
         # a leaf of the caller's own can only draw E(y)
         return None, nothing
@@ -389,22 +340,22 @@ def _expectations(post: SampledPosterior) -> tuple[str | None, np.ndarray]:
     return name, np.column_stack(select(*first.parameters))
 
 
-def _distributions(post: SampledPosterior) -> StudentT | NegativeBinomial | None:
+def _distributions(drawn: Draws) -> StudentT | NegativeBinomial | None:
     """Return the predictive distribution of a new y in each node (n_nodes,), or None if page.js cannot evaluate it."""
-    model = post.model
+    model = drawn.model
     if model.classes_ is not None or not has_values_by_leaf(model) or not model.leaf.has_likelihood:
         return None
     try:
-        distributions = model.leaf.predictive(post.node_stats, post._tree_of_place, model.target)
+        distributions = model.leaf.predictive(drawn.place_stats, drawn.place_tree, model.target)
     except ValueError:
         # a leaf of the caller's own without distributions
         return None
     return distributions if isinstance(distributions, StudentT | NegativeBinomial) else None
 
 
-def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[int]:
+def _paths_of_tree(drawn: Draws, paths: CommonPaths, t: int) -> list[int]:
     """Return the path of each node of distinct tree ``t`` in preorder, -1 if it has none, without nodes below such."""
-    trees = post.coded_trees
+    trees = drawn.coded_trees
     base, end = int(trees.offset[t]), int(trees.offset[t + 1])
     listed = np.zeros(end - base, dtype=np.bool_)
     listed[0] = True
@@ -414,13 +365,9 @@ def _paths_of_tree(post: SampledPosterior, paths: CommonPaths, t: int) -> list[i
     return paths.of_node[base:end][listed].tolist()
 
 
-def _feature_content(post: SampledPosterior, k: int, value: Any) -> dict[str, Any]:
-    """Return feature ``k`` for page.js: its ``name``, ``kind``, ``levels``, ``missing``, ``twin`` and ``unit``.
-
-    ``missing`` is True if values may be missing, ``twin`` if it is ordered and training values are. ``unit`` explains a
-    typical ``value``. A nominal feature has its ``categories`` too.
-    """
-    columns = post.model.columns
+def _feature_content(drawn: Draws, k: int, value: Any) -> dict[str, Any]:
+    """Return feature ``k`` for page.js: its ``name``, ``kind``, ``levels``, ``missing``, ``twin`` and ``unit``."""
+    columns = drawn.model.columns
     kind, categories = columns.kind(k), columns.categories[k]
     feature: dict[str, Any] = {
         "name": truncate(columns.names[k], MAX_NAME_LENGTH),
@@ -436,35 +383,25 @@ def _feature_content(post: SampledPosterior, k: int, value: Any) -> dict[str, An
     return feature
 
 
-def _split_content(post: SampledPosterior, feature: int, node: int) -> list[Any]:
-    """Return the split of a node for page.js: feature, threshold or categories, default side, text of the threshold.
-
-    ``feature`` is the index of the feature among those of the page, ``node`` is numbered over all trees. The threshold
-    is a number, "Infinity" or "-Infinity", or None if the split divides missing from known values. The categories are a
-    list of the indices of those that go left. The default side, of missing and unknown values, is 1 for left, else 0.
-    Lists of splits that are not at a threshold have no text, and end after three entries.
-    """
-    trees = post.distinct_trees
+def _split_content(drawn: Draws, feature: int, node: int) -> list[Any]:
+    """Return the split of a node for page.js: feature, threshold or categories, default side, text of the threshold."""
+    trees = drawn.distinct_trees
     mask, default = int(trees.categories[node]), int(trees.default_left[node])
     if mask >= 0:
         return [feature, [j for j in range(mask.bit_length()) if mask >> j & 1], default]
     threshold = float(trees.threshold[node])
     if np.isnan(threshold):
         return [feature, None, default]
-    low, high = (np.nan, np.nan) if post.node_between is None else post.node_between[node].tolist()
-    text = threshold_text(threshold, low, high, post.model.columns.kind(int(trees.feature[node])))
+    low, high = (np.nan, np.nan) if drawn.node_between is None else drawn.node_between[node].tolist()
+    text = threshold_text(threshold, low, high, drawn.model.columns.kind(int(trees.feature[node])))
     # JSON has no infinity; JavaScript reads the word
     number = threshold if np.isfinite(threshold) else f"{threshold}".replace("inf", "Infinity")
     return [feature, number, default, text]
 
 
-def _typical_row(post: SampledPosterior, features: np.ndarray) -> list[Any]:
-    """Return a typical row as values of these ``features``, with which the form of the page starts.
-
-    It has the median of an ordered feature, the number of the most frequent category of a nominal one, and None if all
-    values of a feature are missing.
-    """
-    model = post.model
+def _typical_row(drawn: Draws, features: np.ndarray) -> list[Any]:
+    """Return a typical row as values of these ``features``, with which the form of the page starts."""
+    model = drawn.model
     numbers = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_ROWS))
     out: list[Any] = []
     for k in features.tolist():

@@ -13,20 +13,20 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.faces.report.content import report_content
-from pactree_mcmc.faces.report.trees import common_paths, trees_for_page
-from tests.faces.report.pages import ParsedPage, posterior, stump, write_page
+from pactree_mcmc.posterior.report.content import report_content
+from pactree_mcmc.posterior.report.trees import common_paths, trees_for_page
+from tests.posterior.report.pages import ParsedPage, posterior, stump, write_page
 from tests.posterior.spaces import MODELS, all_trees
 from tests.problems.runs import course_of_teams
 
-SCRIPT = Path(pt.__file__).parent / "faces" / "report" / "page.js"
+SCRIPT = Path(pt.__file__).parent / "posterior" / "report" / "page.js"
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 
 
 def in_page(post, **options):
     """The trees as the page tells them."""
-    paths = common_paths(post)
-    return trees_for_page(post, post.credible_set(), paths, **options)
+    paths = common_paths(post.draws)
+    return trees_for_page(post.draws, post.credible_set(), paths, **options)
 
 
 def rows_of_page(post, data, X):
@@ -53,8 +53,8 @@ class TestWhatItSays:
         model = MODELS[name]
         truth, trees, probability = all_trees_of(name)
         post = pt.posterior_from_trees(model, trees[:MOST])
-        post.__dict__["weight_of_tree"] = np.bincount(post.tree_of_draw[0], weights=probability[:MOST])
-        paths = common_paths(post)
+        post.__dict__["weight_of_tree"] = np.bincount(post.draws.tree_of_draw[0], weights=probability[:MOST])
+        paths = common_paths(post.draws)
         actual = truth.path_probabilities(post, paths.cell, paths.parent)
         rest = 1.0 - probability[:MOST].sum()
         assert len(actual) > 3

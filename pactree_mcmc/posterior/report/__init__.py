@@ -7,20 +7,63 @@ of this folder.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.checks import repr_of
 from ...files.store import AnyPath, as_path
-
-if TYPE_CHECKING:
-    from ...posterior.base import Posterior
+from ..convergence import short_diagnosis
+from ..distribution import TreeDistribution
+from ..trees.consensus import consensus_tree
 
 PAGE_SUFFIXES = (".html", ".htm")
 DEFAULT_TITLE = "Posterior over decision trees"
 
 
-def write_report(post: Posterior, path: AnyPath, truth: Posterior | None = None, title: str | None = None) -> Path:
-    """Write the report of a posterior as one HTML page, as `Posterior.report` describes, and return its path."""
+def report(
+    post: TreeDistribution, path: AnyPath, *, truth: TreeDistribution | None = None, title: str | None = None
+) -> Path:
+    """Write the posterior as one HTML page, to look at in any browser.
+
+    The page shows the verdict in words, the consensus tree with its support, all decision paths laid over each
+    other, the most probable trees, predictions for a row that the reader types in, the
+    diagnostics of the chains, the model and the run. It loads nothing and is readable without JavaScript.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write, whose name ends in .html. An existing file is replaced.
+    truth : Posterior, optional
+        An exact posterior of the same model, such as ``exact.solve(model)``: its values are ticked beside those of
+        the draws. An exact posterior is its own truth, and its paths and trees are of 1,000 independent draws.
+    title : str, optional
+        Heading of the page.
+
+    Returns
+    -------
+    Path
+        Path of the file.
+
+    Raises
+    ------
+    TypeError
+        If ``truth`` is not an exact posterior, or ``title`` not a text.
+    ValueError
+        If the path cannot be written to, or ``truth`` is of another model.
+
+    Notes
+    -----
+    The same posterior makes the same bytes. A page of 4,000 draws takes some seconds and at most about 500 kB; if
+    the trees are very large it has fewer of them, and says how many.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, pactree_mcmc as pt
+    >>> model = pt.TreeModel([[float(x)] for x in range(10)], [x > 5 for x in range(10)])
+    >>> post = pt.posterior_from_trees(model, [pt.Tree([0, -1, -1], [4.5, 0, 0], [1, 0, 0], [2, 0, 0])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     post.report(pathlib.Path(folder) / "page.html").stat().st_size < 100_000
+    True
+    """
     target = _check_page_path(path)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title is {repr_of(title)}; give a text, or None.")
@@ -45,29 +88,24 @@ def _check_page_path(path: Any) -> Path:
     return target
 
 
-def small_html(post: Posterior) -> str:
+def small_html(post: Any) -> str:
     """Return the verdict, a few numbers and the consensus tree as HTML for notebooks, without style and script."""
-    from ...posterior.convergence import short_diagnosis
-    from ...posterior.sampled import SampledPosterior
     from . import words
     from .page import environment
 
     facts, failed, verdict = [("data", words.data_line(post.model))], [], repr(post)
-    if isinstance(post, SampledPosterior):
+    evidence = "" if post.log_evidence is None else f"{post.log_evidence:.6f}"
+    if post.draws is not None:
         failed = short_diagnosis(post)
         verdict = failed[0] if failed else "The chains agree within what is wanted."
-        facts.append(("draws", words.run_line(post)))
+        facts.append(("draws", words.run_line(post.draws)))
+        evidence = "" if post.draws.tempering is None else words.evidence_text(post)
     pmf, inclusion, names = post.n_leaves_pmf(), post._feature_inclusion(), post.model.columns.names
     facts.append(("leaves", f"{float(pmf @ range(len(pmf))):.2f} on average, most often {int(pmf.argmax())}"))
     frequent = [
         f"{names[k]} {words.probability_text(float(inclusion[k]))}" for k in (-inclusion).argsort(kind="stable")[:4]
     ]
     facts.append(("features", ", ".join(frequent)))
-    if isinstance(post, SampledPosterior):
-        # a bridge to the evidence takes seconds, which a look at a variable must not
-        evidence = "" if post.tempering is None else words.evidence_text(post)
-    else:
-        evidence = "" if post.log_evidence is None else f"{post.log_evidence:.6f}"
     if evidence:
         facts.append(("log evidence", evidence))
     return (
@@ -78,6 +116,6 @@ def small_html(post: Posterior) -> str:
             verdict=verdict,
             objections=failed[1:-1],
             facts=facts,
-            tree=post.consensus_tree().format().splitlines(),
+            tree=consensus_tree(post).format().splitlines(),
         )
     )

@@ -1,4 +1,4 @@
-"""Methods of exact posteriors that compute predictions.
+"""Places where rows end, cells of the graph, with the probabilities that trees end there.
 
 The prediction for a row is a sum over the cells that contain the row: the probability that the cell is a leaf, times
 the prediction of the cell. A row has *certain* cells if for each cell either every path from the root sends the row
@@ -9,27 +9,22 @@ probabilities are sent down the graph.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pactree_mcmc.core.texts import short_repr
+from pactree_mcmc.model import TreeModel
 from pactree_mcmc.model.leaf.distributions import Mixture
 from pactree_mcmc.model.split_prior.base import call_uncompiled, parts_rows
-from pactree_mcmc.posterior.base import Posterior
-from pactree_mcmc.posterior.draws import refuse_by_row
-from pactree_mcmc.posterior.rows.predictive import (
-    MAX_LEAVES_PER_BLOCK,
-    MAX_ROUNDING_PROBABILITY,
-    mean_and_square_by_row,
-    std_over_trees,
-)
+from pactree_mcmc.posterior.laws import MAX_PLACES_PER_BLOCK, MAX_ROUNDING_PROBABILITY, RowLaw
 from pactree_mcmc.table.coding import DyadicScale, Scale
 
+from . import sums
 from .graph.cells import CellGraph
+from .recursion.inside_outside import Occurrences
 from .recursion.rows import (
     CellPaths,
     CellRows,
@@ -39,6 +34,7 @@ from .recursion.rows import (
     is_fixed_design,
     leaves_of_rows,
     mean_leaf_values,
+    most_probable_paths,
     rows_of_cells,
 )
 
@@ -68,26 +64,67 @@ class NewRows(NamedTuple):
     has_certain_cells: np.ndarray  # (n,) bool: True for a row whose cells do not depend on the path to them
 
 
-class PredictsFromGraph(Posterior):
-    """Base of `ExactPosterior`: its predictions, which need only the sums and probabilities of the cells."""
+class GraphRows(RowLaw):
+    """Places where rows end under the trees of a graph: its cells. Sums are computed when first asked for."""
 
-    graph: CellGraph
-    log_inside: np.ndarray
+    def __init__(self, model: TreeModel, graph: CellGraph, log_inside: np.ndarray) -> None:
+        self.model, self.graph, self.log_inside, self.place_stats = model, graph, log_inside, graph.stats
 
-    if TYPE_CHECKING:
-
-        @cached_property
-        def _cell_paths(self) -> CellPaths: ...
-
-    @abstractmethod
-    def cell_probabilities(self) -> CellProbabilities:
-        """Return the probabilities that each cell of ``graph`` is a leaf, and that it is split, in a tree."""
+    @property
+    def place_tree(self) -> np.ndarray:
+        return np.arange(self.graph.n_cells)
 
     @cached_property
-    def cell_values(self) -> np.ndarray:
-        """(n_cells, d): prediction of each cell as a leaf."""
-        refuse_by_row(self.model)
-        return np.ascontiguousarray(self.model.leaf.value(self.graph.stats, self.model.target))
+    def occurrences(self) -> Occurrences:
+        """Expected numbers of occurrences of each slot and each split in a tree."""
+        return sums.occurrences(self.graph, self.log_inside)
+
+    @cached_property
+    def cell_probabilities(self) -> CellProbabilities:
+        """Probabilities that each cell is a leaf, and is split, in a tree."""
+        occurs = self.occurrences.slot
+        leaf = occurs * np.exp(self.graph.log_stop - np.maximum(self.log_inside, np.finfo(float).min))
+        first = self.graph.first_slot[:-1]
+        return CellProbabilities(np.add.reduceat(leaf, first), np.add.reduceat(occurs - leaf, first))
+
+    @cached_property
+    def cell_paths(self) -> CellPaths:
+        """The most probable path from the root to each cell."""
+        return most_probable_paths(self.graph, self.occurrences.split)
+
+    def reach(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
+        x, codes, is_certain = self._code_rows(X)
+        certain, uncertain = np.flatnonzero(is_certain), np.flatnonzero(~is_certain)
+        for block in self._blocks(codes[certain][:, self._split_coordinates]):
+            leaves = self._leaves_by_cells(codes[certain[block]][:, self._split_coordinates])
+            yield certain[block], as_mixture(leaves, len(certain[block]))
+        for first, leaves in leaves_of_rows(self.graph, self.log_inside, self._router, x[uncertain], codes[uncertain]):
+            n = int(leaves.row.max()) + 1
+            yield uncertain[first : first + n], as_mixture(leaves, n)
+
+    def average(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
+        by_cell = np.ascontiguousarray(by_place)
+        if is_fixed_design(self.model):
+            return PathPredictions(self.model, self.graph, *self.cell_probabilities, by_cell)(X)
+        x, codes, certain = self._code_rows(X)
+        out = np.empty((len(X), by_cell.shape[1]))
+        distinct, of_row = np.unique(codes[certain][:, self._split_coordinates], axis=0, return_inverse=True)
+        out[certain] = self._means_of_certain_rows(distinct, by_cell)[of_row.reshape(-1)]
+        uncertain = ~certain
+        if uncertain.any():
+            arguments = self.graph, self.log_inside, self._router
+            out[uncertain] = mean_leaf_values(*arguments, x[uncertain], codes[uncertain], by_cell)
+        return out
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        if is_fixed_design(self.model) and self.model.leaf.x_columns is None:
+            return self._paths(X)
+        return super().values(X)
+
+    @cached_property
+    def _paths(self) -> PathPredictions:
+        """Predictions of a fixed design, in which the cells of a row form one path."""
+        return PathPredictions(self.model, self.graph, *self.cell_probabilities, self.place_values)
 
     @cached_property
     def _router(self) -> Router:
@@ -101,46 +138,13 @@ class PredictsFromGraph(Posterior):
         return Router(local, low, high, offset, model.n_codes, model.columns.is_nominal[model.columns.source])
 
     @cached_property
-    def _paths(self) -> PathPredictions:
-        """Predictions of a fixed design, in which the cells of a row form one path."""
-        return PathPredictions(self.model, self.graph, *self.cell_probabilities(), self.cell_values)
-
-    @property
-    def _stats_by_place(self) -> np.ndarray:
-        return self.graph.stats
-
-    def _values(self, X: np.ndarray) -> np.ndarray:
-        if self.model.leaf.x_columns is not None:
-            return mean_and_square_by_row(self, X)[0]
-        return self._paths(X) if is_fixed_design(self.model) else self._averages(X, self.cell_values)
-
-    def _averages(self, X: np.ndarray, by_place: np.ndarray) -> np.ndarray:
-        """Return for rows of numbers X the posterior mean (n, d) of the values ``by_place`` (n_cells, d) of leaves."""
-        by_cell = np.ascontiguousarray(by_place)
-        if is_fixed_design(self.model):
-            return PathPredictions(self.model, self.graph, *self.cell_probabilities(), by_cell)(X)
-        x, codes, certain = self._code_rows(X)
-        out = np.empty((len(X), by_cell.shape[1]))
-        distinct, of_row = np.unique(codes[certain][:, self._split_coordinates], axis=0, return_inverse=True)
-        out[certain] = self._means_of_certain_rows(distinct, by_cell)[of_row.reshape(-1)]
-        uncertain = ~certain
-        if uncertain.any():
-            arguments = self.graph, self.log_inside, self._router
-            out[uncertain] = mean_leaf_values(*arguments, x[uncertain], codes[uncertain], by_cell)
-        return out
-
-    @cached_property
     def _split_coordinates(self) -> np.ndarray:
         """Numbers of the coordinates (features, two for one with missing values) that splits use, ascending."""
         return np.unique(self.graph.feature)
 
     def _means_of_certain_rows(self, codes: np.ndarray, by_cell: np.ndarray) -> np.ndarray:
-        """Return posterior means (n, d) of the leaf values of rows whose cells do not depend on the path, in one pass.
-
-        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use,
-        ``by_cell`` (n_cells, d) the values of the cells.
-        """
-        leaf = self.cell_probabilities().leaf
+        """Return the mean leaf values (n, d) of rows whose cells do not depend on the path, in one pass."""
+        leaf = self.cell_probabilities.leaf
         out, total = np.zeros((len(codes), by_cell.shape[1])), np.zeros(len(codes))
         for chunk in self._rows_in_cells(codes):
             cell = np.repeat(chunk.cell, np.diff(chunk.first))
@@ -153,14 +157,10 @@ class PredictsFromGraph(Posterior):
         return out
 
     def _rows_in_cells(self, codes: np.ndarray) -> Iterator[CellRows]:
-        """Yield which of some rows, whose cells do not depend on the path, are in each cell that has training rows.
-
-        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use. The
-        next step overwrites the arrays, see `rows_of_cells`.
-        """
+        """Yield which of some rows, whose cells do not depend on the path, are in each cell that has training rows."""
         all_codes = np.zeros((len(self._router.nominal), len(codes)), dtype=np.int64)
         all_codes[self._split_coordinates] = codes.T
-        return rows_of_cells(self.graph, self._cell_paths, all_codes, self._router.nominal)
+        return rows_of_cells(self.graph, self.cell_paths, all_codes, self._router.nominal)
 
     @cached_property
     def _empty_cell(self) -> int | None:
@@ -169,11 +169,9 @@ class PredictsFromGraph(Posterior):
         return int(np.argmax(empty)) if empty.any() else None
 
     def _code_rows(self, X: np.ndarray) -> NewRows:
-        """Return rows of numbers (n, p) by coordinate, with their codes, and whether their cells are certain.
-
-        A coordinate is a feature, or one of two orders of a feature with missing values. The cells of a row are certain
-        if it is on the same side of a cut in every cell.
-        """
+        """Return rows of numbers (n, p) by coordinate, with their codes, and whether their cells are certain."""
+        # a coordinate is a feature, or one of two orders of a feature with missing values. The cells of a row are
+        # certain if it is on the same side of a cut in every cell.
         X = self.model.columns.in_coordinates(X)
         codes, is_certain = np.zeros(X.shape, dtype=np.int64), np.ones(X.shape, dtype=np.bool_)
         for c, scale in enumerate(self.model.scales):
@@ -192,56 +190,33 @@ class PredictsFromGraph(Posterior):
         return NewRows(X, codes, certain)
 
     def _local_codes(self, c: int, scale: Scale, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes (n,) of numbers ``x`` of coordinate ``c`` under local cuts, and True if a code is certain.
-
-        A code is the number of a group of neighbouring training values, whose ends ``scale`` has. It is certain if the
-        number lies between training values with this code. If splits use one coordinate only, all thresholds lie
-        between neighbouring codes, so that each number but NaN has a certain code.
-        """
+        """Return the codes (n,) of numbers of coordinate ``c`` under local cuts, and True if a code is certain."""
+        # a code is the number of a group of neighbouring training values, whose ends ``scale`` has. It is certain
+        # if the number lies between training values with this code. If splits use one coordinate only, all
+        # thresholds lie between neighbouring codes, so that each number but NaN has a certain code.
         if len(self._split_coordinates) == 1:
             lower = np.arange(scale.n_codes - 1)
             return np.searchsorted(scale.threshold(lower, lower + 1), x), ~np.isnan(x)
         code = np.searchsorted(scale.high, x).clip(max=scale.n_codes - 1)
         return code, (scale.low[code] <= x) & (x <= scale.high[code])
 
-    @property
-    def _tree_of_place(self) -> np.ndarray:
-        return np.arange(self.graph.n_cells)
-
-    def _mixtures(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, Mixture]]:
-        x, codes, is_certain = self._code_rows(X)
-        certain, uncertain = np.flatnonzero(is_certain), np.flatnonzero(~is_certain)
-        for block in self._blocks(codes[certain][:, self._split_coordinates]):
-            leaves = self._leaves_by_cells(codes[certain[block]][:, self._split_coordinates])
-            yield certain[block], as_mixture(leaves, len(certain[block]))
-        arguments = self.graph, self.log_inside, self._router
-        for first, leaves in leaves_of_rows(*arguments, x[uncertain], codes[uncertain]):
-            n = int(leaves.row.max()) + 1
-            yield uncertain[first : first + n], as_mixture(leaves, n)
-
     def _blocks(self, codes: np.ndarray) -> Iterator[slice]:
-        """Yield slices of rows whose cells do not depend on the path, each with a limited number of (row, cell) pairs.
-
-        ``codes`` (n, c) are those of the coordinates (features, two for one with missing values) that splits use.
-        Slices limit the memory of each block. A row with more pairs has a slice of its own.
-        """
+        """Yield slices of rows whose cells are certain, each with a limited number of (row, cell) pairs."""
         n_cells = np.zeros(len(codes), dtype=np.int64)
         for chunk in self._rows_in_cells(codes):
             n_cells += np.bincount(chunk.row, minlength=len(codes))
         total, first = np.cumsum(n_cells), 0
         while first < len(codes):
             before = total[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(total, before + MAX_LEAVES_PER_BLOCK, side="right")))
+            last = max(first + 1, int(np.searchsorted(total, before + MAX_PLACES_PER_BLOCK, side="right")))
             yield slice(first, last)
             first = last
 
     def _leaves_by_cells(self, codes: np.ndarray) -> RowLeaves:
-        """Return the cells of rows, if they do not depend on the path, with their probabilities as leaves.
-
-        ``codes`` (n, c) are those of the coordinates that splits use. A row that may end in a cell without training
-        rows is listed with one such cell, of the probability that remains.
-        """
-        leaf, cells, rows = self.cell_probabilities().leaf, [], []
+        """Return the cells of rows, if they do not depend on the path, with their probabilities as leaves."""
+        # ``codes`` (n, c) are those of the coordinates that splits use. A row that may end in a cell without
+        # training rows is listed with one such cell, of the probability that remains.
+        leaf, cells, rows = self.cell_probabilities.leaf, [], []
         for chunk in self._rows_in_cells(codes):
             cell = np.repeat(chunk.cell, np.diff(chunk.first))
             cells.append(cell[leaf[cell] > 0.0])
@@ -254,9 +229,6 @@ class PredictsFromGraph(Posterior):
             return RowLeaves(np.concatenate(cells), np.concatenate(rows), weight)
         cell = np.concatenate(cells)
         return RowLeaves(cell, np.concatenate(rows), leaf[cell])
-
-    def _std_over_trees(self, X: np.ndarray) -> np.ndarray:
-        return std_over_trees(self, X, lambda: self.cell_values)
 
 
 def as_mixture(leaves: RowLeaves, n: int) -> Mixture:

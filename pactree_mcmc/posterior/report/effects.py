@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plots.predictions import Dependence, partial_dependence
-from ..plots.style import rows_to_average
+from ..distribution import TreeDistribution
+from ..rows.dependence import Dependence, partial_dependence, rows_to_average
 from .words import NOT_KNOWN_TEXT
-
-if TYPE_CHECKING:
-    from ...posterior.sampled import SampledPosterior
 
 MAX_CURVE_ROWS, N_CURVE_DRAWS, MAX_CURVE_STEPS = 30, 100, 24
 """Numbers of rows and of draws of a curve, and the largest number of its steps."""
@@ -31,11 +28,8 @@ class FeatureEffect(NamedTuple):
     """"increasing", "decreasing", "not monotone", "flat", or "-" for a nominal feature, for each curve."""
 
 
-def feature_effects(post: SampledPosterior, features: list[int], columns: list[int]) -> list[FeatureEffect]:
-    """Return the effect of each of some ``features`` (indices) on the ``columns`` of predictions, one for each class.
-
-    Return an empty list if the leaf model predicts nothing.
-    """
+def feature_effects(post: TreeDistribution, features: list[int], columns: list[int]) -> list[FeatureEffect]:
+    """Return the effects of some ``features`` (indices) on the ``columns`` of predictions, one for each class."""
     model = post.model
     if not model.leaf.predicts:
         return []
@@ -52,11 +46,7 @@ def feature_effects(post: SampledPosterior, features: list[int], columns: list[i
 
 
 def direction_of(curve: np.ndarray, largest_range: float) -> str:
-    """Return "increasing", "decreasing", "not monotone" or "flat" for a curve (m,) of mean predictions.
-
-    ``largest_range`` is the largest range of a curve of this column over all features. A curve whose changes sum to at
-    most 2 % of it is flat.
-    """
+    """Return "increasing", "decreasing", "not monotone" or "flat" for a curve (m,) of mean predictions."""
     steps = np.diff(curve)
     total = float(np.abs(steps).sum())
     if total <= MAX_FLAT_CHANGE * largest_range:
@@ -68,12 +58,7 @@ def direction_of(curve: np.ndarray, largest_range: float) -> str:
 
 
 def curves_in_boxes(effects: list[FeatureEffect], width: float, height: float) -> list[list[dict[str, Any]]]:
-    """Return the curves of each feature, one for each class, for a box of this size in pixels.
-
-    A curve is a dictionary with its ``band`` (credible interval) and its ``line`` (mean prediction) as SVG paths, its
-    ``direction``, and the smallest and largest mean prediction as ``ends``. The curves of a class have one axis, so
-    that their heights can be compared.
-    """
+    """Return the curves of each feature, one for each class, for a box of this size in pixels."""
     if not effects:
         return []
     low = np.min([one.dependence.lower.min(axis=0) for one in effects], axis=0)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...table.words import rounded_texts
-from ..plots.style import shortened
+from ...table.words import rounded_texts, shortened
 from .effects import curves_in_boxes
 from .words import printable, probability_text, significant_digits, truncate, with_signs
 
@@ -104,12 +103,7 @@ def _curve_heads(content: dict[str, Any]) -> list[str]:
 
 
 def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the size of the icicle, and for each path of `report_content` its box with a label that fits, in pixels.
-
-    The icicle shows decision paths as boxes, from the root to the right. The dictionary has ``width``, ``height`` and
-    ``boxes``. A box has ``x``, ``y``, ``width``, ``height`` and ``label``, and ``has_gauge``, True if it is high enough
-    for a gauge of its probability.
-    """
+    """Return the size of the icicle, and for each path its box with a label that fits, in pixels."""
     deepest = max(path["depth"] for path in paths)
     column = max((FULL_WIDTH - ROOT_WIDTH) / max(deepest, 1), 128.0)
     boxes = []
@@ -129,21 +123,14 @@ def icicle_boxes(paths: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _fit_condition(condition: str, max_characters: int) -> str:
-    """Return a condition in at most ``max_characters``.
-
-    If it is longer, it loses the interval of its cut, and then its middle.
-    """
+    """Return a condition in at most ``max_characters``."""
     if len(condition) > max_characters and condition.endswith("]"):
         condition = condition.rpartition(" [")[0]
     return shortened(condition, max_characters)
 
 
 def trace_lines(quantity: dict[str, Any]) -> dict[str, Any]:
-    """Return the trace of one quantity as ``lines``, the points of an SVG line for each chain, in pixels.
-
-    ``quantity`` is one of `report_content`: its name, the numbers of the draws shown, and the values of each chain at
-    these draws. The dictionary also has the name, the range of the values as text (``ends``), and the size.
-    """
+    """Return the trace of one quantity as ``lines``, the points of an SVG line for each chain, in pixels."""
     draws, chains = quantity["draws"], quantity["chains"]
     finite_values = chains[np.isfinite(chains)]
     low, high = (finite_values.min(), finite_values.max()) if finite_values.size else (0.0, 0.0)

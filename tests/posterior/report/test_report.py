@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.faces.report.pages import HOSTILE, ParsedPage, posterior, write_page
+from tests.posterior.report.pages import HOSTILE, ParsedPage, posterior, write_page
 
 
 def check_no_markup(text):

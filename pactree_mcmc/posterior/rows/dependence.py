@@ -1,0 +1,126 @@
+"""Partial dependence as numbers: mean predictions at the values of one feature, with their credible intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.checks import Seed, central_fractions, read_generator
+from ...model import TreeModel
+from ...table.words import NUMBER, Kind, label_words
+from ...tree.tree import Tree
+from ..distribution import TreeDistribution, draws_of, refuse_other_leaves
+from ..draws import Draws
+from ..trees.distances import evenly_spaced_integers
+from .predictions import draw_predictions, trees_of_spaced_draws
+
+MAX_AXIS_ROWS = 1000
+"""Largest number of training rows whose values are on an axis."""
+AXIS_MARGIN = 0.04
+"""Margin of an axis, as a fraction of the range of the values."""
+
+
+class FeatureAxis(NamedTuple):
+    """A feature divided into pieces on which trees are constant."""
+
+    feature: int
+    """Index of the feature."""
+    name: str
+    edges: np.ndarray
+    """(m + 1,) increasing ends of the pieces; of a nominal feature -0.5, 0.5, ..., a piece for each category."""
+    middles: np.ndarray
+    """(m,) a value in each piece, or the number of a category."""
+    labels: list[str] | None
+    """Categories of a nominal feature, None for an ordered one."""
+    kind: Kind = NUMBER
+    """Kind of the values of an ordered feature: numbers, dates, levels, ..."""
+
+
+class Dependence(NamedTuple):
+    """Predictions at the values of one feature, for rows whose other features stay as they are."""
+
+    axis: FeatureAxis
+    """The feature, and the pieces of its range on which predictions are constant."""
+    by_row: np.ndarray
+    """(pieces of the axis, rows, columns) prediction of the posterior, a column for each class."""
+    lower: np.ndarray
+    """(pieces, columns) lower end of the credible interval of the mean over the rows."""
+    upper: np.ndarray
+    """(pieces, columns) upper end."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(pieces, columns) mean over the rows."""
+        return self.by_row.mean(axis=1)
+
+
+def partial_dependence(
+    post: TreeDistribution,
+    feature: int,
+    rows: np.ndarray,
+    coverage: float,
+    n_trees: int,
+    rng: Seed,
+    most_pieces: int,
+    columns: list[int],
+) -> Dependence:
+    """Return the partial dependence of some ``columns`` of predictions on a feature, for ``rows`` (n, p) of numbers."""
+    rng = read_generator(rng)
+    refuse_other_leaves(post)
+    drawn = draws_of(post, n_trees, rng)
+    axis = feature_axis(post.model, feature, spaced_trees(drawn, n_trees), most_pieces)
+    rows_at_values = np.tile(rows, (len(axis.middles), 1))
+    rows_at_values[:, feature] = np.repeat(axis.middles, len(rows))
+    shape = (len(axis.middles), len(rows))
+    by_row = post._rows.values(rows_at_values)[:, columns].reshape(*shape, len(columns))
+    predictions = draw_predictions(drawn, trees_of_spaced_draws(drawn, n_trees), rows_at_values, rng, columns)
+    means = predictions.reshape(n_trees, *shape, len(columns)).mean(axis=2)
+    return Dependence(axis, by_row, *np.quantile(means, central_fractions(coverage), axis=0))
+
+
+def spaced_trees(draws: Draws, n_trees: int) -> list[Tree]:
+    """Return the distinct trees among those of ``n_trees`` evenly spaced draws."""
+    return [draws.distinct_tree(t) for t in np.unique(trees_of_spaced_draws(draws, n_trees)).tolist()]
+
+
+def feature_axis(model: TreeModel, feature: int, trees: Sequence[Tree], most_pieces: int) -> FeatureAxis:
+    """Return the axis of a feature (an index), cut at the thresholds of trees."""
+    # it contains these and the values of up to 1,000 training rows, with a margin. If it would have more than
+    # ``most_pieces`` pieces, or leaves have a regression on the feature, it is cut into that many pieces of equal
+    # width. The axis of a nominal feature has a piece for each category.
+    name, categories = model.columns.names[feature], model.columns.categories[feature]
+    if categories is not None:
+        middles = np.arange(float(len(categories)))
+        edges = np.arange(len(categories) + 1.0) - 0.5
+        return FeatureAxis(feature, name, edges, middles, [label_words(c) for c in categories.tolist()])
+    cuts = [t.threshold[(t.feature == feature) & (t.categories < 0)] for t in trees]
+    thresholds = np.unique(np.concatenate([np.empty(0), *cuts]))
+    thresholds = thresholds[np.isfinite(thresholds)]
+    rows = model.row_numbers(evenly_spaced_integers(model.n_rows, MAX_AXIS_ROWS))[:, feature]
+    values = np.concatenate([rows[np.isfinite(rows)], thresholds])
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    margin = AXIS_MARGIN * (high - low) or 0.5
+    ends = np.array([low - margin, high + margin])
+    edges = np.concatenate([ends[:1], thresholds, ends[1:]])
+    if len(edges) > most_pieces + 1 or _has_regression_on(model, feature):
+        edges = np.linspace(ends[0], ends[1], most_pieces + 1)
+    return FeatureAxis(feature, name, edges, (edges[:-1] + edges[1:]) / 2.0, None, model.columns.kind(feature))
+
+
+def _has_regression_on(model: TreeModel, feature: int) -> bool:
+    """Return True if leaves have a regression on the feature, so that predictions change within a leaf."""
+    x_columns = model.leaf.x_columns
+    return x_columns is not None and feature in model.columns.ordered_indices("columns", x_columns)
+
+
+def rows_to_average(model: TreeModel, X: Any, most: int) -> np.ndarray:
+    """Return X as numbers (n, p), or at most ``most`` evenly spaced training rows if X is None."""
+    if X is None:
+        rows = model.row_numbers(evenly_spaced_integers(model.n_rows, most))
+    else:
+        rows = model.columns.numbers(X)
+    if len(rows) == 0:
+        raise ValueError("X has no rows; give at least one.")
+    return rows
