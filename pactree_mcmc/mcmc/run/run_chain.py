@@ -63,7 +63,7 @@ class RunChain:
     @property
     def n_visited_rows(self) -> int:
         """Number of rows visited at all levels."""
-        return sum(int(chain.state.count[N_VISITED_ROWS]) for chain in self.replicas)
+        return sum([int(chain.state.count[N_VISITED_ROWS]) for chain in self.awake.all_chains])
 
     @property
     def n_leaves(self) -> int:
@@ -162,13 +162,15 @@ def measure(chain: RunChain, tuned: Tuned, steps: int) -> Any:
 def draw(chain: RunChain, tuned: Tuned, n: int, thin: int, rests: bool) -> Iterator[None]:
     """Make ``n`` draws, ``thin`` steps apart. Rest when it is due, and with ``rests`` after the last draw."""
     chain.use(tuned)
-    chain.awake.reserve(n)
+    awake, rows_at_rest = chain.awake, chain.rest.n_visited_rows
+    awake.reserve(n)
     for _ in range(n):
-        chain.awake.run_blocks(thin)
-        chain.awake.save()
+        awake.run_blocks(thin)
+        awake.save()
         chain.steps += thin
-        if chain.n_visited_rows - chain.rest.n_visited_rows >= REST_ROWS:
+        if chain.n_visited_rows - rows_at_rest >= REST_ROWS:
             chain.take_rest()
+            rows_at_rest = chain.n_visited_rows
         if (yield):
             return
     if rests:
