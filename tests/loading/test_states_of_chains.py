@@ -130,7 +130,7 @@ def with_density(change):
 
 WRONG_COURSES = {
     "no course": (lambda course: course.tuned, "the course is missing"),
-    "nothing asked": (lambda course: course._replace(request=course.stretch), "what was asked or tuned is missing"),
+    "nothing tuned": (lambda course: course._replace(tuned=course.stretch), "what was asked or tuned is missing"),
     "no stretch": (lambda course: course._replace(stretch=()), "the stretch is missing"),
     "steps": (lambda course: course._replace(steps=-1), "a number of draws or steps is out of range"),
     "thin": (lambda course: course._replace(stretch=course.stretch._replace(thin=0)), "thin is out of range"),
