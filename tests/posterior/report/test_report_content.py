@@ -53,9 +53,9 @@ class TestWhatItSays:
         model = MODELS[name]
         truth, trees, probability = all_trees_of(name)
         post = pt.posterior_from_trees(model, trees[:MOST])
-        post.__dict__["weight_of_tree"] = np.bincount(post.draws.tree_of_draw[0], weights=probability[:MOST])
+        post.draws.__dict__["weight_of_tree"] = np.bincount(post.draws.tree_of_draw[0], weights=probability[:MOST])
         paths = common_paths(post.draws)
-        actual = truth.path_probabilities(post, paths.cell, paths.parent)
+        actual = truth._cells.path_probability(paths.parent, post.draws.cells.key[paths.cell])
         rest = 1.0 - probability[:MOST].sum()
         assert len(actual) > 3
         assert np.all(actual >= paths.probability - 1e-9)
