@@ -29,7 +29,7 @@ from .design_counts import DesignCounts
 from .graph.build import build_graph
 from .graph.cells import CellGraph
 from .limits import Intractable
-from .posterior import BestTrees, ExactPosterior
+from .posterior import BestTrees, ExactPosterior, TreesWithin
 from .recursion.inside_outside import by_slot, with_terms
 from .rows import CellProbabilities
 from .solving import solve

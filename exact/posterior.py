@@ -160,7 +160,7 @@ class ExactPosterior(Posterior):
         self._rows: GraphRows = GraphRows(model, graph, self.log_inside)
 
     @cached_property
-    def _cells(self) -> GraphCells:  # type: ignore[override]
+    def _cells(self) -> GraphCells:
         return GraphCells(self._rows)
 
     @property

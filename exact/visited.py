@@ -54,7 +54,7 @@ class VisitedPosterior(ExactPosterior):
         return log_mass - self.model.prior_tables.log_constant
 
     @property
-    def _log_mass_of_draws(self) -> float | None:  # type: ignore[override]
+    def _log_mass_of_draws(self) -> float | None:
         return None
 
     # the graph lacks trees of the prior

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,10 @@ def resume(
     for name, part in {"leaf": leaf, "split_prior": split_prior}.items():
         if part is not None and not is_path:
             raise ValueError(f"{name}= is for the path of a file; a posterior has its {name}.")
-    path, n_draws = None, ()
+    path = None
+    n_draws: tuple[int, ...] = ()
+    post: Any
+    course: Any
     if is_path:
         model, post, course = load_run(run, leaf, split_prior)
         n_draws = () if course is None else course.draws_by_chain

@@ -272,8 +272,9 @@ def _poisson_tail(n: float, mean: float) -> float:
 def _lost_mass(post: HasDraws) -> float:
     """Return the probability of the parts of the posterior of `loss_lines`, by which any probability may be wrong."""
     lost = max((lack.least - lack.fraction for lack in lacking_features(post)), default=0.0)
-    if post.course is not None and evidence_difference_lines(post.course.evidences):
-        log_evidences = post.course.evidences[:, 0]
+    evidences = None if post.course is None else post.course.evidences
+    if evidences is not None and evidence_difference_lines(evidences):
+        log_evidences = evidences[:, 0]
         lost = max(lost, float(-np.expm1(log_evidences.min() - log_evidences.max())))
     return max(lost, 0.0)
 
@@ -387,7 +388,7 @@ def _no_advice(post: HasDraws, diagnostics: Diagnostics) -> str:
     if alike:
         first, second = (repr(post.model.columns.names[k]) for k in alike)
         return f"{report}; or keep one of columns that measure nearly the same, as {first} and {second} do."
-    leaves = float(post.n_leaves.mean())
+    leaves = float(post.draws.n_leaves_of_tree @ post.draws.weight_of_tree)
     return (
         f"{report}; or ask for smaller trees than these of {leaves:.0f} leaves: "
         "split_prior=pt.LocalCuts(max_cuts=20, min_leaf=20), or a tree prior with more mass on few leaves."

@@ -40,7 +40,7 @@ ATTRIBUTE_OF_FIELD |= {"trees": "coded_trees", "stats": "place_stats"}
 class Record(NamedTuple):
     """The part of `Draws` that is written to a file."""
 
-    NAME_IN_FILE = "Draws"
+    NAME_IN_FILE = "Draws"  # type: ignore[misc]
 
     trees: CodedTrees
     stats: np.ndarray
@@ -229,7 +229,7 @@ class Draws(RowLaw):
         return in_data_units(self.model, self.coded_trees)
 
     @cached_property
-    def place_tree(self) -> np.ndarray:  # type: ignore[override]
+    def place_tree(self) -> np.ndarray:
         tree = np.repeat(np.arange(self.n_distinct_trees), np.diff(self.coded_trees.offset))
         return np.where(self.coded_trees.feature == LEAF, tree, -1)
 

@@ -213,8 +213,8 @@ class StageRows(RowLaw):
     def _refuse(self, *_: Any) -> NoReturn:
         raise ValueError(OTHER_LEAVES)
 
-    reach = average = means_by_row = _refuse
-    place_tree = place_stats = place_values = property(_refuse)  # type: ignore[assignment]
+    reach = average = means_by_row = _refuse  # type: ignore[assignment]
+    place_tree = place_stats = place_values = property(_refuse)
 
 
 class MeanRows(GraphRows):
@@ -225,7 +225,7 @@ class MeanRows(GraphRows):
         self._values = values
 
     @property
-    def place_values(self) -> np.ndarray:  # type: ignore[override]
+    def place_values(self) -> np.ndarray:
         return self._values
 
 

@@ -166,8 +166,10 @@ def plot_partition(
     leaf = tree.routes().leaves(plane.rows)
     if fill and (tree.value is not None or model.leaf.predicts):
         limits = (0.0, 1.0) if model.classes_ is not None else (None, None)
-        of_tree = posterior_from_trees(model, [tree]).draws if tree.value is None else None
-        values = tree.value[leaf] if of_tree is None else of_tree.values(plane.rows)
+        if tree.value is None:
+            values = posterior_from_trees(model, [tree]).draws.values(plane.rows)
+        else:
+            values = tree.value[leaf]
         draw_surface(ax, plane, values[:, column], style.value_label(model, column), "viridis", limits)
     _draw_borders(ax, plane, plane.grid(leaf))
     if fill:

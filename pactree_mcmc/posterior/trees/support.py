@@ -205,11 +205,11 @@ class DrawnCells(CellLaw):
         self.node, self.split_node = (most_probable_nodes(draws, x) for x in (cells.of_node, cells.split_of_node))
 
     @cached_property
-    def probability(self) -> np.ndarray:  # type: ignore[override]
+    def probability(self) -> np.ndarray:
         return self.by_chain.mean(axis=0)
 
     @cached_property
-    def split_probability(self) -> np.ndarray:  # type: ignore[override]
+    def split_probability(self) -> np.ndarray:
         return self.split_by_chain.mean(axis=0)
 
     def cell_words(self, cell: int) -> str:

@@ -150,7 +150,6 @@ def use_draws(post: pt.SampledPosterior, folder: Path) -> None:
         post.log_score,
         post.n_leaves,
         post.depth,
-        post.draws.split_counts_of_tree[post.draws.tree_of_draw],
         post.root_feature,
     ):
         assert_type(by_draw, Array)
