@@ -14,7 +14,7 @@ from ..files.store import AnyPath, read_content
 from ..model import CustomLeaf, CustomSplits, TreeModel
 from ..model.leaf.custom import LeafOutline
 from ..model.split_prior.base import SplitsOutline
-from ..posterior.draws import Draws, Record
+from ..posterior.draws import Draws, DrawsInFile
 from ..posterior.sampled import SampledPosterior
 from ..tree.coded import Course
 from .validate import InvalidFile, check_draws
@@ -70,7 +70,7 @@ def load_run(
     model = _checked_model(parts, path, leaf, split_prior)
     if "run" in parts:
         raise ValueError(f"{path} is a checkpoint of an earlier release; finish its run with that release.")
-    record: Record | None = _decode_part(parts["draws"], path) if "draws" in parts else None
+    record: DrawsInFile | None = _decode_part(parts["draws"], path) if "draws" in parts else None
     if record is not None:
         _run_check(path, check_draws, record, model)
     course = None

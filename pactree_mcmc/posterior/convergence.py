@@ -70,7 +70,7 @@ COVERAGE = 0.95
 """Probability that an answer is within the error that a verdict states."""
 MAX_USABLE_PROBABILITY, MAX_USABLE_SD = 0.2, 0.5
 """Largest error with which a probability can be used, and a mean, in standard deviations of the predictions between
-rows. Beyond it two probabilities, or two rows, on either side of the middle can no longer be told apart."""
+rows. Beyond it the two sides of the middle can no longer be distinguished."""
 CRITERIA = f"R-hat at most {MAX_RHAT}, effective sample size (ESS) at least {MIN_ESS:.0f}"
 """The criteria as a phrase."""
 READ_MORE_LINE = 'All quantities: post.diagnosis. What they mean: the page "When chains disagree" of the documentation.'

@@ -63,7 +63,7 @@ class TreeDistribution(metaclass=ABCMeta):
 
     model: TreeModel
     _rows: RowLaw
-    """Where rows end."""
+    """The places in which rows end."""
     _odds_by_model: bool = True
     """True if ``model.log_posterior`` gives the odds of any two trees."""
     _has_leaf_values: bool = True

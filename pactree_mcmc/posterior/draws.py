@@ -37,7 +37,7 @@ ATTRIBUTE_OF_FIELD |= {"trees": "coded_trees", "stats": "place_stats"}
 
 
 @register_class
-class Record(NamedTuple):
+class DrawsInFile(NamedTuple):
     """The part of `Draws` that is written to a file."""
 
     NAME_IN_FILE = "Draws"  # type: ignore[misc]
@@ -182,9 +182,9 @@ class Draws(RowLaw):
             model, trees.take(first_tree), stats, number[None], log_prior[first_tree], log_score[first_tree], **facts
         )
 
-    def record(self) -> Record:
+    def record(self) -> DrawsInFile:
         """Return the part that is written to a file."""
-        return Record(**{name: getattr(self, ATTRIBUTE_OF_FIELD.get(name, name)) for name in Record._fields})
+        return DrawsInFile(**{name: getattr(self, ATTRIBUTE_OF_FIELD.get(name, name)) for name in DrawsInFile._fields})
 
     def replace(self, **changes: Any) -> Draws:
         """Return these draws with other arguments of the constructor."""

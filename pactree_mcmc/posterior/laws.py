@@ -1,4 +1,4 @@
-"""What an engine hands out: the places where rows end, and the cells that trees have.
+"""Values that an engine hands out: the places where rows end, and the cells that trees have.
 
 `Draws` is a `RowLaw` by counting; the exact engine has a `RowLaw` and a `CellLaw` that sum over its graph.
 """
@@ -27,7 +27,7 @@ def has_values_by_leaf(model: TreeModel) -> bool:
 
 
 class RowLaw(metaclass=ABCMeta):
-    """Where rows end. X (n, p) are rows of numbers, as ``model.columns.numbers`` returns them."""
+    """The places in which rows end. X (n, p) are rows of numbers, as ``model.columns.numbers`` returns them."""
 
     model: TreeModel
     place_stats: np.ndarray

@@ -21,7 +21,7 @@ def table(n, p, values=None, seed=0):
 LOCAL = {
     "ties": lambda: pt.TreeModel(*table(60, 3, 5)),
     "no ties": lambda: pt.TreeModel(*table(40, 2)),
-    "one column": lambda: pt.TreeModel(*table(120, 1)),
+    "one column": lambda: pt.TreeModel(*table(120, 1), split_prior=pt.LocalCuts()),
     "smallest leaf": lambda: pt.TreeModel(*table(40, 2), split_prior=pt.LocalCuts(min_leaf=4)),
     "smallest leaf, repeated rows": lambda: pt.TreeModel(*table(90, 2, 5), split_prior=pt.LocalCuts(min_leaf=4)),
     "few cuts": lambda: pt.TreeModel(*table(200, 2), split_prior=pt.LocalCuts(max_cuts=7)),
@@ -55,7 +55,7 @@ LARGE = {
     "three columns": lambda: pt.TreeModel(*table(5000, 3)),
     "twenty columns": lambda: pt.TreeModel(*table(5000, 20)),
     "default cuts": lambda: pt.TreeModel(*table(20_000, 10), split_prior=pt.LocalCuts(max_cuts=100, min_leaf=5)),
-    "ties": lambda: pt.TreeModel(*table(5000, 8, 12)),
+    "ties": lambda: pt.TreeModel(*table(5000, 8, 12), split_prior=pt.LocalCuts()),
     "grid": lambda: pt.TreeModel(*table(500, 8), split_prior=pt.GridCuts(20)),
     "dyadic": lambda: pt.TreeModel(*table(500, 12), split_prior=pt.DyadicCuts(6)),
 }
@@ -130,7 +130,7 @@ def stop_at(monkeypatch, name, after):
         return right(is_shown, called, *how) if called != name else MemoryUse(Stopping(after))
 
     monkeypatch.setattr(building, "stage", stage)
-    monkeypatch.setattr(exact.posterior, "stage", stage)
+    monkeypatch.setattr(exact.solving, "stage", stage)
 
 
 class MemoryUse:

@@ -7,7 +7,7 @@ import pytest
 
 import exact
 import pactree_mcmc as pt
-from pactree_mcmc.mcmc import sampling
+from pactree_mcmc.mcmc import course
 
 SCALARS = ("n_leaves", "depth", "log_prior", "log_score", "root_feature")
 rng = np.random.default_rng(0)
@@ -36,7 +36,7 @@ POSTERIORS = {"chains": posterior_of_chains, "stages": posterior_of_stages, "ind
 @pytest.fixture(scope="module", params=POSTERIORS)
 def post(request):
     with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampling, "short_diagnosis", lambda post: [])
+        patch.setattr(course, "short_diagnosis", lambda post: [])
         return POSTERIORS[request.param]()
 
 

@@ -26,7 +26,7 @@ def nested(on_the_right):
     return pt.Tree(feature, threshold, left, right)
 
 
-MODEL = pt.TreeModel(X, Y)
+MODEL = pt.TreeModel(X, Y, split_prior=pt.LocalCuts())
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["right", "left"])

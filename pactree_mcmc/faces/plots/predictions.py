@@ -41,7 +41,6 @@ MAX_AXIS_PIECES = 150  # largest number of pieces of an axis
 # largest numbers of training rows drawn, and of trees whose thresholds divide the axes
 MAX_DRAWN_ROWS, MAX_CUT_TREES = 1000, 300
 MAX_LEVEL_TICKS = 12  # largest number of levels of an ordered categorical that are named on an axis
-AXIS_MARGIN = 0.04  # margin of an axis, as a fraction of the range of the values
 
 
 class FeaturePlane(NamedTuple):

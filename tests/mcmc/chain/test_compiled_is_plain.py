@@ -44,7 +44,7 @@ def blocks_of(model, module, kernel):
     """Saved arrays of a chain after each of three blocks, its variance and guess, what its generator says next."""
     rng = np.random.default_rng(8)
     chain = module("mcmc.chain.chain").Chain(model.lowered, module("mcmc.kernel").read_kernel(kernel), rng)
-    chain.tune(1, 1, 1)
+    chain.tune(1, 1)
     chain.reserve(3)
     for _ in range(3):
         chain.run_blocks(1)

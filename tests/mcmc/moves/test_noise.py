@@ -170,7 +170,7 @@ def test_the_guess_moves_while_a_chain_tunes_only():
     with np.errstate(over="ignore"):
         chain = chains.Chain(some_numbers().lowered, plain_kernel(), np.random.default_rng(1))
         noise().set_noise_guess(chain.model, chain.packed_state, 50.0)
-        chain.tune(1, 1, 1)
+        chain.tune(1, 1)
         variance, sigma2_guess = variances(chain)
         assert abs(log(variance / sigma2_guess)) < noise().MAX_LOG_GUESS_ERROR
         scan, met = int(chain.state.count[STORED_VERSION]), {variance}
@@ -187,7 +187,7 @@ def shared_ladder(n_blocks):
     """A ladder of three levels after some blocks of tuning."""
     tempering, betas = plain_package().module("mcmc.chain.tempering"), np.array([1.0, 0.3, 0.05])
     ladder = tempering.Ladder(some_numbers().lowered, plain_kernel(), np.random.default_rng(2), (betas, False))
-    ladder.tune(n_blocks, n_blocks, n_blocks)
+    ladder.tune(n_blocks, n_blocks)
     return ladder
 
 

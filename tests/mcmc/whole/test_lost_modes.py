@@ -8,7 +8,7 @@ import pytest
 import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc import course as _course
-from pactree_mcmc.mcmc import sampling as _sample
+from pactree_mcmc.mcmc.chain.draw_store import select_draws
 from pactree_mcmc.mcmc.state.records import N_PIECES, new_graph
 from pactree_mcmc.mcmc.whole import rounds as _rounds
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
@@ -57,29 +57,27 @@ def test_nothing_is_lost_otherwise(fraction):
 # draws without the mode
 
 
-def without_the_mode(result):
+def without_the_mode(saved):
     """The draws of a chain, those in the mode replaced by other draws."""
-    saved = result.saved
     roots = saved.node.feature[np.asarray(saved.tree.start)[saved.tree_of_draw]]
     others = np.flatnonzero(roots != LOST)
     nearest = others[np.minimum(np.searchsorted(others, np.arange(len(roots))), len(others) - 1)]
-    return result._replace(saved=saved._replace(tree_of_draw=saved.tree_of_draw[nearest])).select(np.arange(len(roots)))
-
-
-def lossy_work(work):
-    """The draws of the second team without the mode."""
-    return work._replace(results=[without_the_mode(r) if r.end.team == 1 else r for r in work.results])
+    return select_draws(saved._replace(tree_of_draw=saved.tree_of_draw[nearest]), np.arange(len(roots)))
 
 
 @pytest.fixture
 def lossy(monkeypatch):
     """The draws of one team before the first verdict lack the mode."""
-    real = _sample.make_draws
+    real = _course.make_draws
 
-    def draw(work):
-        return lossy_work(real(work)) if work.plans[0].length.before == 0 else real(work)
+    def make_draws(run):
+        done = real(run)
+        if run.stretch.before == 0:
+            both = zip(run.chains, run.draws, strict=True)
+            run.draws = [without_the_mode(saved) if chain.team == 1 else saved for chain, saved in both]
+        return done
 
-    monkeypatch.setattr(_sample, "make_draws", draw)
+    monkeypatch.setattr(_course, "make_draws", make_draws)
 
 
 def test_draws_without_a_mode_are_dropped(lossy, fraction):

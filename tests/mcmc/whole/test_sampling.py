@@ -7,7 +7,7 @@ import exact
 import pactree_mcmc as pt
 from pactree_mcmc.mcmc.chain.chain import Chain, set_density
 from pactree_mcmc.mcmc.kernel import read_kernel
-from pactree_mcmc.mcmc.state.records import IS_GROWING, N_PIECES, NONE, new_graph
+from pactree_mcmc.mcmc.state.records import IS_GROWING, NONE, new_graph
 from pactree_mcmc.mcmc.state.tree import initial_density
 from pactree_mcmc.mcmc.whole.density.graph import merge_graphs
 from pactree_mcmc.mcmc.whole.tasks import sample_independent, set_growing
@@ -111,20 +111,6 @@ def test_drawing_leaves_the_chain_where_it_was():
     assert chain.state.count[3] >= free
     first, last = (int(start) for start in chain.saved.tree["start"][:2])
     assert np.array_equal(chain.saved.node[last : 2 * last - first], tree[first:last])
-
-
-class Set:
-    """A signal that was given."""
-
-    def is_set(self):
-        return True
-
-
-def test_a_signal_ends_drawing():
-    chain = growing_chain(MODELS["grid"]())
-    assert (sample_independent(chain, 20, Set()) == -np.inf).all()
-    sample_independent(chain, 20, Set())
-    assert chain.state.graph.used[N_PIECES] == 0 and chain.state.graph.used[IS_GROWING] == 1
 
 
 def test_no_decision_has_probability_0():
