@@ -369,9 +369,8 @@ class BayesianTree(BaseEstimator):
                 warn(str(warning.message), warning.category)
         if any(issubclass(warning.category, ConvergenceWarning) for warning in caught) and _may_warn():
             warn(
-                f"{type(self).__name__}: the chains do not agree, or have too few draws to judge. The probabilities of "
-                "trees are not reliable; monte_carlo_error_ is the error of the predictions, posterior_.diagnosis "
-                f"lists the quantities. Give more work (work={2.0 * work:.1g} or more), or stronger priors.",
+                f"{type(self).__name__}: {post.draws.caveat} monte_carlo_error_ is the error of the predictions, "
+                "posterior_.diagnosis lists the quantities.",
                 ConvergenceWarning,
             )
         return post
